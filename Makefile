@@ -1,0 +1,48 @@
+# make run     install, and start the service on http://localhost:8000
+# make test    install, and run every test
+# make check   format, lint, types, import rules
+# make bench   measure, on this machine
+# make clean   remove what the others made
+#
+# Knobs: PYTHON (3.11 to 3.13), EXTRAS (gpu: cuBLAS 12 for CTranslate2, chosen where there is an NVIDIA driver),
+# TORCH_INDEX: the package index that torch comes from. Only the speech detector needs torch, on the CPU, so
+# by default it is the index of PyTorch's CPU builds, some 200 MB; a wheel that pip finds locally
+# (PIP_FIND_LINKS) goes before it, and with `TORCH_INDEX=` pip's own index is used.
+PYTHON ?= python3
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+EXTRAS ?= $(if $(shell command -v nvidia-smi),gpu)
+
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+INSTALL := $(PIP) install --quiet --constraint constraints.txt
+
+.PHONY: run test check bench clean
+
+run: .venv/.installed
+	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
+
+test: .venv/.dev
+	$(BIN)/pytest
+
+check: .venv/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.dev
+	$(BIN)/python bench/quality.py tests/data
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(INSTALL) --no-index --no-deps torch 2>/dev/null \
+	|| $(INSTALL) --no-deps $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	$(INSTALL) --editable .$(if $(EXTRAS),[$(EXTRAS)])
+	touch $@
+
+.venv/.dev: .venv/.installed
+	$(INSTALL) --editable .[dev]
+	touch $@

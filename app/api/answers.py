@@ -1,0 +1,79 @@
+"""Transcripts as OpenAI's API words them."""
+
+from starlette.responses import Response
+
+from app.api.forms import SUBTITLES, AudioForm
+from app.api.schemas import (
+    Transcription,
+    TranscriptionSegment,
+    TranscriptionWord,
+    Usage,
+    VerboseTranscription,
+)
+from app.languages import language_name
+from app.subtitles import subtitles
+from app.transcript.timeline import Transcript
+from workers.messages import SAMPLE_RATE, Segment, Word
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"  # for subtitles, too: OpenAI's clients expect it
+SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
+
+
+def transcript_response(transcript: Transcript, asked: AudioForm) -> Response:
+    """The answer in the format asked for. Costs CPU time on long recordings: call it in a thread."""
+    if asked.response_format in SUBTITLES:
+        return Response(subtitles(transcript, asked.options, asked.response_format), media_type=TEXT)
+    if asked.response_format == "text":
+        return Response(f"{transcript.text}\n", media_type=TEXT)
+    if asked.response_format == "verbose_json":
+        verbose = _verbose(transcript, asked)
+        return Response(verbose.model_dump_json(exclude_none=True), media_type=JSON)
+    brief = Transcription(text=transcript.text, usage=_usage(transcript))
+    return Response(brief.model_dump_json(), media_type=JSON)
+
+
+def _verbose(transcript: Transcript, asked: AudioForm) -> VerboseTranscription:
+    segments = words = None
+    if "segment" in asked.granularities:
+        segments = [_segment(number, segment) for number, segment in enumerate(transcript.segments)]
+    if "word" in asked.granularities:
+        words = [_word(word) for segment in transcript.segments for word in segment.words]
+    return VerboseTranscription.model_validate(
+        {
+            "task": transcript.task,
+            "language": language_name(transcript.language),
+            "duration": _seconds(transcript.samples),
+            "text": transcript.text,
+            "segments": segments,
+            "words": words,
+            "usage": _usage(transcript),
+        }
+    )
+
+
+def _segment(number: int, segment: Segment) -> TranscriptionSegment:
+    return TranscriptionSegment(
+        id=number,
+        seek=segment.start // SEEK_FRAME_SAMPLES,
+        start=_seconds(segment.start),
+        end=_seconds(segment.end),
+        text=segment.text,
+        tokens=list(segment.tokens),
+        temperature=segment.temperature,
+        avg_logprob=segment.avg_logprob,
+        compression_ratio=segment.compression_ratio,
+        no_speech_prob=segment.no_speech_prob,
+    )
+
+
+def _word(word: Word) -> TranscriptionWord:
+    return TranscriptionWord(word=word.text.strip(), start=_seconds(word.start), end=_seconds(word.end))
+
+
+def _usage(transcript: Transcript) -> Usage:
+    return Usage(seconds=-(-transcript.samples // SAMPLE_RATE))  # rounded up
+
+
+def _seconds(samples: int) -> float:
+    return round(samples / SAMPLE_RATE, 3)

@@ -1,0 +1,157 @@
+"""Errors as clients see them: one table of statuses, one envelope, never a traceback and never a 422."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app import errors
+from app.api.schemas import Error, ErrorDetail
+
+CLIENT_CLOSED_REQUEST = 499  # nginx's number; it is for the log, nobody is there to read the answer
+RETRY_AFTER_S = {429: 10, 503: 5}  # when to ask again, by status
+MAX_MESSAGE_CHARS = 1000
+
+log = structlog.get_logger("whisperfleet.api")
+
+
+class Kind(NamedTuple):
+    status: int
+    code: str | None = None  # where the exception itself has none
+
+
+KINDS: dict[type[errors.WhisperfleetError], Kind] = {
+    errors.InvalidInput: Kind(400),
+    errors.Unauthorized: Kind(401, "invalid_api_key"),
+    errors.UnknownModel: Kind(404, "model_not_found"),
+    errors.TooLarge: Kind(413, "too_large"),
+    errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
+    errors.QueueFull: Kind(429, "queue_full"),
+    errors.ChildDied: Kind(500, "child_died"),
+    errors.ClipFailed: Kind(500, "clip_failed"),
+    errors.ModelUnavailable: Kind(503, "model_unavailable"),
+    errors.NotReady: Kind(503, "not_ready"),
+    errors.DiskFull: Kind(507, "disk_full"),
+    errors.WhisperfleetError: Kind(500),
+}
+
+
+def envelope(
+    status: int,
+    message: str,
+    *,
+    param: str | None = None,
+    code: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """The one shape of every error."""
+    kind = (
+        "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
+    )
+    detail = ErrorDetail(message=message[:MAX_MESSAGE_CHARS], type=kind, param=param, code=code)
+    return JSONResponse(Error(error=detail).model_dump(), status, dict(headers or {}))
+
+
+def answer(error: errors.WhisperfleetError) -> JSONResponse:
+    """The response to one of the service's own errors; a subclass answers as its nearest known base."""
+    kind = next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
+    headers: dict[str, str] = {}
+    if kind.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if kind.status in RETRY_AFTER_S:
+        headers["Retry-After"] = str(RETRY_AFTER_S[kind.status])
+    return envelope(
+        kind.status, error.message, param=error.param, code=error.code or kind.code, headers=headers
+    )
+
+
+def invalid(faults: Sequence[Mapping[str, Any]]) -> errors.InvalidInput:
+    """pydantic's list of faults as one error that a person can read; `param` is the first field at fault."""
+    lines = []
+    for fault in faults:
+        name = _field_name(fault)
+        text = (
+            "is required" if fault["type"] == "missing" else str(fault["msg"]).removeprefix("Value error, ")
+        )
+        lines.append(f"`{name}`: {text}" if name else text)
+    return errors.InvalidInput("; ".join(lines), param=_field_name(faults[0]) if faults else None)
+
+
+def _field_name(fault: Mapping[str, Any]) -> str | None:
+    names = [str(part) for part in fault["loc"] if part not in ("body", "query", "path", "header")]
+    return names[0] if names else None
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's `responses` for errors. `default` also keeps FastAPI from documenting its own 422."""
+    kinds: list[int | str] = [*statuses, "default"]
+    return {
+        status: {
+            "model": Error,
+            "description": HTTPStatus(status).phrase if isinstance(status, int) else "Any other error",
+        }
+        for status in kinds
+    }
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Answer every exception that `app` or its framework raises on purpose."""
+
+    @app.exception_handler(errors.WhisperfleetError)
+    async def own(request: Request, error: errors.WhisperfleetError) -> Response:
+        response = answer(error)
+        if response.status_code == 500:
+            log.error("request failed", error=repr(error), path=request.url.path, exc_info=error.__cause__)
+        return response
+
+    @app.exception_handler(RequestValidationError)
+    async def validation(request: Request, error: RequestValidationError) -> Response:
+        return answer(invalid(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def framework(request: Request, error: HTTPException) -> Response:
+        message = str(error.detail)
+        if error.status_code == 404:
+            message = f"There is nothing at {request.method} {request.url.path}; see /docs."
+        elif error.status_code == 405:
+            message = f"{request.url.path} does not take {request.method}."
+        return envelope(error.status_code, message, headers=error.headers)
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> Response:
+        return Response(status_code=CLIENT_CLOSED_REQUEST)
+
+
+class CatchAll:
+    """ASGI middleware: an exception nobody expected is logged and becomes a 500 in the envelope.
+
+    Starlette's own handler sits outside all middleware, where its answer would lack the request id.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watch)
+        except Exception:
+            if scope["type"] != "http" or started:
+                raise
+            log.exception("unexpected error", path=scope["path"])
+            request_id = scope.get("state", {}).get("request_id", "unknown")
+            message = f"The service failed unexpectedly; its log has the details under {request_id}."
+            await envelope(500, message, code="internal_error")(scope, receive, send)

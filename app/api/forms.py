@@ -1,0 +1,129 @@
+"""The fields of the audio endpoints: one model each, which both checks a request and documents it."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import Field, ValidationError, WithJsonSchema
+
+from app.api.errors import invalid
+from app.audio.uploads import Fields, Upload
+from app.errors import InvalidInput
+from app.options import Options
+
+Granularity = Literal["segment", "word"]
+ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt"]
+
+SUBTITLES = frozenset({"srt", "vtt"})
+GRANULARITIES = "timestamp_granularities[]"
+
+
+class AudioForm(Options):
+    """Fields that both endpoints take; those that are not named here or in Options are ignored."""
+
+    fixed: ClassVar[Mapping[str, object]] = {}  # what the endpoint itself decides
+
+    file: Annotated[Upload, WithJsonSchema({"type": "string", "format": "binary"})] = Field(
+        description="The recording, in any format that FFmpeg reads."
+    )
+    model: str = Field(max_length=256, description="A model of `/v1/models`; `whisper-1` is the default one.")
+    response_format: ResponseFormat = Field("json", description="What the answer looks like.")
+
+    @property
+    def granularities(self) -> frozenset[Granularity]:
+        return frozenset({"segment"})
+
+    @property
+    def options(self) -> Options:
+        """The request's options; word times are switched on where the answer needs them."""
+        values = self.model_dump(include=set(Options.model_fields))
+        if self.response_format in SUBTITLES or "word" in self.granularities:
+            values["word_timestamps"] = True
+        return Options.model_validate(values)
+
+    def check(self) -> None:
+        """Raise InvalidInput where fields that are right by themselves do not fit together."""
+
+
+class TranscriptionForm(AudioForm):
+    timestamp_granularities: Annotated[list[Granularity], Field(alias=GRANULARITIES)] = Field(
+        default_factory=list,
+        description="Times in verbose_json: segments where empty; `word` alone leaves segments out.",
+    )
+    stream: bool = Field(False, description="Not supported yet.")
+
+    @property
+    def granularities(self) -> frozenset[Granularity]:
+        return frozenset(self.timestamp_granularities) or frozenset({"segment"})
+
+    def check(self) -> None:
+        if self.stream:
+            raise InvalidInput("`stream=true` is not supported yet; leave it out.", param="stream")
+        if "word" in self.timestamp_granularities and self.response_format in ("json", "text"):
+            raise InvalidInput(
+                f"Word times have no place in response_format={self.response_format}; "
+                "ask for response_format=verbose_json.",
+                param=GRANULARITIES,
+            )
+
+
+class TranslationForm(AudioForm):
+    """The language spoken is always detected: OpenAI's endpoint has no such field, and it is ignored here."""
+
+    fixed: ClassVar[Mapping[str, object]] = {"task": "translate", "language": None}
+
+
+F = TypeVar("F", bound=AudioForm)
+
+
+def parse(form: type[F], fields: Fields, file: Upload | None) -> F:
+    """The request's fields, checked. Raises InvalidInput."""
+    try:
+        parsed = form.model_validate(_values(form, fields) | ({"file": file} if file else {}))
+    except ValidationError as error:
+        raise invalid(error.errors(include_url=False)) from None
+    parsed.check()
+    return parsed
+
+
+def check_early(form: type[AudioForm], fields: Fields) -> None:
+    """Raise InvalidInput for what is wrong with the fields so far; more may follow."""
+    try:
+        form.model_validate(_values(form, fields))
+    except ValidationError as error:
+        faults = [fault for fault in error.errors(include_url=False) if fault["type"] != "missing"]
+        if faults:
+            raise invalid(faults) from None
+
+
+def _values(form: type[AudioForm], fields: Fields) -> dict[str, object]:
+    """What a form says, for pydantic: blank means absent, and of a repeated field the last one counts."""
+    said = {name: [value for value in values if value.strip()] for name, values in fields.items()}
+    granularities = said.pop(GRANULARITIES, []) + said.pop("timestamp_granularities", [])
+    values: dict[str, object] = {name: filled[-1] for name, filled in said.items() if filled}
+    values.pop("file", None)
+    return values | {GRANULARITIES: granularities} | dict(form.fixed)
+
+
+def request_body(form: type[AudioForm]) -> dict[str, Any]:
+    """OpenAPI's description of a multipart body: derived from the model that checks it."""
+    schema = form.model_json_schema()
+    schema["title"] = form.__name__
+    schema.pop("description", None)
+    schema["properties"] = dict(_documented(form, schema["properties"]))
+    content = {"multipart/form-data": {"schema": schema}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _documented(form: type[AudioForm], properties: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    own = [name for name in properties if name not in Options.model_fields]
+    for name in [*own, *(name for name in properties if name in Options.model_fields)]:
+        if name not in form.fixed:
+            yield name, _without_null(properties[name])
+
+
+def _without_null(field: dict[str, Any]) -> dict[str, Any]:
+    """A form has no null: an optional field is simply left out."""
+    kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
+    if len(kinds) != 1:
+        return field
+    return {**kinds[0], **{key: value for key, value in field.items() if key not in ("anyOf", "default")}}

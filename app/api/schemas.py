@@ -1,0 +1,100 @@
+"""What the service answers, as types: they make the JSON and the OpenAPI document alike."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class ErrorDetail(BaseModel):
+    message: str = Field(description="What is wrong and what to do about it.")
+    type: str
+    param: str | None = Field(description="The field at fault.")
+    code: str | None = Field(description="A short constant that a program can test for.")
+
+
+class Error(BaseModel):
+    error: ErrorDetail
+
+
+class Usage(BaseModel):
+    type: Literal["duration"] = "duration"
+    seconds: int = Field(description="Length of the recording, rounded up (s).")
+
+
+class Transcription(BaseModel):
+    text: str
+    usage: Usage
+
+
+class TranscriptionSegment(BaseModel):
+    id: int
+    seek: int = Field(description="Start in frames of 10 ms.")
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+    text: str
+    tokens: list[int]
+    temperature: float
+    avg_logprob: float
+    compression_ratio: float
+    no_speech_prob: float
+
+
+class TranscriptionWord(BaseModel):
+    word: str
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+
+
+class VerboseTranscription(BaseModel):
+    task: Literal["transcribe", "translate"]
+    language: str = Field(description="Language spoken: its lower-case English name.")
+    duration: float = Field(description="Length of the recording (s).")
+    text: str
+    segments: list[TranscriptionSegment] | None = Field(
+        None, description="Absent where only words were asked for."
+    )
+    words: list[TranscriptionWord] | None = Field(None, description="Absent unless asked for.")
+    usage: Usage
+
+
+class Model(BaseModel):
+    id: str
+    object: Literal["model"] = "model"
+    created: int = Field(description="Unix time (s).")
+    owned_by: str = "whisperfleet"
+
+
+class ModelList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Model]
+
+
+class Worker(BaseModel):
+    slot: int
+    device: str
+    visible_devices: str | None = Field(description="CUDA_VISIBLE_DEVICES as the worker itself reads it.")
+    pid: int | None
+    model: str | None
+    compute_type: str | None
+    state: Literal["loading", "idle", "busy", "restarting", "failed"]
+    loads: int = Field(description="How often this worker has loaded a model.")
+    batches: int
+    clips: int
+    audio_s: float = Field(description="Audio transcribed so far (s).")
+    restarts: int
+    error: str | None
+
+
+class WorkerList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Worker]
+
+
+class Health(BaseModel):
+    status: Literal["ok"] = "ok"
+    demo: bool = Field(description="The bundled demo model answers; it understands synthetic speech only.")
+    version: str
+
+
+class Ready(BaseModel):
+    status: Literal["ready"] = "ready"

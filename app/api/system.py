@@ -1,0 +1,88 @@
+"""The service about itself: models, workers, health, and its documentation."""
+
+import time
+from importlib.metadata import version
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, FastAPI
+from fastapi.openapi.docs import get_swagger_ui_html
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.staticfiles import StaticFiles
+
+from app.api.errors import documented
+from app.api.schemas import Health, Model, ModelList, Ready, WorkerList
+from app.errors import NotReady, UnknownModel
+
+if TYPE_CHECKING:
+    from app.service import Service
+
+VERSION = version("whisperfleet")
+
+
+def model_routes(service: "Service") -> APIRouter:
+    router = APIRouter(tags=["models"])
+    created = int(time.time())
+
+    @router.get("/v1/models", responses=documented(401))
+    async def list_models() -> ModelList:
+        return ModelList(data=[Model(id=name, created=created) for name in service.models()])
+
+    @router.get("/v1/models/{model:path}", responses=documented(401, 404))
+    async def retrieve_model(model: str) -> Model:
+        if not model:
+            raise UnknownModel("Name a model; GET /v1/models lists them.", param="model")
+        service.resolve_model(model)
+        return Model(id=model, created=created)
+
+    return router
+
+
+def worker_routes(service: "Service") -> APIRouter:
+    router = APIRouter(tags=["service"])
+
+    @router.get("/v1/workers", response_model=WorkerList, responses=documented(401))
+    async def list_workers() -> Response:
+        # As the service says it: a diagnosis must not fail over a row that surprises the schema.
+        return JSONResponse({"object": "list", "data": service.workers()})
+
+    return router
+
+
+def probe_routes(service: "Service") -> APIRouter:
+    """`/health` and `/ready`, which need no key."""
+    router = APIRouter(tags=["service"])
+
+    @router.get("/health", summary="The process is up", responses=documented())
+    async def health() -> Health:
+        return Health(demo=service.demo, version=VERSION)
+
+    @router.get("/ready", summary="A worker is loaded", responses=documented(503))
+    async def ready() -> Ready:
+        reason = service.readiness()
+        if reason is not None:
+            raise NotReady(reason)
+        return Ready()
+
+    return router
+
+
+def serve_docs(app: FastAPI) -> None:
+    """Swagger UI at `/docs`, from files of this machine alone: nothing is fetched from elsewhere."""
+    app.mount("/docs/assets", StaticFiles(directory=str(files("fastapi_offline") / "static")))
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        # Addresses are relative, so that the page also works under a proxy's path.
+        return get_swagger_ui_html(
+            openapi_url="openapi.json",
+            title=f"{app.title} – API",
+            swagger_js_url="docs/assets/swagger-ui-bundle.js",
+            swagger_css_url="docs/assets/swagger-ui.css",
+            swagger_favicon_url="docs/assets/favicon.png",
+            swagger_ui_parameters={"validatorUrl": None},  # its default is a badge from another host
+        )
+
+    @app.get("/", include_in_schema=False)
+    async def front_page() -> Response:
+        return RedirectResponse("docs")

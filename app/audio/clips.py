@@ -1,0 +1,137 @@
+"""The clip plan: which unbroken spans of a recording the workers hear. Pure.
+
+The plan depends on the audio up to each cut and a bounded look-ahead, never on the recording's length,
+the fleet or the load: so a transcript is the same wherever and however often it is made.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
+
+# Silence longer than this separates clips and belongs to none.
+MAX_SILENCE_SAMPLES = 2 * SAMPLE_RATE
+# Silence kept on either side of a clip's speech, at most: Whisper puts no timestamp later than 1.0 s
+# on a window's first word, and words lose their edges when cut too close.
+MARGIN_SAMPLES = 3 * SAMPLE_RATE // 10
+# A cut is sought this far back from the end of a full window, first near, then far: a short clip costs the
+# encoder as much as a full one and gives the decoder less context.
+REACHES = (MAX_CLIP_SAMPLES // 2, MAX_CLIP_SAMPLES * 5 // 6)
+# Frames over which the speech probability is averaged to find the best cut where there is no pause:
+# a single low frame is often a plosive inside a word.
+_CUT_FRAMES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedClip:
+    """The clip `[start, end)` of a recording and the speech in it, in samples from the recording's start."""
+
+    index: int
+    start: int
+    end: int
+    speech: tuple[Span, ...]
+
+
+class ClipPlanner:
+    """Groups speech spans into clips as they become known."""
+
+    def __init__(self) -> None:
+        self._planned = 0  # clips given out
+        self._spans: list[Span] = []  # known speech that is in no clip yet
+        self._floor = 0  # no clip may start before this sample
+        self._probabilities = np.zeros(0, np.float32)
+        self._first_frame = 0  # of `_probabilities`
+
+    def extend(
+        self,
+        spans: Sequence[Span],
+        ongoing: Span | None,
+        settled: int,
+        probabilities: npt.NDArray[np.float32],
+    ) -> list[PlannedClip]:
+        """Take in what became known of a recording; give the clips that are now certain.
+
+        `spans`: speech that has ended, in samples, in order. `ongoing`: speech that has begun and is certain
+        to last up to its second sample at least. `settled`: no further speech begins before this sample.
+        `probabilities`: the next frames' speech probabilities, shape (n,), of `FRAME_SAMPLES` each.
+        """
+        self._add(spans)
+        self._probabilities = np.concatenate((self._probabilities, probabilities))
+        clips = self._plan(ongoing, settled)
+        self._forget_frames()
+        return clips
+
+    def finish(self, spans: Sequence[Span], total: int) -> list[PlannedClip]:
+        """The remaining clips of a recording that has ended after `total` samples."""
+        self._add(spans)
+        clips = self._plan(None, total + MAX_SILENCE_SAMPLES + 1)
+        return [replace(clip, end=min(clip.end, total)) for clip in clips]
+
+    def _add(self, spans: Sequence[Span]) -> None:
+        # Speech that was cut while it went on comes in whole, its beginning already given out.
+        self._spans += [(max(start, self._floor), end) for start, end in spans if end > self._floor]
+
+    def _plan(self, ongoing: Span | None, settled: int) -> list[PlannedClip]:
+        clips = []
+        while cut := self._next_cut(self._known(ongoing), settled):
+            clips.append(self._take(*cut, self._known(ongoing)))
+        return clips
+
+    def _known(self, ongoing: Span | None) -> list[Span]:
+        if ongoing is None or ongoing[1] <= self._floor:
+            return self._spans
+        return [*self._spans, (max(ongoing[0], self._floor), ongoing[1])]
+
+    def _start(self, spans: list[Span]) -> int:
+        return max(self._floor, spans[0][0] - MARGIN_SAMPLES)
+
+    def _next_cut(self, spans: list[Span], settled: int) -> Span | None:
+        """Where the next clip ends and where the one after it may start; None while that is not certain."""
+        if not spans:
+            return None
+        limit = self._start(spans) + MAX_CLIP_SAMPLES
+        pauses: list[Span] = []
+        following = [start for start, _ in spans[1:]] + [settled]
+        for (_, end), start in zip(spans, following, strict=True):
+            if end > limit:
+                return self._cut_in_pause(pauses, limit) or self._cut_in_speech(limit)
+            if start - end > MAX_SILENCE_SAMPLES:
+                return min(end + MARGIN_SAMPLES, limit), start - MARGIN_SAMPLES
+            pauses.append((end, start))
+        return None  # the last pause may still grow, or the last speech go on
+
+    def _cut_in_pause(self, pauses: list[Span], limit: int) -> Span | None:
+        """Cut at the longest pause of the window's last part, or else of the part before it."""
+        for reach in REACHES:
+            in_reach = [pause for pause in pauses if pause[0] >= limit - reach]
+            if in_reach:
+                start, end = max(in_reach, key=lambda pause: (pause[1] - pause[0], pause[0]))
+                margin = min(MARGIN_SAMPLES, (end - start) // 2)
+                return min(start + margin, limit), end - margin
+        return None
+
+    def _cut_in_speech(self, limit: int) -> Span:
+        """Cut speech without a pause in the frame that is least likely speech, the latest of equals."""
+        first = -(-(limit - REACHES[0]) // FRAME_SAMPLES)
+        frames = self._probabilities[first - self._first_frame : limit // FRAME_SAMPLES - self._first_frame]
+        around = np.convolve(frames, np.ones(_CUT_FRAMES), mode="valid")
+        frame = first + _CUT_FRAMES // 2 + len(around) - 1 - int(np.argmin(around[::-1]))
+        cut = frame * FRAME_SAMPLES + FRAME_SAMPLES // 2
+        return cut, cut
+
+    def _take(self, end: int, resume: int, spans: list[Span]) -> PlannedClip:
+        start = self._start(spans)
+        speech = tuple((begin, min(stop, end)) for begin, stop in spans if begin < end)
+        clip = PlannedClip(self._planned, start, end, speech)
+        self._planned += 1
+        self._floor = resume
+        self._spans = [(max(begin, end), stop) for begin, stop in self._spans if stop > end]
+        return clip
+
+    def _forget_frames(self) -> None:
+        drop = min(max(self._floor // FRAME_SAMPLES - self._first_frame, 0), len(self._probabilities))
+        self._probabilities = self._probabilities[drop:]
+        self._first_frame += drop

@@ -1,0 +1,130 @@
+"""The media children: decoding and speech detection in processes of their own, in fair turns.
+
+An untrusted file may crash a decoder; then a child dies, and another takes its place. A recording is
+decoded step by step in one child, which keeps the decoder open; its spans go to any.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.audio.speech import SPAN_FRAMES
+from app.audio.uploads import Upload
+from app.errors import InvalidInput, TaskFailed
+from app.fleet.child import Child
+from app.fleet.dispatcher import Dispatcher, Status
+from workers import media, runtime
+from workers.messages import FRAME_SAMPLES
+
+MAX_CHILDREN = 4
+STEP_SAMPLES = SPAN_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
+_HEADROOM_BYTES = 2 << 30  # address space that a child may use beyond its libraries
+_START_DEADLINE_S = 120.0
+_DEADLINE_S = 120.0  # for a step or a span, which take a second at most
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of `workers.media` to be run in a child."""
+
+    function: Callable[..., Any]
+    args: tuple[object, ...]
+
+
+class MediaSlot:
+    """One media child."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.status = Status()
+        self.died = asyncio.Event()
+        self._child = Child(runtime.initialise, "")
+        self._child.on_death = self.died.set
+
+    async def start(self) -> None:
+        """Spawn the child and bound its memory."""
+        await self._child.start()
+        await self._child.call(media.limit_memory, _HEADROOM_BYTES, deadline_s=_START_DEADLINE_S)
+
+    async def run(self, payloads: Sequence[Call]) -> list[Any]:
+        """Run one call."""
+        [call] = payloads
+        return [await self._child.call(call.function, *call.args, deadline_s=_DEADLINE_S)]
+
+    async def close(self) -> None:
+        """Kill the child."""
+        await self._child.close()
+
+
+class Media:
+    """Decodes recordings and tells where in them somebody speaks."""
+
+    def __init__(self, children: int) -> None:
+        self._dispatcher = Dispatcher[Call, Any](
+            "media process", [MediaSlot(index) for index in range(min(MAX_CHILDREN, children))]
+        )
+
+    def start(self) -> None:
+        """Bring the children up, in the background."""
+        self._dispatcher.start()
+
+    async def stop(self) -> None:
+        """End the children."""
+        await self._dispatcher.stop()
+
+    async def decode(self, job: str, upload: Upload, pcm_path: Path) -> AsyncGenerator[tuple[int, bool]]:
+        """Decode an upload into 16 kHz mono int16 at `pcm_path`, step by step.
+
+        Yields how many samples are there and whether that is all. Raises InvalidInput for a file in which
+        there is nothing to decode, or which crashes decoders.
+        """
+        home: int | None = None
+        finished = False
+        try:
+            while not finished:
+                call = Call(
+                    media.decode, (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm)
+                )
+                step, home = await self._run(job, call, home)
+                finished = step.finished
+                yield step.samples, finished
+        finally:
+            if home is not None and not finished:
+                # The child still has the file open. Nobody needs to wait until it has closed it.
+                closing = asyncio.create_task(self._run(job, Call(media.close, (job,)), home))
+                closing.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+    async def speech_probabilities(
+        self, job: str, pcm_path: Path, start_frame: int, frames: int
+    ) -> npt.NDArray[np.float32]:
+        """The speech probability of each frame of a span, shape (frames,) or less at the recording's end."""
+        call = Call(media.speech_probabilities, (str(pcm_path), start_frame, frames))
+        probabilities, _ = await self._run(job, call, None)
+        return np.frombuffer(probabilities, "<f4")
+
+    def cancel(self, job: str) -> None:
+        """Take what is left of a job out of the queue."""
+        self._dispatcher.cancel(job)
+
+    async def _run(self, job: str, call: Call, home: int | None) -> tuple[Any, int]:
+        try:
+            return await self._dispatcher.submit(job, call, key=object(), home=home)
+        except media.MediaError as error:
+            raise InvalidInput(error.message, param="file", code=error.code) from None
+        except MemoryError:
+            raise InvalidInput(
+                "The file needs more memory to decode than a recording should. Convert it to WAV or FLAC.",
+                param="file",
+                code="too_demanding",
+            ) from None
+        except TaskFailed:
+            raise InvalidInput(
+                "The file makes the decoder crash or hang. Convert it to WAV, FLAC or MP3 and send that.",
+                param="file",
+                code="broken_file",
+            ) from None

@@ -1,0 +1,119 @@
+"""The parts of a multipart body, sorted into text fields and one file as the push parser finds them."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from python_multipart.multipart import parse_options_header
+
+from app.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
+
+MAX_FIELD_BYTES = 1 << 20  # all text fields together
+MAX_PARTS = 256
+MAX_FILENAME_CHARS = 255
+
+
+class Sink(Protocol):
+    def feed(self, data: bytes) -> None: ...
+
+
+class OpenSink(Protocol):
+    def __call__(self, filename: str, *, described: bool) -> Sink: ...
+
+
+class Parts:
+    """Callbacks for a `MultipartParser`; each may raise InvalidInput, which passes through the parser.
+
+    The file is known by the name of its field: some clients leave out its filename. Files in other fields
+    are read and forgotten, as unknown fields are.
+    """
+
+    def __init__(self, file_field: str, open_sink: OpenSink) -> None:
+        self.fields: dict[str, list[str]] = {}
+        self.complete = False  # the closing boundary was seen
+        self._file_field = file_field
+        self._open_sink = open_sink
+        self._count = 0
+        self._field_bytes = 0
+        self._start_part()
+
+    def callbacks(self) -> "MultipartCallbacks":
+        return {
+            "on_part_begin": self._begin_part,
+            "on_header_field": self._on_header_field,
+            "on_header_value": self._on_header_value,
+            "on_header_end": self._on_header_end,
+            "on_headers_finished": self._on_headers_finished,
+            "on_part_data": self._on_data,
+            "on_part_end": self._on_part_end,
+            "on_end": self._on_end,
+        }
+
+    def _start_part(self) -> None:
+        self._header_name = bytearray()
+        self._header_value = bytearray()
+        self._headers: dict[bytes, bytes] = {}
+        self._name = ""
+        self._text: bytearray | None = None
+        self._sink: Sink | None = None
+
+    def _begin_part(self) -> None:
+        self._count += 1
+        if self._count > MAX_PARTS:
+            raise InvalidInput(f"The multipart body has over {MAX_PARTS} parts.")
+        self._start_part()
+
+    def _on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header_name += data[start:end]
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._header_value += data[start:end]
+
+    def _on_header_end(self) -> None:
+        self._headers[bytes(self._header_name).lower()] = bytes(self._header_value)
+        self._header_name.clear()
+        self._header_value.clear()
+
+    def _on_headers_finished(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition"))
+        if b"name" not in options:
+            raise InvalidInput('A part of the multipart body has no name (Content-Disposition: …; name="…").')
+        self._name = _decode(options[b"name"], "The name of a field")
+        filename = options.get(b"filename")
+        if self._name == self._file_field:
+            media_type = self._headers.get(b"content-type", b"text/plain")
+            described = filename is not None or not media_type.lower().startswith(b"text/")
+            self._sink = self._open_sink(_base_name(filename or b""), described=described)
+        elif filename is None:
+            self._text = bytearray()
+
+    def _on_data(self, data: bytes, start: int, end: int) -> None:
+        if self._sink is not None:
+            self._sink.feed(data[start:end])
+        elif self._text is not None:
+            self._field_bytes += end - start
+            if self._field_bytes > MAX_FIELD_BYTES:
+                raise InvalidInput(f"The text fields exceed {MAX_FIELD_BYTES} bytes.", param=self._name)
+            self._text += data[start:end]
+
+    def _on_part_end(self) -> None:
+        if self._text is not None:
+            text = _decode(bytes(self._text), f"`{self._name}`")
+            self.fields.setdefault(self._name, []).append(text)
+
+    def _on_end(self) -> None:
+        self.complete = True
+
+
+def _decode(data: bytes, what: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{what} is not valid UTF-8.") from None
+
+
+def _base_name(filename: bytes) -> str:
+    """The name without folders and control characters, for people to read; never used as a path."""
+    name = filename.decode(errors="replace").replace("\\", "/").rsplit("/", 1)[-1]
+    return "".join(char for char in name if char.isprintable())[:MAX_FILENAME_CHARS]

@@ -1,0 +1,74 @@
+"""The commands. Imports lazily: spawn runs this module again in each child."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+cli = typer.Typer(
+    name="whisperfleet",
+    help="Audio in, subtitles out, on every GPU.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@cli.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on [WHISPER_HOST].")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on [WHISPER_PORT].")] = None,
+) -> None:
+    """Start the service."""
+    from app.commands.serve import run_server
+
+    _exit(run_server(_given(host=host, port=port)))
+
+
+@cli.command()
+def transcribe(
+    files: Annotated[list[Path], typer.Argument(help="Recordings, audio or video.", show_default=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write, or folder for several.")
+    ] = None,
+    file_format: Annotated[
+        str | None, typer.Option("--format", "-f", help="srt, vtt, txt or json [OUT's suffix, else srt].")
+    ] = None,
+    language: Annotated[str | None, typer.Option("--language", "-l", help="Spoken language.")] = None,
+    task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
+    prompt: Annotated[str | None, typer.Option(help="Text that sets style and spelling.")] = None,
+    hotwords: Annotated[str | None, typer.Option(help="Words to expect.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Any other option, as NAME=VALUE; may be repeated.")
+    ] = None,
+    server: Annotated[
+        str | None, typer.Option(help="Address of a running service; without it, one is started here.")
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help="Key for the server.", envvar="WHISPER_API_KEY", show_default=False)
+    ] = None,
+) -> None:
+    """Transcribe recordings into subtitles."""
+    from app.commands.transcribe import run_transcribe
+
+    named = dict(pair.partition("=")[::2] for pair in option or [])
+    options = named | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
+    _exit(run_transcribe(files, output, file_format, options, model, server, api_key))
+
+
+def _given(**values: object) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _exit(code: int) -> None:
+    raise typer.Exit(code)
+
+
+def main() -> None:
+    """The console script."""
+    cli()
+
+
+if __name__ == "__main__":
+    main()

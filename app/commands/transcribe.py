@@ -1,0 +1,202 @@
+"""`whisperfleet transcribe`"""
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import httpx
+from pydantic import ValidationError
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from app.audio.uploads import Upload
+from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
+from app.logs import configure_logs
+from app.options import Options
+from app.pipeline import Progress as PipelineProgress
+from app.service import Service
+from app.settings import load_settings
+from app.subtitles import subtitles
+from app.transcript.formats import FORMATS
+
+FILES_AT_ONCE = 4  # enough to keep the workers busy while one file ends and the next begins
+WORDS_WANTED = {"srt", "vtt"}  # cues are split between words
+SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "text", "json": "verbose_json"}
+
+# Transcribes one file into text, telling of its progress: (done, total) in any unit.
+Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[str]]
+
+
+def run_transcribe(
+    files: Sequence[Path],
+    output: Path | None,
+    file_format: str | None,
+    options: dict[str, object],
+    model: str | None,
+    server: str | None,
+    api_key: str | None,
+) -> int:
+    """Transcribe files here or on a server. The exit code: 1 where a file failed, 2 for wrong usage."""
+    try:
+        chosen = _format(output, file_format)
+        targets = _targets(files, output, chosen)
+        checked = _options(options, chosen)
+        if server is None:
+            return asyncio.run(_transcribe_here(targets, checked, chosen, model))
+        return asyncio.run(_transcribe_there(targets, checked, chosen, model, server, api_key))
+    except (InvalidInput, InvalidSetting) as error:
+        print(f"whisperfleet: {error.message}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _format(output: Path | None, file_format: str | None) -> str:
+    suffix = output.suffix.lstrip(".").lower() if output else ""
+    chosen = (file_format or (suffix if suffix in FORMATS else "srt")).lower()
+    if chosen not in FORMATS:
+        raise InvalidInput(f"--format {chosen}: known are {', '.join(FORMATS)}")
+    return chosen
+
+
+def _targets(files: Sequence[Path], output: Path | None, chosen: str) -> list[tuple[Path, Path | None]]:
+    """Each file, and where its transcript goes: None is standard output."""
+    missing = [file for file in files if not file.is_file()]
+    if missing:
+        raise InvalidInput(f"there is no file {', '.join(map(str, missing))}")
+    if output is None or (len(files) == 1 and not output.is_dir()):
+        if len(files) > 1:
+            raise InvalidInput("several files need a folder to write to: add -o FOLDER")
+        return [(files[0], output)]
+    output.mkdir(parents=True, exist_ok=True)
+    targets: list[tuple[Path, Path | None]] = [(file, output / f"{file.stem}.{chosen}") for file in files]
+    if len({target for _, target in targets}) < len(targets):
+        raise InvalidInput("two of the files would be written to the same name: transcribe them one by one")
+    return targets
+
+
+def _options(options: dict[str, object], chosen: str) -> Options:
+    unknown = set(options) - set(Options.model_fields)
+    if unknown:
+        raise InvalidInput(f"unknown option {', '.join(sorted(unknown))}: see --help and the README")
+    try:
+        checked = Options.model_validate(options)
+    except ValidationError as error:
+        faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
+        raise InvalidInput(faults) from None
+    return checked.model_copy(update={"word_timestamps": checked.word_timestamps or chosen in WORDS_WANTED})
+
+
+async def _transcribe_here(
+    targets: Sequence[tuple[Path, Path | None]], options: Options, chosen: str, model: str | None
+) -> int:
+    with tempfile.TemporaryDirectory(prefix="whisperfleet-") as folder:
+        named = {"model": model} if model else {}
+        settings = load_settings(data_dir=Path(folder), log_level="warning", **named)
+        configure_logs(settings)
+        service = Service(settings)
+
+        async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> str:
+            def progressed(progress: PipelineProgress) -> None:
+                report(progress.done_s, progress.total_s)
+
+            transcript = await service.transcribe(
+                _upload(file), options, service.resolve_model(""), progressed
+            )
+            return await asyncio.to_thread(subtitles, transcript, options, chosen)
+
+        try:
+            await service.start()
+            return await _transcribe_all(targets, transcriber)
+        finally:
+            await service.stop()
+
+
+def _upload(file: Path) -> Upload:
+    return Upload(file.resolve(), file.name, file.stat().st_size, sha256="")
+
+
+async def _transcribe_there(
+    targets: Sequence[tuple[Path, Path | None]],
+    options: Options,
+    chosen: str,
+    model: str | None,
+    server: str,
+    api_key: str | None,
+) -> int:
+    given = options.model_dump(exclude_unset=True, exclude={"word_timestamps"})
+    fields = {name: str(value) for name, value in given.items() if value is not None}
+    fields |= {"model": model or "whisper-1", "response_format": SERVER_FORMATS[chosen]}
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    async with httpx.AsyncClient(
+        base_url=server, headers=headers, timeout=httpx.Timeout(30, read=None)
+    ) as client:
+
+        async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> str:
+            path = f"/v1/audio/{'translations' if options.task == 'translate' else 'transcriptions'}"
+            with file.open("rb") as content:
+                try:
+                    answer = await client.post(path, data=fields, files={"file": (file.name, content)})
+                except httpx.HTTPError as error:
+                    raise WhisperfleetError(f"{server} cannot be reached: {error}") from None
+            if answer.is_error:
+                raise WhisperfleetError(_message(answer))
+            report(1, 1)
+            return answer.text
+
+        return await _transcribe_all(targets, transcriber)
+
+
+def _message(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"the server answered {answer.status_code}"
+
+
+async def _transcribe_all(targets: Sequence[tuple[Path, Path | None]], transcriber: Transcriber) -> int:
+    """Transcribe several files at once; one that fails leaves the others be."""
+    room = asyncio.Semaphore(FILES_AT_ONCE)
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as bars:
+
+        async def one(file: Path, target: Path | None) -> bool:
+            async with room:
+                bar = bars.add_task(file.name, total=None, said="")
+                try:
+                    text = await transcriber(file, _reporter(bars, bar))
+                except WhisperfleetError as error:
+                    bars.update(bar, total=1, completed=0, said="failed")
+                    console.print(f"{file}: {error.message}", style="red", markup=False, highlight=False)
+                    return False
+                await asyncio.to_thread(_write, target, text)
+                bars.update(bar, total=1, completed=1, said="done")
+                return True
+
+        done = await asyncio.gather(*(one(file, target) for file, target in targets))
+    return 0 if all(done) else 1
+
+
+def _reporter(bars: Progress, bar: TaskID) -> Callable[[float, float | None], None]:
+    def report(done: float, total: float | None) -> None:
+        bars.update(
+            bar, completed=done, total=total, said=f"{done:.0f} s" if total is None else f"{done / total:.0%}"
+        )
+
+    return report
+
+
+def _write(target: Path | None, text: str) -> None:
+    if target is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        target.write_text(text, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""The workers and who gets what: fair queue, dispatcher, slots, engines."""

@@ -1,0 +1,90 @@
+"""One long-lived spawned process that does one thing at a time, and can be replaced."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from typing import TypeVar
+
+from app.errors import ChildDied
+
+R = TypeVar("R")
+
+
+class Child:
+    """A `ProcessPoolExecutor` with one spawned worker, whose process can be watched and killed.
+
+    Spawned, because a forked child inherits CUDA state that it cannot use. Whoever owns a child starts it,
+    calls it, and closes it before it starts another in its place.
+    """
+
+    def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
+        self._initializer = initializer
+        self._initargs = initargs
+        self._executor: ProcessPoolExecutor | None = None
+        self._pidfd: int | None = None
+        self.pid: int | None = None
+        self.on_death: Callable[[], None] = lambda: None
+
+    async def start(self) -> None:
+        """Spawn the process. Raises ChildDied if it does not come up."""
+        self._executor = ProcessPoolExecutor(
+            max_workers=1,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=self._initializer,
+            initargs=self._initargs,
+        )
+        self.pid = await self.call(os.getpid)
+        self._watch(self.pid)
+
+    async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
+        """Run `function(*args)` in the child. A child that takes longer than `deadline_s` is killed.
+
+        Raises ChildDied if the process ends before it has answered, and what the function raises.
+        """
+        if self._executor is None:
+            raise ChildDied("the process has not been started")
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await asyncio.wrap_future(self._executor.submit(function, *args))
+        except BrokenProcessPool:
+            raise ChildDied(f"process {self.pid} died") from None
+        except TimeoutError:
+            self._kill()
+            raise ChildDied(f"process {self.pid} did not answer within {deadline_s:.0f} s") from None
+
+    async def close(self) -> None:
+        """Kill the process, whatever it is doing, and wait until it is gone."""
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            self._kill()
+            self._unwatch()
+            self.pid = None
+            await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
+
+    def _kill(self) -> None:
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def _watch(self, pid: int) -> None:
+        """Call `on_death` when the process ends, even while it has nothing to do."""
+        if not hasattr(os, "pidfd_open"):
+            return  # not Linux: the next call finds out
+        with suppress(OSError):
+            self._pidfd = os.pidfd_open(pid)
+            asyncio.get_running_loop().add_reader(self._pidfd, self._died)
+
+    def _died(self) -> None:
+        self._unwatch()
+        self.on_death()
+
+    def _unwatch(self) -> None:
+        if self._pidfd is not None:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None

@@ -1,0 +1,94 @@
+"""Which GPUs there are and which worker gets which. CUDA is never touched here: NVML counts."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.errors import InvalidSetting
+from app.settings import Settings
+
+_CORES_PER_CPU_WORKER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """`device` ("cuda" or "cpu"), and for each worker what it is to see in `CUDA_VISIBLE_DEVICES`."""
+
+    device: str
+    visible: tuple[str, ...]
+    cpu_threads: int  # of each worker
+
+
+def count_gpus() -> int:
+    """How many GPUs NVML sees; 0 where there is no driver."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return 0
+    try:
+        return int(pynvml.nvmlDeviceGetCount())
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def plan_devices(settings: Settings, environ: Mapping[str, str], gpu_count: int, cores: int) -> Devices:
+    """One entry for each worker. Pure.
+
+    A `CUDA_VISIBLE_DEVICES` that we were given ourselves is honoured: `all` means its entries, and an index
+    in `WHISPER_GPUS` counts within them, as CUDA would. UUIDs and MIG ids are passed on as they are.
+    Raises InvalidSetting for a GPU that is not there.
+    """
+    given = environ.get("CUDA_VISIBLE_DEVICES")
+    present = _given_entries(given) if given is not None else [str(i) for i in range(gpu_count)]
+    present = present if gpu_count else []
+    device = ("cuda" if present else "cpu") if settings.device == "auto" else settings.device
+    if device == "cpu":
+        entries = _cpu_entries(settings, cores)
+        return Devices(device, entries, settings.cpu_threads or max(1, cores // len(entries)))
+    if not present:
+        hidden = " that CUDA_VISIBLE_DEVICES leaves visible" if gpu_count else ""
+        raise InvalidSetting(
+            f"WHISPER_DEVICE=cuda, but there is no NVIDIA GPU{hidden}: check `nvidia-smi`, and in a "
+            "container the NVIDIA container toolkit, or set WHISPER_DEVICE=cpu"
+        )
+    return Devices(device, _gpu_entries(settings.gpus, present), settings.cpu_threads or 4)
+
+
+def _given_entries(value: str) -> list[str]:
+    """CUDA reads its list up to the first entry that makes no sense."""
+    entries: list[str] = []
+    for entry in value.split(","):
+        if not entry.strip() or entry.strip().startswith("-"):
+            break
+        entries.append(entry.strip())
+    return entries
+
+
+def _cpu_entries(settings: Settings, cores: int) -> tuple[str, ...]:
+    if settings.gpus and settings.gpus != ("all",):
+        return settings.gpus
+    workers = settings.cpu_workers or max(1, cores // _CORES_PER_CPU_WORKER)
+    return tuple(str(index) for index in range(workers))
+
+
+def _gpu_entries(wanted: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
+    if not wanted or tuple(wanted) == ("all",):
+        return tuple(present)
+    entries = []
+    for entry in wanted:
+        if not entry.isdecimal():
+            entries.append(entry)
+        elif int(entry) < len(present):
+            entries.append(present[int(entry)])
+        else:
+            raise InvalidSetting(
+                f"WHISPER_GPUS={','.join(wanted)}: there is no GPU {entry}; found {len(present)}"
+            )
+    return tuple(entries)

@@ -1,0 +1,228 @@
+"""Who does what: one puller for each slot takes work from one fair queue.
+
+The queue lives here and a slot has one batch in hand at a time: so cancelling is exact, fast slots take
+more, and when a process dies one batch is under suspicion.
+"""
+
+import asyncio
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from app.errors import ChildDied, NotReady, TaskFailed
+from app.fleet.queue import FairQueue
+
+P = TypeVar("P")
+R = TypeVar("R")
+Work = TypeVar("Work", contravariant=True)
+
+MAX_DEATHS = 3  # of processes that had only this task in hand, before the task is given up
+_FIRST_BACKOFF_S = 1.0
+_MAX_BACKOFF_S = 60.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Status:
+    """What a slot does and has done; `GET /v1/workers` shows it."""
+
+    state: str = "loading"  # loading | idle | busy | restarting | failed
+    batches: int = 0
+    restarts: int = 0
+    error: str | None = None
+
+
+class Slot(Protocol[Work, R]):
+    """A place where work is done: it keeps its device for life, whatever becomes of its process."""
+
+    index: int
+    status: Status
+    died: asyncio.Event
+
+    async def start(self) -> None:
+        """Bring up the process, in place of the last one if there was one. Raises what hinders it."""
+
+    async def run(self, payloads: Sequence[Work]) -> list[R]:
+        """Do a batch of work. Raises ChildDied if the process ends, or hangs, over it."""
+
+    async def close(self) -> None:
+        """End the process."""
+
+
+@dataclass(slots=True, eq=False)
+class Task(Generic[P, R]):
+    """One piece of work. Tasks with equal keys may share a batch; `home` is the only slot that may do it."""
+
+    job: str
+    payload: P
+    key: Hashable
+    home: int | None
+    done: asyncio.Future[tuple[R, int]]
+    alone: bool = False  # not to share a batch: it may be what kills processes
+    deaths: int = 0
+
+
+class Dispatcher(Generic[P, R]):
+    """Keeps slots busy with the tasks of many jobs."""
+
+    def __init__(self, name: str, slots: Sequence[Slot[P, R]], batch_limit: int = 1) -> None:
+        self.slots = slots
+        self._name = name
+        self._batch_limit = batch_limit
+        self._queue: FairQueue[Task[P, R]] = FairQueue()
+        self._wakeups = [asyncio.Event() for _ in slots]
+        self._pullers: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Bring up all slots, in the background."""
+        self._pullers = [
+            asyncio.create_task(self._pull(slot), name=f"{self._name}-{slot.index}") for slot in self.slots
+        ]
+
+    async def stop(self) -> None:
+        """End all processes, whatever they are doing, and wait until they are gone."""
+        for puller in self._pullers:
+            puller.cancel()
+        await asyncio.gather(*self._pullers, return_exceptions=True)
+        await asyncio.gather(*(slot.close() for slot in self.slots))
+
+    async def submit(
+        self, job: str, payload: P, *, key: Hashable = None, home: int | None = None
+    ) -> tuple[R, int]:
+        """Have a piece of work done in its turn: its result, and the index of the slot that did it.
+
+        Raises NotReady where every slot has failed to come up, TaskFailed where the task kills each process
+        that takes it on, and what the work itself raises.
+        """
+        if self._hopeless():
+            raise self._not_ready()
+        task = Task[P, R](job, payload, key, home, asyncio.get_running_loop().create_future())
+        self._queue.put(job, task)
+        self._wake()
+        # If the caller is cancelled so is the future, and whoever takes the task drops it.
+        return await task.done
+
+    def cancel(self, job: str) -> None:
+        """Take what is left of a job out of the queue; what a slot has in hand goes on."""
+        for task in self._queue.remove(job):
+            task.done.cancel()
+
+    def _wake(self) -> None:
+        for wakeup in self._wakeups:
+            wakeup.set()
+
+    def _hopeless(self) -> bool:
+        return all(slot.status.state == "failed" for slot in self.slots)
+
+    def _not_ready(self) -> NotReady:
+        return NotReady(f"no {self._name} could be started: {self.slots[0].status.error}")
+
+    async def _pull(self, slot: Slot[P, R]) -> None:
+        """Bring a slot up, let it serve, and begin again when its process is gone."""
+        backoff = _FIRST_BACKOFF_S
+        while True:
+            slot.died.clear()
+            try:
+                await slot.start()
+            except Exception as error:
+                await slot.close()
+                self._failed(slot, error)
+                await asyncio.sleep(backoff)
+                backoff = min(2 * backoff, _MAX_BACKOFF_S)
+                continue
+            backoff = _FIRST_BACKOFF_S
+            slot.status.error = None
+            await self._serve(slot)
+            slot.status.state = "restarting"
+            slot.status.restarts += 1
+            log.warning("process lost", room=self._name, slot=slot.index)
+            await slot.close()
+
+    def _failed(self, slot: Slot[P, R], error: Exception) -> None:
+        slot.status.state, slot.status.error = "failed", str(error) or repr(error)
+        log.error("start failed", room=self._name, slot=slot.index, error=slot.status.error)
+        if self._hopeless():
+            for task in self._queue.clear():
+                if not task.done.done():
+                    task.done.set_exception(self._not_ready())
+
+    async def _serve(self, slot: Slot[P, R]) -> None:
+        """Take batch after batch until the slot's process is gone."""
+        while not slot.died.is_set():
+            slot.status.state = "idle"
+            batch = self._take_batch(slot)
+            if not batch:
+                await self._wait(slot)
+                continue
+            slot.status.state = "busy"
+            try:
+                results = await slot.run([task.payload for task in batch])
+            except ChildDied as error:
+                self._retry(batch, error)
+                return
+            except Exception as error:
+                self._fail(batch, error)
+                continue
+            slot.status.batches += 1
+            for task, result in zip(batch, results, strict=True):
+                if not task.done.done():
+                    task.done.set_result((result, slot.index))
+
+    async def _wait(self, slot: Slot[P, R]) -> None:
+        """Until there may be work for the slot, or its process is gone."""
+        wakeup = self._wakeups[slot.index]
+        waits = [asyncio.create_task(event.wait()) for event in (wakeup, slot.died)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        wakeup.clear()
+
+    def _take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
+        """The next tasks for a slot: its share of what is queued, among the slots that have nothing to do."""
+
+        def fits(task: Task[P, R]) -> bool:
+            return task.home in (None, slot.index)
+
+        def joins(task: Task[P, R]) -> bool:
+            return fits(task) and task.key == batch[0].key and not task.alone
+
+        idle = sum(other.status.state == "idle" for other in self.slots)
+        share = min(self._batch_limit, -(-len(self._queue) // max(idle, 1)))
+        batch: list[Task[P, R]] = []
+        while task := self._queue.take(joins if batch else fits):
+            if task.done.done():
+                continue  # cancelled meanwhile
+            batch.append(task)
+            if task.alone or len(batch) >= share:
+                break
+        return batch
+
+    def _retry(self, batch: Sequence[Task[P, R]], error: ChildDied) -> None:
+        """Put the tasks of a dead process back, one by one, so that the guilty one shows itself."""
+        log.warning("process died at work", room=self._name, tasks=len(batch), error=error.message)
+        for task in reversed(batch):
+            task.deaths += len(batch) == 1
+            if task.deaths >= MAX_DEATHS:
+                if not task.done.done():
+                    task.done.set_exception(TaskFailed(f"{task.deaths} processes died of it"))
+            else:
+                task.alone = True
+                self._queue.put_back(task.job, task)
+        self._wake()
+
+    def _fail(self, batch: Sequence[Task[P, R]], error: Exception) -> None:
+        """What a batch of one raises is its own; of several, each has to show it alone."""
+        if len(batch) == 1:
+            if not batch[0].done.done():
+                batch[0].done.set_exception(error)
+            return
+        log.warning("batch failed", room=self._name, tasks=len(batch), error=repr(error))
+        for task in reversed(batch):
+            task.alone = True
+            self._queue.put_back(task.job, task)
+        self._wake()

@@ -1,0 +1,134 @@
+"""Which model is meant, and where its files are. Downloads once, here, not in each worker."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.errors import InvalidSetting, ModelUnavailable
+
+DEMO = "demo"
+DEMO_PATH = Path(__file__).parents[2] / "workers" / "demo_model"
+AUTO = {"cuda": "large-v3-turbo", "cpu": "small"}
+CONNECT_TIMEOUT_S = 10.0
+
+# Sizes and the repositories that hold them in CTranslate2 format, as faster-whisper names them.
+REPOSITORIES = {
+    "tiny.en": "Systran/faster-whisper-tiny.en",
+    "tiny": "Systran/faster-whisper-tiny",
+    "base.en": "Systran/faster-whisper-base.en",
+    "base": "Systran/faster-whisper-base",
+    "small.en": "Systran/faster-whisper-small.en",
+    "small": "Systran/faster-whisper-small",
+    "medium.en": "Systran/faster-whisper-medium.en",
+    "medium": "Systran/faster-whisper-medium",
+    "large-v1": "Systran/faster-whisper-large-v1",
+    "large-v2": "Systran/faster-whisper-large-v2",
+    "large-v3": "Systran/faster-whisper-large-v3",
+    "large": "Systran/faster-whisper-large-v3",
+    "distil-large-v2": "Systran/faster-distil-whisper-large-v2",
+    "distil-medium.en": "Systran/faster-distil-whisper-medium.en",
+    "distil-small.en": "Systran/faster-distil-whisper-small.en",
+    "distil-large-v3": "Systran/faster-distil-whisper-large-v3",
+    "distil-large-v3.5": "distil-whisper/distil-large-v3.5-ct2",
+    "large-v3-turbo": "mobiuslabsgmbh/faster-whisper-large-v3-turbo",
+    "turbo": "mobiuslabsgmbh/faster-whisper-large-v3-turbo",
+}
+_FILES = [
+    "config.json",
+    "preprocessor_config.json",
+    "generation_config.json",
+    "model.bin",
+    "tokenizer.json",
+    "vocabulary.*",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model by the name that requests use, and the folder that holds it."""
+
+    name: str
+    path: Path
+
+
+def model_name(setting: str, device: str) -> str:
+    """The model that `WHISPER_MODEL` means on a device ("cuda" or "cpu").
+
+    Raises InvalidSetting for what can be no model: an unknown size, a folder without one.
+    """
+    if setting == "auto":
+        return AUTO[device]
+    if setting == DEMO or setting in REPOSITORIES:
+        return setting
+    path = Path(setting).expanduser()
+    if path.is_dir():
+        if not (path / "model.bin").is_file():
+            raise InvalidSetting(
+                f"WHISPER_MODEL={setting}: the folder has no model.bin; convert the model to CTranslate2 "
+                "format with ct2-transformers-converter"
+            )
+        return setting
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", setting) and not setting.startswith("."):
+        return setting
+    kind = (
+        "there is no such folder"
+        if os.sep in setting
+        else f"unknown size; known are {', '.join(REPOSITORIES)}"
+    )
+    raise InvalidSetting(f"WHISPER_MODEL={setting}: {kind}")
+
+
+def can_translate(name: str) -> bool:
+    """Whether a model was trained to translate: turbo, distilled and English-only ones were not."""
+    lowered = name.lower()
+    return not ("turbo" in lowered or "distil" in lowered or lowered.endswith(".en"))
+
+
+def locate(name: str) -> ModelFiles:
+    """A model's files, downloaded if they are not on this machine yet. Blocks for as long as that takes.
+
+    Raises ModelUnavailable, whose message names the model and the cure, where that cannot be done; without
+    a connection it takes `CONNECT_TIMEOUT_S` at most.
+    """
+    if name == DEMO:
+        return ModelFiles(name, DEMO_PATH)
+    if Path(name).expanduser().is_dir():
+        return ModelFiles(name, Path(name).expanduser())
+    repository = REPOSITORIES.get(name, name)
+    return ModelFiles(name, _cached(repository) or _download(name, repository))
+
+
+def _cached(repository: str) -> Path | None:
+    from huggingface_hub import snapshot_download
+
+    try:
+        path = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
+    except OSError:  # what huggingface_hub raises for files that it does not have is one
+        return None
+    return path if (path / "model.bin").is_file() else None
+
+
+def _download(name: str, repository: str) -> Path:
+    import httpx
+    from huggingface_hub import constants, snapshot_download
+
+    if constants.HF_HUB_OFFLINE:
+        raise _unavailable(name, "HF_HUB_OFFLINE is set")
+    try:
+        # Ask first: the download itself would try again and again before it gives up.
+        httpx.head(constants.ENDPOINT, timeout=CONNECT_TIMEOUT_S)
+    except httpx.HTTPError as error:
+        raise _unavailable(name, f"{constants.ENDPOINT} cannot be reached: {error}") from None
+    try:
+        return Path(snapshot_download(repository, allow_patterns=_FILES))
+    except Exception as error:  # a dozen kinds, from three libraries
+        raise _unavailable(name, (str(error).splitlines() or [repr(error)])[0]) from error
+
+
+def _unavailable(name: str, reason: str) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"The model {name!r} is not on this machine and cannot be downloaded ({reason}). Connect to the "
+        "network, or copy the model here and set WHISPER_MODEL to its folder, or try the service with "
+        "WHISPER_MODEL=demo."
+    )

@@ -1,0 +1,45 @@
+"""Log lines: structlog's and those of the libraries in one format."""
+
+import logging
+import sys
+
+import structlog
+
+from app.settings import Settings
+
+
+def configure_logs(settings: Settings) -> None:
+    """Log to standard error, as the settings say. Standard output stays free for transcripts."""
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    renderers: list[structlog.types.Processor] = (
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+        if settings.log_format == "json"
+        # Not rich's tracebacks: drawing one holds up the event loop for seconds.
+        else [
+            structlog.dev.ConsoleRenderer(
+                colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(settings.log_level.upper())
+    for name in ("httpx", "httpcore", "huggingface_hub", "asyncio"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

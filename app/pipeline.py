@@ -1,0 +1,226 @@
+"""The way of a recording: decode, find speech, plan clips, hear them, merge. All of it at once."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from app.audio.clips import ClipPlanner, PlannedClip
+from app.audio.media import Media
+from app.audio.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from app.audio.uploads import Upload
+from app.errors import ClipFailed, TaskFailed, TooLarge, WhisperfleetError
+from app.fleet.dispatcher import Dispatcher
+from app.fleet.local import ClipSource
+from app.language_vote import VOTERS, LanguageVote
+from app.options import Options
+from app.transcript.chinese import LANGUAGES as CHINESE
+from app.transcript.chinese import convert_segments
+from app.transcript.timeline import Transcript, merge
+from workers.messages import (
+    BYTES_PER_SAMPLE,
+    FRAME_SAMPLES,
+    SAMPLE_RATE,
+    Clip,
+    ClipResult,
+    Decoding,
+    Span,
+)
+
+Fleet = Dispatcher[ClipSource, ClipResult]
+Probabilities = npt.NDArray[np.float32]
+
+_SILENT_LANGUAGE = "en"  # of a recording in which nobody speaks, where none was asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a recording has come. Times in s; totals are None until they are known."""
+
+    decoded_s: float = 0.0
+    total_s: float | None = None
+    done_s: float = 0.0  # of clips that were heard
+    clips_done: int = 0
+    clips_total: int | None = None
+
+
+@dataclass(slots=True)
+class Pipeline:
+    """One recording on its way from a file to a transcript. To be used once."""
+
+    job: str
+    upload: Upload
+    options: Options
+    model: str
+    media: Media
+    fleet: Fleet
+    pcm_path: Path  # written and left there
+    max_duration_s: float | None = None
+    on_progress: Callable[[Progress], None] = lambda progress: None
+    _progress: Progress = field(default_factory=Progress)
+    _speech: list[Span] = field(default_factory=list)
+    _samples: int = 0
+    _vote: LanguageVote = field(default_factory=LanguageVote)
+
+    async def run(self) -> Transcript:
+        """The transcript. Cancelling this takes back all work that no process has in hand yet.
+
+        Raises InvalidInput for a file that cannot be transcribed, TooLarge for one that is too long,
+        NotReady where there are no workers, ClipFailed where a span cannot be transcribed.
+        """
+        heard: list[tuple[PlannedClip, asyncio.Task[ClipResult]]] = []
+        try:
+            async with asyncio.TaskGroup() as group, aclosing(self._clips()) as clips:
+                async for clip in clips:
+                    heard.append((clip, group.create_task(self._hear(clip))))
+                self._vote.limit(len(heard))
+                self._report(clips_total=len(heard))
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from None
+        finally:
+            self.media.cancel(self.job)
+            self.fleet.cancel(self.job)
+        parts = [((clip.start, clip.end), task.result()) for clip, task in heard]
+        return await asyncio.to_thread(self._transcript, parts)
+
+    async def _probabilities(self) -> AsyncGenerator[Probabilities]:
+        """The frames' speech probabilities, in order, span by span, while decoding goes on."""
+        spans: deque[asyncio.Task[Probabilities]] = deque()
+        asked = 0  # frames
+        try:
+            async with aclosing(self.media.decode(self.job, self.upload, self.pcm_path)) as steps:
+                async for samples, finished in steps:
+                    self._decoded(samples, finished)
+                    frames = -(-samples // FRAME_SAMPLES) if finished else samples // FRAME_SAMPLES
+                    while frames - asked >= SPAN_FRAMES or (finished and frames > asked):
+                        count = min(SPAN_FRAMES, frames - asked)
+                        span = self.media.speech_probabilities(self.job, self.pcm_path, asked, count)
+                        spans.append(asyncio.create_task(span))
+                        asked += count
+                    while spans and spans[0].done():
+                        yield spans.popleft().result()
+            while spans:
+                yield await spans[0]
+                spans.popleft()
+        finally:
+            for task in spans:
+                task.cancel()
+
+    async def _clips(self) -> AsyncGenerator[PlannedClip]:
+        """The clips of the recording, each as soon as it is certain."""
+        options = self.options
+        detector = SpeechDetector(
+            VadParameters(
+                options.vad_threshold, options.min_speech_ms, options.min_silence_ms, options.speech_pad_ms
+            )
+        )
+        planner = ClipPlanner()
+        async with aclosing(self._probabilities()) as pieces:
+            async for probabilities in pieces:
+                spans = detector.feed(probabilities)
+                self._speech += spans
+                settled = detector.settled_until
+                for clip in planner.extend(spans, detector.ongoing, settled, probabilities):
+                    yield clip
+        spans = detector.finish(self._samples)
+        self._speech += spans
+        for clip in planner.finish(spans, self._samples):
+            yield clip
+
+    async def _hear(self, clip: PlannedClip) -> ClipResult:
+        """What is said in a clip, in the language of the recording."""
+        if self.options.language or self.options.multilingual:
+            result = await self._submit(clip, self.options.language)
+        elif clip.index < VOTERS:
+            result = await self._submit(clip, None)
+            self._vote.cast(clip.index, sum(end - start for start, end in clip.speech), result)
+            language = await self._vote.language()
+            if result.language != language:
+                result = await self._submit(clip, language)
+        else:
+            result = await self._submit(clip, await self._vote.language())
+        self._report(
+            done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
+            clips_done=self._progress.clips_done + 1,
+        )
+        return result
+
+    async def _submit(self, clip: PlannedClip, language: str | None) -> ClipResult:
+        decoding = Decoding(
+            model=self.model,
+            task=self.options.task,
+            language=language,
+            prompt=self.options.prompt,
+            hotwords=self.options.hotwords,
+            temperature=self.options.temperature,
+            beam_size=self.options.beam_size,
+            word_timestamps=self.options.word_timestamps,
+        )
+        try:
+            result, _ = await self.fleet.submit(
+                self.job, lambda: read_clip(self.pcm_path, clip, decoding), key=decoding.batch_key
+            )
+        except WhisperfleetError as error:
+            if isinstance(error, TaskFailed):
+                raise self._clip_failed(clip, error) from error
+            raise
+        except Exception as error:
+            raise self._clip_failed(clip, error) from error
+        return result
+
+    def _clip_failed(self, clip: PlannedClip, error: Exception) -> ClipFailed:
+        return ClipFailed(
+            f"The span from {clip.start / SAMPLE_RATE:.2f} s to {clip.end / SAMPLE_RATE:.2f} s could not be "
+            f"transcribed: {error}"
+        )
+
+    def _decoded(self, samples: int, finished: bool) -> None:
+        # A child that takes over from a dead one begins anew.
+        self._samples = samples if finished else max(self._samples, samples)
+        seconds = self._samples / SAMPLE_RATE
+        if self.max_duration_s is not None and seconds > self.max_duration_s:
+            raise TooLarge(
+                f"The recording is longer than {self.max_duration_s:.0f} s, the most that is taken here. "
+                "Send it in parts.",
+                param="file",
+                code="audio_too_long",
+            )
+        self._report(decoded_s=seconds, total_s=seconds if finished else None)
+
+    def _report(self, **changes: float | int | None) -> None:
+        self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
+        self.on_progress(self._progress)
+
+    def _transcript(self, parts: list[tuple[Span, ClipResult]]) -> Transcript:
+        languages = [result.language for _, result in parts]
+        language = self.options.language or max(
+            sorted(set(languages)), key=languages.count, default=_SILENT_LANGUAGE
+        )
+        segments = merge(parts)
+        if self.options.chinese != "keep" and language in CHINESE and self.options.task == "transcribe":
+            segments = convert_segments(segments, self.options.chinese)
+        return Transcript(
+            self.options.task, self.model, language, self._samples, tuple(self._speech), segments
+        )
+
+
+def read_clip(pcm_path: Path, clip: PlannedClip, decoding: Decoding) -> Clip:
+    """A planned clip with its audio, read from the recording's PCM."""
+    with pcm_path.open("rb") as file:
+        file.seek(clip.start * BYTES_PER_SAMPLE)
+        pcm = file.read((clip.end - clip.start) * BYTES_PER_SAMPLE)
+    speech = tuple((start - clip.start, end - clip.start) for start, end in clip.speech)
+    return Clip(pcm, speech, decoding)
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error that a group of tasks failed with: the first one, out of whatever it is wrapped in."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -1,0 +1,194 @@
+"""Everything behind HTTP and the command line: one per process, and one per data folder."""
+
+import asyncio
+import fcntl
+import uuid
+from collections.abc import Callable
+from typing import BinaryIO
+
+import structlog
+
+from app.audio.media import Media
+from app.audio.uploads import Upload, clean
+from app.errors import InvalidSetting, ModelUnavailable, NotReady, UnknownModel
+from app.fleet.devices import usable_cores
+from app.fleet.dispatcher import Dispatcher
+from app.fleet.engine import make_plan
+from app.fleet.local import WhisperSlot
+from app.fleet.models import DEMO, ModelFiles, can_translate, locate
+from app.options import Options
+from app.pipeline import Fleet, Pipeline, Progress
+from app.settings import Settings
+from app.transcript.timeline import Transcript
+
+DEFAULT_MODEL_ALIAS = "whisper-1"  # what OpenAI calls its model, and clients send unasked
+_LOOKUP_S = 15.0  # that a request waits for the model to be found, before it is told to come back
+_RETRY_S = 60.0  # between attempts to get a model that could not be had
+
+log = structlog.get_logger(__name__)
+
+
+class Service:
+    """Media processes, workers, and the model that they serve."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises InvalidSetting where the settings do not fit this machine."""
+        self.settings = settings
+        self._plan = make_plan(settings)
+        self._model = self._plan.model
+        self._media = Media(usable_cores())
+        self._slots: list[WhisperSlot] = []
+        self._fleet: Fleet | None = None
+        self._located = asyncio.Event()  # the model has been found, or it is known that it cannot be
+        self._reason: str | None = "the service is starting"
+        self._bringing_up: asyncio.Task[None] | None = None
+        self._lock: BinaryIO | None = None
+
+    @property
+    def demo(self) -> bool:
+        """Whether the bundled demo model answers, which understands synthetic speech only."""
+        return self._model == DEMO
+
+    async def start(self) -> None:
+        """Take the data folder and begin to bring up the workers; they load in the background.
+
+        Raises InvalidSetting where another process uses the data folder.
+        """
+        await asyncio.to_thread(self.take_folder)
+        self._media.start()
+        self._bringing_up = asyncio.create_task(self._bring_up())
+
+    async def stop(self) -> None:
+        """End all processes and leave the data folder to others."""
+        if self._bringing_up is not None:
+            self._bringing_up.cancel()
+            await asyncio.gather(self._bringing_up, return_exceptions=True)
+        await asyncio.gather(self._media.stop(), *([self._fleet.stop()] if self._fleet else []))
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    async def transcribe(
+        self,
+        upload: Upload,
+        options: Options,
+        model: str,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> Transcript:
+        """The transcript of a recording; the upload's file stays where it is.
+
+        Cancelling the caller cancels the work. Raises NotReady where there is no model or no worker, and
+        what `Pipeline.run` raises.
+        """
+        fleet = await self._ready_fleet()
+        job = uuid.uuid4().hex
+        pcm_path = self.settings.pcm_dir / job
+        pipeline = Pipeline(
+            job,
+            upload,
+            options,
+            model,
+            self._media,
+            fleet,
+            pcm_path,
+            self.settings.max_duration_s,
+            on_progress,
+        )
+        try:
+            return await pipeline.run()
+        finally:
+            await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
+
+    def readiness(self) -> str | None:
+        """None once a worker is loaded, else why none is."""
+        if any(slot.status.state in ("idle", "busy") for slot in self._slots):
+            return None
+        if self._reason is not None:
+            return self._reason
+        if any(slot.status.state != "failed" for slot in self._slots):
+            return f"the model {self._model!r} is being loaded"
+        return f"no worker could load the model {self._model!r}: {self._slots[0].status.error}"
+
+    def workers(self) -> list[dict[str, object]]:
+        """One row for each slot, as `GET /v1/workers` shows it."""
+        return [slot.row() for slot in self._slots]
+
+    def models(self) -> list[str]:
+        """The models that requests may name, the default one first."""
+        return [self._model]
+
+    def resolve_model(self, name: str) -> str:
+        """The model that a request means. Raises UnknownModel."""
+        if name in ("", DEFAULT_MODEL_ALIAS, self._model):
+            return self._model
+        raise UnknownModel(
+            f"The model {name!r} is not offered here; GET /v1/models lists those that are, and "
+            f"{DEFAULT_MODEL_ALIAS!r} is the default one.",
+            param="model",
+            code="model_not_found",
+        )
+
+    def can_translate(self, model: str) -> bool:
+        """Whether a model can translate into English."""
+        return can_translate(model)
+
+    async def _ready_fleet(self) -> Fleet:
+        try:
+            async with asyncio.timeout(_LOOKUP_S):
+                await self._located.wait()
+        except TimeoutError:
+            pass
+        if self._fleet is None:
+            raise NotReady(self._reason or "the service is starting")
+        return self._fleet
+
+    async def _bring_up(self) -> None:
+        """Find the model, for as long as it takes, and start the workers."""
+        while (files := await self._locate()) is None:
+            self._located.set()
+            await asyncio.sleep(_RETRY_S)
+        self._model = files.name
+        self._slots = self._plan.slots(files)
+        self._fleet = Dispatcher("worker", self._slots, self._plan.batch_size)
+        self._fleet.start()
+        self._reason = None
+        self._located.set()
+
+    async def _locate(self) -> ModelFiles | None:
+        self._reason = f"the model {self._plan.model!r} is being looked up or downloaded"
+        try:
+            return await asyncio.to_thread(locate, self._plan.model)
+        except ModelUnavailable as error:
+            self._reason = error.message
+            # A model that was named is never replaced by another.
+            if self.settings.model == "auto" and self.settings.demo_fallback:
+                log.warning(
+                    "falling back to the demo model, which understands synthetic speech only",
+                    reason=error.message,
+                )
+                return await asyncio.to_thread(locate, DEMO)
+            log.error("model unavailable", reason=error.message)
+            return None
+
+    def take_folder(self) -> None:
+        """Make the data folder this process's own, if it is not yet, and clear what a killed one left there.
+
+        Raises InvalidSetting where another process uses it.
+        """
+        if self._lock is not None:
+            return
+        for folder in (self.settings.uploads_dir, self.settings.pcm_dir):
+            folder.mkdir(parents=True, exist_ok=True)
+        lock = (self.settings.data_dir / "lock").open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise InvalidSetting(
+                f"WHISPER_DATA_DIR={self.settings.data_dir}: another whisperfleet uses this folder; "
+                "stop it, or give this one a folder of its own"
+            ) from None
+        self._lock = lock
+        # Nobody works on what a killed process left behind.
+        clean(self.settings.uploads_dir)
+        clean(self.settings.pcm_dir)

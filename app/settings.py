@@ -1,0 +1,95 @@
+"""Every setting of the service, read once from the environment (prefix `WHISPER_`) and `.env`."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.errors import InvalidSetting
+
+CommaList = Annotated[tuple[str, ...], NoDecode]
+
+
+def _data_dir() -> Path:
+    return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "whisperfleet"
+
+
+class Settings(BaseSettings):
+    """Frozen; a value that makes no sense raises `InvalidSetting` with one line (see `load_settings`)."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="WHISPER_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
+    )
+
+    model: str = Field(
+        "auto", description="Size, Hugging Face id, folder in CTranslate2 format, `demo` or `auto`."
+    )
+    demo_fallback: bool = Field(False, description="Let `auto` fall back to the bundled demo model.")
+    device: Literal["auto", "cuda", "cpu"] = Field("auto", description="Where the models run.")
+    compute_type: str = Field(
+        "auto", description="CTranslate2 compute type; `auto`: float16 on cuda, int8 on cpu."
+    )
+    gpus: CommaList = Field(
+        ("all",),
+        description="`all`, or indices, UUIDs, MIG ids; an entry twice means two workers on that GPU.",
+    )
+    cpu_workers: int | None = Field(
+        None, ge=1, le=256, description="Workers with device cpu; default: cores / 4."
+    )
+    cpu_threads: int | None = Field(
+        None, ge=1, le=256, description="Threads of each worker; default: cores / workers."
+    )
+    batch_size: int | None = Field(
+        None, ge=1, le=128, description="Most clips in a batch; default: 8 on cuda, 4 on cpu."
+    )
+    engine: Literal["local", "inline"] = Field("local", description="Where workers live.")
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
+    api_keys: CommaList = Field((), description="Keys that clients may use; none: no key is asked for.")
+    cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*` for all.")
+    max_upload_mb: int = Field(4096, ge=1, description="Largest upload (MB of 10^6 bytes).")
+    max_duration_s: float | None = Field(None, gt=0, description="Longest recording (s); default: no limit.")
+    data_dir: Path = Field(default_factory=_data_dir, description="Folder for uploads and decoded audio.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least level that is logged."
+    )
+    log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
+
+    @field_validator("gpus", "api_keys", "cors_origins", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.split(",") if part.strip())
+        return value
+
+    @field_validator("device", "engine", "log_level", "log_format", mode="before")
+    @classmethod
+    def _lower(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value
+
+    @property
+    def uploads_dir(self) -> Path:
+        """Where uploads lie while they are worked on."""
+        return self.data_dir / "uploads"
+
+    @property
+    def pcm_dir(self) -> Path:
+        """Where decoded audio lies."""
+        return self.data_dir / "pcm"
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Settings from the environment, `.env` and `overrides` (by field name, the strongest).
+
+    Raises InvalidSetting, whose message is one line that names each variable at fault.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        faults = "; ".join(
+            f"WHISPER_{str(fault['loc'][0]).upper()}={fault['input']!r}: {fault['msg']}"
+            for fault in error.errors()
+        )
+        raise InvalidSetting(faults) from None

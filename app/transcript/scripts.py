@@ -1,0 +1,48 @@
+"""Which characters belong to a script written without spaces, and where such text must not break. Pure.
+
+The rules for Japanese and Chinese (kinsoku) follow JIS X 4051 and UAX #14; those for Thai and Lao keep
+a syllable's vowels with its consonant.
+"""
+
+import re
+import unicodedata
+
+# No line begins with these ...
+CLOSING = frozenset(
+    "。、，．・：；？！）］｝〉》」』】〕〗〙〟＞％‰℃々〻ーゝゞヽヾ〜～…‥"
+    "ぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶ"
+    "｡､｣ｧｨｩｪｫｬｭｮｯｰ"
+    ",.;:!?)]}%’”»›՝՞։،؛؟।॥၊။។៕ๆฯໆ"
+)
+# ... and none ends with these.
+OPENING = frozenset("（［｛〈《「『【〔〖〘〝＜｢([{‘“«‹¿¡＄￥£$#＃")
+
+_UNSPACED = re.compile(
+    "["
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff"  # Myanmar
+    "\u1780-\u17ff\u19e0-\u19ff"  # Khmer
+    "\u2e80-\u2fdf\u3000-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han, kana, their punctuation
+    "\uff00-\uff9f"  # fullwidth and halfwidth forms, but for hangul
+    "\U00020000-\U0003ffff"  # Han, further planes
+    "]"
+)
+
+_VOWELS_BEFORE = frozenset("เแโใไເແໂໃໄ")  # written before the consonant that they follow in speech
+_VOWELS_AFTER = frozenset("ะาำๅะາຳ")
+_JOINERS = frozenset("\u200d\u2060\ufeff\u1039\u17d2")  # also the signs that stack Burmese and Khmer letters
+
+
+def is_unspaced(char: str) -> bool:
+    return _UNSPACED.match(char) is not None
+
+
+def may_part(before: str, after: str) -> bool:
+    """Whether text without a space may break between these two neighbouring characters."""
+    if not (is_unspaced(before) or is_unspaced(after)):
+        return False
+    if before in OPENING or before in _VOWELS_BEFORE or before in _JOINERS:
+        return False
+    if after in CLOSING or after in _VOWELS_AFTER or after in _JOINERS:
+        return False
+    return unicodedata.category(after)[0] != "M"

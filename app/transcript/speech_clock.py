@@ -1,0 +1,65 @@
+"""Time that passes only while somebody speaks. Pure."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from workers.messages import SAMPLE_RATE, Span
+
+# Decoder timestamps are some 0.05 s off and speech spans are padded, so a segment's edge may cut a sliver
+# off the speech on the far side of a pause. Real speech that short is not found as a span of its own.
+SLIVER = SAMPLE_RATE // 10  # samples
+
+
+class SpeechClock:
+    """Turns samples of the recording into samples of speech, and back.
+
+    It knows the speech between two edges and nothing outside; where no speech was found there, all of it
+    counts as speech. `length` is how much there is.
+    """
+
+    def __init__(self, start: int, end: int, speech: Sequence[Span]) -> None:
+        """`speech`: ordered spans that do not overlap, of the whole recording if need be."""
+        self._spans = _speech_within(start, end, speech)
+        self._passed = list(accumulate((last - first for first, last in self._spans), initial=0))
+
+    @property
+    def length(self) -> int:
+        return self._passed[-1]
+
+    @property
+    def pauses(self) -> list[tuple[int, int]]:
+        """`(reading of the clock, samples of the recording)` of each pause, in order."""
+        lengths = (after[0] - before[1] for before, after in pairwise(self._spans))
+        return list(zip(self._passed[1:], lengths, strict=False))
+
+    def reading(self, sample: int) -> int:
+        """How much speech has passed at this sample."""
+        index = bisect_right(self._spans, sample, key=lambda span: span[0]) - 1
+        if index < 0:
+            return 0
+        first, last = self._spans[index]
+        return self._passed[index] + min(sample, last) - first
+
+    def begins(self, passed: int) -> int:
+        """The sample at which speech goes on after so much of it: at a pause, the sample after it."""
+        index = min(bisect_right(self._passed, passed) - 1, len(self._spans) - 1)
+        return self._spans[index][0] + passed - self._passed[index]
+
+    def ends(self, passed: int) -> int:
+        """The sample at which so much speech has passed: at a pause, the sample before it."""
+        index = max(bisect_left(self._passed, passed) - 1, 0)
+        return self._spans[index][0] + passed - self._passed[index]
+
+
+def _speech_within(start: int, end: int, speech: Sequence[Span]) -> list[Span]:
+    """The speech from start to end without the slivers at its edges, or all from start to end."""
+    first = bisect_right(speech, start, key=lambda span: span[1])
+    last = bisect_left(speech, end, key=lambda span: span[0])
+    spans = [(max(begin, start), min(finish, end)) for begin, finish in speech[first:last]]
+    spans = [(begin, finish) for begin, finish in spans if begin < finish]
+    if len(spans) > 1 and speech[first][0] < start and spans[0][1] - start < SLIVER:
+        del spans[0]
+    if len(spans) > 1 and speech[last - 1][1] > end and end - spans[-1][0] < SLIVER:
+        del spans[-1]
+    return spans or [(start, end)]

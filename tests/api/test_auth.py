@@ -1,0 +1,147 @@
+"""API keys, CORS and request ids."""
+
+import contextlib
+import http.client
+import re
+import socket
+
+import httpx
+import pytest
+
+KEYS = ("sk-first", "sk-zweiter-Schlüssel")
+EVERYWHERE = ["/", "/docs", "/openapi.json", "/v1/models", "/v1/workers", "/nowhere", "/health", "/ready"]
+
+
+@pytest.fixture
+def locked(serve):
+    return serve(api_keys=KEYS)
+
+
+def bearer(key):
+    return {"Authorization": f"Bearer {key}".encode()}
+
+
+@pytest.mark.parametrize("path", EVERYWHERE)
+def test_what_needs_a_key(locked, path):
+    status = locked.client.get(path).status_code
+    assert (status == 401) is (path not in ("/health", "/ready"))
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_key_opens(locked, key):
+    assert locked.client.get("/v1/models", headers=bearer(key)).status_code == 200
+    assert (
+        locked.client.get("/v1/models", headers={"Authorization": f"bearer  {key}".encode()}).status_code
+        == 200
+    )
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        bearer("sk-wrong"),
+        bearer("sk-firs"),
+        {"Authorization": "Bearer"},
+        {"Authorization": "Basic c2stZmlyc3Q6"},
+        bearer("ÿ"),
+    ],
+)
+def test_refusals(locked, headers):
+    answer = locked.client.get("/v1/models", headers=headers)
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    error = answer.json()["error"]
+    assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_api_key")
+
+
+def test_refused_before_the_body_is_read(locked):
+    head = (
+        b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n"
+        b"Content-Type: multipart/form-data; boundary=b\r\n\r\n"
+        b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF'
+    )
+    with socket.create_connection(("127.0.0.1", locked.port), timeout=5) as connection:
+        connection.sendall(head)
+        assert connection.recv(100).startswith(b"HTTP/1.1 401")
+    assert not locked.uploads
+
+
+def test_a_large_body_does_not_hide_the_refusal(locked):
+    # http.client, as requests and urllib, sends everything before it reads the answer.
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", locked.port, timeout=10)) as connection:
+        connection.request("POST", "/v1/audio/transcriptions", bytes(20_000_000))
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["connection"]) == (401, "close")
+        assert b"invalid_api_key" in answer.read()
+    assert not locked.uploads
+
+
+def test_a_client_that_asks_first_sends_no_body(locked):
+    head = b"POST /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", locked.port), timeout=5) as connection:
+        connection.sendall(head)
+        received = b"".join(iter(lambda: connection.recv(4096), b""))
+    assert received.startswith(b"HTTP/1.1 401")
+
+
+def test_preflight_needs_no_key(serve):
+    site = serve(api_keys=KEYS, cors_origins=("https://page.example",))
+    preflight = {
+        "Origin": "https://page.example",
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+    }
+    answer = site.client.options("/v1/audio/transcriptions", headers=preflight)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == "https://page.example"
+    assert answer.headers["access-control-allow-headers"] == "authorization"
+    stranger = site.client.options("/v1/models", headers=preflight | {"Origin": "https://other.example"})
+    assert "access-control-allow-origin" not in stranger.headers
+
+
+@pytest.mark.parametrize(("path", "status"), [("/v1/models", 401), ("/nowhere", 401), ("/health", 200)])
+def test_pages_may_read_errors(serve, path, status):
+    site = serve(api_keys=KEYS, cors_origins=("*",))
+    answer = site.client.get(path, headers={"Origin": "https://page.example"})
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, "*")
+
+
+def test_without_origins_there_is_no_cors(site):
+    answer = site.client.get("/health", headers={"Origin": "https://page.example"})
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("path", EVERYWHERE)
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_every_answer_has_an_id(serve, path, method):
+    for site in (serve(), serve(api_keys=KEYS)):
+        answer = site.client.request(method, path)
+        assert re.fullmatch(r"req_[0-9a-f]{32}", answer.headers["x-request-id"])
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("abc-1.2:3_Z", True), ("a b", False), ("x" * 129, False), ("", False)]
+)
+def test_sane_ids_are_echoed(site, given, kept):
+    answer = site.client.get("/health", headers={"x-request-id": given})
+    assert (answer.headers["x-request-id"] == given) is kept
+
+
+def test_unexpected_errors_have_an_id_and_cors(serve):
+    site = serve(cors_origins=("*",))
+    site.service.workers = lambda: 1 / 0
+    answer = site.client.get(
+        "/v1/workers", headers={"x-request-id": "mine", "Origin": "https://page.example"}
+    )
+    assert (answer.status_code, answer.headers["x-request-id"]) == (500, "mine")
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert "mine" in answer.json()["error"]["message"]
+
+
+def test_the_demo_model_says_so_everywhere(site):
+    site.service.demo = True
+    answers: list[httpx.Response] = [site.client.get(path) for path in EVERYWHERE]
+    assert {answer.headers["x-whisperfleet-model"] for answer in [*answers, site.transcribe()]} == {"demo"}
+    site.service.demo = False
+    assert "x-whisperfleet-model" not in site.client.get("/health").headers

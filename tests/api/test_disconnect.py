@@ -1,0 +1,114 @@
+"""A client that goes away ends its work."""
+
+import asyncio
+import socket
+
+import pytest
+from starlette.requests import ClientDisconnect, Request
+from waiting import wait_for
+
+from app.api.disconnect import run_unless_disconnected
+from app.errors import NotReady
+
+BODY = (
+    b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ntiny\r\n'
+    b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF\r\n--b--\r\n'
+)
+HEAD = (
+    b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+    b"Content-Length: %d\r\n\r\n"
+)
+
+
+def test_leaving_cancels_the_work(site):
+    site.service.holds = True
+    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
+        connection.sendall(HEAD % len(BODY) + BODY)
+        assert site.service.began.wait(5)
+        assert not site.service.cancelled.is_set()
+    assert site.service.cancelled.wait(5)
+    wait_for(lambda: not site.uploads)
+
+
+def test_leaving_during_the_upload_leaves_no_file(site):
+    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
+        connection.sendall(HEAD % 10_000_000 + BODY[:-10] + bytes(3_000_000))
+        wait_for(lambda: site.uploads)
+    wait_for(lambda: not site.uploads)
+    assert not site.service.calls
+
+
+class Channel:
+    """An ASGI server's side of a request whose body is read already."""
+
+    def __init__(self):
+        self.gone = asyncio.Event()
+        self.request = Request({"type": "http"}, self.receive)
+
+    async def receive(self):
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+
+def run(check):
+    """Run `check(channel)`; no task may be left when it ends."""
+
+    async def checked():
+        async with asyncio.timeout(5):
+            await check(Channel())
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(checked())
+
+
+async def _fail():
+    raise KeyError("mine")
+
+
+async def _cancelled():
+    raise asyncio.CancelledError
+
+
+def test_result():
+    async def check(channel):
+        assert await run_unless_disconnected(channel.request, asyncio.sleep(0, "done")) == "done"
+
+    run(check)
+
+
+@pytest.mark.parametrize(("work", "error"), [(_fail, KeyError), (_cancelled, NotReady)])
+def test_errors_pass_through(work, error):
+    async def check(channel):
+        with pytest.raises(error):
+            await run_unless_disconnected(channel.request, work())
+
+    run(check)
+
+
+def test_disconnect_cancels():
+    async def check(channel):
+        channel.gone.set()
+        with pytest.raises(ClientDisconnect):
+            await run_unless_disconnected(channel.request, asyncio.sleep(60))
+
+    run(check)
+
+
+def test_cancelling_the_caller_cancels_the_work():
+    async def check(channel):
+        ended = asyncio.Event()
+
+        async def work():
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+
+        caller = asyncio.create_task(run_unless_disconnected(channel.request, work()))
+        await asyncio.sleep(0.01)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert ended.is_set()
+
+    run(check)

@@ -1,0 +1,45 @@
+"""The log line of a request."""
+
+import structlog
+from structlog.testing import capture_logs
+from waiting import wait_for
+
+
+def test_one_line_for_each_request(site):
+    with capture_logs() as lines:
+        site.client.get("/v1/models?secret=1", headers={"x-request-id": "mine"})
+        site.client.get("/nowhere")
+        wait_for(lambda: len(lines) == 2)  # a line is written after its answer
+    (first, second) = [line for line in lines if line["event"] == "request"]
+    assert first.pop("ms") >= 0
+    assert first == {
+        "event": "request",
+        "log_level": "info",
+        "method": "GET",
+        "path": "/v1/models",
+        "status": 200,
+        "request_id": "mine",
+    }
+    assert second["status"] == 404
+
+
+def test_probes_are_quiet(site):
+    with capture_logs() as lines:
+        site.client.get("/health")
+        wait_for(lambda: lines)
+    assert [line["log_level"] for line in lines] == ["debug"]
+
+
+def test_what_is_logged_on_the_way_carries_the_id(site):
+    seen = {}
+    site.service.models = lambda: seen.update(structlog.contextvars.get_contextvars()) or []
+    site.client.get("/v1/models", headers={"x-request-id": "mine"})
+    assert seen["request_id"] == "mine"
+
+
+def test_a_traceback_for_what_nobody_expected(site):
+    site.service.error = RuntimeError("boom")
+    with capture_logs() as lines:
+        site.transcribe()
+    (line,) = [line for line in lines if line["event"] == "unexpected error"]
+    assert line["exc_info"]

@@ -1,0 +1,128 @@
+"""Models, workers, health, and the documentation."""
+
+import re
+
+import pytest
+
+from app.options import Options
+
+
+def test_models(site):
+    listed = site.client.get("/v1/models").json()
+    assert listed["object"] == "list"
+    assert [model["id"] for model in listed["data"]] == ["tiny", "Systran/faster-whisper-tiny"]
+    assert listed["data"][0].keys() == {"id", "object", "created", "owned_by"}
+
+
+@pytest.mark.parametrize("name", ["tiny", "Systran/faster-whisper-tiny", "whisper-1"])
+def test_one_model(site, name):
+    model = site.client.get(f"/v1/models/{name}").json()
+    assert (model["id"], model["object"]) == (name, "model")
+
+
+@pytest.mark.parametrize("name", ["", "gpt-4", "a/b/c"])
+def test_unknown_models(site, name):
+    answer = site.client.get(f"/v1/models/{name}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+
+
+def test_health(site):
+    site.service.demo = True
+    health = site.client.get("/health").json()
+    assert (health["status"], health["demo"]) == ("ok", True)
+    assert health["version"]
+
+
+def test_ready(site):
+    assert site.client.get("/ready").json() == {"status": "ready"}
+    site.service.reason = "The model 'large-v3' is not cached; set WHISPER_MODEL."
+    answer = site.client.get("/ready")
+    assert (answer.status_code, answer.json()["error"]["message"]) == (503, site.service.reason)
+
+
+def test_workers(site):
+    assert site.client.get("/v1/workers").json() == {"object": "list", "data": site.service.workers()}
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/docs/assets/nothing.js", "/docs/assets/../../main.py", "/v1"])
+def test_unknown_paths(site, path):
+    answer = site.client.get(path)
+    assert answer.status_code == 404
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/audio/transcriptions", "POST"),
+        ("POST", "/v1/models", "GET"),
+        ("DELETE", "/health", "GET"),
+    ],
+)
+def test_wrong_methods(site, method, path, allowed):
+    answer = site.client.request(method, path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    assert "does not take" in answer.json()["error"]["message"]
+
+
+def test_docs_fetch_nothing_from_elsewhere(site):
+    front = site.client.get("/", follow_redirects=True)
+    assert front.url.path == "/docs"
+    assert not re.search(r"https?://", front.text)
+    assets = set(re.findall(r'(?:src|href)="([^"]+)"', front.text))
+    assert len(assets) == 3
+    for asset in assets:
+        assert site.client.get(f"/{asset}").status_code == 200
+    assert '"validatorUrl": null' in front.text
+
+
+def openapi(site):
+    return site.client.get("/openapi.json").json()
+
+
+def form(document, name):
+    body = document["paths"][f"/v1/audio/{name}"]["post"]["requestBody"]
+    return body["content"]["multipart/form-data"]["schema"]
+
+
+def test_openapi_has_no_422(site):
+    text = site.client.get("/openapi.json").text
+    assert '"422"' not in text
+    assert "HTTPValidationError" not in text
+
+
+def test_openapi_documents_errors(site):
+    responses = openapi(site)["paths"]["/v1/audio/transcriptions"]["post"]["responses"]
+    assert {"200", "400", "401", "404", "413", "415", "429", "500", "503", "507"} < responses.keys()
+    assert responses["413"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
+    assert responses["200"]["content"].keys() == {"application/json", "text/plain"}
+
+
+def test_openapi_documents_every_field(site):
+    fields = form(openapi(site), "transcriptions")
+    own = {"file", "model", "response_format", "timestamp_granularities[]", "stream"}
+    assert fields["properties"].keys() == own | Options.model_fields.keys()
+    assert fields["required"] == ["file", "model"]
+    assert fields["properties"]["file"]["format"] == "binary"
+    assert fields["properties"]["beam_size"] | {"description": ""} == {
+        "type": "integer", "minimum": 1, "maximum": 20, "default": 5, "title": "Beam Size", "description": "",
+    }  # fmt: skip
+    assert fields["properties"]["language"]["type"] == "string"
+
+
+def test_openapi_of_translations_leaves_out_what_is_ignored(site):
+    left_out = {"task", "language", "timestamp_granularities[]", "stream"}
+    assert not left_out & form(openapi(site), "translations")["properties"].keys()
+
+
+def test_openapi_names_the_key_where_one_is_needed(serve):
+    site = serve(api_keys=("sk",))
+    document = site.client.get("/openapi.json", headers={"Authorization": "Bearer sk"}).json()
+    assert document["paths"]["/v1/models"]["get"]["security"] == [{"HTTPBearer": []}]
+    assert "security" not in document["paths"]["/health"]["get"]
+
+
+def test_leftovers_are_removed_at_the_start(serve, tmp_path):
+    (tmp_path / "uploads").mkdir()
+    (tmp_path / "uploads" / ("0" * 32)).touch()
+    assert not serve().uploads

@@ -1,0 +1,11 @@
+"""Waiting for what happens on the server's side of a connection."""
+
+import time
+from collections.abc import Callable
+
+
+def wait_for(condition: Callable[[], object], timeout_s: float = 5) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)

@@ -1,0 +1,201 @@
+"""The dispatcher, with slots that do as they are told."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from app.errors import ChildDied, NotReady, TaskFailed
+from app.fleet.dispatcher import MAX_DEATHS, Dispatcher, Status
+
+pytestmark = pytest.mark.timeout(20)
+
+
+class FakeSlot:
+    """Answers each payload in upper case; "die" kills its process, "raise" is an error of the work itself."""
+
+    def __init__(self, index: int, *, fails: int = 0) -> None:
+        self.index = index
+        self.status = Status()
+        self.died = asyncio.Event()
+        self.fails = fails  # starts that fail before one succeeds
+        self.starts = 0
+        self.batches: list[list[str]] = []
+        self.open = asyncio.Event()  # batches wait for it
+        self.open.set()
+
+    async def start(self) -> None:
+        self.starts += 1
+        if self.starts <= self.fails:
+            raise OSError("no such model")
+
+    async def run(self, payloads: Sequence[str]) -> list[str]:
+        self.batches.append(list(payloads))
+        await self.open.wait()
+        await asyncio.sleep(0)
+        if "die" in payloads:
+            raise ChildDied("killed")
+        if "raise" in payloads:
+            raise ValueError("cannot be done")
+        return [payload.upper() for payload in payloads]
+
+    async def close(self) -> None: ...
+
+
+async def run(slots: list[FakeSlot], *payloads: str, batch_limit: int = 4, key: str = "k") -> list[object]:
+    """What comes of the payloads, each a job of its own, all submitted at once."""
+    dispatcher = Dispatcher[str, str]("worker", slots, batch_limit)
+    dispatcher.start()
+    try:
+        answers = await asyncio.gather(
+            *(dispatcher.submit(f"job{i}", payload, key=key) for i, payload in enumerate(payloads)),
+            return_exceptions=True,
+        )
+    finally:
+        await dispatcher.stop()
+    return [answer if isinstance(answer, BaseException) else answer[0] for answer in answers]
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def test_everybody_gets_an_answer() -> None:
+    slots = [FakeSlot(0), FakeSlot(1)]
+    assert asyncio.run(run(slots, *"abcdefg")) == list("ABCDEFG")
+    assert sum(slot.status.batches for slot in slots) == sum(len(slot.batches) for slot in slots)
+
+
+def test_what_is_queued_is_spread_over_all_idle_slots() -> None:
+    async def check() -> None:
+        slots = [FakeSlot(index) for index in range(3)]
+        dispatcher = Dispatcher[str, str]("worker", slots, 8)
+        dispatcher.start()
+        await settle()
+        waiting = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in "abcdef"]
+        await asyncio.gather(*waiting)
+        await dispatcher.stop()
+        assert [slot.batches for slot in slots] == [[["a", "b"]], [["c", "d"]], [["e", "f"]]]
+
+    asyncio.run(check())
+
+
+def test_a_batch_holds_what_decodes_alike_up_to_the_limit() -> None:
+    async def check() -> None:
+        slot = FakeSlot(0)
+        dispatcher = Dispatcher[str, str]("worker", [slot], 3)
+        tasks = [
+            asyncio.create_task(dispatcher.submit(f"j{p}", p, key=p[0]))
+            for p in ("a1", "b1", "a2", "a3", "a4")
+        ]
+        await settle()
+        dispatcher.start()
+        await asyncio.gather(*tasks)
+        await dispatcher.stop()
+        assert slot.batches == [["a1", "a2", "a3"], ["b1"], ["a4"]]
+
+    asyncio.run(check())
+
+
+def test_the_task_that_kills_is_found_and_the_others_are_answered() -> None:
+    slots = [FakeSlot(0), FakeSlot(1)]
+    answers = asyncio.run(run(slots, "a", "die", "b", "c", batch_limit=8))
+    assert isinstance(answers[1], TaskFailed)
+    assert [answers[i] for i in (0, 2, 3)] == ["A", "B", "C"]
+    alone = [batch for slot in slots for batch in slot.batches if batch == ["die"]]
+    assert len(alone) == MAX_DEATHS
+    assert sum(slot.status.restarts for slot in slots) >= MAX_DEATHS
+
+
+def test_an_error_of_the_work_is_its_own() -> None:
+    slot = FakeSlot(0)
+    answers = asyncio.run(run([slot], "a", "raise", "b", batch_limit=8))
+    assert isinstance(answers[1], ValueError)
+    assert [answers[0], answers[2]] == ["A", "B"]
+    assert slot.status.restarts == 0
+
+
+def test_a_slot_that_dies_idle_is_brought_up_again() -> None:
+    async def check() -> None:
+        slot = FakeSlot(0)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        dispatcher.start()
+        await settle()
+        slot.died.set()
+        await settle()
+        assert (slot.starts, slot.status.restarts, slot.status.state) == (2, 1, "idle")
+        assert await dispatcher.submit("job", "a") == ("A", 0)
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_one_slot_that_does_not_start_leaves_the_work_to_the_others() -> None:
+    slots = [FakeSlot(0, fails=99), FakeSlot(1)]
+    assert asyncio.run(run(slots, *"abc")) == ["A", "B", "C"]
+    assert slots[0].status.state == "failed"
+    assert slots[0].status.error == "no such model"
+
+
+def test_no_slot_at_all_is_said_at_once() -> None:
+    async def check() -> None:
+        dispatcher = Dispatcher[str, str]("worker", [FakeSlot(0, fails=99), FakeSlot(1, fails=99)])
+        dispatcher.start()
+        for _ in range(2):  # one that was waiting, one that comes later
+            with pytest.raises(NotReady, match="no such model"):
+                await dispatcher.submit("job", "a")
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_a_slot_that_starts_late_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.fleet.dispatcher._FIRST_BACKOFF_S", 0.01)
+
+    async def check() -> None:
+        slot = FakeSlot(0, fails=2)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        dispatcher.start()
+        await asyncio.sleep(0.2)
+        assert slot.starts == 3
+        assert await dispatcher.submit("job", "a") == ("A", 0)
+        assert slot.status.error is None
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_cancelling_takes_back_what_waits_and_nothing_else() -> None:
+    async def check() -> None:
+        slot = FakeSlot(0)
+        slot.open.clear()
+        dispatcher = Dispatcher[str, str]("worker", [slot], 1)
+        dispatcher.start()
+        await settle()
+        gone = [asyncio.create_task(dispatcher.submit("gone", payload)) for payload in ("in hand", "x", "y")]
+        stays = asyncio.create_task(dispatcher.submit("stays", "b"))
+        await settle()
+        for task in gone[:1]:
+            task.cancel()
+        dispatcher.cancel("gone")
+        slot.open.set()
+        assert await stays == ("B", 0)
+        assert [type(e) for e in await asyncio.gather(*gone, return_exceptions=True)] == [
+            asyncio.CancelledError
+        ] * 3
+        assert slot.batches == [["in hand"], ["b"]]
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_a_task_goes_to_its_home() -> None:
+    async def check() -> None:
+        slots = [FakeSlot(0), FakeSlot(1)]
+        dispatcher = Dispatcher[str, str]("worker", slots)
+        dispatcher.start()
+        assert [await dispatcher.submit("job", "a", home=1) for _ in range(3)] == [("A", 1)] * 3
+        await dispatcher.stop()
+
+    asyncio.run(check())

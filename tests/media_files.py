@@ -1,0 +1,327 @@
+"""Makes audio and video files for tests: good ones in many formats, and ones that no player would take."""
+
+import gzip
+import io
+import random
+import sqlite3
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import av
+import numpy as np
+import numpy.typing as npt
+
+RATE = 16_000  # Hz, of every array here
+Pcm = npt.NDArray[np.int16]
+
+VIDEO_FPS = 25
+CHANNELS = {"mono": 1, "stereo": 2, "5.1": 6, "7.1": 8}
+
+
+def read_pcm(path: Path) -> Pcm:
+    """The samples of a 16 kHz mono recording."""
+    with av.open(str(path)) as container:
+        return np.concatenate([frame.to_ndarray()[0] for frame in container.decode(audio=0)]).astype(np.int16)
+
+
+def talk(seconds: float, speech: Pcm) -> Pcm:
+    """`speech` over and over, up to `seconds`."""
+    return np.resize(speech, round(seconds * RATE))
+
+
+def encode(
+    pcm: Pcm,
+    container: str,
+    codec: str,
+    *,
+    rate: int = RATE,
+    layout: str = "mono",
+    video: str | None = None,
+    audio_starts_at: float = 0.0,
+    clock_jumps: dict[int, float] | None = None,
+    bit_rate: int | None = None,
+    options: dict[str, str] | None = None,
+) -> bytes:
+    """A file with `pcm` in every channel as its sound.
+
+    `video` names a video codec: black pictures from second 0 to the end of the sound, which itself begins
+    at `audio_starts_at` seconds. `clock_jumps` adds seconds to the timestamps from some second of `pcm` on.
+    `options` go to the muxer.
+    """
+    file = io.BytesIO()
+    with av.open(file, "w", format=container, options=options or {}) as output:
+        pictures = _add_pictures(output, video) if video else None
+        sound: Any = output.add_stream(codec, rate=rate, layout=layout, options={"strict": "experimental"})
+        if bit_rate is not None:
+            sound.bit_rate = bit_rate
+        encoder = _SoundEncoder(sound, rate, layout, audio_starts_at)
+        shown = 0
+        for start in range(0, len(pcm), RATE):
+            piece = pcm[start : start + RATE]
+            encoder.skip((clock_jumps or {}).get(start // RATE, 0.0))
+            if pictures is not None:
+                until = round((audio_starts_at + (start + len(piece)) / RATE) * VIDEO_FPS)
+                _mux_pictures(output, pictures, range(shown, until))
+                shown = until
+            output.mux(encoder.encode(piece))
+        if pictures is not None:
+            output.mux(pictures.encode(None))
+        output.mux(encoder.finish())
+    return file.getvalue()
+
+
+def silent_video(container: str = "mp4", codec: str = "mpeg4", seconds: float = 2.0) -> bytes:
+    """A video without a sound track."""
+    file = io.BytesIO()
+    with av.open(file, "w", format=container) as output:
+        pictures = _add_pictures(output, codec)
+        _mux_pictures(output, pictures, range(round(seconds * VIDEO_FPS)))
+        output.mux(pictures.encode(None))
+    return file.getvalue()
+
+
+def _add_pictures(output: Any, codec: str) -> Any:
+    stream: Any = output.add_stream(codec, rate=VIDEO_FPS)
+    stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"
+    return stream
+
+
+def _mux_pictures(output: Any, stream: Any, numbers: range) -> None:
+    for number in numbers:
+        picture = av.VideoFrame(64, 64, "yuv420p")
+        for plane in picture.planes:
+            plane.update(bytes(plane.buffer_size))
+        picture.pts, picture.time_base = number, Fraction(1, VIDEO_FPS)
+        output.mux(stream.encode(picture))
+
+
+class _SoundEncoder:
+    """Resamples 16 kHz mono, copies it to every channel, and encodes that."""
+
+    def __init__(self, stream: Any, rate: int, layout: str, starts_at: float) -> None:
+        self._stream, self._rate, self._layout = stream, rate, layout
+        self._position = round(starts_at * rate)
+        self._to_rate = av.AudioResampler(format="flt", layout="mono", rate=rate)
+        self._to_codec = av.AudioResampler(format=stream.format, layout=layout, rate=rate)
+
+    def skip(self, seconds: float) -> None:
+        """Let the timestamps jump."""
+        self._position += round(seconds * self._rate)
+
+    def encode(self, pcm: Pcm) -> list[Any]:
+        return self._encode(_frame(pcm / np.float32(32768), RATE))
+
+    def finish(self) -> list[Any]:
+        return [*self._encode(None), *self._stream.encode(None)]
+
+    def _encode(self, frame: Any) -> list[Any]:
+        packets: list[Any] = []
+        for mono in self._to_rate.resample(frame):
+            wide = _frame(np.repeat(mono.to_ndarray(), CHANNELS[self._layout]), self._rate, self._layout)
+            for ready in self._to_codec.resample(wide):
+                ready.pts, ready.time_base = self._position, Fraction(1, self._rate)
+                self._position += ready.samples
+                packets += self._stream.encode(ready)
+        return packets
+
+
+def _frame(interleaved: npt.NDArray[Any], rate: int, layout: str = "mono") -> Any:
+    array = interleaved.reshape(1, -1).astype(np.float32)
+    frame = av.AudioFrame.from_ndarray(array, format="flt", layout=layout)
+    frame.sample_rate = rate
+    return frame
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How to encode one good file: the arguments of `encode`."""
+
+    container: str
+    codec: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def encode(self, pcm: Pcm) -> bytes:
+        return encode(pcm, self.container, self.codec, **self.options)
+
+
+GOOD: dict[str, Format] = {
+    "wav 16 bit": Format("wav", "pcm_s16le"),
+    "wav 24 bit 48 kHz stereo": Format("wav", "pcm_s24le", {"rate": 48_000, "layout": "stereo"}),
+    "wav 32 bit 44.1 kHz": Format("wav", "pcm_s32le", {"rate": 44_100}),
+    "wav float 96 kHz": Format("wav", "pcm_f32le", {"rate": 96_000}),
+    "wav double 192 kHz": Format("wav", "pcm_f64le", {"rate": 192_000}),
+    "wav 8 bit": Format("wav", "pcm_u8"),
+    "wav a-law 8 kHz": Format("wav", "pcm_alaw", {"rate": 8000}),
+    "wav u-law 8 kHz": Format("wav", "pcm_mulaw", {"rate": 8000}),
+    "wav adpcm": Format("wav", "adpcm_ms"),
+    "wav 5.1": Format("wav", "pcm_s16le", {"rate": 48_000, "layout": "5.1"}),
+    "wav 7.1": Format("wav", "pcm_s16le", {"rate": 48_000, "layout": "7.1"}),
+    "w64": Format("w64", "pcm_s16le"),
+    "caf": Format("caf", "pcm_s16be"),
+    "caf alac": Format("caf", "alac", {"rate": 44_100}),
+    "aiff": Format("aiff", "pcm_s16be", {"rate": 44_100, "layout": "stereo"}),
+    "au": Format("au", "pcm_mulaw", {"rate": 8000}),
+    "flac": Format("flac", "flac"),
+    "flac 48 kHz stereo": Format("flac", "flac", {"rate": 48_000, "layout": "stereo"}),
+    "mp3 16 kHz": Format("mp3", "libmp3lame"),
+    "mp3 44.1 kHz stereo": Format("mp3", "libmp3lame", {"rate": 44_100, "layout": "stereo"}),
+    "mp2": Format("mp2", "mp2", {"rate": 48_000}),
+    "m4a aac": Format("ipod", "aac", {"rate": 44_100, "layout": "stereo"}),
+    "m4a alac": Format("ipod", "alac", {"rate": 44_100}),
+    "aac adts": Format("adts", "aac", {"rate": 44_100}),
+    "ogg vorbis": Format("ogg", "vorbis", {"rate": 44_100, "layout": "stereo"}),
+    "ogg opus": Format("ogg", "libopus", {"rate": 48_000}),
+    "ogg flac": Format("ogg", "flac"),
+    "webm opus": Format("webm", "libopus", {"rate": 48_000}),
+    "mka flac": Format("matroska", "flac"),
+    "amr": Format("amr", "libopencore_amrnb", {"rate": 8000}),
+    "wma": Format("asf", "wmav2", {"rate": 44_100, "bit_rate": 64_000}),
+    "ac3 5.1": Format("ac3", "ac3", {"rate": 48_000, "layout": "5.1"}),
+    "wavpack": Format("wv", "wavpack", {"rate": 44_100}),
+    "tta": Format("tta", "tta", {"rate": 44_100}),
+    "mp4 video aac": Format("mp4", "aac", {"rate": 48_000, "layout": "stereo", "video": "mpeg4"}),
+    "mp4 video mp3": Format("mp4", "libmp3lame", {"rate": 44_100, "video": "mpeg4"}),
+    "fragmented mp4": Format(
+        "mp4", "aac", {"rate": 48_000, "video": "mpeg4", "options": {"movflags": "frag_keyframe+empty_moov"}}
+    ),
+    "mov video pcm": Format("mov", "pcm_s16le", {"rate": 48_000, "video": "mpeg4"}),
+    "mkv video opus": Format("matroska", "libopus", {"rate": 48_000, "video": "mpeg4"}),
+    "mkv video aac 5.1": Format("matroska", "aac", {"rate": 48_000, "layout": "5.1", "video": "mpeg4"}),
+    "webm video opus": Format("webm", "libopus", {"rate": 48_000, "video": "libvpx"}),
+    "avi video mp3": Format("avi", "libmp3lame", {"rate": 44_100, "video": "mpeg4"}),
+    "ts video aac": Format("mpegts", "aac", {"rate": 48_000, "video": "mpeg2video"}),
+    "mpeg video mp2": Format("mpeg", "mp2", {"rate": 48_000, "video": "mpeg2video"}),
+    "flv video aac": Format("flv", "aac", {"rate": 44_100, "video": "flv"}),
+    "3gp amr": Format("3gp", "libopencore_amrnb", {"rate": 8000, "video": "mpeg4"}),
+}
+
+
+def wav_header(
+    data_bytes: int,
+    *,
+    channels: int = 1,
+    rate: int = RATE,
+    bits: int = 16,
+    coding: int = 1,
+    riff: bytes = b"RIFF",
+) -> bytes:
+    """The 44 bytes before the samples of a WAV file that claims to hold `data_bytes` of them."""
+    frame = channels * bits // 8 & 0xFFFF
+    form = struct.pack("<IHHIIHH", 16, coding, channels, rate, rate * frame & 0xFFFFFFFF, frame, bits)
+    size = min(36 + data_bytes, 0xFFFFFFFF)
+    return riff + struct.pack("<I", size) + b"WAVEfmt " + form + b"data" + struct.pack("<I", data_bytes)
+
+
+def png() -> bytes:
+    """A picture of one grey pixel."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", 1, 1, 8, 0, 0, 0, 0)
+    pixels = zlib.compress(b"\x00\x80")
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def _zip() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("talk.txt", "a talk " * 100)
+    return file.getvalue()
+
+
+def _sqlite() -> bytes:
+    with sqlite3.connect(":memory:") as database:
+        database.execute("create table talk (words text)")
+        return database.serialize()
+
+
+def _tone(container: str, codec: str, **options: Any) -> bytes:
+    seconds = np.arange(2 * RATE) / RATE
+    return encode((8000 * np.sin(2 * np.pi * 440 * seconds)).astype(np.int16), container, codec, **options)
+
+
+def _without_moov() -> bytes:
+    whole = _tone("mp4", "aac", rate=48_000)
+    return whole[: whole.index(b"moov") - 4]
+
+
+def _noise(size: int, seed: int = 7) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+# Files that nobody can transcribe: how to make each, and the code of the error that tells so.
+BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
+    "empty": (lambda: b"", "empty_file"),
+    "one byte": (lambda: b"\x00", "not_audio"),
+    "null bytes": (lambda: bytes(100_000), "not_audio"),
+    "random bytes": (lambda: _noise(300_000), "not_audio"),
+    "text": (lambda: b"Dear Sir or Madam,\n\nplease transcribe this.\n" * 50, "not_audio"),
+    "utf-16 text": (lambda: ("Guten Tag, schöne Grüße.\n" * 50).encode("utf-16"), "not_audio"),
+    "html": (lambda: b"<!DOCTYPE html><html><body>404 Not Found</body></html>", "not_audio"),
+    "json": (lambda: b'{"error": "not found", "url": "http://localhost/a.mp3"}', "not_audio"),
+    "svg": (lambda: b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>', "not_audio"),
+    "srt": (lambda: b"1\n00:00:00,000 --> 00:00:01,000\nHello\n\n" * 20, "not_audio"),
+    "vtt": (lambda: b"WEBVTT\n\n00:00.000 --> 00:01.000\nHello\n", "not_audio"),
+    "m3u8": (lambda: b"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\na.ts\n#EXT-X-ENDLIST\n", "not_audio"),
+    "concat script": (lambda: b"ffconcat version 1.0\nfile a.wav\n", "not_audio"),
+    "sdp": (lambda: b"v=0\no=- 0 0 IN IP4 127.0.0.1\nm=audio 5004 RTP/AVP 0\n", "not_audio"),
+    "shell script": (lambda: b"#!/bin/sh\necho hello\n", "not_audio"),
+    "pdf": (lambda: b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n<<>>\nendobj\n" + _noise(20_000), "not_audio"),
+    "png": (png, "not_audio"),
+    "jpeg": (lambda: b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01" + _noise(20_000), "not_audio"),
+    "gif": (lambda: b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff;", "not_audio"),
+    "zip": (_zip, "not_audio"),
+    "gzip": (lambda: gzip.compress(_noise(20_000)), "not_audio"),
+    "sqlite": (_sqlite, "not_audio"),
+    "elf": (lambda: b"\x7fELF\x02\x01\x01" + bytes(9) + _noise(20_000), "not_audio"),
+    "midi": (lambda: b"MThd\x00\x00\x00\x06\x00\x01\x00\x01\x01\xe0MTrk\x00\x00\x00\x00", "not_audio"),
+    "wav without samples": (lambda: wav_header(0), "audio_too_short"),
+    "wav cut in its header": (lambda: wav_header(32_000)[:30], "broken_file"),
+    "wav with zero channels": (lambda: wav_header(32_000, channels=0) + _noise(32_000), "broken_file"),
+    "wav with rate zero": (lambda: wav_header(32_000, rate=0) + _noise(32_000), "broken_file"),
+    "wav with rate 4 GHz": (lambda: wav_header(32_000, rate=0xFFFFFFFF) + _noise(32_000), "broken_file"),
+    "wav with 65535 channels": (lambda: wav_header(32_000, channels=65_535) + _noise(32_000), "broken_file"),
+    "wav with unknown coding": (
+        lambda: wav_header(32_000, coding=0x7777) + _noise(32_000),
+        "unsupported_codec",
+    ),
+    "a blink of sound": (lambda: wav_header(1600) + bytes(1600), "audio_too_short"),
+    "flac cut in its header": (lambda: _tone("flac", "flac")[:30], "broken_file"),
+    "ogg page of noise": (lambda: b"OggS" + _noise(20_000), "broken_file"),
+    "mp4 without moov": (_without_moov, "broken_file"),
+    "mp4 ftyp only": (lambda: _tone("mp4", "aac", rate=48_000)[:32], "broken_file"),
+    "matroska header only": (lambda: _tone("matroska", "flac")[:40], "broken_file"),
+    "mp3 tag only": (lambda: b"ID3\x04\x00\x00\x00\x00\x10\x00" + bytes(2048), "broken_file"),
+    "mp3 of one frame header": (lambda: b"\xff\xfb\x90\x00", "broken_file"),
+    "mp4 video without sound": (silent_video, "no_audio_track"),
+    "mkv video without sound": (lambda: silent_video("matroska"), "no_audio_track"),
+    "encrypted mp4": (lambda: _tone("mp4", "aac", rate=48_000, options=_ENCRYPTION), "encrypted"),
+}
+
+_ENCRYPTION = {
+    "encryption_scheme": "cenc-aes-ctr",
+    "encryption_key": "76a6c65c5ea762046bd749a2e632ccbb",
+    "encryption_kid": "a7e61c373e219033c21091fa607bf3b8",
+}
+
+
+def mov_with_external_sound(path: Path) -> bytes:
+    """A QuickTime movie that says its samples are in the file at `path`, by a Macintosh alias record."""
+    movie = _tone("mov", "pcm_s16le")
+    alias = bytes(150) + struct.pack(">hH", 2, len(str(path))) + str(path).encode()
+    alias += bytes(len(str(path)) % 2) + struct.pack(">h", -1)
+    old = struct.pack(">I4sI", 12, b"url ", 1)
+    assert movie.count(old) == 1
+    new = struct.pack(">I4sI", 12 + len(alias), b"alis", 0) + alias
+    for box in (b"dref", b"dinf", b"minf", b"mdia", b"trak", b"moov"):  # from the inside out
+        at = movie.rindex(box, 0, movie.index(old)) - 4
+        size = int.from_bytes(movie[at : at + 4]) + len(new) - len(old)
+        movie = movie[:at] + size.to_bytes(4) + movie[at + 4 :]
+    return movie.replace(old, new)

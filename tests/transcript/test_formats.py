@@ -1,0 +1,208 @@
+import json
+import re
+from itertools import pairwise
+from textwrap import dedent
+
+import pysubs2
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from transcript_cases import samples, segment, span
+
+from app.transcript.cues import Cue
+from app.transcript.formats import FORMATS, render
+from app.transcript.payload import milliseconds
+from app.transcript.timeline import Transcript
+
+EMPTY = Transcript("transcribe", "demo", "en", samples(5), (), ())
+SPOKEN = Transcript(
+    "transcribe",
+    "demo",
+    "de",
+    samples(5),
+    (span(0, 4),),
+    (
+        segment(0.5, 2.3, " Schöne Grüße.", (" Schöne", 0.5, 1.25), (" Grüße.", 1.25, 2.3)),
+        segment(2.5, 4, " Bis bald."),
+    ),
+)
+
+
+def rendered(file_format: str, *lines: str) -> str:
+    """A file with one cue of these lines."""
+    return render(EMPTY, [Cue(*span(1, 2), lines)], file_format)
+
+
+def shown(file: str, file_format: str) -> list[list[str]]:
+    """The lines of each cue as pysubs2 reads them."""
+    return [
+        event.text.split(r"\N")
+        for event in pysubs2.SSAFile.from_string(file, file_format, keep_html_tags=True)
+    ]
+
+
+CUES = (
+    Cue(*span(0.5, 2.3), ("Schöne Grüße.", "Wie geht's?")),
+    Cue(*span(3661.001, 3662), ("Bis bald.",)),
+)
+
+
+def test_srt() -> None:
+    assert render(SPOKEN, CUES, "srt") == dedent(
+        """\
+        1
+        00:00:00,500 --> 00:00:02,300
+        Schöne Grüße.
+        Wie geht's?
+
+        2
+        01:01:01,001 --> 01:01:02,000
+        Bis bald.
+
+        """
+    )
+
+
+def test_vtt() -> None:
+    assert render(SPOKEN, CUES, "vtt") == dedent(
+        """\
+        WEBVTT
+
+        1
+        00:00:00.500 --> 00:00:02.300
+        Schöne Grüße.
+        Wie geht's?
+
+        2
+        01:01:01.001 --> 01:01:02.000
+        Bis bald.
+
+        """
+    )
+
+
+def test_txt() -> None:
+    assert render(SPOKEN, CUES, "txt") == "Schöne Grüße.\nBis bald.\n"
+
+
+def test_json() -> None:
+    assert render(SPOKEN, CUES, "json") == dedent(
+        """\
+        {
+          "language": "de",
+          "duration": 5.0,
+          "text": "Schöne Grüße. Bis bald.",
+          "segments": [
+            {
+              "start": 0.5,
+              "end": 2.3,
+              "text": "Schöne Grüße.",
+              "words": [
+                {
+                  "word": "Schöne",
+                  "start": 0.5,
+                  "end": 1.25,
+                  "probability": 0.9
+                },
+                {
+                  "word": "Grüße.",
+                  "start": 1.25,
+                  "end": 2.3,
+                  "probability": 0.9
+                }
+              ]
+            },
+            {
+              "start": 2.5,
+              "end": 4.0,
+              "text": "Bis bald."
+            }
+          ]
+        }
+        """
+    )
+
+
+def test_empty_transcripts() -> None:
+    assert render(EMPTY, (), "srt") == ""
+    assert render(EMPTY, (), "vtt") == "WEBVTT\n\n"
+    assert render(EMPTY, (), "txt") == ""
+    assert json.loads(render(EMPTY, (), "json"))["segments"] == []
+
+
+def test_an_unknown_format() -> None:
+    with pytest.raises(KeyError):
+        render(EMPTY, (), "doc")
+
+
+@pytest.mark.parametrize(
+    ("at", "ms"), [(0, 0), (7, 0), (8, 1), (23, 1), (24, 2), (36_792, 2300), (16_000, 1000)]
+)
+def test_milliseconds_are_rounded_half_up(at: int, ms: int) -> None:
+    assert milliseconds(at) == ms
+
+
+def test_srt_shows_markup_as_text() -> None:
+    assert shown(rendered("srt", "<i>a</i> {\\an8}b --> c", "3 < 5 & 7 > 2, {x"), "srt") == [
+        ["‹i›a‹/i› (\\an8)b → c", "3 ‹ 5 & 7 › 2, {x"]
+    ]
+    assert rendered("srt", "1 < 2", "C:\\New\\home").endswith("\n1 < 2\nC:∖New∖home\n\n")
+    assert "‹‹b››" in rendered("srt", "<<b>>")
+
+
+def test_vtt_escapes_markup() -> None:
+    assert rendered("vtt", "<i>a</i> & {\\p1}b --> c\\N").endswith(
+        "\n&lt;i&gt;a&lt;/i&gt; &amp; {\\p1}b --&gt; c\\N\n\n"
+    )
+
+
+@pytest.mark.parametrize("file_format", ["srt", "vtt"])
+def test_lines_that_look_like_the_format(file_format: str) -> None:
+    assert shown(rendered(file_format, "1984"), file_format) == [["1984"]]
+    assert shown(rendered(file_format, "It was in", "1984"), file_format) == [["It was in 1984"]]
+    assert shown(rendered(file_format, "a", " ", "b\n\n2\nc"), file_format) == [["a", "b 2 c"]]
+    timing = shown(rendered(file_format, "00:00:01,000 --> 00:00:02.000"), file_format)
+    assert len(timing) == 1
+    assert shown(rendered(file_format, ""), file_format) == []
+
+
+def test_right_to_left_text_is_left_as_it_is() -> None:
+    assert "\nשלום, עולם!\n" in rendered("srt", "שלום, עולם!")
+
+
+cue_texts = st.lists(
+    st.one_of(st.text(max_size=20), st.text("<>{}\\Nnhp1-&:,.0123 \n\r\u2028i/", max_size=30)), max_size=3
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40), cue_texts), max_size=6))
+@example([(0, 1, ["a"]), (0, 1, ["b"]), (0, 1, ["c"])])
+@pytest.mark.parametrize("file_format", ["srt", "vtt"])
+def test_any_text_leaves_the_file_intact(file_format: str, drawn: list[tuple[int, int, list[str]]]) -> None:
+    cues, at = [], 0
+    for pause, length, lines in drawn:
+        cues.append(Cue(at + pause, at + pause + length, tuple(lines)))
+        at += pause + length
+    file = render(EMPTY, cues, file_format)
+    file.encode()
+    blocks = [block.split("\n") for block in file.removeprefix("WEBVTT\n\n").split("\n\n")[:-1]]
+    assert [int(number) for number, *_ in blocks] == list(range(1, len(blocks) + 1))
+    assert all(payload and all(map(str.strip, payload)) for _, _, *payload in blocks)
+    assert file.count("-->") == len(blocks)
+    assert not any(
+        re.search(r"<[^<>]*>|{[^{}]*}" if file_format == "srt" else "[<>]", "".join(payload))
+        for _, _, *payload in blocks
+    )
+    read = pysubs2.SSAFile.from_string(file, file_format, keep_html_tags=True)
+    assert len(read) == len(blocks)
+    assert all(event.start < event.end for event in read)
+    assert all(before.end <= after.start for before, after in pairwise(read))
+
+
+def test_the_registry_names_each_media_type() -> None:
+    assert {name: known.media_type for name, known in FORMATS.items()} == {
+        "srt": "application/x-subrip",
+        "vtt": "text/vtt",
+        "txt": "text/plain",
+        "json": "application/json",
+    }

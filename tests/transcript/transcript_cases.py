@@ -1,0 +1,99 @@
+"""Segments and speech for tests: by hand, in seconds, and drawn by hypothesis."""
+
+from hypothesis import strategies as st
+
+from app.transcript.cues import CueStyle
+from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word
+
+STYLE = CueStyle(max_line_chars=42, max_lines=2, max_cps=20, min_cue_s=0.83, max_cue_s=7)
+
+
+def samples(seconds: float) -> int:
+    return round(seconds * SAMPLE_RATE)
+
+
+def span(start: float, end: float) -> Span:
+    return samples(start), samples(end)
+
+
+def segment(start: float, end: float, text: str, *words: tuple[str, float, float]) -> Segment:
+    """A segment; times in seconds."""
+    return raw_segment(*span(start, end), text, [Word(word, *span(*times), 0.9) for word, *times in words])
+
+
+def raw_segment(start: int, end: int, text: str, words: list[Word] | None = None) -> Segment:
+    return Segment(
+        start,
+        end,
+        text,
+        tokens=(),
+        temperature=0.0,
+        avg_logprob=-0.2,
+        compression_ratio=1.1,
+        no_speech_prob=0.01,
+        words=tuple(words or ()),
+    )
+
+
+def spoken(start: float, end: float, text: str) -> Segment:
+    """A segment whose words are spoken evenly from start to end."""
+    words = [f" {word}" for word in text.split()]
+    step = (end - start) / len(words)
+    times = [(word, start + n * step, start + (n + 1) * step) for n, word in enumerate(words)]
+    return segment(start, end, "".join(words), *times)
+
+
+def heard(*segments: Segment) -> ClipResult:
+    return ClipResult("en", (), segments)
+
+
+def letters(texts: list[str]) -> str:
+    """All that is not white space: what must never get lost."""
+    return "".join("".join(texts).split())
+
+
+_COMMON = st.sampled_from(
+    [
+        "the",
+        "end.",
+        "and,",
+        "but",
+        "of",
+        "a",
+        "Extraordinarily?",
+        "1984",
+        "–",
+        "«",
+        "mot",
+        "»",
+        "مرحبا",
+        "שלום",
+    ]
+)
+_WORDS = st.one_of(
+    _COMMON,
+    st.text("abcdefghij", min_size=1, max_size=60),
+)
+_UNSPACED = st.text("你好。、，「」世界ー々っ กำเ้abc12(", min_size=1, max_size=8)
+_TEXTS = st.one_of(_WORDS.map(lambda word: f" {word}"), _UNSPACED)
+
+
+@st.composite
+def clip_segments(draw: st.DrawFn) -> Segment:
+    """A segment as a confused worker might send it: any times, words or none, perhaps not all of them."""
+    times = st.integers(-SAMPLE_RATE, 12 * SAMPLE_RATE)
+    texts = draw(st.lists(_TEXTS, max_size=25))
+    words = [Word(text, draw(times), draw(times), 0.5) for text in texts] if draw(st.booleans()) else []
+    return raw_segment(draw(times), draw(times), "".join(texts), words)
+
+
+@st.composite
+def clip_results(draw: st.DrawFn) -> ClipResult:
+    return heard(*draw(st.lists(clip_segments(), max_size=5)))
+
+
+@st.composite
+def speech_spans(draw: st.DrawFn) -> tuple[Span, ...]:
+    lengths = draw(st.lists(st.integers(1, 2 * SAMPLE_RATE), max_size=20))
+    ends = [sum(lengths[: index + 1]) for index in range(len(lengths))]
+    return tuple(zip(ends[0::2], ends[1::2], strict=False))

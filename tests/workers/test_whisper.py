@@ -1,0 +1,83 @@
+"""The worker's functions with the demo model, in this process."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.fleet.models import DEMO_PATH
+from tests.media_files import read_pcm
+from workers import whisper
+from workers.messages import MAX_CLIP_SAMPLES, Clip, Decoding, LoadOptions, WorkerInfo
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.fixture(scope="module")
+def info() -> Iterator[WorkerInfo]:
+    yield whisper.load(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 2))
+    whisper._listener = None
+
+
+def clip(name: str, **decoding: object) -> Clip:
+    pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
+    spoken = Decoding("demo", **decoding)  # type: ignore[arg-type]
+    return Clip(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), spoken)
+
+
+def text(result: whisper.ClipResult) -> str:
+    return "".join(segment.text for segment in result.segments).strip()
+
+
+def test_a_worker_tells_what_it_is(info: WorkerInfo) -> None:
+    assert (info.model, info.device, info.loads) == ("demo", "cpu", 1)
+    assert info.compute_type.startswith("int8")
+    assert info.multilingual
+
+
+def test_a_batch_may_mix_languages_tasks_and_prompts(info: WorkerInfo) -> None:
+    clips = [
+        clip("short00", word_timestamps=True),
+        clip("talk_es", language="es", word_timestamps=True),
+        clip("talk_de"),
+        clip("talk_es", language="es", task="translate"),
+        clip("short01", prompt="The captain.", hotwords="bridge", word_timestamps=True),
+    ]
+    alone = [whisper.transcribe([one])[0] for one in clips]
+    assert whisper.transcribe(clips) == alone
+    assert [result.language for result in alone] == ["en", "es", "de", "es", "en"]
+    assert [bool(result.language_probs) for result in alone] == [True, False, True, False, True]
+    assert all(text(result) for result in alone)
+    assert text(alone[1]) != text(alone[3])
+
+
+def test_words_are_given_where_they_are_wanted(info: WorkerInfo) -> None:
+    with_words, without = whisper.transcribe([clip("short00", word_timestamps=True), clip("short00")])
+    assert text(with_words) == text(without)
+    for segment in with_words.segments:
+        assert "".join(word.text for word in segment.words) == segment.text
+        assert segment.words[0].start >= segment.start
+        assert segment.words[-1].end <= segment.end
+    assert all(segment.words == () for segment in without.segments)
+
+
+def test_the_beam_and_the_temperature_count(info: WorkerInfo) -> None:
+    greedy = whisper.transcribe([clip("short00", beam_size=1)])[0]
+    sampled = whisper.transcribe([clip("short00", temperature=0.2)])[0]
+    assert text(greedy)
+    assert {segment.temperature for segment in sampled.segments} == {0.2}
+
+
+def test_a_prompt_of_any_length_is_cut_to_what_fits(info: WorkerInfo) -> None:
+    long = "the captain reads a letter " * 150
+    assert whisper.transcribe([clip("short00", prompt=long, hotwords=long)])[0].language == "en"
+
+
+def test_a_worker_without_a_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(whisper, "_listener", None)
+    with pytest.raises(RuntimeError, match="no model"):
+        whisper.transcribe([clip("short00")])
+
+
+def test_the_compute_types_of_a_cpu_are_told() -> None:
+    assert {"float32", "int8"} <= whisper.supported_compute_types("cpu")

@@ -1,0 +1,1 @@
+"""All that runs in child processes; never imports `app`."""

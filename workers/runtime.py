@@ -1,0 +1,44 @@
+"""What every child process does first: pin its device, find its libraries, die with its parent."""
+
+import ctypes
+import importlib.util
+import os
+import signal
+import threading
+from multiprocessing import parent_process
+from pathlib import Path
+
+
+def initialise(visible_devices: str) -> None:
+    """Prepare a freshly spawned child, before anything that could touch CUDA is imported.
+
+    `visible_devices` becomes `CUDA_VISIBLE_DEVICES`: an index, a UUID, a MIG id, or "" for no GPU at all.
+    """
+    os.environ["CUDA_VISIBLE_DEVICES"] = visible_devices
+    # NVML numbers GPUs by bus; CUDA by default puts the fastest first.
+    os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    # Ctrl-C reaches the whole process group; the parent decides what becomes of its children.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_die_with_parent, name="die-with-parent", daemon=True).start()
+
+
+def _die_with_parent() -> None:
+    # Not PR_SET_PDEATHSIG: that fires when the thread which spawned us ends.
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def preload_cublas() -> None:
+    """Load cuBLAS 12 from the package `nvidia-cublas-cu12`, if it is installed.
+
+    CTranslate2 opens `libcublas.so.12` by name at run time; a library that is already loaded is found
+    without LD_LIBRARY_PATH.
+    """
+    spec = importlib.util.find_spec("nvidia")
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        for name in ("libcublasLt.so.12", "libcublas.so.12"):
+            library = Path(root) / "cublas" / "lib" / name
+            if library.exists():
+                ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
