@@ -17,8 +17,10 @@ def initialise(visible_devices: str) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = visible_devices
     # NVML numbers GPUs by bus; CUDA by default puts the fastest first.
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
-    # Ctrl-C reaches the whole process group; the parent decides what becomes of its children.
+    # Ctrl-C reaches the whole process group, and a service manager's SIGTERM every process of the service:
+    # the parent decides what becomes of its children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, name="die-with-parent", daemon=True).start()
 
 

@@ -76,6 +76,14 @@ def transcribe(clips: Sequence[Clip]) -> list[ClipResult]:
     return _listener.transcribe(clips)
 
 
+def _compute_type(options: LoadOptions) -> str:
+    """CTranslate2's own `auto` would take the fastest type, which on a GPU may cost accuracy."""
+    wanted = {"cuda": "float16", "cpu": "int8"}[options.device]
+    if options.compute_type != "auto" or wanted not in supported_compute_types(options.device):
+        return options.compute_type
+    return wanted
+
+
 def _prepare(device: str) -> None:
     if device == "cuda":
         preload_cublas()
@@ -124,7 +132,7 @@ class Listener:
         self._whisper = WhisperModel(
             options.path,
             device=options.device,
-            compute_type=options.compute_type,
+            compute_type=_compute_type(options),
             cpu_threads=options.cpu_threads,
             local_files_only=True,
         )
