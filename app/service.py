@@ -178,7 +178,7 @@ class Service:
         if self._lock is not None:
             return
         for folder in (self.settings.uploads_dir, self.settings.pcm_dir):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (self.settings.data_dir / "lock").open("wb")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,14 +12,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import structlog
 
 from app.audio.speech import SPAN_FRAMES
-from app.audio.uploads import Upload
+from app.audio.uploads import Upload, raise_if_full
 from app.errors import InvalidInput, TaskFailed
 from app.fleet.child import Child
 from app.fleet.dispatcher import Dispatcher, Status
 from workers import media, runtime
 from workers.messages import FRAME_SAMPLES
+
+log = structlog.get_logger(__name__)
 
 MAX_CHILDREN = 4
 STEP_SAMPLES = SPAN_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
@@ -92,6 +95,8 @@ class Media:
                 )
                 step, home = await self._run(job, call, home)
                 finished = step.finished
+                if step.warning:
+                    log.info("recording is damaged", filename=upload.filename, warning=step.warning)
                 yield step.samples, finished
         finally:
             if home is not None and not finished:
@@ -122,6 +127,9 @@ class Media:
                 param="file",
                 code="too_demanding",
             ) from None
+        except OSError as error:
+            raise_if_full(error)
+            raise
         except TaskFailed:
             raise InvalidInput(
                 "The file makes the decoder crash or hang. Convert it to WAV, FLAC or MP3 and send that.",

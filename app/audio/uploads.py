@@ -150,8 +150,13 @@ def _clear_errors() -> Iterator[None]:
     except FormParserError as error:
         raise InvalidInput(f"The multipart body is malformed: {error}.") from None
     except OSError as error:
-        if error.errno not in NO_SPACE:
-            raise
+        raise_if_full(error)
+        raise
+
+
+def raise_if_full(error: OSError) -> None:
+    """Raise DiskFull if that is what `error` comes from."""
+    if error.errno in NO_SPACE:
         raise DiskFull("The service's disk is full; try again later.") from error
 
 

@@ -7,7 +7,7 @@ characters of a script without spaces, with the punctuation that belongs to them
 import re
 from enum import IntEnum
 
-from app.transcript.function_words import LEADERS, LEANING
+from app.transcript.function_words import LEADING
 from app.transcript.scripts import CLOSING, OPENING, is_unspaced, may_part
 
 # Where a line may end: all white space but the no-break spaces, and the zero-width space that Khmer,
@@ -35,7 +35,7 @@ class Break(IntEnum):
 
     SENTENCE = 0  # after a sentence
     CLAUSE = 1  # after a comma, a colon, a dash; at a space in scripts without spaces between words
-    PHRASE = 2  # before a conjunction or preposition
+    PHRASE = 2  # before a conjunction, a preposition, an article: a word that leads into what follows
     PLAIN = 3  # between any two words
     POOR = 4  # after a word that leans on the next, or after an abbreviation
 
@@ -85,10 +85,10 @@ def break_between(before: str, after: str, language: str) -> Break:
         return Break.CLAUSE
     if last and is_unspaced(last) and _SPACE.match(after):
         return Break.CLAUSE
-    leaders = LEADERS.get(language, frozenset())
-    if _bare(word) in leaders or _bare(word) in LEANING.get(language, frozenset()):
+    leading = LEADING.get(language, frozenset())
+    if _bare(word) in leading:
         return Break.POOR
-    return Break.PHRASE if _bare(after) in leaders else Break.PLAIN
+    return Break.PHRASE if _bare(after) in leading else Break.PLAIN
 
 
 def ends_sentence(text: str) -> bool:

@@ -66,9 +66,8 @@ _LEANING = {
 }
 
 
-def _sets(words: dict[str, str]) -> dict[str, frozenset[str]]:
-    return {language: frozenset(text.split()) for language, text in words.items()}
-
-
-LEADERS = _sets(_LEADERS)
-LEANING = _sets(_LEANING)
+# By language: words before which a line may well begin, and with which none should end.
+LEADING = {
+    language: frozenset(f"{_LEADERS.get(language, '')} {_LEANING.get(language, '')}".split())
+    for language in _LEADERS.keys() | _LEANING.keys()
+}
