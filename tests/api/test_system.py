@@ -120,9 +120,3 @@ def test_openapi_names_the_key_where_one_is_needed(serve):
     document = site.client.get("/openapi.json", headers={"Authorization": "Bearer sk"}).json()
     assert document["paths"]["/v1/models"]["get"]["security"] == [{"HTTPBearer": []}]
     assert "security" not in document["paths"]["/health"]["get"]
-
-
-def test_leftovers_are_removed_at_the_start(serve, tmp_path):
-    (tmp_path / "uploads").mkdir()
-    (tmp_path / "uploads" / ("0" * 32)).touch()
-    assert not serve().uploads

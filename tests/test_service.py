@@ -1,0 +1,47 @@
+"""What the service does before it has any work."""
+
+from pathlib import Path
+
+import pytest
+
+from app.errors import InvalidSetting, UnknownModel
+from app.service import Service
+from app.settings import load_settings
+
+
+def service(folder: Path, **settings: object) -> Service:
+    return Service(load_settings(data_dir=folder, model="demo", device="cpu", _env_file=None, **settings))
+
+
+def test_what_a_killed_process_left_behind_is_removed(tmp_path: Path) -> None:
+    for name in ("uploads", "pcm"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ("0" * 32)).touch()
+    (tmp_path / "uploads" / "notes.txt").touch()
+    service(tmp_path).take_folder()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["lock", "notes.txt"]
+
+
+def test_a_data_folder_serves_one_process(tmp_path: Path) -> None:
+    first = service(tmp_path)
+    first.take_folder()
+    first.take_folder()  # it has it already
+    with pytest.raises(InvalidSetting, match="another whisperfleet uses this folder"):
+        service(tmp_path).take_folder()
+
+
+def test_models_are_known_by_name(tmp_path: Path) -> None:
+    one = service(tmp_path)
+    assert [one.resolve_model(name) for name in ("", "whisper-1", "demo")] == ["demo"] * 3
+    with pytest.raises(UnknownModel, match="GET /v1/models"):
+        one.resolve_model("gpt-4")
+
+
+def test_it_says_why_it_is_not_ready(tmp_path: Path) -> None:
+    assert service(tmp_path).readiness() == "the service is starting"
+    assert service(tmp_path).workers() == []
+
+
+def test_settings_that_do_not_fit_the_machine_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match="WHISPER_MODEL=/no/such/folder"):
+        Service(load_settings(data_dir=tmp_path, model="/no/such/folder", _env_file=None))
