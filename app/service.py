@@ -177,9 +177,14 @@ class Service:
         """
         if self._lock is not None:
             return
-        for folder in (self.settings.uploads_dir, self.settings.pcm_dir):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (self.settings.data_dir / "lock").open("wb")
+        try:
+            for folder in (self.settings.uploads_dir, self.settings.pcm_dir):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = (self.settings.data_dir / "lock").open("wb")
+        except OSError as error:
+            raise InvalidSetting(
+                f"WHISPER_DATA_DIR={self.settings.data_dir} cannot be used: {error.strerror}"
+            ) from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -69,7 +69,7 @@ _sessions: dict[str, _Session] = {}
 
 
 def decode(job: str, source: str, pcm_path: str, max_samples: int, raw: bool = False) -> DecodeStep:
-    """Decode about `max_samples` more of `source` into the file at `pcm_path`.
+    """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
 
     The PCM is s16le, mono, 16 kHz; with `raw` the source is that already. The first call for a `job` in
     this process begins anew: decoding is deterministic, so a child that takes over from one that died
@@ -138,7 +138,6 @@ def _start(source: Path, pcm_path: Path, raw: bool) -> _Session:
         raise refusal.empty_file()
     findings = Findings()
     pieces = raw_pcm(source) if raw else decoded_pcm(source, findings)
-    pcm_path.touch()
     return _Session(pieces, pcm_path.open("r+b"), findings)
 
 

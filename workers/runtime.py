@@ -17,6 +17,8 @@ def initialise(visible_devices: str) -> None:
     os.environ["CUDA_VISIBLE_DEVICES"] = visible_devices
     # NVML numbers GPUs by bus; CUDA by default puts the fastest first.
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    # onnxruntime reports its use to its makers unless it is told not to.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     # Ctrl-C reaches the whole process group, and a service manager's SIGTERM every process of the service:
     # the parent decides what becomes of its children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,5 +1,6 @@
 """Errors as clients see them: one table of statuses, one envelope, never a traceback and never a 422."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -132,6 +133,8 @@ def handle_errors(app: FastAPI) -> None:
 class CatchAll:
     """ASGI middleware: an exception nobody expected is logged and becomes a 500 in the envelope.
 
+    A request that the server cancels, because it stops, becomes a 503.
+
     Starlette's own handler sits outside all middleware, where its answer would lack the request id.
     """
 
@@ -148,6 +151,11 @@ class CatchAll:
 
         try:
             await self.app(scope, receive, watch)
+        except asyncio.CancelledError:
+            if scope["type"] != "http" or started:
+                raise
+            stopping = errors.NotReady("The service is stopping; send the request again.")
+            await answer(stopping)(scope, receive, send)
         except Exception:
             if scope["type"] != "http" or started:
                 raise

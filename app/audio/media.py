@@ -5,7 +5,8 @@ decoded step by step in one child, which keeps the decoder open; its spans go to
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,8 @@ class Media:
             "media process", [MediaSlot(index) for index in range(min(MAX_CHILDREN, children))]
         )
 
+        self._left: set[asyncio.Task[None]] = set()
+
     def start(self) -> None:
         """Bring the children up, in the background."""
         self._dispatcher.start()
@@ -86,23 +89,36 @@ class Media:
         Yields how many samples are there and whether that is all. Raises InvalidInput for a file in which
         there is nothing to decode, or which crashes decoders.
         """
+        await asyncio.to_thread(pcm_path.touch)
         home: int | None = None
         finished = False
+        step: asyncio.Future[tuple[Any, int]] | None = None
         try:
             while not finished:
                 call = Call(
                     media.decode, (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm)
                 )
-                step, home = await self._run(job, call, home)
-                finished = step.finished
-                if step.warning:
-                    log.info("recording is damaged", filename=upload.filename, warning=step.warning)
-                yield step.samples, finished
+                step = asyncio.ensure_future(self._run(job, call, home))
+                decoded, home = await asyncio.shield(step)
+                finished = decoded.finished
+                if decoded.warning:
+                    log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
+                yield decoded.samples, finished
         finally:
-            if home is not None and not finished:
-                # The child still has the file open. Nobody needs to wait until it has closed it.
-                closing = asyncio.create_task(self._run(job, Call(media.close, (job,)), home))
-                closing.add_done_callback(lambda task: task.cancelled() or task.exception())
+            if step is not None and not finished:
+                self._leave(self._close(job, step))
+
+    async def _close(self, job: str, step: asyncio.Future[tuple[Any, int]]) -> None:
+        """Have the child that decodes a recording let go of it, once its last step has come to an end."""
+        with suppress(Exception, asyncio.CancelledError):
+            _, home = await step
+            await self._run(f"close {job}", Call(media.close, (job,)), home)
+
+    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
+        """Let work go on for which nobody waits."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._left.add(task)
+        task.add_done_callback(self._left.discard)
 
     async def speech_probabilities(
         self, job: str, pcm_path: Path, start_frame: int, frames: int

@@ -59,7 +59,11 @@ class FileSink:
 
     def _check(self) -> None:
         if not self.size:
-            fault = "is empty" if self.filename else "was sent without a file being chosen"
+            fault = (
+                "is empty (0 bytes): the upload may have been interrupted, send it again"
+                if self.filename
+                else "was sent without a file being chosen"
+            )
             raise InvalidInput(f"`{self._field}` {fault}.", param=self._field, code="empty_file")
         # A forgotten "@" is the commonest slip with curl; nobody should have to guess it from "not audio".
         if not self._described and self.size == len(self._pending) and _is_plain_text(self._pending):

@@ -1,10 +1,12 @@
 """`whisperfleet transcribe`"""
 
 import asyncio
+import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 from pydantic import ValidationError
@@ -13,6 +15,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from app.audio.uploads import Upload
 from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
+from app.fleet.engine import check_compute_type, make_plan
 from app.logs import configure_logs
 from app.options import Options
 from app.pipeline import Progress as PipelineProgress
@@ -23,7 +26,7 @@ from app.transcript.formats import FORMATS
 
 FILES_AT_ONCE = 4  # enough to keep the workers busy while one file ends and the next begins
 WORDS_WANTED = {"srt", "vtt"}  # cues are split between words
-SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "text", "json": "verbose_json"}
+SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}
 
 # Transcribes one file into text, telling of its progress: (done, total) in any unit.
 Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[str]]
@@ -44,13 +47,22 @@ def run_transcribe(
         targets = _targets(files, output, chosen)
         checked = _options(options, chosen)
         if server is None:
-            return asyncio.run(_transcribe_here(targets, checked, chosen, model))
-        return asyncio.run(_transcribe_there(targets, checked, chosen, model, server, api_key))
+            return asyncio.run(_until_told(_transcribe_here(targets, checked, chosen, model)))
+        return asyncio.run(_until_told(_transcribe_there(targets, checked, chosen, model, server, api_key)))
     except (InvalidInput, InvalidSetting) as error:
         print(f"whisperfleet: {error.message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+    except asyncio.CancelledError:
+        return 143
+
+
+async def _until_told(work: Coroutine[Any, Any, int]) -> int:
+    """Do the work; SIGTERM cancels it, so that processes and files are cleared away."""
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await task
 
 
 def _format(output: Path | None, file_format: str | None) -> str:
@@ -69,6 +81,8 @@ def _targets(files: Sequence[Path], output: Path | None, chosen: str) -> list[tu
     if output is None or (len(files) == 1 and not output.is_dir()):
         if len(files) > 1:
             raise InvalidInput("several files need a folder to write to: add -o FOLDER")
+        if output is not None and not output.parent.is_dir():
+            raise InvalidInput(f"there is no folder {output.parent} to write to")
         return [(files[0], output)]
     output.mkdir(parents=True, exist_ok=True)
     targets: list[tuple[Path, Path | None]] = [(file, output / f"{file.stem}.{chosen}") for file in files]
@@ -95,6 +109,7 @@ async def _transcribe_here(
     with tempfile.TemporaryDirectory(prefix="whisperfleet-") as folder:
         named = {"model": model} if model else {}
         settings = load_settings(data_dir=Path(folder), log_level="warning", **named)
+        check_compute_type(make_plan(settings))
         configure_logs(settings)
         service = Service(settings)
 
@@ -144,9 +159,14 @@ async def _transcribe_there(
             if answer.is_error:
                 raise WhisperfleetError(_message(answer))
             report(1, 1)
-            return answer.text
+            return answer.text if chosen != "txt" else _lines(answer)
 
         return await _transcribe_all(targets, transcriber)
+
+
+def _lines(answer: httpx.Response) -> str:
+    """Plain text as it is written here: a segment to a line, where OpenAI's API gives one line."""
+    return "".join(f"{segment['text'].strip()}\n" for segment in answer.json()["segments"])
 
 
 def _message(answer: httpx.Response) -> str:
@@ -173,11 +193,11 @@ async def _transcribe_all(targets: Sequence[tuple[Path, Path | None]], transcrib
                 bar = bars.add_task(file.name, total=None, said="")
                 try:
                     text = await transcriber(file, _reporter(bars, bar))
-                except WhisperfleetError as error:
+                    await asyncio.to_thread(_write, target, text)
+                except (WhisperfleetError, OSError) as error:
                     bars.update(bar, total=1, completed=0, said="failed")
-                    console.print(f"{file}: {error.message}", style="red", markup=False, highlight=False)
+                    console.print(f"{file}: {error}", style="red", markup=False, highlight=False)
                     return False
-                await asyncio.to_thread(_write, target, text)
                 bars.update(bar, total=1, completed=1, said="done")
                 return True
 

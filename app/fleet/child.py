@@ -4,10 +4,10 @@ import asyncio
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from app.errors import ChildDied
@@ -38,7 +38,11 @@ class Child:
             initializer=self._initializer,
             initargs=self._initargs,
         )
-        self.pid = await self.call(os.getpid)
+        with _sigint_blocked():
+            # The process is spawned here, and inherits the mask: until it ignores Ctrl-C by itself, it
+            # would print a traceback.
+            pid = self._executor.submit(os.getpid)
+        self.pid = await self._result(pid, None)
         self._watch(self.pid)
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
@@ -49,8 +53,15 @@ class Child:
         if self._executor is None:
             raise ChildDied("the process has not been started")
         try:
+            answer = self._executor.submit(function, *args)
+        except BrokenProcessPool:
+            raise ChildDied(f"process {self.pid} died") from None
+        return await self._result(answer, deadline_s)
+
+    async def _result(self, answer: Future[R], deadline_s: float | None) -> R:
+        try:
             async with asyncio.timeout(deadline_s):
-                return await asyncio.wrap_future(self._executor.submit(function, *args))
+                return await asyncio.wrap_future(answer)
         except BrokenProcessPool:
             raise ChildDied(f"process {self.pid} died") from None
         except TimeoutError:
@@ -88,3 +99,12 @@ class Child:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             os.close(self._pidfd)
             self._pidfd = None
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -122,18 +122,20 @@ class Dispatcher(Generic[P, R]):
 
     async def _pull(self, slot: Slot[P, R]) -> None:
         """Bring a slot up, let it serve, and begin again when its process is gone."""
-        backoff = _FIRST_BACKOFF_S
+        failures = 0
         while True:
             slot.died.clear()
             try:
                 await slot.start()
             except Exception as error:
                 await slot.close()
-                self._failed(slot, error)
-                await asyncio.sleep(backoff)
-                backoff = min(2 * backoff, _MAX_BACKOFF_S)
+                failures += 1
+                # A process may be killed while it starts, too; that alone says nothing against the slot.
+                if not isinstance(error, ChildDied) or failures >= MAX_DEATHS:
+                    self._failed(slot, error)
+                await asyncio.sleep(min(_FIRST_BACKOFF_S * 2 ** (failures - 1), _MAX_BACKOFF_S))
                 continue
-            backoff = _FIRST_BACKOFF_S
+            failures = 0
             slot.status.error = None
             await self._serve(slot)
             slot.status.state = "restarting"

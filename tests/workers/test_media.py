@@ -47,6 +47,7 @@ def child() -> Iterator[ProcessPoolExecutor]:
 
 def decode_file(path: Path, max_samples: int = STEP, raw: bool = False) -> tuple[DecodeStep, Pcm]:
     job, pcm_path = next(jobs), path.with_suffix(".pcm")
+    pcm_path.touch()
     while True:
         step = media.decode(job, str(path), str(pcm_path), max_samples, raw)
         if step.finished:
@@ -349,6 +350,7 @@ class TestSteps:
         (tmp_path / "upload").write_bytes(GOOD["mp3 44.1 kHz stereo"].encode(speech))
         _, at_once = decode_file(tmp_path / "upload")
         pcm_path = tmp_path / "steps.pcm"
+        pcm_path.touch()
 
         sizes = []
         while True:
@@ -378,6 +380,7 @@ class TestSteps:
         recordings = {"a": speech, "b": speech[::-1].copy()}
         for job, pcm in recordings.items():
             (tmp_path / job).write_bytes(GOOD["flac"].encode(pcm))
+            (tmp_path / f"{job}.pcm").touch()
 
         running = list(recordings)
         while running:
@@ -390,6 +393,7 @@ class TestSteps:
 
     def test_close_lets_go_of_the_files(self, speech: Pcm, tmp_path: Path) -> None:
         (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
+        (tmp_path / "pcm").touch()
         before = psutil.Process().num_fds()
 
         assert not media.decode("cancelled", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE).finished
@@ -398,6 +402,14 @@ class TestSteps:
         media.close("cancelled")
 
         assert psutil.Process().num_fds() == before
+        assert not media._sessions
+
+    def test_a_job_whose_file_is_gone_leaves_none(self, speech: Pcm, tmp_path: Path) -> None:
+        """Its request was cancelled while the call for it waited."""
+        (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
+        with pytest.raises(FileNotFoundError):
+            media.decode("gone", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE)
+        assert not (tmp_path / "pcm").exists()
         assert not media._sessions
 
     def test_a_full_disk_is_an_os_error(self, speech: Pcm, tmp_path: Path) -> None:
@@ -411,6 +423,7 @@ class TestSteps:
         path = tmp_path / "upload"
         path.write_bytes(wav_header(size - 44))
         os.truncate(path, size)
+        (tmp_path / "pcm").touch()
         process = psutil.Process()
 
         memory = []

@@ -1,0 +1,137 @@
+"""Servers: one for all tests that only ask, and others for those that change settings or kill."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.e2e.reading import Talk
+from tests.e2e.running import DATA, Command, Server
+from tests.media_files import RATE, Pcm, read_pcm, wav_header
+
+
+class Commands:
+    """Starts commands; ends them all, and tells what they left running."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._started: list[Command] = []
+
+    def serve(self, **settings: Any) -> Server:
+        """A server of which nothing is known yet."""
+        return self._keep(Server(self._next(settings), **settings))
+
+    def ready(self, **settings: Any) -> Server:
+        """A server whose workers are loaded."""
+        return self.serve(**settings).wait_until_ready()
+
+    def run(self, *arguments: object, **settings: Any) -> Command:
+        """Any other command, which ends by itself."""
+        command = self._keep(Command(self._next(settings), *arguments, **settings))
+        command.wait()
+        return command
+
+    def end(self) -> None:
+        left = []
+        for command in self._started:
+            left += command.end()
+            print(f"--- {command.folder}\n{command.stderr}")  # pytest shows it where a test failed
+        assert not left, f"left running: {left}"
+
+    def _next(self, settings: dict[str, Any]) -> Path:
+        return Path(settings.pop("folder", self._folder / str(len(self._started))))
+
+    def _keep(self, command: Any) -> Any:
+        self._started.append(command)
+        return command
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Iterator[Commands]:
+    started = Commands(tmp_path)
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The one that tests only ask."""
+    started = Commands(tmp_path_factory.mktemp("server"))
+    try:
+        yield started.ready()
+    finally:
+        started.end()
+
+
+@pytest.fixture
+def background() -> Iterator[ThreadPoolExecutor]:
+    """For requests that go on while the test does something else."""
+    with ThreadPoolExecutor(16) as threads:
+        yield threads
+
+
+@pytest.fixture(scope="session")
+def talk() -> Talk:
+    return Talk(DATA / "talk.flac")
+
+
+@pytest.fixture(scope="session")
+def shorts() -> list[Path]:
+    return sorted(DATA.glob("short*.flac"))
+
+
+@pytest.fixture(scope="session")
+def talk_pcm(talk: Talk) -> Pcm:
+    return read_pcm(talk.path)
+
+
+@pytest.fixture(scope="session")
+def two_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 126 * RATE))
+
+
+@pytest.fixture(scope="session")
+def ten_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """So much talk that nobody waits for its end here."""
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 600 * RATE))
+
+
+@pytest.fixture(scope="session")
+def ten_minutes_with_breaks(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Much to decode and to search for speech, and less to hear."""
+    talk_and_break = np.pad(talk_pcm, (0, 120 * RATE))
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_and_break, 600 * RATE))
+
+
+def write_wav(folder: Path, pcm: Pcm) -> Path:
+    path = folder / "talk.wav"
+    path.write_bytes(wav_header(pcm.nbytes) + pcm.astype("<i2").tobytes())
+    return path
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What came of ten minutes of talk, and how long `/health` took to answer meanwhile (s)."""
+
+    srt: str
+    health_s: list[float]
+
+
+@pytest.fixture(scope="session")
+def watched(server: Server, ten_minutes_with_breaks: Path) -> Watched:
+    health_s = []
+    with ThreadPoolExecutor(1) as background:
+        work = background.submit(server.srt, ten_minutes_with_breaks)
+        while not work.done():
+            began = time.perf_counter()
+            server.client.get("/health").raise_for_status()
+            health_s.append(time.perf_counter() - began)
+            time.sleep(0.02)
+        return Watched(work.result(), health_s)

@@ -1,0 +1,121 @@
+"""Subtitles and transcripts as somebody else reads them: strictly, and with no code of the service."""
+
+import html
+import itertools
+import json
+import re
+import statistics
+import string
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jiwer
+
+_SRT_TIMES = re.compile(r"(\d\d):([0-5]\d):([0-5]\d),(\d{3}) --> (\d\d):([0-5]\d):([0-5]\d),(\d{3})")
+_VTT_TIMES = re.compile(r"(\d\d+):([0-5]\d):([0-5]\d)\.(\d{3}) --> (\d\d+):([0-5]\d):([0-5]\d)\.(\d{3})")
+_VTT_SHORT_TIMES = re.compile(r"()([0-5]\d):([0-5]\d)\.(\d{3}) --> ()([0-5]\d):([0-5]\d)\.(\d{3})")
+
+
+@dataclass(frozen=True)
+class Cue:
+    start: float
+    end: float
+    lines: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.lines)
+
+
+def read_srt(text: str) -> list[Cue]:
+    """The cues of a SubRip file; fails on any that a picky player would not take."""
+    cues = []
+    for number, block in enumerate(_blocks(text), start=1):
+        index, times, *lines = block.split("\n")
+        assert index == str(number)
+        match = _SRT_TIMES.fullmatch(times)
+        assert match, times
+        cues.append(_cue(match, lines))
+    return _in_order(cues)
+
+
+def read_vtt(text: str) -> list[Cue]:
+    """The cues of a WebVTT file; fails on any that a picky player would not take."""
+    header, *blocks = _blocks(text)
+    assert header == "WEBVTT"
+    cues = []
+    for block in blocks:
+        times, *lines = block.split("\n")
+        if "-->" not in times:  # a cue may have a name
+            times, *lines = lines
+        match = _VTT_TIMES.fullmatch(times) or _VTT_SHORT_TIMES.fullmatch(times)
+        assert match, times
+        assert not any("<" in line or re.search(r"&(?!\w+;|#\d+;)", line) for line in lines)
+        cues.append(_cue(match, [html.unescape(line) for line in lines]))
+    return _in_order(cues)
+
+
+def _blocks(text: str) -> list[str]:
+    assert "\r" not in text
+    assert "\ufeff" not in text
+    assert text in ("", "WEBVTT\n", "WEBVTT\n\n") or re.search(r"[^\n]\n{1,2}\Z", text)
+    return text.rstrip("\n").split("\n\n") if text.strip() else []
+
+
+def _cue(match: re.Match[str], lines: list[str]) -> Cue:
+    hours, minutes, seconds, millis = (
+        [int(match[i] or 0) for i in (k, k + 4)] for k in range(1, 5)
+    )  # of start and end
+    start, end = (hours[i] * 3600 + minutes[i] * 60 + seconds[i] + millis[i] / 1000 for i in (0, 1))
+    assert lines
+    for line in lines:
+        assert line.strip() == line != ""
+        assert "-->" not in line
+    return Cue(start, end, tuple(lines))
+
+
+def _in_order(cues: list[Cue]) -> list[Cue]:
+    for cue in cues:
+        assert cue.start < cue.end
+    for before, after in itertools.pairwise(cues):
+        assert before.end <= after.start
+    return cues
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A recording, and what is truly said in it."""
+
+    path: Path
+
+    @property
+    def truth(self) -> dict[str, Any]:
+        truth: dict[str, Any] = json.loads(self.path.with_suffix(".json").read_text(encoding="utf-8"))
+        return truth
+
+    @property
+    def text(self) -> str:
+        return " ".join(cue["text"] for cue in self.truth["cues"])
+
+    @property
+    def english(self) -> str:
+        return " ".join(cue["english"] for cue in self.truth["cues"])
+
+    @property
+    def starts(self) -> list[float]:
+        return [cue["start"] for cue in self.truth["cues"]]
+
+
+def words(text: str) -> str:
+    """A text without its punctuation and capitals."""
+    return " ".join(text.lower().translate(str.maketrans("", "", string.punctuation + "¿¡")).split())
+
+
+def word_error_rate(truth: str, heard: str) -> float:
+    return float(jiwer.wer(words(truth), words(heard)))
+
+
+def median_miss(truth: list[float], heard: list[float]) -> float:
+    """How far the nearest of the times heard is from each true one, in the median."""
+    return statistics.median(min(abs(time - other) for other in heard) for time in truth)

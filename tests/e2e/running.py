@@ -1,0 +1,192 @@
+"""The real service as its users run it: a process of its own, asked over HTTP, and always ended."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import psutil
+
+WHISPERFLEET = Path(sys.executable).with_name("whisperfleet")
+DATA = Path(__file__).parents[1] / "data"
+START_S = 60.0  # the machine may be busy with other things
+ANSWER_S = 120.0
+
+T = TypeVar("T")
+
+
+def wait_for(what: Callable[[], T], timeout_s: float = 30.0, pause_s: float = 0.02) -> T:
+    """What `what` returns, as soon as that is true."""
+    deadline = time.monotonic() + timeout_s
+    while not (found := what()):
+        assert time.monotonic() < deadline, f"it did not happen within {timeout_s:.0f} s"
+        time.sleep(pause_s)
+    return found
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def environment(folder: Path, **settings: object) -> dict[str, str]:
+    """The environment with nothing of the service in it but `settings`: by default, a demo on two "GPUs"."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("WHISPER_", "HF_", "CUDA_")) and not name.lower().endswith("_proxy")
+    }
+    chosen: dict[str, object] = {
+        "WHISPER_MODEL": "demo",
+        "WHISPER_DEVICE": "cpu",
+        "WHISPER_GPUS": "0,1",
+        "WHISPER_CPU_THREADS": 1,
+        "WHISPER_DATA_DIR": folder / "data",
+        "HF_HUB_OFFLINE": 1,
+        "HF_HOME": folder / "huggingface",
+        "HOME": folder / "home",
+    }
+    chosen |= settings
+    return inherited | {name: str(value) for name, value in chosen.items() if value is not None}
+
+
+class Command:
+    """`whisperfleet …` in a session of its own, so that whatever it leaves running can be found and ended."""
+
+    def __init__(self, folder: Path, *arguments: object, **settings: object) -> None:
+        (folder / "home").mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.data = folder / "data"
+        self._out, self._err = folder / "stdout", folder / "stderr"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                [str(WHISPERFLEET), *map(str, arguments)],
+                env=environment(folder, **settings),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
+        self.pid = self.process.pid
+
+    @property
+    def stdout(self) -> str:
+        return self._out.read_bytes().decode()
+
+    @property
+    def stderr(self) -> str:
+        return self._err.read_bytes().decode()
+
+    def wait(self, timeout_s: float = ANSWER_S) -> int:
+        return self.process.wait(timeout_s)
+
+    def running(self) -> list[psutil.Process]:
+        """The processes of the session, whoever is their parent by now."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error, OSError):
+                if os.getsid(process.pid) == self.pid and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
+    def end(self) -> list[str]:
+        """Stop the command, as gently as it lets us: what was still running when it had ended."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(15)
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(5)
+        with contextlib.suppress(AssertionError):
+            wait_for(lambda: not self.running(), 5)
+        left = []
+        for process in self.running():
+            with contextlib.suppress(psutil.Error):
+                left.append(" ".join(process.cmdline()) or process.name())
+                process.kill()
+        return left
+
+
+class Server(Command):
+    """`whisperfleet serve` on a loopback port, and a client for it."""
+
+    def __init__(self, folder: Path, *, key: str | None = None, **settings: object) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self.client = httpx.Client(base_url=self.url, timeout=ANSWER_S, trust_env=False, headers=headers)
+        super().__init__(folder, "serve", "--port", self.port, **settings)
+
+    def end(self) -> list[str]:
+        self.client.close()
+        return super().end()
+
+    def wait_until_up(self) -> "Server":
+        """Until it answers at all."""
+        wait_for(lambda: self._asked("/health") == 200, START_S)
+        return self
+
+    def wait_until_ready(self) -> "Server":
+        """Until all workers are loaded."""
+        self.wait_until_up()
+        wait_for(lambda: all(row["state"] == "idle" for row in self.workers() or [{"state": ""}]), START_S)
+        assert self._asked("/ready") == 200
+        return self
+
+    def _asked(self, path: str) -> int:
+        assert self.process.poll() is None, f"the server ended: {self.stderr}"
+        try:
+            return self.client.get(path).status_code
+        except httpx.TransportError:
+            return 0
+
+    def workers(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self.client.get("/v1/workers").raise_for_status().json()["data"]
+        return rows
+
+    def post(
+        self, recording: Path | bytes, path: str = "transcriptions", *, headers: Any = None, **fields: Any
+    ) -> httpx.Response:
+        """Have a recording transcribed."""
+        content = recording if isinstance(recording, bytes) else recording.read_bytes()
+        name = "recording" if isinstance(recording, bytes) else recording.name
+        return self.client.post(
+            f"/v1/audio/{path}",
+            data={"model": "whisper-1"} | fields,
+            files={"file": (name, content)},
+            headers=headers,
+        )
+
+    def text(self, recording: Path | bytes, path: str = "transcriptions", **fields: Any) -> str:
+        """A recording's transcript, as a text unless another format is asked for."""
+        answer = self.post(recording, path, **{"response_format": "text"} | fields)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def srt(self, recording: Path | bytes, **fields: Any) -> str:
+        return self.text(recording, response_format="srt", **fields)
+
+    def media_children(self) -> list[psutil.Process]:
+        """The children that decode and look for speech: those that are neither workers nor Python's own."""
+        workers = {row["pid"] for row in self.workers()}
+        return [
+            child
+            for child in psutil.Process(self.pid).children()
+            if child.pid not in workers and "spawn_main" in " ".join(child.cmdline())
+        ]
+
+    def left_files(self) -> list[Path]:
+        """The recordings, encoded or decoded, that lie in the data folder."""
+        return [path for room in ("uploads", "pcm") for path in (self.data / room).iterdir()]
+
+    def kill(self, pid: int) -> None:
+        os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,76 @@
+"""Whatever file users send: their words, or a reason why not."""
+
+import numpy as np
+import pytest
+
+from tests.e2e.reading import Talk, read_srt, read_vtt, word_error_rate
+from tests.e2e.running import Server
+from tests.media_files import BROKEN, GOOD, RATE, encode
+
+SAME_SAMPLES = ["wav 16 bit", "caf", "mka flac", "ogg flac"]
+OTHER_SAMPLES = [
+    "wav 24 bit 48 kHz stereo",
+    "mp3 44.1 kHz stereo",
+    "m4a aac",
+    "ogg opus",
+    "wma",
+    "mp4 video aac",
+    "ts video aac",
+]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def subtitles(server: Server, talk: Talk) -> str:
+    return server.srt(talk.path)
+
+
+@pytest.mark.parametrize("kind", SAME_SAMPLES)
+def test_the_same_samples_in_another_container_give_the_same_subtitles(server, talk_pcm, subtitles, kind):
+    assert server.srt(GOOD[kind].encode(talk_pcm)) == subtitles
+
+
+@pytest.mark.parametrize("kind", OTHER_SAMPLES)
+def test_resampled_or_lossy_files_give_nearly_the_same_words(server, talk, talk_pcm, kind):
+    end = next(cue["start"] for cue in talk.truth["cues"] if cue["start"] > 40) - 0.1
+    said = " ".join(cue["text"] for cue in talk.truth["cues"] if cue["start"] < end)
+    pcm = talk_pcm[: round(end * RATE)]
+    usual = word_error_rate(said, server.text(encode(pcm, "wav", "pcm_s16le")))
+    assert word_error_rate(said, server.text(GOOD[kind].encode(pcm))) <= usual + 0.02
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_file_that_nobody_can_transcribe(server, kind):
+    make, code = BROKEN[kind]
+    answer = server.post(make())
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert len(error["message"]) > 20
+    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", "file", code)
+
+
+def test_after_broken_files_all_is_well(server, shorts):
+    assert len(BROKEN) >= 20
+    before = server.text(shorts[0])
+    children = {child.pid for child in server.media_children()}
+    for make, _ in BROKEN.values():
+        assert server.post(make()).status_code == 400
+    assert server.text(shorts[0]) == before
+    assert {child.pid for child in server.media_children()} == children
+    assert [row["restarts"] for row in server.workers()] == [0, 0]
+    assert not server.left_files()
+
+
+@pytest.mark.parametrize("seconds", [5, 40])
+@pytest.mark.parametrize("hertz", [0, 440])
+def test_a_recording_in_which_nobody_speaks(server, seconds, hertz):
+    tone = 8000 * np.sin(2 * np.pi * hertz * np.arange(seconds * RATE) / RATE)
+    recording = encode(tone.astype(np.int16), "wav", "pcm_s16le")
+    assert server.text(recording).strip() == ""
+    assert server.text(recording, "translations").strip() == ""
+    assert read_srt(server.srt(recording)) == []
+    assert read_vtt(server.text(recording, response_format="vtt")) == []
+    verbose = server.post(recording, response_format="verbose_json").json()
+    assert (verbose["text"], verbose["segments"]) == ("", [])
+    assert verbose["duration"] == pytest.approx(seconds, abs=0.01)

@@ -1,0 +1,216 @@
+"""What happens when processes die, and when the service is told to stop."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from app.fleet.devices import usable_cores
+from tests.e2e.conftest import Commands
+from tests.e2e.running import Server, wait_for
+
+pytestmark = pytest.mark.timeout(120)
+
+MEDIA_CHILDREN = min(4, usable_cores())
+
+
+@pytest.fixture(scope="module")
+def hardy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose children are killed."""
+    commands = Commands(tmp_path_factory.mktemp("hardy"))
+    try:
+        yield commands.ready()
+    finally:
+        commands.end()
+
+
+@pytest.fixture
+def calm(hardy: Server) -> Server:
+    """The same, when all its children are there."""
+    wait_for(lambda: all(row["state"] == "idle" for row in hardy.workers()))
+    wait_for(lambda: len(hardy.media_children()) == MEDIA_CHILDREN)
+    return hardy
+
+
+@pytest.fixture(scope="module")
+def two_minutes_srt(server: Server, two_minutes: Path) -> str:
+    """What comes of it where nothing happens to the server."""
+    return server.srt(two_minutes)
+
+
+def opens(process: psutil.Process, folder: Path) -> bool:
+    """Whether a process has a file open in a folder, be it deleted meanwhile."""
+    return any(path.startswith(str(folder)) for path in open_paths(process.pid))
+
+
+def open_paths(pid: int) -> Iterator[str]:
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            yield str(entry.readlink())
+        except OSError:
+            continue
+
+
+def heard(server: Server) -> int:
+    """How many clips all workers have heard."""
+    return sum(row["clips"] for row in server.workers())
+
+
+def busy(server: Server, clips: int = 0) -> dict | None:
+    """A worker that has a batch in hand, once more than so many clips have been heard."""
+    rows = server.workers()
+    begun = sum(row["clips"] for row in rows) > clips
+    return next((row for row in rows if begun and row["state"] == "busy" and row["pid"]), None)
+
+
+def restarts(server: Server) -> int:
+    return sum(row["restarts"] for row in server.workers())
+
+
+def test_a_worker_killed_mid_file_costs_nothing_but_time(calm, two_minutes, two_minutes_srt, background):
+    before = restarts(calm)
+    clips = heard(calm)
+    work = background.submit(calm.srt, two_minutes)
+    victim = wait_for(lambda: busy(calm, clips), pause_s=0.005)
+    calm.kill(victim["pid"])
+    assert not work.done()
+    assert work.result() == two_minutes_srt
+    wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()))
+    row = calm.workers()[victim["slot"]]
+    assert (row["restarts"], row["visible_devices"]) == (victim["restarts"] + 1, victim["visible_devices"])
+    assert row["pid"] != victim["pid"]
+    assert restarts(calm) - before == 1
+    assert not calm.left_files()
+
+
+def test_media_children_killed_mid_file_cost_nothing_but_time(
+    calm, ten_minutes_with_breaks, watched, background
+):
+    before, children = restarts(calm), calm.media_children()
+    work = background.submit(calm.srt, ten_minutes_with_breaks)
+    decoding = wait_for(
+        lambda: [child for child in children if opens(child, calm.data / "pcm")], pause_s=0.001
+    )
+    for child in decoding:
+        calm.kill(child.pid)
+    assert not work.done()
+    assert work.result() == watched.srt
+    wait_for(lambda: len(calm.media_children()) == MEDIA_CHILDREN)
+    assert not {child.pid for child in decoding} & {child.pid for child in calm.media_children()}
+    assert restarts(calm) == before
+    assert not calm.left_files()
+
+
+def test_every_child_killed_at_once(calm, two_minutes, two_minutes_srt, background):
+    before = restarts(calm)
+    clips = heard(calm)
+    work = background.submit(calm.srt, two_minutes)
+    wait_for(lambda: busy(calm, clips), pause_s=0.005)
+    for child in [*calm.media_children(), *(psutil.Process(row["pid"]) for row in calm.workers())]:
+        child.kill()
+    assert not work.done()
+    assert work.result() == two_minutes_srt
+    assert restarts(calm) - before == 2
+
+
+def test_an_idle_worker_that_dies_comes_back(calm, shorts):
+    victim = calm.workers()[1]
+    calm.kill(victim["pid"])
+    row = wait_for(
+        lambda: (row := calm.workers()[1])["state"] == "idle" and row["pid"] != victim["pid"] and row
+    )
+    assert (row["restarts"], row["visible_devices"], row["error"]) == (victim["restarts"] + 1, "1", None)
+    assert calm.client.get("/ready").status_code == 200
+    assert calm.srt(shorts[0])
+
+
+def test_clients_that_go_away_early_leave_nothing_behind(calm, ten_minutes):
+    """Their recordings are in the decoder's hands then."""
+    content = ten_minutes.read_bytes()
+    for number in range(15):
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"{calm.url}/v1/audio/transcriptions",
+                data={"model": "whisper-1"},
+                files={"file": content},
+                timeout=httpx.Timeout(60, read=0.003 * (number + 1)),
+                trust_env=False,
+            )
+    time.sleep(1)
+    wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()), 30)
+    wait_for(lambda: not calm.left_files(), 3)
+    wait_for(lambda: not any(opens(child, calm.data) for child in calm.media_children()), 3)
+
+
+def test_a_client_that_goes_away_takes_its_work_along(server, ten_minutes):
+    content = ten_minutes.read_bytes()
+    before = sum(row["audio_s"] for row in server.workers())
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(
+            f"{server.url}/v1/audio/transcriptions",
+            data={"model": "whisper-1"},
+            files={"file": content},
+            timeout=httpx.Timeout(60, read=1),
+            trust_env=False,
+        )
+    wait_for(lambda: not server.left_files(), 10)
+    wait_for(lambda: all(row["state"] == "idle" for row in server.workers()), 30)
+    assert sum(row["audio_s"] for row in server.workers()) - before < 500  # of 600
+    assert restarts(server) == 0
+
+
+def test_a_killed_server_leaves_nobody_behind(commands, ten_minutes, background):
+    server = commands.ready()
+    work = background.submit(server.post, ten_minutes)
+    wait_for(lambda: busy(server), pause_s=0.005)
+    server.kill(server.pid)
+    server.wait(5)
+    wait_for(lambda: not server.running(), 2)
+    assert isinstance(work.exception(), httpx.TransportError)
+    # Its successor takes the folder over, and clears it.
+    assert server.left_files()
+    successor = commands.serve(folder=server.folder, WHISPER_DATA_DIR=server.data).wait_until_up()
+    assert not successor.left_files()
+
+
+def test_a_server_killed_while_it_starts_leaves_nobody_behind(commands):
+    server = commands.serve()
+    wait_for(lambda: len(psutil.Process(server.pid).children()) >= 4)
+    server.kill(server.pid)
+    server.wait(5)
+    wait_for(lambda: not server.running(), 5)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_told_to_stop_does(commands, ten_minutes, background, number):
+    server = commands.ready()
+    work = background.submit(server.post, ten_minutes)
+    wait_for(lambda: busy(server), pause_s=0.005)
+    began = time.monotonic()
+    if number == signal.SIGINT:
+        os.killpg(server.pid, number)  # as Ctrl-C does
+    else:
+        os.kill(server.pid, number)
+    assert server.wait(30) == 0
+    assert time.monotonic() - began < 10
+    wait_for(lambda: not server.running(), 2)
+    assert not server.left_files()
+    # Who is cut short by it is told so, and the log shows no failure.
+    answer = work.result()
+    assert (answer.status_code, answer.json()["error"]["type"]) == (503, "server_error")
+    assert "stopping" in answer.json()["error"]["message"]
+    assert "Traceback" not in server.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_told_to_stop_while_it_starts_does(commands, number):
+    server = commands.serve().wait_until_up()
+    os.killpg(server.pid, number) if number == signal.SIGINT else os.kill(server.pid, number)
+    assert server.wait(10) == 0
+    wait_for(lambda: not server.running(), 2)
+    assert "Traceback" not in server.stderr

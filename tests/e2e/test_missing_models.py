@@ -1,0 +1,56 @@
+"""A model that is neither here nor to be had: what users are told, and when the demo steps in."""
+
+import pytest
+
+from tests.e2e.reading import words
+
+pytestmark = pytest.mark.timeout(60)
+
+OFFLINE = {"HF_HUB_OFFLINE": 1}  # and an empty HF_HOME, as every server here has
+
+
+def test_auto_falls_back_to_the_demo_where_that_is_allowed(commands, shorts):
+    server = commands.ready(WHISPER_MODEL=None, WHISPER_DEMO_FALLBACK=1, **OFFLINE)
+    answer = server.client.get("/health")
+    assert (answer.json()["demo"], answer.headers["x-whisperfleet-model"]) == (True, "demo")
+    assert [row["model"] for row in server.workers()] == ["demo", "demo"]
+    answer = server.post(shorts[0])
+    assert (answer.status_code, answer.headers["x-whisperfleet-model"]) == (200, "demo")
+    assert words(answer.json()["text"])
+    assert "demo model" in server.stderr
+    assert "warning" in server.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "model"),
+    [
+        ({"WHISPER_MODEL": "auto"}, "small"),
+        ({"WHISPER_MODEL": "small", "WHISPER_DEMO_FALLBACK": 1}, "small"),
+    ],
+    ids=["auto", "a named size"],
+)
+def test_a_model_that_cannot_be_had_is_named_with_the_cure(commands, shorts, settings, model):
+    server = commands.serve(**settings, **OFFLINE).wait_until_up()
+    answer = server.post(shorts[0])
+    assert answer.status_code == 503, answer.text
+    for told in (answer.json()["error"]["message"], server.client.get("/ready").json()["error"]["message"]):
+        assert model in told
+        assert "WHISPER_MODEL" in told
+    assert server.client.get("/ready").status_code == 503
+    health = server.client.get("/health")
+    assert (health.status_code, health.json()["demo"]) == (200, False)
+    assert "x-whisperfleet-model" not in health.headers
+    assert server.workers() == []
+    assert not server.left_files()
+
+
+def test_a_broken_model_is_told_by_ready(commands, shorts, tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.bin").write_bytes(b"no model at all")
+    server = commands.serve(WHISPER_MODEL=tmp_path / "model").wait_until_up()
+    answer = server.post(shorts[0])
+    assert answer.status_code == 503, answer.text
+    ready = server.client.get("/ready")
+    assert (ready.status_code, str(tmp_path / "model") in ready.text) == (503, True)
+    assert {row["state"] for row in server.workers()} <= {"failed", "loading"}
+    assert all(row["error"] for row in server.workers() if row["state"] == "failed")

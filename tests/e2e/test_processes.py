@@ -1,0 +1,91 @@
+"""Who does what: which processes there are, what they see, and what they have loaded."""
+
+import multiprocessing
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.fleet.models import DEMO_PATH
+from tests.e2e.running import Server
+from workers import runtime, whisper
+from workers.messages import LoadOptions
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def maps(pid: int) -> str:
+    return Path(f"/proc/{pid}/maps").read_text()
+
+
+@pytest.fixture(scope="module")
+def after_ten(server: Server, talk, shorts) -> list[dict]:
+    """The workers after ten requests."""
+    for number in range(9):
+        server.text(shorts[number % len(shorts)])
+    before = {row["slot"]: row["clips"] for row in server.workers()}
+    server.text(talk.path)
+    return [row | {"clips_of_talk": row["clips"] - before[row["slot"]]} for row in server.workers()]
+
+
+def test_both_workers_take_part_in_one_file(after_ten):
+    assert all(row["clips_of_talk"] > 0 for row in after_ten)
+    assert all(row["batches"] > 0 and row["audio_s"] > 0 for row in after_ten)
+
+
+def test_a_model_is_loaded_once(after_ten):
+    assert [row["loads"] for row in after_ten] == [1, 1]
+    assert [row["restarts"] for row in after_ten] == [0, 0]
+    assert [row["error"] for row in after_ten] == [None, None]
+
+
+def test_each_worker_is_a_process_that_sees_its_own_device(server, after_ten):
+    assert [row["visible_devices"] for row in after_ten] == ["0", "1"]
+    pids = {row["pid"] for row in after_ten}
+    children = {child.pid: child for child in psutil.Process(server.pid).children()}
+    assert len(pids) == 2
+    assert pids <= children.keys()
+
+
+def test_the_server_itself_loads_no_model_library(server, after_ten):
+    loaded = maps(server.pid)
+    assert "python" in loaded
+    for library in ("libtorch", "libctranslate2", "libcuda", "libav"):
+        assert library not in loaded
+
+
+def test_workers_load_nothing_of_the_web(server, after_ten):
+    for row in after_ten:
+        assert "libctranslate2" in maps(row["pid"])
+        assert "pydantic" not in maps(row["pid"])  # which FastAPI and the settings need
+    for child in server.media_children():
+        assert "pydantic" not in maps(child.pid)
+        assert "libctranslate2" not in maps(child.pid)
+
+
+def test_importing_the_service_loads_no_model_library():
+    script = (
+        "import sys, app.main, app.service, app.commands.serve, app.commands.transcribe\n"
+        "print(*({'torch', 'ctranslate2', 'faster_whisper', 'silero_vad', 'av'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (found.stdout.strip(), found.returncode) == ("", 0), found.stderr
+
+
+def test_loading_a_model_imports_nothing_of_the_web():
+    spawn = multiprocessing.get_context("spawn")
+    options = LoadOptions("demo", str(DEMO_PATH), "cpu", "auto", 1)
+    with ProcessPoolExecutor(1, spawn, runtime.initialise, ("7",)) as pool:
+        assert pool.submit(whisper.load, options).result(60).visible_devices == "7"
+        modules = pool.submit(eval, "set(__import__('sys').modules)").result(60)
+    assert "ctranslate2" in modules
+    assert not {"fastapi", "starlette", "pydantic", "app.main", "app.service", "torch"} & modules
+
+
+def test_the_event_loop_is_never_held_up(watched):
+    """Ten minutes of talk are worked on, and everybody else still gets an answer at once."""
+    assert len(watched.health_s) > 20
+    assert sorted(watched.health_s)[int(len(watched.health_s) * 0.95)] < 0.5

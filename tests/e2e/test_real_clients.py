@@ -1,0 +1,80 @@
+"""Programs that users have: OpenAI's client, with and without keys."""
+
+from collections.abc import Iterator
+
+import openai
+import pytest
+
+from tests.e2e.reading import read_srt, word_error_rate
+from tests.e2e.running import Server
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def connect(server: Server, key: str = "unused") -> openai.OpenAI:
+    return openai.OpenAI(api_key=key, base_url=f"{server.url}/v1", max_retries=0, timeout=60)
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[openai.OpenAI]:
+    with connect(server) as made:
+        yield made
+
+
+def test_openai_client_gets_subtitles(client, server, talk):
+    with talk.path.open("rb") as file:
+        srt = client.audio.transcriptions.create(model="whisper-1", file=file, response_format="srt")
+    assert srt == server.srt(talk.path)
+    assert read_srt(srt)
+
+
+def test_openai_client_gets_words(client, talk):
+    answer = client.audio.transcriptions.create(
+        model="whisper-1",
+        file=talk.path,
+        response_format="verbose_json",
+        timestamp_granularities=["word", "segment"],
+    )
+    assert answer.language == "english"
+    assert word_error_rate(talk.text, " ".join(word.word for word in answer.words)) <= 0.05
+    assert all(0 <= word.start <= word.end <= answer.duration for word in answer.words)
+    assert answer.segments[0].start == pytest.approx(talk.starts[0], abs=0.3)
+
+
+def test_openai_client_gets_a_translation(client, talk):
+    answer = client.audio.translations.create(model="whisper-1", file=talk.path.with_name("talk_es.flac"))
+    assert len(answer.text.split()) > 20
+
+
+def test_openai_client_gets_its_own_exceptions(client, shorts):
+    with pytest.raises(openai.NotFoundError):
+        client.audio.transcriptions.create(model="no-such-model", file=shorts[0])
+    with pytest.raises(openai.BadRequestError) as caught:
+        client.audio.transcriptions.create(model="whisper-1", file=("talk.mp3", b"no sound at all"))
+    assert caught.value.param == "file"
+
+
+def test_openai_client_lists_models(client):
+    assert [model.id for model in client.models.list()] == ["demo"]
+
+
+def test_keys(commands, shorts):
+    server = commands.ready(WHISPER_API_KEYS="sk-one, sk-two", key="sk-two")
+    assert server.post(shorts[0]).status_code == 200
+    for wrong in ("", "Bearer sk-three"):
+        for answer in (
+            server.post(shorts[0], headers={"Authorization": wrong}),
+            server.client.get("/v1/workers", headers={"Authorization": wrong}),
+        ):
+            assert answer.status_code == 401
+            assert answer.json()["error"]["code"] == "invalid_api_key"
+        for path in ("/health", "/ready"):
+            assert server.client.get(path, headers={"Authorization": wrong}).status_code == 200
+    with connect(server, "sk-one") as known, connect(server, "sk-three") as unknown:
+        assert known.audio.transcriptions.create(model="whisper-1", file=shorts[0]).text
+        with pytest.raises(openai.AuthenticationError):
+            unknown.audio.transcriptions.create(model="whisper-1", file=shorts[0])
+    assert not server.left_files()
+    refused = commands.run("transcribe", shorts[0], "--server", server.url)
+    assert (refused.process.returncode, refused.stdout) == (1, "")
+    assert "key" in refused.stderr

@@ -1,0 +1,79 @@
+"""Settings that make no sense end the start with one clear line."""
+
+import socket
+
+import pytest
+
+from app.fleet.devices import count_gpus
+from tests.e2e.running import wait_for
+
+pytestmark = pytest.mark.timeout(60)
+
+needs_no_gpu = pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
+
+
+def assert_refused(command, *named: str) -> None:
+    assert command.process.returncode == 2, command.stderr
+    assert command.stdout == ""
+    (line,) = command.stderr.splitlines()
+    assert line.startswith("whisperfleet: ")
+    assert len(line) < 1000
+    for name in named:
+        assert name in line
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("WHISPER_DEVICE", "tpu"),
+        ("WHISPER_COMPUTE_TYPE", "float16"),
+        ("WHISPER_MODEL", "/nowhere/model"),
+        ("WHISPER_MODEL", "gigantic"),
+        ("WHISPER_CPU_WORKERS", "0"),
+        ("WHISPER_BATCH_SIZE", "1.5"),
+        ("WHISPER_PORT", "http"),
+        ("WHISPER_LOG_LEVEL", "loud"),
+        ("WHISPER_DATA_DIR", "/dev/null/data"),
+        pytest.param("WHISPER_DEVICE", "cuda", marks=needs_no_gpu),
+    ],
+)
+def test_a_bad_setting(commands, name, value):
+    assert_refused(commands.run("serve", **{name: value}), name, value)
+
+
+def test_a_folder_without_a_model(commands, tmp_path):
+    (tmp_path / "model").mkdir()
+    refused = commands.run("serve", WHISPER_MODEL=tmp_path / "model")
+    assert_refused(refused, "WHISPER_MODEL", str(tmp_path / "model"))
+
+
+def test_a_file_where_the_data_folder_should_be(commands, tmp_path):
+    (tmp_path / "file").touch()
+    refused = commands.run("serve", WHISPER_DATA_DIR=tmp_path / "file")
+    assert_refused(refused, "WHISPER_DATA_DIR", str(tmp_path / "file"))
+
+
+def test_two_bad_settings_in_one_line(commands):
+    refused = commands.run("serve", WHISPER_DEVICE="tpu", WHISPER_PORT="70000")
+    assert_refused(refused, "WHISPER_DEVICE", "WHISPER_PORT")
+
+
+def test_a_data_folder_that_is_in_use(commands, server):
+    refused = commands.run("serve", WHISPER_DATA_DIR=server.data)
+    assert_refused(refused, "WHISPER_DATA_DIR", str(server.data))
+    assert server.client.get("/ready").status_code == 200
+
+
+def test_a_port_that_is_in_use(commands):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        refused = commands.run("serve", "--port", port)
+    assert refused.process.returncode != 0
+    assert "Traceback" not in refused.stderr
+    assert str(port) in refused.stderr
+    wait_for(lambda: not refused.running(), 5)
+
+
+@pytest.mark.parametrize("name", ["WHISPER_MODEL", "WHISPER_COMPUTE_TYPE"])
+def test_the_same_goes_for_transcribe(commands, shorts, name):
+    assert_refused(commands.run("transcribe", shorts[0], **{name: "nonsense"}), name, "nonsense")

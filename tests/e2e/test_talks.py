@@ -1,0 +1,166 @@
+"""What users get for a talk, in every format, language and task."""
+
+import json
+
+import pytest
+
+from tests.e2e.reading import Talk, median_miss, read_srt, read_vtt, word_error_rate, words
+from tests.e2e.running import DATA, Server
+
+ES, DE = Talk(DATA / "talk_es.flac"), Talk(DATA / "talk_de.flac")
+FORMATS = ["srt", "vtt", "text", "json", "verbose_json"]
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def answers(server: Server, talk: Talk) -> dict[str, str]:
+    """The talk in every format."""
+    return {name: server.text(talk.path, response_format=name) for name in FORMATS}
+
+
+def spoken(answers: dict[str, str], name: str) -> str:
+    if name in ("json", "verbose_json"):
+        return str(json.loads(answers[name])["text"])
+    if name == "text":
+        return answers[name]
+    return " ".join(cue.text for cue in (read_srt if name == "srt" else read_vtt)(answers[name]))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_words_are_right(answers, talk, name):
+    assert word_error_rate(talk.text, spoken(answers, name)) <= 0.05
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_all_formats_say_the_same(answers, name):
+    assert words(spoken(answers, name)) == words(spoken(answers, "text"))
+
+
+@pytest.mark.parametrize(("name", "read"), [("srt", read_srt), ("vtt", read_vtt)])
+def test_cues_stand_where_they_are_spoken(answers, talk, name, read):
+    cues = read(answers[name])
+    assert median_miss(talk.starts, [cue.start for cue in cues]) <= 0.15
+    spans = [(cue["start"], cue["end"]) for cue in talk.truth["cues"]]
+    for cue in cues:
+        assert any(start - 0.5 < cue.start < end and start < cue.end for start, end in spans), cue
+        assert cue.end <= talk.truth["duration"]
+
+
+def test_srt_and_vtt_have_the_same_cues(answers):
+    assert read_srt(answers["srt"]) == read_vtt(answers["vtt"])
+
+
+def test_cues_can_be_read(answers):
+    for cue in read_srt(answers["srt"]):
+        assert len(cue.lines) <= 2
+        assert max(map(len, cue.lines)) <= 42
+        assert cue.end - cue.start <= 7.001
+
+
+def test_lines_are_as_narrow_as_asked(server, talk):
+    cues = read_srt(server.srt(talk.path, max_line_chars=20, max_lines=1))
+    assert all(len(cue.lines) == 1 and len(cue.text) <= 20 for cue in cues)
+    assert word_error_rate(talk.text, " ".join(cue.text for cue in cues)) <= 0.05
+
+
+def test_verbose_json_tells_all(answers, talk):
+    verbose = json.loads(answers["verbose_json"])
+    assert (verbose["task"], verbose["language"]) == ("transcribe", "english")
+    assert verbose["duration"] == pytest.approx(talk.truth["duration"], abs=0.01)
+    assert verbose["usage"] == {"type": "duration", "seconds": 63}
+    assert "words" not in verbose
+    assert [segment["id"] for segment in verbose["segments"]] == list(range(len(verbose["segments"])))
+    assert median_miss(talk.starts, [segment["start"] for segment in verbose["segments"]]) <= 0.15
+    for segment in verbose["segments"]:
+        assert 0 <= segment["start"] < segment["end"] <= verbose["duration"]
+        assert segment["tokens"]
+        assert segment["avg_logprob"] < 0
+
+
+@pytest.mark.parametrize(
+    ("granularities", "parts"), [(["word"], {"words"}), (["word", "segment"], {"words", "segments"})]
+)
+def test_words_have_times(server, talk, granularities, parts):
+    fields = {"timestamp_granularities[]": granularities}
+    verbose = json.loads(server.text(talk.path, response_format="verbose_json", **fields))
+    assert {"words", "segments"} & verbose.keys() == parts
+    times = [time for word in verbose["words"] for time in (word["start"], word["end"])]
+    assert times == sorted(times)
+    assert words(" ".join(word["word"] for word in verbose["words"])) == words(verbose["text"])
+
+
+@pytest.mark.parametrize(("recording", "language"), [(ES, "spanish"), (DE, "german")])
+def test_the_language_is_found_out(server, recording, language):
+    verbose = json.loads(server.text(recording.path, response_format="verbose_json"))
+    assert verbose["language"] == language
+    assert word_error_rate(recording.text, verbose["text"]) <= 0.05
+    assert median_miss(recording.starts, [segment["start"] for segment in verbose["segments"]]) <= 0.15
+
+
+@pytest.mark.parametrize("recording", [ES, DE], ids=["es", "de"])
+def test_a_talk_is_translated(server, recording):
+    verbose = json.loads(server.text(recording.path, "translations", response_format="verbose_json"))
+    assert verbose["task"] == "translate"
+    assert word_error_rate(recording.english, verbose["text"]) <= 0.1
+    cues = read_srt(server.text(recording.path, "translations", response_format="srt"))
+    assert median_miss(recording.starts, [cue.start for cue in cues]) <= 0.15
+
+
+@pytest.mark.parametrize("language", ["es", "Spanish", "ES"])
+def test_the_language_may_be_given(server, language):
+    verbose = json.loads(server.text(ES.path, response_format="verbose_json", language=language))
+    assert verbose["language"] == "spanish"
+    assert word_error_rate(ES.text, verbose["text"]) <= 0.05
+
+
+def test_a_wrong_language_is_believed(server):
+    verbose = json.loads(server.text(ES.path, response_format="verbose_json", language="de"))
+    assert verbose["language"] == "german"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"prompt": "A talk about a bridge.", "hotwords": "farmer airport"},
+        {"prompt": "x " * 1500},
+        {"hotwords": "farmer " * 400},
+        {"temperature": 0.5},
+        {"beam_size": 1},
+        {"multilingual": "true", "prompt": "A talk."},
+    ],
+    ids=lambda options: "+".join(options),
+)
+def test_options_are_taken(server, shorts, options):
+    answer = server.post(shorts[1], **options)
+    assert answer.status_code == 200, answer.text
+    if "temperature" in options or len(str(options)) < 100:
+        assert len(answer.json()["text"].split()) >= 5
+    assert {row["restarts"] for row in server.workers()} == {0}
+
+
+def test_each_part_of_a_multilingual_talk_is_in_its_language(server):
+    import numpy as np
+
+    from tests.media_files import RATE, encode, read_pcm
+
+    silence = np.zeros(4 * RATE, np.int16)
+    pcm = np.concatenate([read_pcm(ES.path), silence, read_pcm(DE.path)])
+    text = server.text(encode(pcm, "wav", "pcm_s16le"), multilingual="true")
+    assert word_error_rate(f"{ES.text} {DE.text}", text) <= 0.05
+
+
+def test_an_unknown_model_is_not_found(server, shorts):
+    answer = server.post(shorts[0], model="gpt-4o-transcribe-of-another-house")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["param"] == "model"
+
+
+def test_the_default_model_has_its_own_name_too(server, shorts):
+    assert server.post(shorts[0], model="demo").status_code == 200
+    assert [model["id"] for model in server.client.get("/v1/models").json()["data"]] == ["demo"]
+
+
+def test_the_demo_model_says_so(server, shorts):
+    assert server.client.get("/health").json()["demo"] is True
+    assert server.post(shorts[0]).headers["x-whisperfleet-model"] == "demo"

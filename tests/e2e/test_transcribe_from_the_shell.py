@@ -1,0 +1,122 @@
+"""`whisperfleet transcribe`: the same transcripts as over HTTP."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from tests.e2e.reading import read_vtt
+from tests.e2e.running import Command, free_port, wait_for
+
+pytestmark = pytest.mark.timeout(90)
+
+
+def test_one_file(commands, server, talk):
+    spanish = talk.path.with_name("talk_es.flac")
+    done = commands.run("transcribe", spanish, "-o", "out.srt")
+    assert (done.process.returncode, done.stdout) == (0, ""), done.stderr
+    assert (done.folder / "out.srt").read_bytes() == server.srt(spanish).encode()
+
+
+def test_to_standard_output(commands, server, shorts):
+    done = commands.run("transcribe", shorts[1], "--format", "vtt")
+    assert done.process.returncode == 0, done.stderr
+    assert done.stdout == server.text(shorts[1], response_format="vtt")
+    assert read_vtt(done.stdout)
+
+
+def test_several_files_one_of_them_broken(commands, server, shorts, tmp_path):
+    broken = tmp_path / "broken.mp3"
+    broken.write_bytes(b"This is no music.")
+    done = commands.run("transcribe", shorts[0], broken, shorts[1], "-o", "subtitles")
+    assert done.process.returncode == 1
+    assert "broken.mp3" in done.stderr
+    assert "Traceback" not in done.stderr
+    written = {path.name: path.read_text() for path in (done.folder / "subtitles").iterdir()}
+    assert written == {f"{short.stem}.srt": server.srt(short) for short in shorts[:2]}
+
+
+def test_on_a_server(commands, server, shorts, tmp_path):
+    broken = tmp_path / "broken.mp3"
+    broken.write_bytes(b"This is no music.")
+    done = commands.run("transcribe", *shorts, broken, "-o", "subtitles", "--server", server.url)
+    assert done.process.returncode == 1
+    assert "broken.mp3" in done.stderr
+    written = {path.name: path.read_text() for path in (done.folder / "subtitles").iterdir()}
+    assert written == {f"{short.stem}.srt": server.srt(short) for short in shorts}
+
+
+def test_plain_text_here_and_on_a_server_alike(commands, server, shorts):
+    options = ["-f", "txt", "--option", "max_line_chars=25", "--language", "english"]
+    here = commands.run("transcribe", shorts[1], *options)
+    there = commands.run("transcribe", shorts[1], *options, "--server", server.url)
+    assert (here.process.returncode, there.process.returncode) == (0, 0), here.stderr + there.stderr
+    assert here.stdout == there.stdout != ""
+
+
+def test_translation(commands, server, talk):
+    spanish = talk.path.with_name("talk_es.flac")
+    done = commands.run("transcribe", spanish, "--task", "translate", "--server", server.url)
+    assert done.stdout == server.text(spanish, "translations", response_format="srt")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.mp3"], "nowhere.mp3"),
+        (["SHORT", "SHORT"], "-o"),
+        (["SHORT", "-f", "doc"], "doc"),
+        (["SHORT", "--option", "colour=red"], "colour"),
+        (["SHORT", "--option", "beam_size=0"], "beam_size"),
+        (["SHORT", "--language", "klingon"], "klingon"),
+    ],
+)
+def test_wrong_usage(commands, shorts, arguments, told):
+    given = [str(shorts[0]) if argument == "SHORT" else argument for argument in arguments]
+    refused = commands.run("transcribe", *given)
+    assert (refused.process.returncode, refused.stdout) == (2, "")
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_place_that_cannot_be_written_to(commands, shorts):
+    refused = commands.run("transcribe", shorts[0], "-o", "nowhere/out.srt")
+    assert refused.process.returncode in (1, 2)
+    assert "nowhere/out.srt" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_server_that_is_not_there(commands, shorts):
+    refused = commands.run("transcribe", shorts[0], "--server", f"http://127.0.0.1:{free_port()}")
+    assert (refused.process.returncode, refused.stdout) == (1, "")
+    assert "cannot be reached" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_midway_it_leaves_nothing_behind(tmp_path, ten_minutes, number):
+    (tmp_path / "tmp").mkdir()
+    command = Command(tmp_path, "transcribe", ten_minutes, "-o", "out.srt", TMPDIR=tmp_path / "tmp")
+    try:
+        wait_for(lambda: list((tmp_path / "tmp").rglob("pcm/*")))
+        os.killpg(command.pid, number) if number == signal.SIGINT else os.kill(command.pid, number)
+        assert command.wait(20) != 0
+        wait_for(lambda: not command.running(), 5)
+        assert not list((tmp_path / "tmp").glob("whisperfleet*"))
+        assert "Traceback" not in command.stderr
+        assert not (tmp_path / "out.srt").exists()
+    finally:
+        assert command.end() == []
+
+
+def test_json_and_nothing_else(commands, server, shorts, tmp_path):
+    (tmp_path / "tmp").mkdir()
+    done = commands.run("transcribe", shorts[0], "-o", "out.json", TMPDIR=tmp_path / "tmp")
+    assert done.process.returncode == 0
+    document = json.loads((done.folder / "out.json").read_text())
+    assert document["text"].strip() == server.text(shorts[0]).strip()
+    assert document["segments"][0]["start"] >= 0
+    assert not done.running()
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list((done.folder / "home").rglob("*")) == []  # such as a library's telemetry
