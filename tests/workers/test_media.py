@@ -480,6 +480,7 @@ class TestProcesses:
 
     def test_errors_cross_to_the_parent(self, child: ProcessPoolExecutor, tmp_path: Path) -> None:
         (tmp_path / "upload").write_bytes(BROKEN["png"][0]())
+        (tmp_path / "pcm").touch()
         with pytest.raises(MediaError, match="picture") as refused:
             child.submit(media.decode, "x", str(tmp_path / "upload"), str(tmp_path / "pcm"), 1).result()
         assert refused.value.code == "not_audio"
@@ -491,6 +492,7 @@ class TestProcesses:
             child.submit(bytes, 1 << 30).result()
 
         (tmp_path / "upload").write_bytes(GOOD["mp4 video aac"].encode(speech))
+        (tmp_path / "pcm").touch()
         step = child.submit(media.decode, "y", str(tmp_path / "upload"), str(tmp_path / "pcm"), STEP).result()
         assert step.finished
         speaking = child.submit(media.speech_probabilities, str(tmp_path / "pcm"), 0, 1875).result()
