@@ -106,13 +106,15 @@ class Media:
                 yield decoded.samples, finished
         finally:
             if step is not None and not finished:
-                self._leave(self._close(job, step))
+                self._leave(self._close(job, step, home))
 
-    async def _close(self, job: str, step: asyncio.Future[tuple[Any, int]]) -> None:
+    async def _close(self, job: str, step: asyncio.Future[tuple[Any, int]], home: int | None) -> None:
         """Have the child that decodes a recording let go of it, once its last step has come to an end."""
         with suppress(Exception, asyncio.CancelledError):
             _, home = await step
-            await self._run(f"close {job}", Call(media.close, (job,)), home)
+        if home is not None:
+            with suppress(Exception):
+                await self._run(f"close {job}", Call(media.close, (job,)), home)
 
     def _leave(self, work: Coroutine[Any, Any, None]) -> None:
         """Let work go on for which nobody waits."""

@@ -82,7 +82,7 @@ def _targets(files: Sequence[Path], output: Path | None, chosen: str) -> list[tu
         if len(files) > 1:
             raise InvalidInput("several files need a folder to write to: add -o FOLDER")
         if output is not None and not output.parent.is_dir():
-            raise InvalidInput(f"there is no folder {output.parent} to write to")
+            raise InvalidInput(f"{output} cannot be written: there is no folder {output.parent}")
         return [(files[0], output)]
     output.mkdir(parents=True, exist_ok=True)
     targets: list[tuple[Path, Path | None]] = [(file, output / f"{file.stem}.{chosen}") for file in files]

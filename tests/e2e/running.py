@@ -74,6 +74,8 @@ class Command:
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
+                # A test run in the background of a shell ignores Ctrl-C, and what it starts would, too.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
             )
         self.pid = self.process.pid
 
