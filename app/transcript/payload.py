@@ -1,12 +1,12 @@
 """Cue text as subtitle files take it, so that no player or validator reads it as anything but text. Pure."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.style import SAMPLES_PER_MS
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # end a line in one reader or another
-_NO_CHARACTERS = re.compile("[\ud800-\udfff\ufdd0-\ufdef]")  # not for UTF-8, or not for interchange
+_NO_CHARACTERS = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")  # not for UTF-8, XML, or interchange
 
 _CLOCK = re.compile(r":(?=\d\d[.,]\d)")
 _TWO_CLOCKS = re.compile(r"\d:\d\d[.,]\d.*\d:\d\d[.,]\d")
@@ -26,6 +26,11 @@ def plain_line(text: str) -> str:
     return _NO_CHARACTERS.sub("\ufffd", _CONTROLS.sub(" ", text)).strip()
 
 
+def plain_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Those of the lines that have text, each without control characters or space around it."""
+    return filter(None, map(plain_line, lines))
+
+
 def payload_lines(lines: Iterable[str]) -> list[str]:
     """The lines of a cue that readers of SRT and VTT take for text: none empty, a number, or a timing line.
 
@@ -33,7 +38,7 @@ def payload_lines(lines: Iterable[str]) -> list[str]:
     two timestamps for a timing line, so those get the colon that mathematicians write for a ratio.
     """
     safe: list[str] = []
-    for line in filter(None, map(plain_line, lines)):
+    for line in plain_lines(lines):
         if _TWO_CLOCKS.search(line):
             line = _CLOCK.sub("∶", line)
         if safe and line.isdigit():

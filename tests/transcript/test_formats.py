@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from textwrap import dedent
 
@@ -81,8 +82,53 @@ def test_vtt() -> None:
     )
 
 
+def test_ass() -> None:
+    header, events = render(SPOKEN, CUES, "ass").split("[Events]\n")
+    assert header.startswith("[Script Info]\nScriptType: v4.00+\n")
+    assert events == dedent(
+        """\
+        Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
+        Dialogue: 0,0:00:00.50,0:00:02.30,Default,,0,0,0,,Schöne Grüße.\\NWie geht's?
+        Dialogue: 0,1:01:01.00,1:01:02.00,Default,,0,0,0,,Bis bald.
+        """
+    )
+
+
+def test_ttml() -> None:
+    assert render(SPOKEN, CUES, "ttml") == dedent(
+        """\
+        <?xml version="1.0" encoding="UTF-8"?>
+        <tt xmlns="http://www.w3.org/ns/ttml" xmlns:tts="http://www.w3.org/ns/ttml#styling"
+            xml:lang="de" xml:space="preserve">
+          <head>
+            <layout>
+              <region xml:id="bottom" tts:origin="10% 10%" tts:extent="80% 80%"
+                      tts:displayAlign="after" tts:textAlign="center"/>
+            </layout>
+          </head>
+          <body region="bottom">
+            <div>
+              <p begin="00:00:00.500" end="00:00:02.300">Schöne Grüße.<br/>Wie geht's?</p>
+              <p begin="01:01:01.001" end="01:01:02.000">Bis bald.</p>
+            </div>
+          </body>
+        </tt>
+        """
+    )
+
+
+def test_lrc() -> None:
+    assert render(SPOKEN, CUES, "lrc") == "[00:00.50]Schöne Grüße. Wie geht's?\n[61:01.00]Bis bald.\n"
+
+
 def test_txt() -> None:
     assert render(SPOKEN, CUES, "txt") == "Schöne Grüße.\nBis bald.\n"
+
+
+def test_tsv() -> None:
+    assert (
+        render(SPOKEN, CUES, "tsv") == "start\tend\ttext\n500\t2300\tSchöne Grüße.\n2500\t4000\tBis bald.\n"
+    )
 
 
 def test_json() -> None:
@@ -126,7 +172,11 @@ def test_json() -> None:
 def test_empty_transcripts() -> None:
     assert render(EMPTY, (), "srt") == ""
     assert render(EMPTY, (), "vtt") == "WEBVTT\n\n"
+    assert render(EMPTY, (), "ass").endswith("Effect, Text\n")
+    assert "<p" not in render(EMPTY, (), "ttml")
+    assert render(EMPTY, (), "lrc") == ""
     assert render(EMPTY, (), "txt") == ""
+    assert render(EMPTY, (), "tsv") == "start\tend\ttext\n"
     assert json.loads(render(EMPTY, (), "json"))["segments"] == []
 
 
@@ -154,6 +204,47 @@ def test_vtt_escapes_markup() -> None:
     assert rendered("vtt", "<i>a</i> & {\\p1}b --> c\\N").endswith(
         "\n&lt;i&gt;a&lt;/i&gt; &amp; {\\p1}b --&gt; c\\N\n\n"
     )
+
+
+def test_ass_shows_commands_as_text() -> None:
+    assert rendered("ass", "{\\an8}a", "\\Nb\\").endswith(r",,(∖an8)a\N∖Nb∖" + "\n")
+
+
+def test_ttml_escapes_markup() -> None:
+    assert ">&lt;br/&gt; &amp;amp; ]]&gt;<br/>b</p>" in rendered("ttml", "<br/> &amp; ]]>", "b")
+
+
+def test_lrc_shows_tags_as_text() -> None:
+    assert rendered("lrc", "[ti:a] [00:01.00]", "<00:02.50>b <i>") == (
+        "[00:01.00](ti:a) (00:01.00) ‹00:02.50›b <i>\n"
+    )
+
+
+def test_lrc_joins_lines_as_their_script_does() -> None:
+    assert (
+        rendered("lrc", "吾輩は猫である。", "名前はまだ無い。")
+        == "[00:01.00]吾輩は猫である。名前はまだ無い。\n"
+    )
+    assert rendered("lrc", "이름은", "아직 없다") == "[00:01.00]이름은 아직 없다\n"
+
+
+def test_tsv_cells_hold_no_tabs() -> None:
+    transcript = replace(EMPTY, segments=(segment(0, 1, '\t"a\tb\n'), segment(1, 2, "\n")))
+    assert render(transcript, (), "tsv") == 'start\tend\ttext\n0\t1000\t"a b\n'
+
+
+@pytest.mark.parametrize(
+    ("file_format", "start"),
+    [
+        ("srt", "27:46:40,000 -->"),
+        ("vtt", "27:46:40.000 -->"),
+        ("ass", ",27:46:40.00,"),
+        ("ttml", 'begin="27:46:40.000"'),
+        ("lrc", "[1666:40.00]"),
+    ],
+)
+def test_recordings_of_days(file_format: str, start: str) -> None:
+    assert start in render(EMPTY, [Cue(*span(100_000, 100_001), ("late",))], file_format)
 
 
 @pytest.mark.parametrize("file_format", ["srt", "vtt"])
@@ -203,6 +294,10 @@ def test_the_registry_names_each_media_type() -> None:
     assert {name: known.media_type for name, known in FORMATS.items()} == {
         "srt": "application/x-subrip",
         "vtt": "text/vtt",
+        "ass": "text/x-ssa",
+        "ttml": "application/ttml+xml",
+        "lrc": "text/plain",
         "txt": "text/plain",
+        "tsv": "text/tab-separated-values",
         "json": "application/json",
     }

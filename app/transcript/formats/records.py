@@ -1,0 +1,60 @@
+"""What was heard, segment by segment, without regard to how it is shown: text, TSV and JSON."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from app.transcript.cues import Cue
+from app.transcript.payload import milliseconds, plain_line
+from app.transcript.timeline import Transcript
+from workers.messages import Segment, Word
+
+
+def write_txt(transcript: Transcript, _: Sequence[Cue]) -> str:
+    """Plain text, a line for each segment."""
+    lines = filter(None, (plain_line(segment.text) for segment in transcript.segments))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def write_tsv(transcript: Transcript, _: Sequence[Cue]) -> str:
+    """Tab-separated values as openai-whisper writes them: a header, times in ms, no quoting."""
+    rows = ["start\tend\ttext\n"]
+    for segment in transcript.segments:
+        if text := plain_line(segment.text):
+            rows.append(f"{milliseconds(segment.start)}\t{milliseconds(segment.end)}\t{text}\n")
+    return "".join(rows)
+
+
+def write_json(transcript: Transcript, _: Sequence[Cue]) -> str:
+    """The whole transcript; times in seconds."""
+    document = {
+        "language": transcript.language,
+        "duration": _seconds(transcript.samples),
+        "text": transcript.text,
+        "segments": [_segment(segment) for segment in transcript.segments],
+    }
+    return f"{json.dumps(document, ensure_ascii=False, indent=2)}\n"
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "start": _seconds(segment.start),
+        "end": _seconds(segment.end),
+        "text": segment.text.strip(),
+    }
+    if segment.words:
+        entry["words"] = [_word(word) for word in segment.words]
+    return entry
+
+
+def _word(word: Word) -> dict[str, Any]:
+    return {
+        "word": word.text.strip(),
+        "start": _seconds(word.start),
+        "end": _seconds(word.end),
+        "probability": round(word.probability, 4),
+    }
+
+
+def _seconds(samples: int) -> float:
+    return milliseconds(samples) / 1000
