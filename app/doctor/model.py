@@ -1,0 +1,60 @@
+"""Whether the models are there, without downloading any."""
+
+from pathlib import Path
+
+from app.doctor.finding import Finding, Status, failed_with, ok, warn
+from app.doctor.machine import gigabytes
+from app.errors import ModelUnavailable
+from app.fleet.models import CONNECT_TIMEOUT_S, DEMO, REPOSITORIES, ModelFiles, locate
+
+_WEIGHTS = "model.bin"  # nearly all of a model's bytes
+
+
+def look(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | None]:
+    """What to say of a model, and its files if they are here. Without a connection it takes
+    `CONNECT_TIMEOUT_S` at most.
+
+    `falls_back`: whether the service would take the demo model in its place.
+    """
+    title = f"model {name}"
+    if name == DEMO:
+        cure = "It understands synthetic speech and nothing else: WHISPER_MODEL names a real one."
+        return warn(title, "bundled", cure, "wrong-transcripts"), locate(DEMO)
+    if Path(name).expanduser().is_dir() or _is_cached(name):
+        files = locate(name)
+        return ok(title, f"{files.path}, {gigabytes((files.path / _WEIGHTS).stat().st_size)}"), files
+    try:
+        size = _size_to_download(name)
+    except ModelUnavailable as error:
+        return _missing(title, error, falls_back), None
+    return ok(title, f"not here yet: {gigabytes(size)} will be downloaded on the first start"), None
+
+
+def _is_cached(name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(REPOSITORIES.get(name, name), _WEIGHTS), str)
+
+
+def _size_to_download(name: str) -> int:
+    """In bytes. Raises ModelUnavailable."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError
+
+    url = hf_hub_url(REPOSITORIES.get(name, name), _WEIGHTS)
+    try:
+        return get_hf_file_metadata(url, timeout=CONNECT_TIMEOUT_S).size or 0
+    except HfHubHTTPError as error:
+        reason = f"Hugging Face has no {url}, or only for those who log in ({error.response.status_code})"
+        raise ModelUnavailable(f"not on this machine, and cannot be downloaded: {reason}") from None
+    except Exception as error:  # a dozen kinds, from three libraries
+        reason = (str(error).splitlines() or [repr(error)])[0]
+        raise ModelUnavailable(f"not on this machine, and cannot be downloaded: {reason}") from None
+
+
+def _missing(title: str, error: ModelUnavailable, falls_back: bool) -> Finding:
+    finding = failed_with(title, error)
+    if not falls_back:
+        return finding
+    found = f"{finding.found}; the demo model will stand in (WHISPER_DEMO_FALLBACK)"
+    return Finding(title, found, Status.WARN, finding.cure)
