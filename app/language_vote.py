@@ -31,12 +31,17 @@ class LanguageVote:
 
     async def language(self) -> str:
         """The language of the recording, ISO 639-1, once all have voted. At least one clip must."""
+        return (await self.outcome())[0]
+
+    async def outcome(self) -> tuple[str, float]:
+        """The same, and how likely it is: the mean of the clips' probabilities, 0 to 1."""
         await self._decided.wait()
         scores: dict[str, float] = defaultdict(float)
         for _, (weight, result) in sorted(self._votes.items()):
             for language, probability in result.language_probs or ((result.language, 1.0),):
                 scores[language] += weight * probability
-        return max(sorted(scores), key=scores.__getitem__)
+        elected = max(sorted(scores), key=scores.__getitem__)
+        return elected, scores[elected] / sum(weight for weight, _ in self._votes.values())
 
     def _count(self) -> None:
         if len(self._votes) >= self._voters:

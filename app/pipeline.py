@@ -1,9 +1,9 @@
 """The way of a recording: decode, find speech, plan clips, hear them, merge. All of it at once."""
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,7 +16,8 @@ from app.audio.speech import SPAN_FRAMES, SpeechDetector, VadParameters
 from app.audio.uploads import Upload
 from app.errors import ClipFailed, TaskFailed, TooLarge, WhisperfleetError
 from app.fleet.dispatcher import Dispatcher
-from app.fleet.local import ClipSource
+from app.fleet.memory import Recording
+from app.fleet.slot import ClipSource
 from app.language_vote import VOTERS, LanguageVote
 from app.options import Options
 from app.transcript.chinese import LANGUAGES as CHINESE
@@ -29,6 +30,7 @@ from workers.messages import (
     Clip,
     ClipResult,
     Decoding,
+    Segment,
     Span,
 )
 
@@ -60,33 +62,63 @@ class Pipeline:
     media: Media
     fleet: Fleet
     pcm_path: Path  # written and left there
+    heard_before: Recording
     max_duration_s: float | None = None
     on_progress: Callable[[Progress], None] = lambda progress: None
+    on_segments: Callable[[Sequence[Segment]], None] = lambda segments: None
     _progress: Progress = field(default_factory=Progress)
     _speech: list[Span] = field(default_factory=list)
+    _segments: list[Segment] = field(default_factory=list)
     _samples: int = 0
     _vote: LanguageVote = field(default_factory=LanguageVote)
+    _hearing: deque[tuple[PlannedClip, asyncio.Task[ClipResult]]] = field(default_factory=deque)
+    _languages: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> Transcript:
         """The transcript. Cancelling this takes back all work that no process has in hand yet.
 
+        `on_segments` is given the segments in order, each as soon as all before it are known.
         Raises InvalidInput for a file that cannot be transcribed, TooLarge for one that is too long,
         NotReady where there are no workers, ClipFailed where a span cannot be transcribed.
         """
-        heard: list[tuple[PlannedClip, asyncio.Task[ClipResult]]] = []
+        async with self._group() as group, aclosing(self._clips()) as clips:
+            planned = 0
+            async for clip in clips:
+                task = group.create_task(self._hear(clip))
+                self._hearing.append((clip, task))
+                task.add_done_callback(lambda _: self._tell())
+                planned += 1
+            self._vote.limit(planned)
+            self._report(clips_total=planned)
+        self._tell()
+        return self._transcript()
+
+    async def detect_language(self) -> tuple[str, float]:
+        """The language spoken, ISO 639-1, and how likely it is, 0 to 1; no more is heard than that takes.
+
+        Where nobody speaks the probability is 0. Raises what `run` raises.
+        """
+        async with self._group() as group, aclosing(self._clips()) as clips:
+            voters = 0
+            async for clip in clips:
+                group.create_task(self._hear(clip))
+                voters += 1
+                if voters == VOTERS:
+                    break
+            self._vote.limit(voters)
+        return await self._vote.outcome() if voters else (_SILENT_LANGUAGE, 0.0)
+
+    @asynccontextmanager
+    async def _group(self) -> AsyncGenerator[asyncio.TaskGroup]:
+        """Tasks for the clips. Whatever ends them, their work is taken back; an error is raised bare."""
         try:
-            async with asyncio.TaskGroup() as group, aclosing(self._clips()) as clips:
-                async for clip in clips:
-                    heard.append((clip, group.create_task(self._hear(clip))))
-                self._vote.limit(len(heard))
-                self._report(clips_total=len(heard))
+            async with asyncio.TaskGroup() as group:
+                yield group
         except BaseExceptionGroup as errors:
             raise _first(errors) from None
         finally:
             self.media.cancel(self.job)
             self.fleet.cancel(self.job)
-        parts = [((clip.start, clip.end), task.result()) for clip, task in heard]
-        return await asyncio.to_thread(self._transcript, parts)
 
     async def _probabilities(self) -> AsyncGenerator[Probabilities]:
         """The frames' speech probabilities, in order, span by span, while decoding goes on."""
@@ -161,17 +193,21 @@ class Pipeline:
             beam_size=self.options.beam_size,
             word_timestamps=self.options.word_timestamps,
         )
-        try:
+
+        async def work() -> ClipResult:
             result, _ = await self.fleet.submit(
                 self.job, lambda: read_clip(self.pcm_path, clip, decoding), key=decoding.batch_key
             )
+            return result
+
+        try:
+            return await self.heard_before.hear((clip.start, clip.end, language), work)
         except WhisperfleetError as error:
             if isinstance(error, TaskFailed):
                 raise self._clip_failed(clip, error) from error
             raise
         except Exception as error:
             raise self._clip_failed(clip, error) from error
-        return result
 
     def _clip_failed(self, clip: PlannedClip, error: Exception) -> ClipFailed:
         return ClipFailed(
@@ -196,17 +232,38 @@ class Pipeline:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
         self.on_progress(self._progress)
 
-    def _transcript(self, parts: list[tuple[Span, ClipResult]]) -> Transcript:
-        languages = [result.language for _, result in parts]
-        language = self.options.language or max(
-            sorted(set(languages)), key=languages.count, default=_SILENT_LANGUAGE
-        )
-        segments = merge(parts)
-        if self.options.chinese != "keep" and language in CHINESE and self.options.task == "transcribe":
-            segments = convert_segments(segments, self.options.chinese)
+    def _tell(self) -> None:
+        """Lay out what has been heard without a hole from the recording's start, and tell of it."""
+        while self._hearing and _succeeded(self._hearing[0][1]):
+            clip, task = self._hearing.popleft()
+            result = task.result()
+            self._languages[result.language] += 1
+            # Clips do not overlap, and so the timeline can be merged one by one.
+            segments = merge([((clip.start, clip.end), result)])
+            if (
+                self.options.chinese != "keep"
+                and result.language in CHINESE
+                and self.options.task == "transcribe"
+            ):
+                segments = convert_segments(segments, self.options.chinese)
+            self._segments += segments
+            if segments:
+                self.on_segments(segments)
+
+    def _transcript(self) -> Transcript:
+        heard = max(sorted(self._languages), key=self._languages.__getitem__, default=_SILENT_LANGUAGE)
         return Transcript(
-            self.options.task, self.model, language, self._samples, tuple(self._speech), segments
+            task=self.options.task,
+            model=self.model,
+            language=self.options.language or heard,
+            samples=self._samples,
+            speech=tuple(self._speech),
+            segments=tuple(self._segments),
         )
+
+
+def _succeeded(task: asyncio.Task[ClipResult]) -> bool:
+    return task.done() and not task.cancelled() and task.exception() is None
 
 
 def read_clip(pcm_path: Path, clip: PlannedClip, decoding: Decoding) -> Clip:

@@ -3,7 +3,8 @@
 import asyncio
 import fcntl
 import uuid
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import BinaryIO
 
 import structlog
@@ -14,12 +15,14 @@ from app.errors import InvalidSetting, ModelUnavailable, NotReady, UnknownModel
 from app.fleet.devices import usable_cores
 from app.fleet.dispatcher import Dispatcher
 from app.fleet.engine import make_plan
-from app.fleet.local import WhisperSlot
+from app.fleet.memory import ClipMemory, Recording
 from app.fleet.models import DEMO, ModelFiles, can_translate, locate
+from app.fleet.slot import Catalogue, WhisperSlot
 from app.options import Options
 from app.pipeline import Fleet, Pipeline, Progress
 from app.settings import Settings
 from app.transcript.timeline import Transcript
+from workers.messages import Segment
 
 DEFAULT_MODEL_ALIAS = "whisper-1"  # what OpenAI calls its model, and clients send unasked
 _LOOKUP_S = 15.0  # that a request waits for the model to be found, before it is told to come back
@@ -35,8 +38,10 @@ class Service:
         """Raises InvalidSetting where the settings do not fit this machine."""
         self.settings = settings
         self._plan = make_plan(settings)
-        self._model = self._plan.model
+        self._catalogue = Catalogue(self._plan.models[0], settings.model_idle_s)
+        self._finding = asyncio.Lock()
         self._media = Media(usable_cores())
+        self._memory = ClipMemory()
         self._slots: list[WhisperSlot] = []
         self._fleet: Fleet | None = None
         self._located = asyncio.Event()  # the model has been found, or it is known that it cannot be
@@ -47,7 +52,7 @@ class Service:
     @property
     def demo(self) -> bool:
         """Whether the bundled demo model answers, which understands synthetic speech only."""
-        return self._model == DEMO
+        return self._catalogue.default == DEMO
 
     async def start(self) -> None:
         """Take the data folder and begin to bring up the workers; they load in the background.
@@ -74,30 +79,56 @@ class Service:
         options: Options,
         model: str,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_segments: Callable[[Sequence[Segment]], None] = lambda segments: None,
     ) -> Transcript:
         """The transcript of a recording; the upload's file stays where it is.
 
-        Cancelling the caller cancels the work. Raises NotReady where there is no model or no worker, and
-        what `Pipeline.run` raises.
+        `on_segments` is given the segments in order, each as soon as all before it are known. Cancelling
+        the caller cancels the work; clips that have been heard by then are kept for a while, and the same
+        recording with the same options goes on from them.
+
+        Raises NotReady where there is no model or no worker, and what `Pipeline.run` raises.
         """
+        with self._memory.recall(
+            (upload.sha256 or upload.path, upload.raw_pcm, options, model)
+        ) as heard_before:
+            async with self._pipeline(upload, options, model, heard_before) as pipeline:
+                pipeline.on_progress = on_progress
+                pipeline.on_segments = on_segments
+                return await pipeline.run()
+
+    async def detect_language(self, upload: Upload) -> tuple[str, float]:
+        """The language spoken in a recording, ISO 639-1, and how likely it is, 0 to 1.
+
+        Raises as `transcribe` does.
+        """
+        model = self._catalogue.default
+        async with self._pipeline(upload, Options(), model, Recording()) as pipeline:
+            return await pipeline.detect_language()
+
+    @asynccontextmanager
+    async def _pipeline(
+        self, upload: Upload, options: Options, model: str, heard_before: Recording
+    ) -> AsyncIterator[Pipeline]:
+        """A pipeline for a recording, once there are workers; its decoded audio is removed at the end."""
         fleet = await self._ready_fleet()
+        await self._find(model)
         job = uuid.uuid4().hex
-        pcm_path = self.settings.pcm_dir / job
         pipeline = Pipeline(
-            job,
-            upload,
-            options,
-            model,
-            self._media,
-            fleet,
-            pcm_path,
-            self.settings.max_duration_s,
-            on_progress,
+            job=job,
+            upload=upload,
+            options=options,
+            model=model,
+            media=self._media,
+            fleet=fleet,
+            pcm_path=self.settings.pcm_dir / job,
+            heard_before=heard_before,
+            max_duration_s=self.settings.max_duration_s,
         )
         try:
-            return await pipeline.run()
+            yield pipeline
         finally:
-            await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
+            await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
 
     def readiness(self) -> str | None:
         """None once a worker is loaded, else why none is."""
@@ -106,24 +137,29 @@ class Service:
         if self._reason is not None:
             return self._reason
         if any(slot.status.state != "failed" for slot in self._slots):
-            return f"the model {self._model!r} is being loaded"
-        return f"no worker could load the model {self._model!r}: {self._slots[0].status.error}"
+            return f"the model {self._catalogue.default!r} is being loaded"
+        return f"no worker could load the model {self._catalogue.default!r}: {self._slots[0].status.error}"
 
     def workers(self) -> list[dict[str, object]]:
         """One row for each slot, as `GET /v1/workers` shows it."""
         return [slot.row() for slot in self._slots]
 
-    def models(self) -> list[str]:
-        """The models that requests may name, the default one first."""
-        return [self._model]
+    def models(self) -> dict[str, str]:
+        """The models that requests may name, the default one first: "loaded" by a worker, or "unloaded"."""
+        names = [self._catalogue.default, *self._plan.models[1:]]
+        return {
+            name: "loaded" if any(slot.holds(name) for slot in self._slots) else "unloaded" for name in names
+        }
 
     def resolve_model(self, name: str) -> str:
         """The model that a request means. Raises UnknownModel."""
-        if name in ("", DEFAULT_MODEL_ALIAS, self._model):
-            return self._model
+        if name in ("", DEFAULT_MODEL_ALIAS):
+            return self._catalogue.default
+        if name in self.models():
+            return name
         raise UnknownModel(
             f"The model {name!r} is not offered here; GET /v1/models lists those that are, and "
-            f"{DEFAULT_MODEL_ALIAS!r} is the default one.",
+            f"{DEFAULT_MODEL_ALIAS!r} is the default one. WHISPER_MODELS offers more.",
             param="model",
             code="model_not_found",
         )
@@ -142,22 +178,30 @@ class Service:
             raise NotReady(self._reason or "the service is starting")
         return self._fleet
 
+    async def _find(self, model: str) -> None:
+        """See to it that a model's files are here, downloaded if they have to be. Raises ModelUnavailable."""
+        async with self._finding:
+            if model not in self._catalogue.options:
+                files = await asyncio.to_thread(locate, model)
+                self._catalogue.options[model] = self._plan.load_options(files)
+
     async def _bring_up(self) -> None:
         """Find the model, for as long as it takes, and start the workers."""
         while (files := await self._locate()) is None:
             self._located.set()
             await asyncio.sleep(_RETRY_S)
-        self._model = files.name
-        self._slots = self._plan.slots(files)
+        self._catalogue.default = files.name
+        self._catalogue.options[files.name] = self._plan.load_options(files)
+        self._slots = self._plan.slots(self._catalogue)
         self._fleet = Dispatcher("worker", self._slots, self._plan.batch_size)
         self._fleet.start()
         self._reason = None
         self._located.set()
 
     async def _locate(self) -> ModelFiles | None:
-        self._reason = f"the model {self._plan.model!r} is being looked up or downloaded"
+        self._reason = f"the model {self._catalogue.default!r} is being looked up or downloaded"
         try:
-            return await asyncio.to_thread(locate, self._plan.model)
+            return await asyncio.to_thread(locate, self._catalogue.default)
         except ModelUnavailable as error:
             self._reason = error.message
             # A model that was named is never replaced by another.

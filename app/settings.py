@@ -27,6 +27,8 @@ class Settings(BaseSettings):
         "auto", description="Size, Hugging Face id, folder in CTranslate2 format, `demo` or `auto`."
     )
     demo_fallback: bool = Field(False, description="Let `auto` fall back to the bundled demo model.")
+    models: CommaList = Field((), description="Further models that requests may name, loaded on first use.")
+    model_idle_s: float = Field(600, gt=0, description="Idle time after which such a model is unloaded (s).")
     device: Literal["auto", "cuda", "cpu"] = Field("auto", description="Where the models run.")
     compute_type: str = Field(
         "auto", description="CTranslate2 compute type; `auto`: float16 on cuda, int8 on cpu."
@@ -57,7 +59,7 @@ class Settings(BaseSettings):
     )
     log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
 
-    @field_validator("gpus", "api_keys", "cors_origins", mode="before")
+    @field_validator("models", "gpus", "api_keys", "cors_origins", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         if isinstance(value, str):

@@ -37,3 +37,16 @@ def test_short_recordings_have_fewer_voters() -> None:
 
 def test_an_english_model_has_no_probabilities_to_tell() -> None:
     assert asyncio.run(elect((5, ClipResult("en", (), ())), clips=1)) == "en"
+
+
+def test_the_outcome_tells_how_likely_it_is() -> None:
+    async def outcome() -> tuple[str, float]:
+        vote = LanguageVote()
+        vote.cast(0, 300, result(en=0.9, de=0.1))
+        vote.cast(1, 100, result(en=0.5, de=0.5))
+        vote.limit(2)
+        return await vote.outcome()
+
+    language, probability = asyncio.run(outcome())
+    assert language == "en"
+    assert round(probability, 6) == 0.8

@@ -1,9 +1,12 @@
 """The Whisper worker: load a model once, then hear batches of clips."""
 
+import ctypes
+import gc
 import json
 import os
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate, chain
 from pathlib import Path
@@ -38,7 +41,7 @@ _APPENDED_PUNCTUATION = "\"'.。,，!！?？:：”)]}、"
 LanguageProbs = tuple[tuple[str, float], ...]
 
 _loads = 0
-_listener: "Listener | None" = None
+_listeners: "dict[str, Listener]" = {}  # by the model's name
 
 
 def supported_compute_types(device: str) -> set[str]:
@@ -50,30 +53,40 @@ def supported_compute_types(device: str) -> set[str]:
 
 
 def load(options: LoadOptions) -> WorkerInfo:
-    """Load the model that this process will serve. Raises what CTranslate2 raises."""
-    global _listener, _loads
+    """Load a model that this process will serve. Raises what CTranslate2 raises."""
+    global _loads
     _prepare(options.device)
-    _listener = Listener(options)
+    listener = _listeners[options.model] = Listener(options)
     _loads += 1
     return WorkerInfo(
         pid=os.getpid(),
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
         model=options.model,
         device=options.device,
-        compute_type=_listener.compute_type,
+        compute_type=listener.compute_type,
         loads=_loads,
-        multilingual=_listener.multilingual,
+        multilingual=listener.multilingual,
     )
+
+
+def unload(model: str) -> None:
+    """Give back the memory of a model; one that is not loaded is no error."""
+    _listeners.pop(model, None)
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        # glibc keeps what was freed for later; nothing as large may come for hours.
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def transcribe(clips: Sequence[Clip]) -> list[ClipResult]:
     """Hear a batch of clips, whatever their jobs and languages; results in the clips' order.
 
-    All clips must have the same `batch_key`. Raises RuntimeError where no model is loaded.
+    All clips must have the same `batch_key`. Raises RuntimeError where their model is not loaded.
     """
-    if _listener is None:
-        raise RuntimeError("no model is loaded in this worker")
-    return _listener.transcribe(clips)
+    model = clips[0].decoding.model
+    if model not in _listeners:
+        raise RuntimeError(f"the model {model!r} is not loaded in this worker")
+    return _listeners[model].transcribe(clips)
 
 
 def _compute_type(options: LoadOptions) -> str:

@@ -13,6 +13,7 @@ import structlog
 
 from app.errors import ChildDied, NotReady, TaskFailed
 from app.fleet.queue import FairQueue
+from app.trouble import explain
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -144,7 +145,7 @@ class Dispatcher(Generic[P, R]):
             await slot.close()
 
     def _failed(self, slot: Slot[P, R], error: Exception) -> None:
-        slot.status.state, slot.status.error = "failed", str(error) or repr(error)
+        slot.status.state, slot.status.error = "failed", explain(error)
         log.error("start failed", room=self._name, slot=slot.index, error=slot.status.error)
         if self._hopeless():
             for task in self._queue.clear():

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from app.errors import InvalidSetting
 from app.fleet.devices import Devices, count_gpus, plan_devices, usable_cores
 from app.fleet.inline import InlineSlot
-from app.fleet.local import LocalSlot, WhisperSlot
+from app.fleet.local import LocalSlot
 from app.fleet.models import ModelFiles, model_name
+from app.fleet.slot import Catalogue, WhisperSlot
 from app.settings import Settings
 from workers.messages import LoadOptions
 
@@ -18,31 +19,36 @@ _BATCH_SIZE = {"cuda": 8, "cpu": 4}
 class Plan:
     """What the settings come to on this machine."""
 
-    model: str
+    models: tuple[str, ...]  # that requests may name, the default one first
     devices: Devices
     batch_size: int
     engine: str
     compute_type: str
 
-    def slots(self, files: ModelFiles) -> list[WhisperSlot]:
-        """The slots, none of them started."""
-        options = LoadOptions(
+    def load_options(self, files: ModelFiles) -> LoadOptions:
+        """How a worker is to load a model."""
+        return LoadOptions(
             model=files.name,
             path=str(files.path),
             device=self.devices.device,
             compute_type=self.compute_type,
             cpu_threads=self.devices.cpu_threads,
         )
+
+    def slots(self, catalogue: Catalogue) -> list[WhisperSlot]:
+        """The slots, none of them started."""
         if self.engine == "inline":
-            return [InlineSlot(0, options)]
-        return [LocalSlot(index, visible, options) for index, visible in enumerate(self.devices.visible)]
+            return [InlineSlot(0, catalogue)]
+        return [LocalSlot(index, catalogue, visible) for index, visible in enumerate(self.devices.visible)]
 
 
 def make_plan(settings: Settings) -> Plan:
     """Look at the machine and the settings. Raises InvalidSetting where they do not fit."""
     devices = plan_devices(settings, os.environ, count_gpus(), usable_cores())
+    default = model_name("WHISPER_MODEL", settings.model, devices.device)
+    others = [model_name("WHISPER_MODELS", name, devices.device) for name in settings.models]
     return Plan(
-        model=model_name(settings.model, devices.device),
+        models=tuple(dict.fromkeys([default, *others])),
         devices=devices,
         batch_size=settings.batch_size or _BATCH_SIZE[devices.device],
         engine=settings.engine,

@@ -52,8 +52,8 @@ class ModelFiles:
     path: Path
 
 
-def model_name(setting: str, device: str) -> str:
-    """The model that `WHISPER_MODEL` means on a device ("cuda" or "cpu").
+def model_name(variable: str, setting: str, device: str) -> str:
+    """The model that a setting means on a device ("cuda" or "cpu"); `variable` is what the setting is called.
 
     Raises InvalidSetting for what can be no model: an unknown size, a folder without one.
     """
@@ -65,7 +65,7 @@ def model_name(setting: str, device: str) -> str:
     if path.is_dir():
         if not (path / "model.bin").is_file():
             raise InvalidSetting(
-                f"WHISPER_MODEL={setting}: the folder has no model.bin; convert the model to CTranslate2 "
+                f"{variable}={setting}: the folder has no model.bin; convert the model to CTranslate2 "
                 "format with ct2-transformers-converter"
             )
         return setting
@@ -76,7 +76,7 @@ def model_name(setting: str, device: str) -> str:
         if os.sep in setting
         else f"unknown size; known are {', '.join(REPOSITORIES)}"
     )
-    raise InvalidSetting(f"WHISPER_MODEL={setting}: {kind}")
+    raise InvalidSetting(f"{variable}={setting}: {kind}")
 
 
 def can_translate(name: str) -> bool:

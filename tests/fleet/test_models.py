@@ -24,18 +24,18 @@ def test_the_sizes_are_those_of_faster_whisper() -> None:
     ],
 )
 def test_a_model_is_named(setting: str, device: str, name: str) -> None:
-    assert model_name(setting, device) == name
+    assert model_name("WHISPER_MODEL", setting, device) == name
 
 
 @pytest.mark.parametrize("setting", ["gigantic", "/no/such/folder", "./nowhere", "a b/c"])
 def test_what_can_be_no_model_is_refused(setting: str) -> None:
     with pytest.raises(InvalidSetting, match="WHISPER_MODEL="):
-        model_name(setting, "cpu")
+        model_name("WHISPER_MODEL", setting, "cpu")
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match=r"no model\.bin"):
-        model_name(str(tmp_path), "cpu")
+        model_name("WHISPER_MODEL", str(tmp_path), "cpu")
 
 
 def test_the_demo_model_and_folders_are_there() -> None:

@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[1] / "data"
 @pytest.fixture(scope="module")
 def info() -> Iterator[WorkerInfo]:
     yield whisper.load(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 2))
-    whisper._listener = None
+    whisper.unload("demo")
 
 
 def clip(name: str, **decoding: object) -> Clip:
@@ -74,8 +74,8 @@ def test_a_prompt_of_any_length_is_cut_to_what_fits(info: WorkerInfo) -> None:
 
 
 def test_a_worker_without_a_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whisper, "_listener", None)
-    with pytest.raises(RuntimeError, match="no model"):
+    monkeypatch.setattr(whisper, "_listeners", {})
+    with pytest.raises(RuntimeError, match="not loaded"):
         whisper.transcribe([clip("short00")])
 
 

@@ -1,0 +1,67 @@
+"""Clips that were heard for a client which went away: it may come back for them."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from workers.messages import ClipResult
+
+KEEP_S = 600.0  # clients retry after their own time-out, without saying that they do
+
+
+class Recording:
+    """What was heard of one recording with one set of options, clip by clip."""
+
+    def __init__(self) -> None:
+        self.users = 0
+        self.forgetting: asyncio.TimerHandle | None = None
+        self._heard: dict[Hashable, asyncio.Task[ClipResult]] = {}
+
+    async def hear(self, clip: Hashable, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> ClipResult:
+        """The clip's result: what is known already, or is being worked on, or else what `work` comes to.
+
+        Work that has been begun goes on when the caller is cancelled; whoever gave it out takes it back.
+        """
+        while True:
+            task = self._heard.get(clip)
+            if task is None or (task.done() and (task.cancelled() or task.exception())):
+                task = self._heard[clip] = asyncio.create_task(work())
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                caller = asyncio.current_task()
+                if caller is None or caller.cancelling() or not task.cancelled():
+                    raise
+                # Another request for the same recording took its work back, and it was this clip's.
+
+
+class ClipMemory:
+    """Recordings whose requests were not answered, for `keep_s` after the last of them went away."""
+
+    def __init__(self, keep_s: float = KEEP_S) -> None:
+        self._keep_s = keep_s
+        self._recordings: dict[Hashable, Recording] = {}
+
+    def __len__(self) -> int:
+        return len(self._recordings)
+
+    @contextmanager
+    def recall(self, identity: Hashable) -> Iterator[Recording]:
+        """The memory of one recording; it is forgotten once the work in this context has succeeded.
+
+        `identity`: whatever the results depend on.
+        """
+        recording = self._recordings.setdefault(identity, Recording())
+        if recording.forgetting is not None:
+            recording.forgetting.cancel()
+        recording.users += 1
+        keep_s = self._keep_s
+        try:
+            yield recording
+            keep_s = 0.0
+        finally:
+            recording.users -= 1
+            if not recording.users:
+                loop = asyncio.get_running_loop()
+                recording.forgetting = loop.call_later(keep_s, self._recordings.pop, identity, None)
