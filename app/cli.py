@@ -32,7 +32,8 @@ def transcribe(
         Path | None, typer.Option("--output", "-o", help="File to write, or folder for several.")
     ] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", "-f", help="srt, vtt, txt or json [OUT's suffix, else srt].")
+        str | None,
+        typer.Option("--format", "-f", help="srt, vtt, ass, ttml, lrc, tsv, txt, json."),
     ] = None,
     language: Annotated[str | None, typer.Option("--language", "-l", help="Spoken language.")] = None,
     task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
@@ -55,6 +56,14 @@ def transcribe(
     named = dict(pair.partition("=")[::2] for pair in option or [])
     options = named | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
     _exit(run_transcribe(files, output, file_format, options, model, server, api_key))
+
+
+@cli.command()
+def doctor() -> None:
+    """Check this machine, its GPUs, the model and every worker; say what to do about what fails."""
+    from app.commands.doctor import run_doctor
+
+    _exit(run_doctor())
 
 
 def _given(**values: object) -> dict[str, object]:

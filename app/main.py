@@ -10,6 +10,7 @@ from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
+from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.errors import CatchAll, handle_errors
 from app.api.openai import openai_routes
@@ -43,11 +44,13 @@ def create_app(settings: Settings, service: "Service | None" = None) -> FastAPI:
         version=VERSION,
         lifespan=lifespan,
         middleware=_middleware(settings, running),
+        generate_unique_id_function=lambda route: route.name,  # generated clients call them so
         docs_url=None,
         redoc_url=None,
     )
     handle_errors(app)
     app.include_router(openai_routes(running), dependencies=_documented_key(settings))
+    app.include_router(asr_routes(running), dependencies=_documented_key(settings))
     app.include_router(model_routes(running), dependencies=_documented_key(settings))
     app.include_router(worker_routes(running), dependencies=_documented_key(settings))
     app.include_router(probe_routes(running))

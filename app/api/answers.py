@@ -29,35 +29,36 @@ def transcript_response(transcript: Transcript, asked: AudioForm) -> Response:
     if asked.response_format == "verbose_json":
         verbose = _verbose(transcript, asked)
         return Response(verbose.model_dump_json(exclude_none=True), media_type=JSON)
-    brief = Transcription(text=transcript.text, usage=_usage(transcript))
+    brief = Transcription(text=transcript.text, usage=usage(transcript))
     return Response(brief.model_dump_json(), media_type=JSON)
 
 
 def _verbose(transcript: Transcript, asked: AudioForm) -> VerboseTranscription:
     segments = words = None
     if "segment" in asked.granularities:
-        segments = [_segment(number, segment) for number, segment in enumerate(transcript.segments)]
+        segments = [segment_entry(number, segment) for number, segment in enumerate(transcript.segments)]
     if "word" in asked.granularities:
         words = [_word(word) for segment in transcript.segments for word in segment.words]
     return VerboseTranscription.model_validate(
         {
             "task": transcript.task,
             "language": language_name(transcript.language),
-            "duration": _seconds(transcript.samples),
+            "duration": seconds(transcript.samples),
             "text": transcript.text,
             "segments": segments,
             "words": words,
-            "usage": _usage(transcript),
+            "usage": usage(transcript),
         }
     )
 
 
-def _segment(number: int, segment: Segment) -> TranscriptionSegment:
+def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
+    """A segment as openai-whisper and OpenAI's API word it."""
     return TranscriptionSegment(
         id=number,
         seek=segment.start // SEEK_FRAME_SAMPLES,
-        start=_seconds(segment.start),
-        end=_seconds(segment.end),
+        start=seconds(segment.start),
+        end=seconds(segment.end),
         text=segment.text,
         tokens=list(segment.tokens),
         temperature=segment.temperature,
@@ -68,12 +69,14 @@ def _segment(number: int, segment: Segment) -> TranscriptionSegment:
 
 
 def _word(word: Word) -> TranscriptionWord:
-    return TranscriptionWord(word=word.text.strip(), start=_seconds(word.start), end=_seconds(word.end))
+    return TranscriptionWord(word=word.text.strip(), start=seconds(word.start), end=seconds(word.end))
 
 
-def _usage(transcript: Transcript) -> Usage:
+def usage(transcript: Transcript) -> Usage:
+    """What OpenAI would bill: whole seconds."""
     return Usage(seconds=-(-transcript.samples // SAMPLE_RATE))  # rounded up
 
 
-def _seconds(samples: int) -> float:
+def seconds(samples: int) -> float:
+    """Samples as seconds, to the millisecond."""
     return round(samples / SAMPLE_RATE, 3)

@@ -68,6 +68,9 @@ def answer(error: errors.WhisperfleetError) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if kind.status in RETRY_AFTER_S:
         headers["Retry-After"] = str(RETRY_AFTER_S[kind.status])
+    if kind.status == 429 or kind.status >= 500:
+        # OpenAI's clients try again after any of these, unless they are told what good it does.
+        headers["x-should-retry"] = str(kind.status in RETRY_AFTER_S).lower()
     return envelope(
         kind.status, error.message, param=error.param, code=error.code or kind.code, headers=headers
     )
@@ -79,7 +82,9 @@ def invalid(faults: Sequence[Mapping[str, Any]]) -> errors.InvalidInput:
     for fault in faults:
         name = _field_name(fault)
         text = (
-            "is required" if fault["type"] == "missing" else str(fault["msg"]).removeprefix("Value error, ")
+            "is required, and was not sent"
+            if fault["type"] == "missing"
+            else str(fault["msg"]).removeprefix("Value error, ")
         )
         lines.append(f"`{name}`: {text}" if name else text)
     return errors.InvalidInput("; ".join(lines), param=_field_name(faults[0]) if faults else None)

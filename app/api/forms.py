@@ -33,6 +33,11 @@ class AudioForm(Options):
         return frozenset({"segment"})
 
     @property
+    def streamed(self) -> bool:
+        """Whether the answer is a stream of events."""
+        return False
+
+    @property
     def options(self) -> Options:
         """The request's options; word times are switched on where the answer needs them."""
         values = self.model_dump(include=set(Options.model_fields))
@@ -49,15 +54,19 @@ class TranscriptionForm(AudioForm):
         default_factory=list,
         description="Times in verbose_json: segments where empty; `word` alone leaves segments out.",
     )
-    stream: bool = Field(False, description="Not supported yet.")
+    stream: bool = Field(
+        False, description="Answer with server-sent events as clips finish; response_format is not looked at."
+    )
 
     @property
     def granularities(self) -> frozenset[Granularity]:
         return frozenset(self.timestamp_granularities) or frozenset({"segment"})
 
+    @property
+    def streamed(self) -> bool:
+        return self.stream
+
     def check(self) -> None:
-        if self.stream:
-            raise InvalidInput("`stream=true` is not supported yet; leave it out.", param="stream")
         if "word" in self.timestamp_granularities and self.response_format in ("json", "text"):
             raise InvalidInput(
                 f"Word times have no place in response_format={self.response_format}; "

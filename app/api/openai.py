@@ -11,14 +11,15 @@ from app.api.answers import transcript_response
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented
 from app.api.forms import AudioForm, TranscriptionForm, TranslationForm, check_early, parse, request_body
+from app.api.receiving import receive
 from app.api.schemas import Transcription, VerboseTranscription
-from app.audio.uploads import Fields, Form, receive_form
+from app.api.streaming import stream_response
+from app.audio.uploads import Fields
 from app.errors import InvalidInput
 
 if TYPE_CHECKING:
     from app.service import Service
 
-BYTES_PER_MB = 10**6
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
     **documented(400, 401, 404, 413, 415, 429, 500, 503, 507),
@@ -27,15 +28,15 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def openai_routes(service: "Service") -> APIRouter:
     router = APIRouter(tags=["audio"])
-    shared: dict[str, Any] = {
-        "response_model": Transcription | VerboseTranscription,
-        "responses": RESPONSES,
-    }
+    # Of the two models the one that asks for more goes first: generated clients try them in order.
+    shared: dict[str, Any] = {"response_model": VerboseTranscription | Transcription}
+    text: dict[str, Any] = RESPONSES[200]["content"]
 
     @router.post(
         "/v1/audio/transcriptions",
         summary="Transcribe a recording",
         openapi_extra=request_body(TranscriptionForm),
+        responses=RESPONSES | {200: {"content": text | {"text/event-stream": {}}}},
         **shared,
     )
     async def create_transcription(request: Request) -> Response:
@@ -45,6 +46,7 @@ def openai_routes(service: "Service") -> APIRouter:
         "/v1/audio/translations",
         summary="Translate a recording into English",
         openapi_extra=request_body(TranslationForm),
+        responses=RESPONSES,
         **shared,
     )
     async def create_translation(request: Request) -> Response:
@@ -54,28 +56,19 @@ def openai_routes(service: "Service") -> APIRouter:
 
 
 async def _answer(service: "Service", request: Request, form_type: type[AudioForm]) -> Response:
-    form = await _receive(service, request, form_type)
+    form = await receive(service, request, before_file=partial(_check_early, service, form_type))
+    streaming = False
     try:
         asked = parse(form_type, form.fields, form.file)
-        model = _model(service, asked)
-        work = service.transcribe(asked.file, asked.options, model)
-        transcript = await run_unless_disconnected(request, work)
+        transcribe = partial(service.transcribe, asked.file, asked.options, _model(service, asked))
+        if asked.streamed:
+            streaming = True  # and the stream cleans up after itself
+            return await stream_response(request, lambda tell: transcribe(on_segments=tell), form.remove)
+        transcript = await run_unless_disconnected(request, transcribe())
     finally:
-        # The service removes what it was given, but it is not given everything.
-        await asyncio.to_thread(form.remove)
+        if not streaming:
+            await asyncio.to_thread(form.remove)
     return await asyncio.to_thread(transcript_response, transcript, asked)
-
-
-async def _receive(service: "Service", request: Request, form_type: type[AudioForm]) -> Form:
-    declared = request.headers.get("content-length", "")
-    return await receive_form(
-        request.stream(),
-        request.headers.get("content-type", ""),
-        service.settings.uploads_dir,
-        service.settings.max_upload_mb * BYTES_PER_MB,
-        content_length=int(declared) if declared.isdecimal() else None,
-        before_file=partial(_check_early, service, form_type),
-    )
 
 
 def _check_early(service: "Service", form_type: type[AudioForm], fields: Fields) -> None:

@@ -26,6 +26,17 @@ class Transcription(BaseModel):
     usage: Usage
 
 
+class TranscriptDelta(BaseModel):
+    type: Literal["transcript.text.delta"] = "transcript.text.delta"
+    delta: str = Field(description="Text that follows what was sent before.")
+
+
+class TranscriptDone(BaseModel):
+    type: Literal["transcript.text.done"] = "transcript.text.done"
+    text: str = Field(description="The whole text: all deltas concatenated.")
+    usage: Usage
+
+
 class TranscriptionSegment(BaseModel):
     id: int
     seek: int = Field(description="Start in frames of 10 ms.")
@@ -62,6 +73,7 @@ class Model(BaseModel):
     object: Literal["model"] = "model"
     created: int = Field(description="Unix time (s).")
     owned_by: str = "whisperfleet"
+    state: str = Field(description="`loaded` by a worker, or `unloaded`: it is loaded when it is asked for.")
 
 
 class ModelList(BaseModel):
@@ -74,7 +86,8 @@ class Worker(BaseModel):
     device: str
     visible_devices: str | None = Field(description="CUDA_VISIBLE_DEVICES as the worker itself reads it.")
     pid: int | None
-    model: str | None
+    model: str | None = Field(description="The default model.")
+    models: list[str] = Field(description="The models that the worker holds in memory.")
     compute_type: str | None
     state: Literal["loading", "idle", "busy", "restarting", "failed"]
     loads: int = Field(description="How often this worker has loaded a model.")

@@ -26,14 +26,15 @@ def model_routes(service: "Service") -> APIRouter:
 
     @router.get("/v1/models", responses=documented(401))
     async def list_models() -> ModelList:
-        return ModelList(data=[Model(id=name, created=created) for name in service.models()])
+        models = service.models().items()
+        return ModelList(data=[Model(id=name, created=created, state=state) for name, state in models])
 
     @router.get("/v1/models/{model:path}", responses=documented(401, 404))
     async def retrieve_model(model: str) -> Model:
         if not model:
             raise UnknownModel("Name a model; GET /v1/models lists them.", param="model")
-        service.resolve_model(model)
-        return Model(id=model, created=created)
+        state = service.models()[service.resolve_model(model)]
+        return Model(id=model, created=created, state=state)
 
     return router
 

@@ -25,7 +25,7 @@ from app.subtitles import subtitles
 from app.transcript.formats import FORMATS
 
 FILES_AT_ONCE = 4  # enough to keep the workers busy while one file ends and the next begins
-WORDS_WANTED = {"srt", "vtt"}  # cues are split between words
+WORDS_WANTED = {"srt", "vtt", "ass", "ttml", "lrc"}  # cues are split between words
 SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}
 
 # Transcribes one file into text, telling of its progress: (done, total) in any unit.
@@ -141,6 +141,8 @@ async def _transcribe_there(
     server: str,
     api_key: str | None,
 ) -> int:
+    if chosen not in SERVER_FORMATS:
+        raise InvalidInput(f"--format {chosen}: a server gives {', '.join(SERVER_FORMATS)}")
     given = options.model_dump(exclude_unset=True, exclude={"word_timestamps"})
     fields = {name: str(value) for name, value in given.items() if value is not None}
     fields |= {"model": model or "whisper-1", "response_format": SERVER_FORMATS[chosen]}

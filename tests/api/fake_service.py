@@ -48,7 +48,9 @@ class Call:
 class FakeService:
     settings: Settings
     transcript: Transcript = TRANSCRIPT
+    detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` answers
     error: BaseException | None = None
+    late_error: BaseException | None = None  # once all segments have been told
     reason: str | None = None
     demo: bool = False
     holds: bool = False  # transcriptions never end by themselves
@@ -63,7 +65,7 @@ class FakeService:
     async def stop(self) -> None:
         self.running = False
 
-    async def transcribe(self, upload: Upload, options: Options, model: str) -> Transcript:
+    async def transcribe(self, upload: Upload, options: Options, model: str, on_segments=None) -> Transcript:
         try:
             content = await asyncio.to_thread(upload.path.read_bytes)
             self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), options, model))
@@ -72,6 +74,12 @@ class FakeService:
                 raise self.error
             if self.holds:
                 await asyncio.Event().wait()
+            if on_segments is not None:
+                for heard in self.transcript.segments:
+                    on_segments([heard])
+                await asyncio.sleep(0.01)
+            if self.late_error is not None:
+                raise self.late_error
             return self.transcript
         except asyncio.CancelledError:
             self.cancelled.set()
@@ -79,14 +87,22 @@ class FakeService:
         finally:
             upload.remove()
 
+    async def detect_language(self, upload: Upload) -> tuple[str, float]:
+        content = await asyncio.to_thread(upload.path.read_bytes)
+        self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), Options(), "tiny"))
+        self.began.set()
+        if self.error is not None:
+            raise self.error
+        return self.detected
+
     def readiness(self) -> str | None:
         return self.reason
 
     def workers(self) -> list[dict[str, object]]:
         return [{"slot": 0, "device": "cpu", "state": "idle"}]
 
-    def models(self) -> list[str]:
-        return ["tiny", "Systran/faster-whisper-tiny"]
+    def models(self) -> dict[str, str]:
+        return {"tiny": "loaded", "Systran/faster-whisper-tiny": "unloaded"}
 
     def resolve_model(self, name: str) -> str:
         if name in ("", "whisper-1"):

@@ -156,7 +156,7 @@ def test_a_model_that_cannot_translate(site, path):
         ({"temperature": "warm"}, "temperature", "number"),
         ({"multilingual": "perhaps"}, "multilingual", "boolean"),
         ({"language": "klingon"}, "language", "ISO 639-1"),
-        ({"stream": "true"}, "stream", "not supported yet"),
+        ({"stream": "perhaps"}, "stream", "valid boolean"),
         ({"prompt": "x" * 4001}, "prompt", "4000"),
     ],
 )
@@ -210,6 +210,9 @@ def test_errors_of_the_service(site, error, status, code):
     body = answer.json()["error"]
     assert (answer.status_code, body["code"]) == (status, code)
     assert ("retry-after" in answer.headers) == (status in (429, 503))
+    known = status >= 500 and code != "internal_error"
+    told = "true" if status in (429, 503) else "false" if known else None
+    assert answer.headers.get("x-should-retry") == told
     assert "secret" not in answer.text
     if isinstance(error, RuntimeError):
         assert answer.headers["x-request-id"] in body["message"]

@@ -11,7 +11,8 @@ def test_models(site):
     listed = site.client.get("/v1/models").json()
     assert listed["object"] == "list"
     assert [model["id"] for model in listed["data"]] == ["tiny", "Systran/faster-whisper-tiny"]
-    assert listed["data"][0].keys() == {"id", "object", "created", "owned_by"}
+    assert [model["state"] for model in listed["data"]] == ["loaded", "unloaded"]
+    assert listed["data"][0].keys() == {"id", "object", "created", "owned_by", "state"}
 
 
 @pytest.mark.parametrize("name", ["tiny", "Systran/faster-whisper-tiny", "whisper-1"])
@@ -95,7 +96,7 @@ def test_openapi_documents_errors(site):
     responses = openapi(site)["paths"]["/v1/audio/transcriptions"]["post"]["responses"]
     assert {"200", "400", "401", "404", "413", "415", "429", "500", "503", "507"} < responses.keys()
     assert responses["413"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
-    assert responses["200"]["content"].keys() == {"application/json", "text/plain"}
+    assert responses["200"]["content"].keys() == {"application/json", "text/plain", "text/event-stream"}
 
 
 def test_openapi_documents_every_field(site):

@@ -1,0 +1,289 @@
+"""The endpoints of whisper-asr-webservice, asked as its clients ask."""
+
+import csv
+import hashlib
+import json
+import threading
+from dataclasses import replace
+
+import httpx
+import pytest
+from fake_service import TRANSCRIPT
+from waiting import wait_for
+
+from app import errors
+from app.options import Options
+
+PCM = bytes(range(256)) * 64
+
+
+def ask(site, path="/asr", *, filename="audio_file", content=PCM, **query):
+    return site.client.post(path, params=query, files={"audio_file": (filename, content)})
+
+
+def ask_unnamed(site, path, **query):
+    """The file without a name or a type, as some clients send it."""
+    body = b'--b\r\nContent-Disposition: form-data; name="audio_file"\r\n\r\n' + PCM + b"\r\n--b--\r\n"
+    kind = {"content-type": "multipart/form-data; boundary=b"}
+    return site.client.post(path, params=query, content=body, headers=kind)
+
+
+def test_text_is_the_default(site):
+    answer = ask(site)
+    assert answer.status_code == 200
+    assert answer.text == "The quick brown fox.\nÜber the lazy dog.\n"
+    assert site.service.calls[0].options == Options()
+    assert site.service.calls[0].model == "tiny"
+    assert not site.service.calls[0].upload.raw_pcm
+
+
+@pytest.mark.parametrize("output", ["txt", "vtt", "srt", "tsv", "json"])
+def test_headers(site, output):
+    answer = ask(site, filename="Füße.mkv", output=output)
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["asr-engine"] == "faster_whisper"
+    name = f"F%C3%BC%C3%9Fe.mkv.{output}"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+
+
+def test_bazarr(site):
+    asked = {"task": "transcribe", "language": "de", "output": "srt", "encode": "false"}
+    answer = ask(site, **asked, video_file="/films/Der Film.mkv")
+    assert answer.text.startswith("1\n00:00:00,500 --> 00:00:0")
+    call = site.service.calls[0]
+    assert call.options == Options(language="de", word_timestamps=True)
+    assert call.upload.raw_pcm
+    assert call.sha256 == hashlib.sha256(PCM).hexdigest()
+    assert not site.uploads
+
+
+def test_bazarr_without_a_language(site):
+    assert ask(site, task="transcribe", language="", output="srt", encode="false").status_code == 200
+    assert site.service.calls[0].options.language is None
+
+
+def test_bazarr_detects_the_language(site):
+    site.service.detected = ("de", 0.98765)
+    answer = ask(site, "/detect-language", encode="false", video_file="")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == {"detected_language": "german", "language_code": "de", "confidence": 0.9877}
+    assert site.service.calls[0].upload.raw_pcm
+    assert not site.uploads
+
+
+def test_speakr(site):
+    asked = {
+        "encode": "true",
+        "task": "transcribe",
+        "output": "json",
+        "initial_prompt": "Fuchs",
+        "language": "en",
+    }
+    also = {
+        "diarize": "true",
+        "min_speakers": "2",
+        "hotwords": "Reineke",
+        "model": "Systran/faster-whisper-tiny",
+    }
+    body = ask(site, filename="talk.webm", **asked, **also).json()
+    assert body.keys() == {"text", "segments", "language"}
+    assert (body["text"], body["language"]) == ("The quick brown fox. Über the lazy dog.", "en")
+    call = site.service.calls[0]
+    assert call.options == Options(language="en", prompt="Fuchs", hotwords="Reineke")
+    assert call.model == "Systran/faster-whisper-tiny"
+
+
+def test_segments(site):
+    site.service.transcript = replace(TRANSCRIPT, language="de")
+    body = ask(site, output="json").json()
+    assert body["language"] == "de"
+    assert body["segments"][1] == {
+        "id": 1,
+        "seek": 230,
+        "start": 2.3,
+        "end": 3.9,
+        "text": " Über the lazy dog.",
+        "tokens": [1, 2, 3],
+        "temperature": 0.0,
+        "avg_logprob": -0.25,
+        "compression_ratio": 1.5,
+        "no_speech_prob": 0.01,
+    }
+
+
+def test_words(site):
+    body = ask(site, output="json", word_timestamps="true").json()
+    assert site.service.calls[0].options.word_timestamps
+    assert body["segments"][0]["words"][1] == {
+        "word": " quick",
+        "start": 0.875,
+        "end": 1.25,
+        "probability": 0.9,
+    }
+
+
+def test_tsv(site):
+    rows = list(csv.reader(ask(site, output="tsv").text.splitlines(), delimiter="\t"))
+    assert rows == [
+        ["start", "end", "text"],
+        ["500", "2000", "The quick brown fox."],
+        ["2300", "3900", "Über the lazy dog."],
+    ]
+
+
+def test_vtt(site):
+    assert ask(site, output="vtt").text.startswith("WEBVTT\n\n")
+    assert site.service.calls[0].options.word_timestamps
+
+
+@pytest.mark.parametrize(
+    ("output", "body"), [("txt", ""), ("srt", ""), ("vtt", "WEBVTT\n\n"), ("tsv", "start\tend\ttext\n")]
+)
+def test_silence(site, output, body):
+    site.service.transcript = replace(TRANSCRIPT, speech=(), segments=())
+    assert ask(site, output=output).text == body
+
+
+def test_silence_has_no_segments_and_no_language_for_certain(site):
+    site.service.transcript = replace(TRANSCRIPT, speech=(), segments=())
+    assert json.loads(ask(site, output="json").text) == {"text": "", "segments": [], "language": "en"}
+    site.service.detected = ("en", 0.0)
+    assert ask(site, "/detect-language").json()["confidence"] == 0.0
+
+
+def test_blank_values_are_absent(site):
+    names = [
+        "task",
+        "language",
+        "initial_prompt",
+        "encode",
+        "vad_filter",
+        "word_timestamps",
+        "output",
+        "model",
+    ]
+    assert ask(site, **dict.fromkeys(names, "")).status_code == 200
+    assert site.service.calls[0].options == Options()
+
+
+@pytest.mark.parametrize("vad_filter", ["true", "false"])
+def test_speech_detection_is_always_on(site, vad_filter):
+    assert ask(site, vad_filter=vad_filter).status_code == 200
+    assert site.service.calls[0].options == Options()
+
+
+@pytest.mark.parametrize("path", ["/asr", "/detect-language"])
+def test_a_file_without_a_name(site, path):
+    answer = ask_unnamed(site, path, encode="false", output="srt")
+    assert answer.status_code == 200
+    assert site.service.calls[0].sha256 == hashlib.sha256(PCM).hexdigest()
+    if path == "/asr":
+        assert answer.headers["content-disposition"] == 'attachment; filename="audio_file.srt"'
+
+
+def test_a_translation_takes_a_model_that_can(site):
+    site.service.can_translate = lambda model: model != "tiny"
+    site.service.transcript = replace(TRANSCRIPT, task="translate", language="de")
+    body = ask(site, task="translate", output="json").json()
+    assert body["language"] == "de"
+    assert site.service.calls[0].model == "Systran/faster-whisper-tiny"
+    assert site.service.calls[0].options.task == "translate"
+
+
+@pytest.mark.parametrize("model", ["", "tiny"])
+def test_a_translation_without_such_a_model(site, model):
+    site.service.can_translate = lambda name: bool(model) and name != model
+    answer = ask(site, task="translate", model=model)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "task")
+    assert "WHISPER_MODELS=large-v3" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("query", "param", "hint"),
+    [
+        ({"task": "summarize"}, "task", "'transcribe' or 'translate'"),
+        ({"output": "docx"}, "output", "'tsv' or 'json'"),
+        ({"language": "klingon"}, "language", "ISO 639-1"),
+        ({"encode": "perhaps"}, "encode", "boolean"),
+        ({"word_timestamps": "2"}, "word_timestamps", "boolean"),
+        ({"initial_prompt": "x" * 4001}, "initial_prompt", "4000"),
+    ],
+)
+def test_bad_values(site, query, param, hint):
+    answer = ask(site, **query)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"], error["type"]) == (400, param, "invalid_request_error")
+    assert hint in error["message"]
+    assert not site.service.calls
+    assert not site.uploads
+
+
+def test_a_bad_value_for_detection(site):
+    answer = ask(site, "/detect-language", encode="perhaps")
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "encode")
+
+
+def test_an_unknown_model(site):
+    answer = ask(site, model="gpt-4o-transcribe")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+
+
+@pytest.mark.parametrize("path", ["/asr", "/detect-language"])
+def test_requests_without_a_file(site, path):
+    other = site.client.post(path, files={"file": b"x"})
+    assert (other.status_code, other.json()["error"]["param"]) == (400, "audio_file")
+    empty = ask(site, path, content=b"", encode="false")
+    assert (empty.status_code, empty.json()["error"]["code"]) == (400, "empty_file")
+    assert site.client.post(path, content=PCM).status_code == 415
+
+
+@pytest.mark.parametrize("path", ["/asr", "/detect-language"])
+def test_errors_of_the_service(site, path):
+    site.service.error = errors.QueueFull("wait")
+    answer = ask(site, path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
+    assert not site.uploads
+
+
+@pytest.mark.parametrize("path", ["/asr", "/detect-language"])
+def test_too_large(serve, path):
+    site = serve(max_upload_mb=1)
+    assert ask(site, path, content=bytes(5_000_000)).status_code == 413
+    assert not site.uploads
+
+
+@pytest.mark.parametrize("path", ["/asr", "/detect-language"])
+def test_keys(serve, path):
+    site = serve(api_keys=("sk",))
+    assert ask(site, path).status_code == 401
+    site.client.headers["Authorization"] = "Bearer sk"
+    assert ask(site, path).status_code == 200
+
+
+def test_a_client_that_goes_away_cancels_the_work(site):
+    site.service.holds = True
+
+    def leave():
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(f"{site.url}/asr", files={"audio_file": PCM}, timeout=0.5, trust_env=False)
+
+    client = threading.Thread(target=leave)
+    client.start()
+    assert site.service.began.wait(5)
+    client.join()
+    assert site.service.cancelled.wait(5)
+    wait_for(lambda: not site.uploads)
+
+
+def test_openapi(site):
+    paths = site.client.get("/openapi.json").json()["paths"]
+    asr = paths["/asr"]["post"]
+    form = asr["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert form["properties"]["audio_file"]["format"] == "binary"
+    named = {parameter["name"]: parameter for parameter in asr["parameters"]}
+    own = {"task", "language", "initial_prompt", "encode", "vad_filter", "word_timestamps", "output"}
+    assert own < named.keys()
+    assert "prompt" not in named
+    assert named["output"]["schema"]["enum"] == ["txt", "vtt", "srt", "tsv", "json"]
+    assert asr["responses"]["200"]["content"].keys() == {"text/plain"}
+    assert "PCM" in paths["/detect-language"]["post"]["parameters"][0]["schema"]["description"]

@@ -1,0 +1,60 @@
+"""Requests as Bazarr and Speakr make them of whisper-asr-webservice."""
+
+import httpx
+import pytest
+
+from tests.e2e.reading import read_srt
+from tests.media_files import RATE, read_pcm
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture(scope="module")
+def spanish(talk):
+    """What Bazarr sends: the sound track as bare PCM."""
+    return read_pcm(talk.path.with_name("talk_es.flac")).astype("<i2").tobytes()
+
+
+def post(server, path, pcm, **query):
+    return httpx.post(
+        f"{server.url}{path}",
+        params=query,
+        files={"audio_file": pcm},
+        timeout=60,
+        trust_env=False,
+    )
+
+
+def test_bazarr_detects_and_transcribes(server, spanish, talk):
+    found = post(server, "/detect-language", spanish, encode="false").json()
+    assert (found["detected_language"], found["language_code"]) == ("spanish", "es")
+    assert 0.9 < found["confidence"] <= 1
+    answer = post(
+        server, "/asr", spanish, task="transcribe", language="es", output="srt", encode="false", foo="bar"
+    )
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.text == server.srt(talk.path.with_name("talk_es.flac"), language="es")
+
+
+def test_bazarr_translates(server, spanish):
+    answer = post(server, "/asr", spanish, task="translate", language="es", output="srt", encode="false")
+    assert len(read_srt(answer.text)) >= 5
+
+
+def test_nobody_speaks(server):
+    silence = bytes(2 * 5 * RATE)
+    assert post(server, "/asr", silence, output="srt", encode="false").text == ""
+    assert post(server, "/detect-language", silence, encode="false").json()["confidence"] == 0
+
+
+def test_speakr_reads_json_with_words(server, talk):
+    answer = httpx.post(
+        f"{server.url}/asr",
+        params={"output": "json", "word_timestamps": "true", "encode": "true", "task": "transcribe"},
+        files={"audio_file": (talk.path.name, talk.path.read_bytes(), "audio/flac")},
+        timeout=60,
+        trust_env=False,
+    ).json()
+    assert answer["language"] == "en"
+    assert answer["text"].strip() == server.text(talk.path).strip()
+    assert all(segment["words"] for segment in answer["segments"])

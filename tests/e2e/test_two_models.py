@@ -1,0 +1,70 @@
+"""Two models on two workers: each loaded when it is asked for, and given back when it is not."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from app.fleet.models import DEMO_PATH
+from tests.e2e.running import wait_for
+
+pytestmark = pytest.mark.timeout(120)
+
+IDLE_S = 3
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> str:
+    """The demo model under another name."""
+    return str(shutil.copytree(DEMO_PATH, tmp_path / "second"))
+
+
+def test_each_is_loaded_once_on_each_worker_and_the_idle_one_goes(commands, second, shorts):
+    server = commands.ready(WHISPER_MODELS=second, WHISPER_MODEL_IDLE_S=IDLE_S)
+    assert states(server) == {"demo": "loaded", second: "unloaded"}
+    assert {row["loads"] for row in server.workers()} == {1}
+    before = memory(server)
+
+    expected = [server.text(path) for path in shorts]
+    with ThreadPoolExecutor(8) as clients:
+        asked = [(path, model) for path in shorts * 4 for model in ("demo", second)]
+        texts = list(clients.map(lambda one: server.text(one[0], model=one[1]), asked))
+    assert texts == [text for text in expected * 4 for _ in range(2)]
+    assert all(row["loads"] <= 2 for row in server.workers())
+    assert states(server) == {"demo": "loaded", second: "loaded"}
+
+    wait_for(lambda: states(server) == {"demo": "loaded", second: "unloaded"}, IDLE_S + 10)
+    assert all(row["models"] == ["demo"] for row in server.workers())
+    wait_for(lambda: memory(server) < before + 2 * (50 << 20))
+    assert server.text(shorts[0], model=second) == expected[0]
+    assert sum(row["restarts"] for row in server.workers()) == 0
+
+
+def test_a_model_is_retrieved_by_its_whole_name(commands, second):
+    server = commands.ready(WHISPER_MODELS=second)
+    assert server.client.get(f"/v1/models/{second}").json()["id"] == second
+    assert server.client.get("/v1/models/nobody/knows").status_code == 404
+
+
+def test_a_second_model_that_makes_no_sense_ends_the_start(commands):
+    refused = commands.run("serve", WHISPER_MODELS="gigantic")
+    assert refused.process.returncode == 2
+    assert "WHISPER_MODELS=gigantic" in refused.stderr
+
+
+def test_a_second_model_that_cannot_be_had_is_said_when_it_is_asked_for(commands, shorts):
+    server = commands.ready(WHISPER_MODELS="tiny")
+    answer = server.post(shorts[0], model="tiny")
+    assert answer.status_code == 503
+    assert "'tiny' is not on this machine" in answer.json()["error"]["message"]
+    assert server.text(shorts[0])
+
+
+def states(server):
+    return {model["id"]: model["state"] for model in server.client.get("/v1/models").json()["data"]}
+
+
+def memory(server):
+    return sum(psutil.Process(row["pid"]).memory_info().rss for row in server.workers())
