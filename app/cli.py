@@ -29,7 +29,8 @@ def serve(
 def transcribe(
     files: Annotated[list[Path], typer.Argument(help="Recordings, audio or video.", show_default=False)],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write, or folder for several.")
+        str | None,
+        typer.Option("--output", "-o", help="File to write, or folder: ends with / or exists."),
     ] = None,
     file_format: Annotated[
         str | None,

@@ -20,9 +20,10 @@ class LanguageVote:
         self._decided = asyncio.Event()
 
     def cast(self, index: int, speech_samples: int, result: ClipResult) -> None:
-        """The vote of clip `index`, which has so much speech."""
-        self._votes[index] = (speech_samples, result)
-        self._count()
+        """The vote of clip `index`, which has so much speech; only those of the first clips count."""
+        if index < VOTERS:
+            self._votes[index] = (speech_samples, result)
+            self._count()
 
     def limit(self, clips: int) -> None:
         """There are no more than so many clips in the recording."""
@@ -41,7 +42,7 @@ class LanguageVote:
             for language, probability in result.language_probs or ((result.language, 1.0),):
                 scores[language] += weight * probability
         elected = max(sorted(scores), key=scores.__getitem__)
-        return elected, scores[elected] / sum(weight for weight, _ in self._votes.values())
+        return elected, scores[elected] / max(1, sum(weight for weight, _ in self._votes.values()))
 
     def _count(self) -> None:
         if len(self._votes) >= self._voters:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import structlog
 
 from app.audio.clips import ClipPlanner, PlannedClip
 from app.audio.media import Media
@@ -34,9 +35,12 @@ from workers.messages import (
     Span,
 )
 
+log = structlog.get_logger(__name__)
+
 Fleet = Dispatcher[ClipSource, ClipResult]
 Probabilities = npt.NDArray[np.float32]
 
+_NOTHING = ClipResult("", (), ())  # of a clip that failed
 _SILENT_LANGUAGE = "en"  # of a recording in which nobody speaks, where none was asked for
 
 
@@ -69,6 +73,7 @@ class Pipeline:
     _progress: Progress = field(default_factory=Progress)
     _speech: list[Span] = field(default_factory=list)
     _segments: list[Segment] = field(default_factory=list)
+    _failed_spans: list[Span] = field(default_factory=list)
     _samples: int = 0
     _vote: LanguageVote = field(default_factory=LanguageVote)
     _hearing: deque[tuple[PlannedClip, asyncio.Task[ClipResult]]] = field(default_factory=deque)
@@ -101,7 +106,7 @@ class Pipeline:
         async with self._group() as group, aclosing(self._clips()) as clips:
             voters = 0
             async for clip in clips:
-                group.create_task(self._hear(clip))
+                group.create_task(self._cast_vote(clip))
                 voters += 1
                 if voters == VOTERS:
                     break
@@ -165,21 +170,39 @@ class Pipeline:
             yield clip
 
     async def _hear(self, clip: PlannedClip) -> ClipResult:
+        """What is said in a clip; nothing where that fails and the request does without it."""
+        try:
+            result = await self._hear_in_language(clip)
+        except ClipFailed as error:
+            if not self.options.allow_partial:
+                raise
+            log.warning("going on without a clip", error=error.message)
+            self._failed_spans.append((clip.start, clip.end))
+            result = _NOTHING
+            self._vote.cast(clip.index, 0, result)  # or the others would wait for it
+        self._report(
+            done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
+            clips_done=self._progress.clips_done + 1,
+        )
+        return result
+
+    async def _hear_in_language(self, clip: PlannedClip) -> ClipResult:
         """What is said in a clip, in the language of the recording."""
         if self.options.language or self.options.multilingual:
             result = await self._submit(clip, self.options.language)
         elif clip.index < VOTERS:
-            result = await self._submit(clip, None)
-            self._vote.cast(clip.index, sum(end - start for start, end in clip.speech), result)
+            result = await self._cast_vote(clip)
             language = await self._vote.language()
             if result.language != language:
                 result = await self._submit(clip, language)
         else:
             result = await self._submit(clip, await self._vote.language())
-        self._report(
-            done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
-            clips_done=self._progress.clips_done + 1,
-        )
+        return result
+
+    async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
+        """What is said in a clip, in the language that it seems to be in, which gets its vote."""
+        result = await self._submit(clip, None)
+        self._vote.cast(clip.index, sum(end - start for start, end in clip.speech), result)
         return result
 
     async def _submit(self, clip: PlannedClip, language: str | None) -> ClipResult:
@@ -195,10 +218,10 @@ class Pipeline:
         )
 
         async def work() -> ClipResult:
-            result, _ = await self.fleet.submit(
+            done = await self.fleet.submit(
                 self.job, lambda: read_clip(self.pcm_path, clip, decoding), key=decoding.batch_key
             )
-            return result
+            return done.result
 
         try:
             return await self.heard_before.hear((clip.start, clip.end, language), work)
@@ -237,7 +260,8 @@ class Pipeline:
         while self._hearing and _succeeded(self._hearing[0][1]):
             clip, task = self._hearing.popleft()
             result = task.result()
-            self._languages[result.language] += 1
+            if result is not _NOTHING:
+                self._languages[result.language] += 1
             # Clips do not overlap, and so the timeline can be merged one by one.
             segments = merge([((clip.start, clip.end), result)])
             if (
@@ -251,14 +275,16 @@ class Pipeline:
                 self.on_segments(segments)
 
     def _transcript(self) -> Transcript:
-        heard = max(sorted(self._languages), key=self._languages.__getitem__, default=_SILENT_LANGUAGE)
+        otherwise = self.options.language or _SILENT_LANGUAGE
+        heard = max(sorted(self._languages), key=self._languages.__getitem__, default=otherwise)
         return Transcript(
             task=self.options.task,
             model=self.model,
-            language=self.options.language or heard,
+            language=heard,
             samples=self._samples,
             speech=tuple(self._speech),
             segments=tuple(self._segments),
+            failed_spans=tuple(sorted(self._failed_spans)),
         )
 
 

@@ -3,21 +3,23 @@
 import asyncio
 import fcntl
 import uuid
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import BinaryIO
 
 import structlog
 
 from app.audio.media import Media
 from app.audio.uploads import Upload, clean
-from app.errors import InvalidSetting, ModelUnavailable, NotReady, UnknownModel
+from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, NotReady, UnknownModel
 from app.fleet.devices import usable_cores
 from app.fleet.dispatcher import Dispatcher
 from app.fleet.engine import make_plan
 from app.fleet.memory import ClipMemory, Recording
-from app.fleet.models import DEMO, ModelFiles, can_translate, locate
+from app.fleet.models import DEMO, ModelFiles, can_translate, find
 from app.fleet.slot import Catalogue, WhisperSlot
+from app.languages import language_name
 from app.options import Options
 from app.pipeline import Fleet, Pipeline, Progress
 from app.settings import Settings
@@ -25,7 +27,7 @@ from app.transcript.timeline import Transcript
 from workers.messages import Segment
 
 DEFAULT_MODEL_ALIAS = "whisper-1"  # what OpenAI calls its model, and clients send unasked
-_LOOKUP_S = 15.0  # that a request waits for the model to be found, before it is told to come back
+_LOOKUP_S = 8.0  # that a request waits for the model to be found, before it is told to come back
 _RETRY_S = 60.0  # between attempts to get a model that could not be had
 
 log = structlog.get_logger(__name__)
@@ -39,7 +41,7 @@ class Service:
         self.settings = settings
         self._plan = make_plan(settings)
         self._catalogue = Catalogue(self._plan.models[0], settings.model_idle_s)
-        self._finding = asyncio.Lock()
+        self._finding: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # by model
         self._media = Media(usable_cores())
         self._memory = ClipMemory()
         self._slots: list[WhisperSlot] = []
@@ -89,10 +91,10 @@ class Service:
 
         Raises NotReady where there is no model or no worker, and what `Pipeline.run` raises.
         """
-        with self._memory.recall(
-            (upload.sha256 or upload.path, upload.raw_pcm, options, model)
-        ) as heard_before:
-            async with self._pipeline(upload, options, model, heard_before) as pipeline:
+        fleet, model = await self._ready(model, options)
+        identity = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
+        with self._memory.recall(identity) as heard_before:
+            async with self._pipeline(upload, options, model, fleet, heard_before) as pipeline:
                 pipeline.on_progress = on_progress
                 pipeline.on_segments = on_segments
                 return await pipeline.run()
@@ -102,17 +104,16 @@ class Service:
 
         Raises as `transcribe` does.
         """
-        model = self._catalogue.default
-        async with self._pipeline(upload, Options(), model, Recording()) as pipeline:
+        options = Options()
+        fleet, model = await self._ready(self._catalogue.default, options)
+        async with self._pipeline(upload, options, model, fleet, Recording()) as pipeline:
             return await pipeline.detect_language()
 
     @asynccontextmanager
     async def _pipeline(
-        self, upload: Upload, options: Options, model: str, heard_before: Recording
+        self, upload: Upload, options: Options, model: str, fleet: Fleet, heard_before: Recording
     ) -> AsyncIterator[Pipeline]:
-        """A pipeline for a recording, once there are workers; its decoded audio is removed at the end."""
-        fleet = await self._ready_fleet()
-        await self._find(model)
+        """A pipeline for a recording; its decoded audio is removed at the end."""
         job = uuid.uuid4().hex
         pipeline = Pipeline(
             job=job,
@@ -168,21 +169,35 @@ class Service:
         """Whether a model can translate into English."""
         return can_translate(model)
 
-    async def _ready_fleet(self) -> Fleet:
-        try:
+    async def _ready(self, model: str, options: Options) -> tuple[Fleet, str]:
+        """The workers, and the model that a request for `model` is to use, whose files are here then.
+
+        Raises NotReady and ModelUnavailable, and InvalidInput for a language that the model does not know.
+        """
+        with suppress(TimeoutError):
             async with asyncio.timeout(_LOOKUP_S):
                 await self._located.wait()
-        except TimeoutError:
-            pass
         if self._fleet is None:
             raise NotReady(self._reason or "the service is starting")
-        return self._fleet
+        if model == self._plan.models[0]:
+            model = self._catalogue.default  # it may have fallen back meanwhile
+        await self._find(model)
+        known = next(filter(None, (slot.languages(model) for slot in self._slots)), None)
+        if known and options.language and options.language not in known:
+            raise InvalidInput(
+                f"The model {model!r} does not know {language_name(options.language)}. Name another, or "
+                "leave the language out to have it detected.",
+                param="language",
+            )
+        return self._fleet, model
 
     async def _find(self, model: str) -> None:
         """See to it that a model's files are here, downloaded if they have to be. Raises ModelUnavailable."""
-        async with self._finding:
+        if model in self._catalogue.options:
+            return
+        async with self._finding[model]:
             if model not in self._catalogue.options:
-                files = await asyncio.to_thread(locate, model)
+                files = await find(model)
                 self._catalogue.options[model] = self._plan.load_options(files)
 
     async def _bring_up(self) -> None:
@@ -201,7 +216,7 @@ class Service:
     async def _locate(self) -> ModelFiles | None:
         self._reason = f"the model {self._catalogue.default!r} is being looked up or downloaded"
         try:
-            return await asyncio.to_thread(locate, self._catalogue.default)
+            return await find(self._catalogue.default)
         except ModelUnavailable as error:
             self._reason = error.message
             # A model that was named is never replaced by another.
@@ -210,9 +225,12 @@ class Service:
                     "falling back to the demo model, which understands synthetic speech only",
                     reason=error.message,
                 )
-                return await asyncio.to_thread(locate, DEMO)
+                return await find(DEMO)
             log.error("model unavailable", reason=error.message)
-            return None
+        except Exception as error:  # nobody awaits the bringing up: say it where it is looked for
+            self._reason = f"the model {self._catalogue.default!r} cannot be had: {error!r}"
+            log.exception("model unavailable")
+        return None
 
     def take_folder(self) -> None:
         """Make the data folder this process's own, if it is not yet, and clear what a killed one left there.

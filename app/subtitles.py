@@ -5,6 +5,8 @@ from app.transcript.cues import CueStyle, shape_cues
 from app.transcript.formats import render
 from app.transcript.timeline import Transcript
 
+MADE_OF_CUES = frozenset({"srt", "vtt", "ass", "ttml", "lrc"})  # formats; cues are split between words
+
 
 def subtitles(transcript: Transcript, options: Options, file_format: str) -> str:
     """The transcript in one of `formats.FORMATS`; a translation is laid out as the English that it is.

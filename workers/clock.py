@@ -7,6 +7,7 @@ MAX_OVERLAP_S = 10.0  # times that go back further, or to the very start, begin 
 BEGINNING_S = 1.0
 DURATION_SLACK_S = 10.0  # a time that lies further past the file's own duration is wrong
 MAX_GAP_S = 3600.0
+MAX_SILENCE_S = 12 * 3600.0  # of all gaps: a small file may not claim to fill a disk
 
 
 class Clock:
@@ -17,6 +18,7 @@ class Clock:
         self.position = 0.0  # where the next frame goes if it says nothing else
         self._origin = origin
         self._duration = duration
+        self._silence = 0.0
 
     def place(self, start: float | None, seconds: float) -> int | None:
         """Add a frame that claims to start at `start` in the file's own time.
@@ -33,6 +35,7 @@ class Clock:
         if jump + seconds <= 0:
             return None
         self.position += jump + seconds
+        self._silence += max(0.0, jump)
         return round(jump * SAMPLE_RATE)
 
     def is_stray(self, start: float | None, seconds: float, following: float | None) -> bool:
@@ -55,4 +58,5 @@ class Clock:
         if jump < 0:
             return jump >= -MAX_OVERLAP_S and target >= BEGINNING_S
         past_the_end = self._duration is not None and target > self._duration + DURATION_SLACK_S
-        return jump == 0 or (jump <= MAX_GAP_S and not past_the_end)
+        too_long = jump > MAX_GAP_S or self._silence + jump > MAX_SILENCE_S
+        return jump == 0 or not (too_long or past_the_end)

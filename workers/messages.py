@@ -105,4 +105,4 @@ class WorkerInfo:
     device: str
     compute_type: str
     loads: int  # how often this process has loaded a model
-    multilingual: bool
+    languages: tuple[str, ...]  # ISO 639-1 codes that the model knows

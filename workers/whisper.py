@@ -65,7 +65,7 @@ def load(options: LoadOptions) -> WorkerInfo:
         device=options.device,
         compute_type=listener.compute_type,
         loads=_loads,
-        multilingual=listener.multilingual,
+        languages=listener.languages,
     )
 
 
@@ -150,7 +150,7 @@ class Listener:
             local_files_only=True,
         )
         self.compute_type: str = self._whisper.model.compute_type
-        self.multilingual: bool = self._whisper.model.is_multilingual
+        self.languages = _languages(self._whisper)
         self._thresholds = _thresholds(Path(options.path))
         self._tokenizers: dict[tuple[str, str], Tokenizer] = {}
         self._suppressed = get_suppressed_tokens(self._tokenizer("en", "transcribe"), [_SUPPRESS_NON_SPEECH])
@@ -160,8 +160,9 @@ class Listener:
         results: dict[int, ClipResult] = {}
         waiting: dict[int, _Request] = {}
         for index, clip in enumerate(clips):
-            listening = listen(self._understood(clip))
-            waiting[index] = _Request(clip, listening, next(listening))
+            understood = self._understood(clip)
+            listening = listen(understood)
+            waiting[index] = _Request(understood, listening, next(listening))
         while waiting:
             for group in self._groups(waiting):
                 heard = self._hear([waiting[index] for index in group])
@@ -174,9 +175,13 @@ class Listener:
         return [results[index] for index in range(len(clips))]
 
     def _understood(self, clip: Clip) -> Clip:
-        if self.multilingual:
-            return clip
-        return replace(clip, decoding=replace(clip.decoding, language="en", task="transcribe"))
+        """A clip's decoding, as far as the model can follow it: a language that it lacks is detected."""
+        decoding = clip.decoding
+        if self.languages == ("en",):
+            decoding = replace(decoding, language="en", task="transcribe")
+        elif decoding.language not in self.languages:
+            decoding = replace(decoding, language=None)
+        return replace(clip, decoding=decoding)
 
     def _groups(self, waiting: dict[int, _Request]) -> list[list[int]]:
         """What can be decoded at once: CTranslate2 wants prompts of one length, and one set of options."""
@@ -262,8 +267,8 @@ class Listener:
         """Hot words and prompt, as far as there is room for both, and the task."""
         tokenizer = self._tokenizer(language, decoding.task)
         room = self._whisper.max_length // 2 - 1
-        hotwords = tokenizer.encode(f" {decoding.hotwords.strip()}")[:room] if decoding.hotwords else []
-        text = tokenizer.encode(f" {decoding.prompt.strip()}") if decoding.prompt else []
+        hotwords = _plain_tokens(tokenizer, decoding.hotwords)[:room]
+        text = _plain_tokens(tokenizer, decoding.prompt)
         context = [*hotwords, *text[max(0, len(text) - room + len(hotwords)) :]]
         return [*([tokenizer.sot_prev, *context] if context else []), *tokenizer.sot_sequence]
 
@@ -273,9 +278,25 @@ class Listener:
         key = (language, task)
         if key not in self._tokenizers:
             self._tokenizers[key] = Tokenizer(
-                self._whisper.hf_tokenizer, self.multilingual, task=task, language=language
+                self._whisper.hf_tokenizer,
+                self._whisper.model.is_multilingual,
+                task=task,
+                language=language,
             )
         return self._tokenizers[key]
+
+
+def _languages(whisper: Any) -> tuple[str, ...]:
+    """The languages whose tokens a model has: some models lack some of Whisper's."""
+    if not whisper.model.is_multilingual:
+        return ("en",)
+    known = whisper.hf_tokenizer.token_to_id
+    return tuple(code for code in whisper.supported_languages if known(f"<|{code}|>") is not None)
+
+
+def _plain_tokens(tokenizer: "Tokenizer", text: str | None) -> list[int]:
+    """The tokens of a text; what looks like one of the decoder's own control tokens is left out."""
+    return [token for token in tokenizer.encode(f" {text.strip()}") if token < tokenizer.eot] if text else []
 
 
 def _search(decoding: Decoding) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 from starlette.responses import Response
 
-from app.api.forms import SUBTITLES, AudioForm
+from app.api.forms import AudioForm
 from app.api.schemas import (
+    FailedSpan,
     Transcription,
     TranscriptionSegment,
     TranscriptionWord,
@@ -11,7 +12,7 @@ from app.api.schemas import (
     VerboseTranscription,
 )
 from app.languages import language_name
-from app.subtitles import subtitles
+from app.subtitles import MADE_OF_CUES, subtitles
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, Word
 
@@ -22,7 +23,7 @@ SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
 
 def transcript_response(transcript: Transcript, asked: AudioForm) -> Response:
     """The answer in the format asked for. Costs CPU time on long recordings: call it in a thread."""
-    if asked.response_format in SUBTITLES:
+    if asked.response_format in MADE_OF_CUES:
         return Response(subtitles(transcript, asked.options, asked.response_format), media_type=TEXT)
     if asked.response_format == "text":
         return Response(f"{transcript.text}\n", media_type=TEXT)
@@ -47,6 +48,10 @@ def _verbose(transcript: Transcript, asked: AudioForm) -> VerboseTranscription:
             "text": transcript.text,
             "segments": segments,
             "words": words,
+            "failed_spans": [
+                FailedSpan(start=seconds(start), end=seconds(end)) for start, end in transcript.failed_spans
+            ]
+            or None,
             "usage": usage(transcript),
         }
     )

@@ -16,10 +16,10 @@ from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented
 from app.api.receiving import receive
 from app.audio.uploads import Upload
-from app.errors import InvalidInput
+from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
 from app.options import Options, Text
-from app.subtitles import subtitles
+from app.subtitles import MADE_OF_CUES, subtitles
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from app.service import Service
 
 FILE_FIELD = "audio_file"
-SUBTITLES = frozenset({"srt", "vtt"})
 ENGINE = "faster_whisper"  # of the engines that clients know, the one whose models run here
 
 Encode = Annotated[
@@ -80,7 +79,7 @@ class AsrQuery(Options):
     def options(self) -> Options:
         """The request's options; word times are switched on where the answer needs them."""
         values = self.model_dump(include=set(Options.model_fields))
-        if self.output in SUBTITLES:
+        if self.output in MADE_OF_CUES:
             values["word_timestamps"] = True
         return Options.model_validate(values)
 
@@ -154,10 +153,11 @@ async def _received(service: "Service", request: Request, *, raw_pcm: bool) -> A
         raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
     try:
         yield form.file
-    except InvalidInput as error:
+    except WhisperfleetError as error:
         # What is wrong with a recording is said without knowing what the field is called here.
-        param = FILE_FIELD if error.param == "file" else error.param
-        raise InvalidInput(error.message, param=param, code=error.code) from None
+        if error.param == "file":
+            error.param = FILE_FIELD
+        raise
     finally:
         await asyncio.to_thread(form.remove)
 

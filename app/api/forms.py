@@ -9,11 +9,11 @@ from app.api.errors import invalid
 from app.audio.uploads import Fields, Upload
 from app.errors import InvalidInput
 from app.options import Options
+from app.subtitles import MADE_OF_CUES
 
 Granularity = Literal["segment", "word"]
 ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt"]
 
-SUBTITLES = frozenset({"srt", "vtt"})
 GRANULARITIES = "timestamp_granularities[]"
 
 
@@ -41,7 +41,7 @@ class AudioForm(Options):
     def options(self) -> Options:
         """The request's options; word times are switched on where the answer needs them."""
         values = self.model_dump(include=set(Options.model_fields))
-        if self.response_format in SUBTITLES or "word" in self.granularities:
+        if self.response_format in MADE_OF_CUES or "word" in self.granularities:
             values["word_timestamps"] = True
         return Options.model_validate(values)
 

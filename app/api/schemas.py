@@ -56,6 +56,11 @@ class TranscriptionWord(BaseModel):
     end: float = Field(description="Seconds from the recording's start.")
 
 
+class FailedSpan(BaseModel):
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+
+
 class VerboseTranscription(BaseModel):
     task: Literal["transcribe", "translate"]
     language: str = Field(description="Language spoken: its lower-case English name.")
@@ -65,6 +70,9 @@ class VerboseTranscription(BaseModel):
         None, description="Absent where only words were asked for."
     )
     words: list[TranscriptionWord] | None = Field(None, description="Absent unless asked for.")
+    failed_spans: list[FailedSpan] | None = Field(
+        None, description="What is missing where `allow_partial` was set and something failed."
+    )
     usage: Usage
 
 

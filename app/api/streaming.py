@@ -110,7 +110,7 @@ async def _events(
         if error is not None:
             if not told:
                 raise error
-            log.warning("transcription failed mid-stream", error=repr(error))
+            log.warning("transcription failed mid-stream", error=repr(error), exc_info=error)
             known = error if isinstance(error, WhisperfleetError) else WhisperfleetError(_UNEXPECTED)
             yield _event(bytes(answer(known).body).decode())
         else:

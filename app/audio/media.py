@@ -19,7 +19,7 @@ from app.audio.speech import SPAN_FRAMES
 from app.audio.uploads import Upload, raise_if_full
 from app.errors import InvalidInput, TaskFailed
 from app.fleet.child import Child
-from app.fleet.dispatcher import Dispatcher, Status
+from app.fleet.dispatcher import MAX_DEATHS, Dispatcher, Done, Status
 from workers import media, runtime
 from workers.messages import FRAME_SAMPLES
 
@@ -92,15 +92,20 @@ class Media:
         await asyncio.to_thread(pcm_path.touch)
         home: int | None = None
         finished = False
-        step: asyncio.Future[tuple[Any, int]] | None = None
+        deaths = 0
+        step: asyncio.Future[Done[Any]] | None = None
         try:
             while not finished:
                 call = Call(
                     media.decode, (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm)
                 )
                 step = asyncio.ensure_future(self._run(job, call, home))
-                decoded, home = await asyncio.shield(step)
+                decoded, home, died = await asyncio.shield(step)
                 finished = decoded.finished
+                # Each child begins the file anew, and so may get as far as the step before the deadly one.
+                deaths += died
+                if deaths >= MAX_DEATHS and not finished:
+                    raise _deadly()
                 if decoded.warning:
                     log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
                 yield decoded.samples, finished
@@ -108,10 +113,10 @@ class Media:
             if step is not None and not finished:
                 self._leave(self._close(job, step, home))
 
-    async def _close(self, job: str, step: asyncio.Future[tuple[Any, int]], home: int | None) -> None:
+    async def _close(self, job: str, step: asyncio.Future[Done[Any]], home: int | None) -> None:
         """Have the child that decodes a recording let go of it, once its last step has come to an end."""
         with suppress(Exception, asyncio.CancelledError):
-            _, home = await step
+            home = (await step).slot
         if home is not None:
             with suppress(Exception):
                 await self._run(f"close {job}", Call(media.close, (job,)), home)
@@ -127,14 +132,14 @@ class Media:
     ) -> npt.NDArray[np.float32]:
         """The speech probability of each frame of a span, shape (frames,) or less at the recording's end."""
         call = Call(media.speech_probabilities, (str(pcm_path), start_frame, frames))
-        probabilities, _ = await self._run(job, call, None)
-        return np.frombuffer(probabilities, "<f4")
+        done = await self._run(job, call, None)
+        return np.frombuffer(done.result, "<f4")
 
     def cancel(self, job: str) -> None:
         """Take what is left of a job out of the queue."""
         self._dispatcher.cancel(job)
 
-    async def _run(self, job: str, call: Call, home: int | None) -> tuple[Any, int]:
+    async def _run(self, job: str, call: Call, home: int | None) -> Done[Any]:
         try:
             return await self._dispatcher.submit(job, call, key=object(), home=home)
         except media.MediaError as error:
@@ -149,8 +154,12 @@ class Media:
             raise_if_full(error)
             raise
         except TaskFailed:
-            raise InvalidInput(
-                "The file makes the decoder crash or hang. Convert it to WAV, FLAC or MP3 and send that.",
-                param="file",
-                code="broken_file",
-            ) from None
+            raise _deadly() from None
+
+
+def _deadly() -> InvalidInput:
+    return InvalidInput(
+        "The file makes the decoder crash or hang. Convert it to WAV, FLAC or MP3 and send that.",
+        param="file",
+        code="broken_file",
+    )

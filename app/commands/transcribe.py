@@ -21,12 +21,13 @@ from app.options import Options
 from app.pipeline import Progress as PipelineProgress
 from app.service import Service
 from app.settings import load_settings
-from app.subtitles import subtitles
+from app.subtitles import MADE_OF_CUES, subtitles
 from app.transcript.formats import FORMATS
 
 FILES_AT_ONCE = 4  # enough to keep the workers busy while one file ends and the next begins
-WORDS_WANTED = {"srt", "vtt", "ass", "ttml", "lrc"}  # cues are split between words
 SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}
+
+Target = tuple[Path, Path | None]  # a recording, and where its transcript goes: None is standard output
 
 # Transcribes one file into text, telling of its progress: (done, total) in any unit.
 Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[str]]
@@ -34,7 +35,7 @@ Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[
 
 def run_transcribe(
     files: Sequence[Path],
-    output: Path | None,
+    output: str | None,
     file_format: str | None,
     options: dict[str, object],
     model: str | None,
@@ -43,8 +44,10 @@ def run_transcribe(
 ) -> int:
     """Transcribe files here or on a server. The exit code: 1 where a file failed, 2 for wrong usage."""
     try:
-        chosen = _format(output, file_format)
-        targets = _targets(files, output, chosen)
+        target = Path(output) if output else None
+        chosen = _format(target, file_format)
+        is_folder = target is not None and (target.is_dir() or str(output).endswith("/") or len(files) > 1)
+        targets = _into_folder(files, target, chosen) if target and is_folder else _alone(files, target)
         checked = _options(options, chosen)
         if server is None:
             return asyncio.run(_until_told(_transcribe_here(targets, checked, chosen, model)))
@@ -73,22 +76,33 @@ def _format(output: Path | None, file_format: str | None) -> str:
     return chosen
 
 
-def _targets(files: Sequence[Path], output: Path | None, chosen: str) -> list[tuple[Path, Path | None]]:
-    """Each file, and where its transcript goes: None is standard output."""
-    missing = [file for file in files if not file.is_file()]
-    if missing:
-        raise InvalidInput(f"there is no file {', '.join(map(str, missing))}")
-    if output is None or (len(files) == 1 and not output.is_dir()):
-        if len(files) > 1:
-            raise InvalidInput("several files need a folder to write to: add -o FOLDER")
-        if output is not None and not output.parent.is_dir():
-            raise InvalidInput(f"{output} cannot be written: there is no folder {output.parent}")
-        return [(files[0], output)]
-    output.mkdir(parents=True, exist_ok=True)
-    targets: list[tuple[Path, Path | None]] = [(file, output / f"{file.stem}.{chosen}") for file in files]
+def _alone(files: Sequence[Path], output: Path | None) -> list[Target]:
+    """The one file and where its transcript goes; None is standard output."""
+    _check_files(files)
+    if len(files) > 1:
+        raise InvalidInput("several files need a folder to write to: add -o FOLDER")
+    if output is not None and not output.parent.is_dir():
+        raise InvalidInput(f"{output} cannot be written: there is no folder {output.parent}")
+    return [(files[0], output)]
+
+
+def _into_folder(files: Sequence[Path], folder: Path, chosen: str) -> list[Target]:
+    """Each file, and the file of its name in `folder`."""
+    _check_files(files)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be made a folder: {error.strerror}") from None
+    targets: list[Target] = [(file, folder / f"{file.stem}.{chosen}") for file in files]
     if len({target for _, target in targets}) < len(targets):
         raise InvalidInput("two of the files would be written to the same name: transcribe them one by one")
     return targets
+
+
+def _check_files(files: Sequence[Path]) -> None:
+    missing = [file for file in files if not file.is_file()]
+    if missing:
+        raise InvalidInput(f"there is no file {', '.join(map(str, missing))}")
 
 
 def _options(options: dict[str, object], chosen: str) -> Options:
@@ -100,11 +114,11 @@ def _options(options: dict[str, object], chosen: str) -> Options:
     except ValidationError as error:
         faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
         raise InvalidInput(faults) from None
-    return checked.model_copy(update={"word_timestamps": checked.word_timestamps or chosen in WORDS_WANTED})
+    return checked.model_copy(update={"word_timestamps": checked.word_timestamps or chosen in MADE_OF_CUES})
 
 
 async def _transcribe_here(
-    targets: Sequence[tuple[Path, Path | None]], options: Options, chosen: str, model: str | None
+    targets: Sequence[Target], options: Options, chosen: str, model: str | None
 ) -> int:
     with tempfile.TemporaryDirectory(prefix="whisperfleet-") as folder:
         named = {"model": model} if model else {}
@@ -134,7 +148,7 @@ def _upload(file: Path) -> Upload:
 
 
 async def _transcribe_there(
-    targets: Sequence[tuple[Path, Path | None]],
+    targets: Sequence[Target],
     options: Options,
     chosen: str,
     model: str | None,
@@ -178,7 +192,7 @@ def _message(answer: httpx.Response) -> str:
         return f"the server answered {answer.status_code}"
 
 
-async def _transcribe_all(targets: Sequence[tuple[Path, Path | None]], transcriber: Transcriber) -> int:
+async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber) -> int:
     """Transcribe several files at once; one that fails leaves the others be."""
     room = asyncio.Semaphore(FILES_AT_ONCE)
     console = Console(stderr=True)

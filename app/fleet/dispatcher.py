@@ -7,7 +7,8 @@ more, and when a process dies one batch is under suspicion.
 import asyncio
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from itertools import chain
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import structlog
 
@@ -53,17 +54,29 @@ class Slot(Protocol[Work, R]):
         """End the process."""
 
 
+class Done(NamedTuple, Generic[R]):
+    """What came of a task: its result, the slot that did it, and how many processes had died of it before."""
+
+    result: R
+    slot: int
+    deaths: int
+
+
 @dataclass(slots=True, eq=False)
 class Task(Generic[P, R]):
-    """One piece of work. Tasks with equal keys may share a batch; `home` is the only slot that may do it."""
+    """One piece of work. Tasks with equal keys may share a batch.
+
+    `home` is the one slot that may do it, for as long as that slot's process lives.
+    """
 
     job: str
     payload: P
     key: Hashable
     home: int | None
-    done: asyncio.Future[tuple[R, int]]
+    done: asyncio.Future[Done[R]]
     alone: bool = False  # not to share a batch: it may be what kills processes
     deaths: int = 0
+    unwanted: bool = False  # its job was cancelled while a slot had it in hand
 
 
 class Dispatcher(Generic[P, R]):
@@ -76,6 +89,7 @@ class Dispatcher(Generic[P, R]):
         self._queue: FairQueue[Task[P, R]] = FairQueue()
         self._wakeups = [asyncio.Event() for _ in slots]
         self._pullers: list[asyncio.Task[None]] = []
+        self._in_hand: dict[int, list[Task[P, R]]] = {}  # by slot
 
     def start(self) -> None:
         """Bring up all slots, in the background."""
@@ -90,10 +104,8 @@ class Dispatcher(Generic[P, R]):
         await asyncio.gather(*self._pullers, return_exceptions=True)
         await asyncio.gather(*(slot.close() for slot in self.slots))
 
-    async def submit(
-        self, job: str, payload: P, *, key: Hashable = None, home: int | None = None
-    ) -> tuple[R, int]:
-        """Have a piece of work done in its turn: its result, and the index of the slot that did it.
+    async def submit(self, job: str, payload: P, *, key: Hashable = None, home: int | None = None) -> Done[R]:
+        """Have a piece of work done in its turn.
 
         Raises NotReady where every slot has failed to come up, TaskFailed where the task kills each process
         that takes it on, and what the work itself raises.
@@ -107,9 +119,11 @@ class Dispatcher(Generic[P, R]):
         return await task.done
 
     def cancel(self, job: str) -> None:
-        """Take what is left of a job out of the queue; what a slot has in hand goes on."""
+        """Take a job out of the queue; what a slot has in hand of it goes on, and is not tried again."""
         for task in self._queue.remove(job):
             task.done.cancel()
+        for task in chain.from_iterable(self._in_hand.values()):
+            task.unwanted = task.unwanted or task.job == job
 
     def _wake(self) -> None:
         for wakeup in self._wakeups:
@@ -161,6 +175,7 @@ class Dispatcher(Generic[P, R]):
                 await self._wait(slot)
                 continue
             slot.status.state = "busy"
+            self._in_hand[slot.index] = batch
             try:
                 results = await slot.run([task.payload for task in batch])
             except ChildDied as error:
@@ -169,10 +184,12 @@ class Dispatcher(Generic[P, R]):
             except Exception as error:
                 self._fail(batch, error)
                 continue
+            finally:
+                del self._in_hand[slot.index]
             slot.status.batches += 1
             for task, result in zip(batch, results, strict=True):
                 if not task.done.done():
-                    task.done.set_result((result, slot.index))
+                    task.done.set_result(Done(result, slot.index, task.deaths))
 
     async def _wait(self, slot: Slot[P, R]) -> None:
         """Until there may be work for the slot, or its process is gone."""
@@ -189,7 +206,7 @@ class Dispatcher(Generic[P, R]):
         """The next tasks for a slot: its share of what is queued, among the slots that have nothing to do."""
 
         def fits(task: Task[P, R]) -> bool:
-            return task.home in (None, slot.index)
+            return task.home in (None, slot.index) or self._has_lost_its_process(task.home)
 
         def joins(task: Task[P, R]) -> bool:
             return fits(task) and task.key == batch[0].key and not task.alone
@@ -205,18 +222,30 @@ class Dispatcher(Generic[P, R]):
                 break
         return batch
 
+    def _has_lost_its_process(self, index: int | None) -> bool:
+        return index is not None and self.slots[index].status.state in ("restarting", "failed")
+
+    def _put_back(self, batch: Sequence[Task[P, R]]) -> None:
+        """Return tasks to the head of the queue, to be done alone; those that nobody wants are dropped."""
+        for task in reversed(batch):
+            if task.unwanted:
+                task.done.cancel()
+                continue
+            task.alone = True
+            self._queue.put_back(task.job, task)
+        self._wake()
+
     def _retry(self, batch: Sequence[Task[P, R]], error: ChildDied) -> None:
         """Put the tasks of a dead process back, one by one, so that the guilty one shows itself."""
         log.warning("process died at work", room=self._name, tasks=len(batch), error=error.message)
-        for task in reversed(batch):
-            task.deaths += len(batch) == 1
+        if len(batch) == 1:
+            [task] = batch
+            task.deaths += 1
             if task.deaths >= MAX_DEATHS:
                 if not task.done.done():
                     task.done.set_exception(TaskFailed(f"{task.deaths} processes died of it"))
-            else:
-                task.alone = True
-                self._queue.put_back(task.job, task)
-        self._wake()
+                return
+        self._put_back(batch)
 
     def _fail(self, batch: Sequence[Task[P, R]], error: Exception) -> None:
         """What a batch of one raises is its own; of several, each has to show it alone."""
@@ -225,7 +254,4 @@ class Dispatcher(Generic[P, R]):
                 batch[0].done.set_exception(error)
             return
         log.warning("batch failed", room=self._name, tasks=len(batch), error=repr(error))
-        for task in reversed(batch):
-            task.alone = True
-            self._queue.put_back(task.job, task)
-        self._wake()
+        self._put_back(batch)

@@ -1,7 +1,10 @@
 """Which model is meant, and where its files are. Downloads once, here, not in each worker."""
 
+import asyncio
 import os
 import re
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +72,7 @@ def model_name(variable: str, setting: str, device: str) -> str:
                 "format with ct2-transformers-converter"
             )
         return setting
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", setting) and not setting.startswith("."):
+    if _is_hub_id(setting):
         return setting
     kind = (
         "there is no such folder"
@@ -77,6 +80,13 @@ def model_name(variable: str, setting: str, device: str) -> str:
         else f"unknown size; known are {', '.join(REPOSITORIES)}"
     )
     raise InvalidSetting(f"{variable}={setting}: {kind}")
+
+
+def _is_hub_id(name: str) -> bool:
+    """Whether a name can be `owner/model` on Hugging Face."""
+    parts = name.split("/")
+    well_formed = all(re.fullmatch(r"\w([\w.-]*\w)?", part) for part in parts)
+    return len(parts) == 2 and well_formed and "--" not in name and ".." not in name
 
 
 def can_translate(name: str) -> bool:
@@ -99,12 +109,38 @@ def locate(name: str) -> ModelFiles:
     return ModelFiles(name, _cached(repository) or _download(name, repository))
 
 
+async def find(name: str) -> ModelFiles:
+    """`locate` in a thread of its own, which keeps no process from ending: a download may take minutes."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[ModelFiles] = loop.create_future()
+
+    def settle(files: ModelFiles | None, error: Exception | None) -> None:
+        if found.done():
+            return
+        if files is not None:
+            found.set_result(files)
+        else:
+            found.set_exception(error or RuntimeError("nothing was found"))
+
+    def work() -> None:
+        files, error = None, None
+        try:
+            files = locate(name)
+        except Exception as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, files, error)
+
+    threading.Thread(target=work, name=f"find {name}", daemon=True).start()
+    return await found
+
+
 def _cached(repository: str) -> Path | None:
     from huggingface_hub import snapshot_download
 
     try:
         path = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
-    except OSError:  # what huggingface_hub raises for files that it does not have is one
+    except (OSError, ValueError):  # what huggingface_hub raises for files that it does not have
         return None
     return path if (path / "model.bin").is_file() else None
 

@@ -45,6 +45,7 @@ class WhisperSlot(ABC):
         self._catalogue = catalogue
         self._info: WorkerInfo | None = None
         self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory; when each is to go
+        self._languages: dict[str, tuple[str, ...]] = {}  # of the models that have been loaded
         self._loads = 0
         self._clips = 0
         self._samples = 0
@@ -88,6 +89,10 @@ class WhisperSlot(ABC):
     def holds(self, model: str) -> bool:
         """Whether the worker has a model in memory."""
         return model in self._held
+
+    def languages(self, model: str) -> tuple[str, ...] | None:
+        """The languages of a model, ISO 639-1; None where it has not been loaded yet."""
+        return self._languages.get(model)
 
     def row(self) -> dict[str, object]:
         """The slot as `GET /v1/workers` shows it."""
@@ -138,6 +143,7 @@ class WhisperSlot(ABC):
         options = self._catalogue.options[model]
         info = await self._call(whisper.load, options, deadline_s=_LOAD_DEADLINE_S)
         self._loads += 1
+        self._languages[model] = info.languages
         if model == self._catalogue.default or self._info is None:
             self._info = info
         self._held[model] = None
@@ -164,6 +170,8 @@ class WhisperSlot(ABC):
 
     async def _unload(self, model: str) -> None:
         # Forgotten first: whoever needs the model from now on loads it anew, behind this call.
+        if model not in self._held:
+            return  # its time ran out while another was being unloaded, or the worker has ended
         self._keep(model)
         del self._held[model]
         with suppress(ChildDied):  # then it is unloaded, too

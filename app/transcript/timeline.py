@@ -19,6 +19,7 @@ class Transcript:
     samples: int  # length of the recording
     speech: tuple[Span, ...]  # where speech was found
     segments: tuple[Segment, ...]
+    failed_spans: tuple[Span, ...] = ()  # of the recording, that could not be transcribed
 
     @property
     def text(self) -> str:

@@ -54,3 +54,11 @@ def test_a_broken_model_is_told_by_ready(commands, shorts, tmp_path):
     assert (ready.status_code, str(tmp_path / "model") in ready.text) == (503, True)
     assert {row["state"] for row in server.workers()} <= {"failed", "loading"}
     assert all(row["error"] for row in server.workers() if row["state"] == "failed")
+
+
+def test_the_command_line_falls_back_as_the_service_does(commands, shorts):
+    done = commands.run(
+        "transcribe", shorts[0], "--format", "txt", WHISPER_MODEL="auto", WHISPER_DEMO_FALLBACK=1
+    )
+    assert (done.process.returncode, done.stdout) == (0, "The captain reads a long letter.\n")
+    assert "falling back to the demo model" in done.stderr

@@ -120,3 +120,9 @@ def test_json_and_nothing_else(commands, server, shorts, tmp_path):
     assert not done.running()
     assert list((tmp_path / "tmp").iterdir()) == []
     assert list((done.folder / "home").rglob("*")) == []  # such as a library's telemetry
+
+
+def test_a_folder_for_one_file(commands, shorts):
+    done = commands.run("transcribe", shorts[0], "-o", "subtitles/")
+    assert done.process.returncode == 0
+    assert (done.folder / "subtitles" / f"{shorts[0].stem}.srt").read_text().startswith("1\n")

@@ -125,7 +125,7 @@ def test_a_slot_that_dies_idle_is_brought_up_again() -> None:
         slot.died.set()
         await settle()
         assert (slot.starts, slot.status.restarts, slot.status.state) == (2, 1, "idle")
-        assert await dispatcher.submit("job", "a") == ("A", 0)
+        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
         await dispatcher.stop()
 
     asyncio.run(check())
@@ -159,7 +159,7 @@ def test_a_slot_that_starts_late_is_used(monkeypatch: pytest.MonkeyPatch) -> Non
         dispatcher.start()
         await asyncio.sleep(0.2)
         assert slot.starts == 3
-        assert await dispatcher.submit("job", "a") == ("A", 0)
+        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
         assert slot.status.error is None
         await dispatcher.stop()
 
@@ -180,7 +180,7 @@ def test_cancelling_takes_back_what_waits_and_nothing_else() -> None:
             task.cancel()
         dispatcher.cancel("gone")
         slot.open.set()
-        assert await stays == ("B", 0)
+        assert await stays == ("B", 0, 0)
         assert [type(e) for e in await asyncio.gather(*gone, return_exceptions=True)] == [
             asyncio.CancelledError
         ] * 3
@@ -195,7 +195,58 @@ def test_a_task_goes_to_its_home() -> None:
         slots = [FakeSlot(0), FakeSlot(1)]
         dispatcher = Dispatcher[str, str]("worker", slots)
         dispatcher.start()
-        assert [await dispatcher.submit("job", "a", home=1) for _ in range(3)] == [("A", 1)] * 3
+        assert [await dispatcher.submit("job", "a", home=1) for _ in range(3)] == [("A", 1, 0)] * 3
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_work_that_nobody_wants_any_more_is_not_tried_again() -> None:
+    async def check() -> None:
+        slot = FakeSlot(0)
+        slot.open.clear()
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        dispatcher.start()
+        await settle()
+        gone = asyncio.create_task(dispatcher.submit("gone", "die"))
+        await settle()
+        dispatcher.cancel("gone")
+        slot.open.set()
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        assert slot.batches == [["die"]]
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_a_home_that_lost_its_process_holds_nobody_up() -> None:
+    async def check() -> None:
+        slots = [FakeSlot(0), FakeSlot(1)]
+        dispatcher = Dispatcher[str, str]("worker", slots)
+        dispatcher.start()
+        await settle()
+        slots[0].fails = 99
+        slots[0].died.set()
+        await settle()
+        assert await dispatcher.submit("job", "a", home=0) == ("A", 1, 0)
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_an_answer_tells_how_many_processes_died_before_it() -> None:
+    class Recovering(FakeSlot):
+        async def run(self, payloads: Sequence[str]) -> list[str]:
+            if len(self.batches) < 2:
+                self.batches.append(list(payloads))
+                raise ChildDied("killed")
+            return await super().run(payloads)
+
+    async def check() -> None:
+        dispatcher = Dispatcher[str, str]("worker", [Recovering(0)])
+        dispatcher.start()
+        assert await dispatcher.submit("job", "a") == ("A", 0, 2)
         await dispatcher.stop()
 
     asyncio.run(check())

@@ -35,7 +35,7 @@ class BookSlot(WhisperSlot):
                 raise RuntimeError("CUDA failed with error out of memory")
             self.book.append(f"load {args[0].model}")
             self.loaded.add(args[0].model)
-            return WorkerInfo(1, "0", args[0].model, "cpu", "int8", len(self.book), True)
+            return WorkerInfo(1, "0", args[0].model, "cpu", "int8", len(self.book), ("en", "de"))
         if function is whisper.unload:
             self.book.append(f"unload {args[0]}")
             self.loaded.discard(args[0])

@@ -32,7 +32,8 @@ def text(result: whisper.ClipResult) -> str:
 def test_a_worker_tells_what_it_is(info: WorkerInfo) -> None:
     assert (info.model, info.device, info.loads) == ("demo", "cpu", 1)
     assert info.compute_type.startswith("int8")
-    assert info.multilingual
+    assert {"en", "es", "de"} < set(info.languages)
+    assert "yue" not in info.languages, "it came with large-v3 only"
 
 
 def test_a_batch_may_mix_languages_tasks_and_prompts(info: WorkerInfo) -> None:
@@ -81,3 +82,17 @@ def test_a_worker_without_a_model_says_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_compute_types_of_a_cpu_are_told() -> None:
     assert {"float32", "int8"} <= whisper.supported_compute_types("cpu")
+
+
+def test_a_language_that_the_model_lacks_is_detected(info: WorkerInfo) -> None:
+    lacking, known = whisper.transcribe([clip("short00", language="yue"), clip("short00", language="en")])
+    assert (lacking.language, text(lacking)) == ("en", text(known))
+
+
+def test_control_tokens_in_a_prompt_are_text_to_nobody(info: WorkerInfo) -> None:
+    control = "<|startoftranscript|> <|en|> hello <|endoftext|>"
+    first, second = whisper.transcribe(
+        [clip("short00", prompt=control, hotwords=control), clip("short01", prompt="hello hello")]
+    )
+    assert text(first) == text(whisper.transcribe([clip("short00", prompt="hello", hotwords="hello")])[0])
+    assert text(second)
