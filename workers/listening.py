@@ -22,7 +22,8 @@ _LEAD_SAMPLES = 3 * SAMPLE_RATE // 10
 _CUT_OFF_SAMPLES = SAMPLE_RATE // 10
 _MISSED_SAMPLES = SAMPLE_RATE
 _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5
-_MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE
+_MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # less is too little context to hear better in
+_HALVINGS = 3  # of a window, of its halves, and of theirs: an eighth of a full one is a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,23 +115,23 @@ def split_at_timestamps(
 
 def listen(clip: Clip) -> Generator[Window, Heard, ClipResult]:
     """Hear a whole clip: continue behind the last closed timestamp while speech remains."""
-    passage = yield from _listen(clip, 0, clip.samples, clip.decoding.language, may_halve=True)
+    passage = yield from _listen(clip, 0, clip.samples, clip.decoding.language, _HALVINGS)
     first = passage[0][1]
     return ClipResult(first.language, first.language_probs, tuple(_segments(clip, passage)))
 
 
-def _listen(clip: Clip, start: int, end: int, language: str | None, *, may_halve: bool) -> Listening:
+def _listen(clip: Clip, start: int, end: int, language: str | None, halvings: int) -> Listening:
     passage: Passage = []
     seek: int | None = start
     while seek is not None:
-        attempt = yield from _attempt(clip, Window(seek, end, language), may_halve=may_halve)
+        attempt = yield from _attempt(clip, Window(seek, end, language), halvings)
         passage += attempt
         language = language or attempt[0][1].language
         seek = _next_seek(clip.speech, *attempt[-1])
     return passage
 
 
-def _attempt(clip: Clip, window: Window, *, may_halve: bool) -> Listening:
+def _attempt(clip: Clip, window: Window, halvings: int) -> Listening:
     """Hear a window; where that goes badly, in other ways too. The best average log-probability wins."""
     first = yield window
     if clip.decoding.temperature > 0 or not first.poor:
@@ -143,10 +144,10 @@ def _attempt(clip: Clip, window: Window, *, may_halve: bool) -> Listening:
         if not second.poor:
             return [(other, second)]
         attempts.append([(other, second)])
-    if may_halve and window.end - window.start >= _MIN_HALVED_SAMPLES:
+    if halvings and window.end - window.start >= _MIN_HALVED_SAMPLES:
         middle = _middle(clip.speech, window.start, window.end)
-        left = yield from _listen(clip, window.start, middle, window.language, may_halve=False)
-        right = yield from _listen(clip, middle, window.end, window.language, may_halve=False)
+        left = yield from _listen(clip, window.start, middle, window.language, halvings - 1)
+        right = yield from _listen(clip, middle, window.end, window.language, halvings - 1)
         attempts.append(left + right)
     return max(attempts, key=_quality)
 

@@ -174,21 +174,28 @@ def test_repetition_is_heard_again_without_repeating() -> None:
 
 
 def test_guesses_are_heard_again_in_two_halves_and_the_surest_wins() -> None:
-    clip = clip_of(10, (0, 4), (5, 10))
+    clip = clip_of(20, (0, 9), (10, 20))
     surer = script(
-        heard(segment(0, 10, "guess"), avg_logprob=-1.5),
-        heard(segment(0, 4, "left"), avg_logprob=-0.3),
-        heard(segment(0, 5, "right"), avg_logprob=-0.4),
+        heard(segment(0, 20, "guess"), avg_logprob=-1.5),
+        heard(segment(0, 9, "left"), avg_logprob=-0.3),
+        heard(segment(0, 10, "right"), avg_logprob=-0.4),
     )
     result, windows = play(clip, surer)
-    assert [(w.start / SAMPLE_RATE, w.end / SAMPLE_RATE) for w in windows] == [(0, 10), (0, 5), (5, 10)]
-    assert texts(result) == [(0, 4, "left"), (5, 10, "right")]
-    worse = script(
-        heard(segment(0, 10, "guess"), avg_logprob=-1.1),
-        heard(segment(0, 4, "left"), avg_logprob=-2.0),
-        heard(segment(0, 5, "right"), avg_logprob=-1.2),
+    assert [(w.start / SAMPLE_RATE, w.end / SAMPLE_RATE) for w in windows] == [(0, 20), (0, 10), (10, 20)]
+    assert texts(result) == [(0, 9, "left"), (10, 20, "right")]
+    result, _ = play(
+        clip,
+        lambda window: heard(
+            segment(0, 20, "hm"), avg_logprob=-1.1 if window.end - window.start == samples(20) else -2.0
+        ),
     )
-    assert texts(play(clip, worse)[0]) == [(0, 10, "guess")]
+    assert texts(result) == [(0, 20, "hm")]
+
+
+def test_doubtful_halves_are_halved_down_to_a_sentence_and_no_further() -> None:
+    _, windows = play(clip_of(30, (0, 30)), lambda window: heard(segment(0, 30, "hm"), avg_logprob=-2.0))
+    lengths = {(window.end - window.start) / SAMPLE_RATE for window in windows}
+    assert lengths == {30, 15, 7.5, 3.75}
 
 
 def test_a_sampled_answer_is_final() -> None:
