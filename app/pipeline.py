@@ -225,9 +225,9 @@ class Pipeline:
 
         try:
             return await self.heard_before.hear((clip.start, clip.end, language), work)
-        except WhisperfleetError as error:
-            if isinstance(error, TaskFailed):
-                raise self._clip_failed(clip, error) from error
+        except TaskFailed as error:
+            raise self._clip_failed(clip, error) from error
+        except WhisperfleetError:
             raise
         except Exception as error:
             raise self._clip_failed(clip, error) from error

@@ -67,15 +67,14 @@ class WhisperSlot(ABC):
             self._keep(model)
         else:
             await self._make_room_and_load(model)
-        audio_s = sum(clip.samples for clip in clips) / SAMPLE_RATE
+        samples = sum(clip.samples for clip in clips)
+        deadline_s = max(_MIN_DEADLINE_S, _DEADLINE_RATIO * samples / SAMPLE_RATE)
         try:
-            results = await self._call(
-                whisper.transcribe, clips, deadline_s=max(_MIN_DEADLINE_S, _DEADLINE_RATIO * audio_s)
-            )
+            results = await self._call(whisper.transcribe, clips, deadline_s=deadline_s)
         finally:
             self._unload_when_idle(model)
         self._clips += len(clips)
-        self._samples += sum(clip.samples for clip in clips)
+        self._samples += samples
         return results
 
     async def close(self) -> None:
@@ -169,9 +168,9 @@ class WhisperSlot(ABC):
         task.add_done_callback(self._background.discard)
 
     async def _unload(self, model: str) -> None:
-        # Forgotten first: whoever needs the model from now on loads it anew, behind this call.
         if model not in self._held:
             return  # its time ran out while another was being unloaded, or the worker has ended
+        # Forgotten first: whoever needs the model from now on loads it anew, behind this call.
         self._keep(model)
         del self._held[model]
         with suppress(ChildDied):  # then it is unloaded, too

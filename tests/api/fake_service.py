@@ -35,6 +35,20 @@ TRANSCRIPT = Transcript(
     segments=(segment("The quick brown fox.", 0.5, 2.0), segment("Über the lazy dog.", 2.3, 3.9)),
 )
 
+# Its second segment as openai-whisper and OpenAI's API word it.
+SECOND_SEGMENT = {
+    "id": 1,
+    "seek": 230,
+    "start": 2.3,
+    "end": 3.9,
+    "text": " Über the lazy dog.",
+    "tokens": [1, 2, 3],
+    "temperature": 0.0,
+    "avg_logprob": -0.25,
+    "compression_ratio": 1.5,
+    "no_speech_prob": 0.01,
+}
+
 
 @dataclass
 class Call:
