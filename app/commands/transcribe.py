@@ -212,7 +212,10 @@ async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber) -
                     await asyncio.to_thread(_write, target, text)
                 except (WhisperfleetError, OSError) as error:
                     bars.update(bar, total=1, completed=0, said="failed")
-                    console.print(f"{file}: {error}", style="red", markup=False, highlight=False)
+                    # Never broken into lines: what reads it may look for a phrase.
+                    console.print(
+                        f"{file}: {error}", style="red", markup=False, highlight=False, soft_wrap=True
+                    )
                     return False
                 bars.update(bar, total=1, completed=1, said="done")
                 return True
