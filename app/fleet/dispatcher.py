@@ -5,7 +5,7 @@ more, and when a process dies one batch is under suspicion.
 """
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -73,9 +73,10 @@ class Task(Generic[P, R]):
     payload: P
     key: Hashable
     home: int | None
+    deaths: int  # of processes that had it alone in hand
+    on_death: Callable[[int], None]
     done: asyncio.Future[Done[R]]
     alone: bool = False  # not to share a batch: it may be what kills processes
-    deaths: int = 0
     unwanted: bool = False  # its job was cancelled while a slot had it in hand
 
 
@@ -104,15 +105,30 @@ class Dispatcher(Generic[P, R]):
         await asyncio.gather(*self._pullers, return_exceptions=True)
         await asyncio.gather(*(slot.close() for slot in self.slots))
 
-    async def submit(self, job: str, payload: P, *, key: Hashable = None, home: int | None = None) -> Done[R]:
+    async def submit(
+        self,
+        job: str,
+        payload: P,
+        *,
+        key: Hashable = None,
+        home: int | None = None,
+        deaths: int = 0,
+        on_death: Callable[[int], None] = lambda deaths: None,
+    ) -> Done[R]:
         """Have a piece of work done in its turn.
+
+        `deaths` is how many processes have died of the task already, before a restart of the service;
+        `on_death` is told the new count whenever another one dies that had nothing else in hand.
 
         Raises NotReady where every slot has failed to come up, TaskFailed where the task kills each process
         that takes it on, and what the work itself raises.
         """
+        if deaths >= MAX_DEATHS:
+            raise _deadly(deaths)
         if self._hopeless():
             raise self._not_ready()
-        task = Task[P, R](job, payload, key, home, asyncio.get_running_loop().create_future())
+        done = asyncio.get_running_loop().create_future()
+        task = Task[P, R](job, payload, key, home, deaths, on_death, done, alone=deaths > 0)
         self._queue.put(job, task)
         self._wake()
         # If the caller is cancelled so is the future, and whoever takes the task drops it.
@@ -240,12 +256,19 @@ class Dispatcher(Generic[P, R]):
         log.warning("process died at work", room=self._name, tasks=len(batch), error=error.message)
         if len(batch) == 1:
             [task] = batch
-            task.deaths += 1
+            self._blame(task)
             if task.deaths >= MAX_DEATHS:
                 if not task.done.done():
-                    task.done.set_exception(TaskFailed(f"{task.deaths} processes died of it"))
+                    task.done.set_exception(_deadly(task.deaths))
                 return
         self._put_back(batch)
+
+    def _blame(self, task: Task[P, R]) -> None:
+        task.deaths += 1
+        try:
+            task.on_death(task.deaths)
+        except Exception:  # whoever keeps count elsewhere must not cost the slot its puller
+            log.exception("death not noted", room=self._name, job=task.job)
 
     def _fail(self, batch: Sequence[Task[P, R]], error: Exception) -> None:
         """What a batch of one raises is its own; of several, each has to show it alone."""
@@ -255,3 +278,7 @@ class Dispatcher(Generic[P, R]):
             return
         log.warning("batch failed", room=self._name, tasks=len(batch), error=repr(error))
         self._put_back(batch)
+
+
+def _deadly(deaths: int) -> TaskFailed:
+    return TaskFailed(f"{deaths} processes died of it")

@@ -250,3 +250,62 @@ def test_an_answer_tells_how_many_processes_died_before_it() -> None:
         await dispatcher.stop()
 
     asyncio.run(check())
+
+
+def test_deaths_are_told_as_they_are_counted() -> None:
+    async def check() -> None:
+        told: list[int] = []
+        slot = FakeSlot(0)
+        dispatcher = Dispatcher[str, str]("worker", [slot], 4)
+        innocent = asyncio.create_task(dispatcher.submit("job", "a", on_death=lambda deaths: told.append(-1)))
+        guilty = asyncio.create_task(dispatcher.submit("job", "die", on_death=told.append))
+        await settle()
+        dispatcher.start()
+        with pytest.raises(TaskFailed):
+            await guilty
+        assert await innocent == ("A", 0, 0)
+        await dispatcher.stop()
+        # The first process died with both in hand: that is held against neither.
+        assert slot.batches[0] == ["a", "die"]
+        assert told == [1, 2, 3]
+
+    asyncio.run(check())
+
+
+def test_deaths_of_an_earlier_run_count() -> None:
+    async def check() -> None:
+        told: list[int] = []
+        slot = FakeSlot(0)
+        dispatcher = Dispatcher[str, str]("worker", [slot], 4)
+        suspect = asyncio.create_task(
+            dispatcher.submit("job", "die", deaths=MAX_DEATHS - 1, on_death=told.append)
+        )
+        other = asyncio.create_task(dispatcher.submit("job", "a"))
+        await settle()
+        dispatcher.start()
+        with pytest.raises(TaskFailed, match="3 processes died of it"):
+            await suspect
+        assert await other == ("A", 0, 0)
+        assert told == [MAX_DEATHS]
+        assert slot.batches == [["die"], ["a"]]  # a suspect shares no batch
+        with pytest.raises(TaskFailed):
+            await dispatcher.submit("job", "die", deaths=MAX_DEATHS)
+        assert len(slot.batches) == 2
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_a_count_that_cannot_be_kept_stops_nobody() -> None:
+    def fail(deaths: int) -> None:
+        raise OSError("disk full")
+
+    async def check() -> None:
+        dispatcher = Dispatcher[str, str]("worker", [FakeSlot(0)])
+        dispatcher.start()
+        with pytest.raises(TaskFailed):
+            await dispatcher.submit("job", "die", on_death=fail)
+        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
+        await dispatcher.stop()
+
+    asyncio.run(check())
