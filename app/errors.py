@@ -59,6 +59,10 @@ class ChildDied(WhisperfleetError):
     """A child process ended, or was ended because it hung, before it had answered."""
 
 
+class TryAgain(WhisperfleetError):
+    """A slot could not do a batch as it was: it goes back to the queue, and none of its tasks is to blame."""
+
+
 class TaskFailed(WhisperfleetError):
     """A piece of work killed each process that took it on."""
 

@@ -208,7 +208,7 @@ class Service:
         self._catalogue.default = files.name
         self._catalogue.options[files.name] = self._plan.load_options(files)
         self._slots = self._plan.slots(self._catalogue)
-        self._fleet = Dispatcher("worker", self._slots, self._plan.batch_size)
+        self._fleet = Dispatcher("worker", self._slots)
         self._fleet.start()
         self._reason = None
         self._located.set()

@@ -46,6 +46,17 @@ class Settings(BaseSettings):
     batch_size: int | None = Field(
         None, ge=1, le=128, description="Most clips in a batch; default: 8 on cuda, 4 on cpu."
     )
+    batch_timeout_s: float = Field(
+        300,
+        gt=0,
+        description="Least time that a batch is given before its worker counts as hung (s); long batches get "
+        "more.",
+    )
+    safe_mode: bool = Field(
+        False,
+        description="One clip at a time, one model per worker, and the compute type that takes the least "
+        "memory, unless WHISPER_COMPUTE_TYPE names one.",
+    )
     engine: Literal["local", "inline"] = Field("local", description="Where workers live.")
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")

@@ -93,6 +93,7 @@ class LoadOptions:
     device: str  # "cuda" or "cpu"; with "cuda" always the first visible one
     compute_type: str
     cpu_threads: int
+    safe: bool = False  # `auto` means the compute type that takes the least memory
 
 
 @dataclass(frozen=True, slots=True)

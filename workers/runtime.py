@@ -9,11 +9,14 @@ from multiprocessing import parent_process
 from pathlib import Path
 
 
-def initialise(visible_devices: str) -> None:
+def initialise(visible_devices: str, niceness: int = 0) -> None:
     """Prepare a freshly spawned child, before anything that could touch CUDA is imported.
 
     `visible_devices` becomes `CUDA_VISIBLE_DEVICES`: an index, a UUID, a MIG id, or "" for no GPU at all.
+    `niceness` is how far its priority is to lie below its parent's: while it keeps all cores busy, the
+    parent still answers at once.
     """
+    os.nice(niceness)
     os.environ["CUDA_VISIBLE_DEVICES"] = visible_devices
     # NVML numbers GPUs by bus; CUDA by default puts the fastest first.
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"

@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workers.compute_types import choose, smaller
 from workers.listening import Heard, Piece, Thresholds, Window, listen, split_at_timestamps
 from workers.messages import (
     SAMPLE_RATE,
@@ -37,6 +38,8 @@ _SAMPLES_DRAWN = 5  # at temperature > 0; the likeliest is taken
 _SAMPLES_PER_MEL_FRAME = SAMPLE_RATE // 100
 _PREPENDED_PUNCTUATION = "\"'“¿([{-"
 _APPENDED_PUNCTUATION = "\"'.。,，!！?？:：”)]}、"
+
+_LEFT_TO_CTRANSLATE2 = ("auto", "default")
 
 LanguageProbs = tuple[tuple[str, float], ...]
 
@@ -89,12 +92,19 @@ def transcribe(clips: Sequence[Clip]) -> list[ClipResult]:
     return _listeners[model].transcribe(clips)
 
 
+def smaller_compute_type(options: LoadOptions) -> str | None:
+    """The compute type with which the model takes less memory, as far as the device has one."""
+    compute_type = _compute_type(options)
+    if compute_type in _LEFT_TO_CTRANSLATE2:
+        listener = _listeners.get(options.model)
+        # For a model that could not even be loaded, the largest is assumed.
+        compute_type = listener.compute_type if listener else "float32"
+    return smaller(compute_type, options.device, supported_compute_types(options.device))
+
+
 def _compute_type(options: LoadOptions) -> str:
-    """CTranslate2's own `auto` would take the fastest type, which on a GPU may cost accuracy."""
-    wanted = {"cuda": "float16", "cpu": "int8"}[options.device]
-    if options.compute_type != "auto" or wanted not in supported_compute_types(options.device):
-        return options.compute_type
-    return wanted
+    supported = supported_compute_types(options.device)
+    return choose(options.compute_type, options.device, supported, safe=options.safe)
 
 
 def _prepare(device: str) -> None:

@@ -97,13 +97,14 @@ class Worker(BaseModel):
     model: str | None = Field(description="The default model.")
     models: list[str] = Field(description="The models that the worker holds in memory.")
     compute_type: str | None
+    batch_size: int = Field(description="Most clips at once, as far as memory has allowed so far.")
     state: Literal["loading", "idle", "busy", "restarting", "failed"]
     loads: int = Field(description="How often this worker has loaded a model.")
     batches: int
     clips: int
     audio_s: float = Field(description="Audio transcribed so far (s).")
     restarts: int
-    error: str | None
+    error: str | None = Field(description="Why the worker has failed, or works with less than was asked for.")
 
 
 class WorkerList(BaseModel):

@@ -28,6 +28,7 @@ log = structlog.get_logger(__name__)
 MAX_CHILDREN = 4
 STEP_SAMPLES = SPAN_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
 _HEADROOM_BYTES = 2 << 30  # address space that a child may use beyond its libraries
+_NICENESS = 5  # below the server, above the workers that wait for what is decoded
 _START_DEADLINE_S = 120.0
 _DEADLINE_S = 120.0  # for a step or a span, which take a second at most
 
@@ -43,11 +44,13 @@ class Call:
 class MediaSlot:
     """One media child."""
 
+    batch_limit = 1
+
     def __init__(self, index: int) -> None:
         self.index = index
         self.status = Status()
         self.died = asyncio.Event()
-        self._child = Child(runtime.initialise, "")
+        self._child = Child(runtime.initialise, "", _NICENESS)
         self._child.on_death = self.died.set
 
     async def start(self) -> None:

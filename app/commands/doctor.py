@@ -103,10 +103,10 @@ def _visible(plan: Plan | InvalidSetting) -> tuple[str, ...] | None:
 
 
 def _planned(plan: Plan) -> Finding:
-    devices = plan.devices
+    devices, clips = plan.devices, _counted(plan.limits.batch_size, "clip")
     found = (
         f"{_counted(len(devices.visible), 'worker')} on {devices.device} ({','.join(devices.visible)}), "
-        f"{_counted(devices.cpu_threads, 'thread')} each, up to {_counted(plan.batch_size, 'clip')} at once"
+        f"{_counted(devices.cpu_threads, 'thread')} each, up to {clips} at once"
     )
     return ok("plan", found)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from app.audio.media import Media
 from app.audio.uploads import Upload
-from app.doctor.finding import Finding, fail, failed_with, ok
+from app.doctor.finding import Finding, fail, failed_with, ok, warn
 from app.fleet.child import Child
 from app.fleet.engine import Plan
 from app.fleet.models import DEMO, DEMO_PATH, ModelFiles
@@ -168,6 +168,8 @@ async def _transcribe_on(slot: WhisperSlot, clip: Clip) -> Finding:
     if row["model"] == DEMO and text != SAMPLE_TEXT:
         cure = f"It says {SAMPLE_TEXT!r}: this device miscalculates. Try another WHISPER_COMPUTE_TYPE."
         return fail(title, found, cure, "wrong-transcripts")
+    if row["error"]:
+        return warn(title, found, str(row["error"]))
     return ok(title, found)
 
 

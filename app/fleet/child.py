@@ -14,6 +14,8 @@ from app.errors import ChildDied
 
 R = TypeVar("R")
 
+_SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be very busy
+
 
 class Child:
     """A `ProcessPoolExecutor` with one spawned worker, whose process can be watched and killed.
@@ -31,7 +33,7 @@ class Child:
         self.on_death: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        """Spawn the process. Raises ChildDied if it does not come up."""
+        """Spawn the process. Raises ChildDied if it does not come up, or takes too long over it."""
         self._executor = ProcessPoolExecutor(
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
@@ -41,9 +43,11 @@ class Child:
         with _sigint_blocked():
             # The process is spawned here, and inherits the mask: until it ignores Ctrl-C by itself, it
             # would print a traceback.
-            pid = self._executor.submit(os.getpid)
-        self.pid = await self._result(pid, None)
+            up = self._executor.submit(os.getpid)
+        # From the executor's own table: a child that hangs while it starts tells nobody who it is.
+        [self.pid] = self._executor._processes
         self._watch(self.pid)
+        await self._result(up, _SPAWN_DEADLINE_S)
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
         """Run `function(*args)` in the child. A child that takes longer than `deadline_s` is killed.

@@ -12,7 +12,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import structlog
 
-from app.errors import ChildDied, NotReady, TaskFailed
+from app.errors import ChildDied, NotReady, TaskFailed, TryAgain
 from app.fleet.queue import FairQueue
 from app.trouble import explain
 
@@ -42,13 +42,21 @@ class Slot(Protocol[Work, R]):
 
     index: int
     status: Status
-    died: asyncio.Event
+    died: asyncio.Event  # its process is gone, or is to be replaced
+
+    @property
+    def batch_limit(self) -> int:
+        """How many tasks it takes at once."""
 
     async def start(self) -> None:
         """Bring up the process, in place of the last one if there was one. Raises what hinders it."""
 
     async def run(self, payloads: Sequence[Work]) -> list[R]:
-        """Do a batch of work. Raises ChildDied if the process ends, or hangs, over it."""
+        """Do a batch of work.
+
+        Raises ChildDied if the process ends, or hangs, over it, and TryAgain where the batch cannot be done
+        as it is and none of its tasks is to blame.
+        """
 
     async def close(self) -> None:
         """End the process."""
@@ -83,10 +91,9 @@ class Task(Generic[P, R]):
 class Dispatcher(Generic[P, R]):
     """Keeps slots busy with the tasks of many jobs."""
 
-    def __init__(self, name: str, slots: Sequence[Slot[P, R]], batch_limit: int = 1) -> None:
+    def __init__(self, name: str, slots: Sequence[Slot[P, R]]) -> None:
         self.slots = slots
         self._name = name
-        self._batch_limit = batch_limit
         self._queue: FairQueue[Task[P, R]] = FairQueue()
         self._wakeups = [asyncio.Event() for _ in slots]
         self._pullers: list[asyncio.Task[None]] = []
@@ -153,7 +160,7 @@ class Dispatcher(Generic[P, R]):
 
     async def _pull(self, slot: Slot[P, R]) -> None:
         """Bring a slot up, let it serve, and begin again when its process is gone."""
-        failures = 0
+        failures, backoff_s = 0, _FIRST_BACKOFF_S
         while True:
             slot.died.clear()
             try:
@@ -164,14 +171,15 @@ class Dispatcher(Generic[P, R]):
                 # A process may be killed while it starts, too; that alone says nothing against the slot.
                 if not isinstance(error, ChildDied) or failures >= MAX_DEATHS:
                     self._failed(slot, error)
-                await asyncio.sleep(min(_FIRST_BACKOFF_S * 2 ** (failures - 1), _MAX_BACKOFF_S))
+                await asyncio.sleep(backoff_s)
+                backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
                 continue
-            failures = 0
+            failures, backoff_s = 0, _FIRST_BACKOFF_S
             slot.status.error = None
             await self._serve(slot)
             slot.status.state = "restarting"
             slot.status.restarts += 1
-            log.warning("process lost", room=self._name, slot=slot.index)
+            log.warning("replacing the process", room=self._name, slot=slot.index)
             await slot.close()
 
     def _failed(self, slot: Slot[P, R], error: Exception) -> None:
@@ -194,6 +202,11 @@ class Dispatcher(Generic[P, R]):
             self._in_hand[slot.index] = batch
             try:
                 results = await slot.run([task.payload for task in batch])
+                answers = list(zip(batch, results, strict=True))
+            except TryAgain as error:
+                log.warning("batch given back", room=self._name, tasks=len(batch), reason=error.message)
+                self._put_back(batch, alone=False)
+                continue
             except ChildDied as error:
                 self._retry(batch, error)
                 return
@@ -203,7 +216,7 @@ class Dispatcher(Generic[P, R]):
             finally:
                 del self._in_hand[slot.index]
             slot.status.batches += 1
-            for task, result in zip(batch, results, strict=True):
+            for task, result in answers:
                 if not task.done.done():
                     task.done.set_result(Done(result, slot.index, task.deaths))
 
@@ -228,7 +241,7 @@ class Dispatcher(Generic[P, R]):
             return fits(task) and task.key == batch[0].key and not task.alone
 
         idle = sum(other.status.state == "idle" for other in self.slots)
-        share = min(self._batch_limit, -(-len(self._queue) // max(idle, 1)))
+        share = min(slot.batch_limit, -(-len(self._queue) // max(idle, 1)))
         batch: list[Task[P, R]] = []
         while task := self._queue.take(joins if batch else fits):
             if task.done.done():
@@ -241,13 +254,13 @@ class Dispatcher(Generic[P, R]):
     def _has_lost_its_process(self, index: int | None) -> bool:
         return index is not None and self.slots[index].status.state in ("restarting", "failed")
 
-    def _put_back(self, batch: Sequence[Task[P, R]]) -> None:
-        """Return tasks to the head of the queue, to be done alone; those that nobody wants are dropped."""
+    def _put_back(self, batch: Sequence[Task[P, R]], *, alone: bool) -> None:
+        """Return tasks to the head of the queue, with or without suspicion; unwanted ones are dropped."""
         for task in reversed(batch):
             if task.unwanted:
                 task.done.cancel()
                 continue
-            task.alone = True
+            task.alone = task.alone or alone
             self._queue.put_back(task.job, task)
         self._wake()
 
@@ -261,7 +274,7 @@ class Dispatcher(Generic[P, R]):
                 if not task.done.done():
                     task.done.set_exception(_deadly(task.deaths))
                 return
-        self._put_back(batch)
+        self._put_back(batch, alone=True)
 
     def _blame(self, task: Task[P, R]) -> None:
         task.deaths += 1
@@ -277,7 +290,7 @@ class Dispatcher(Generic[P, R]):
                 batch[0].done.set_exception(error)
             return
         log.warning("batch failed", room=self._name, tasks=len(batch), error=repr(error))
-        self._put_back(batch)
+        self._put_back(batch, alone=True)
 
 
 def _deadly(deaths: int) -> TaskFailed:

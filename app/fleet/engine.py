@@ -8,11 +8,14 @@ from app.fleet.devices import Devices, count_gpus, plan_devices, usable_cores
 from app.fleet.inline import InlineSlot
 from app.fleet.local import LocalSlot
 from app.fleet.models import ModelFiles, model_name
-from app.fleet.slot import Catalogue, WhisperSlot
+from app.fleet.slot import Catalogue, Limits, WhisperSlot
 from app.settings import Settings
 from workers.messages import LoadOptions
 
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
+# A worker that keeps CPU cores busy must not keep the server from answering; one that feeds a GPU takes no
+# more than a core, and the GPU waits for it.
+_NICENESS = {"cuda": 0, "cpu": 10}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +24,10 @@ class Plan:
 
     models: tuple[str, ...]  # that requests may name, the default one first
     devices: Devices
-    batch_size: int
+    limits: Limits
     engine: str
     compute_type: str
+    safe_mode: bool
 
     def load_options(self, files: ModelFiles) -> LoadOptions:
         """How a worker is to load a model."""
@@ -33,26 +37,40 @@ class Plan:
             device=self.devices.device,
             compute_type=self.compute_type,
             cpu_threads=self.devices.cpu_threads,
+            safe=self.safe_mode,
         )
 
     def slots(self, catalogue: Catalogue) -> list[WhisperSlot]:
         """The slots, none of them started."""
         if self.engine == "inline":
-            return [InlineSlot(0, catalogue)]
-        return [LocalSlot(index, catalogue, visible) for index, visible in enumerate(self.devices.visible)]
+            return [InlineSlot(0, catalogue, self.limits)]
+        niceness = _NICENESS[self.devices.device]
+        return [
+            LocalSlot(index, catalogue, self.limits, visible, niceness)
+            for index, visible in enumerate(self.devices.visible)
+        ]
 
 
 def make_plan(settings: Settings) -> Plan:
-    """Look at the machine and the settings. Raises InvalidSetting where they do not fit."""
+    """Look at the machine and the settings. Raises InvalidSetting where they do not fit.
+
+    Safe mode goes before WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE before safe mode: a type may be what
+    works at all on a device.
+    """
     devices = plan_devices(settings, os.environ, count_gpus(), usable_cores())
     default = model_name("WHISPER_MODEL", settings.model, devices.device)
     others = [model_name("WHISPER_MODELS", name, devices.device) for name in settings.models]
     return Plan(
         models=tuple(dict.fromkeys([default, *others])),
         devices=devices,
-        batch_size=settings.batch_size or _BATCH_SIZE[devices.device],
+        limits=Limits(
+            batch_size=1 if settings.safe_mode else settings.batch_size or _BATCH_SIZE[devices.device],
+            batch_timeout_s=settings.batch_timeout_s,
+            one_model=settings.safe_mode,
+        ),
         engine=settings.engine,
         compute_type=settings.compute_type,
+        safe_mode=settings.safe_mode,
     )
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from app.fleet.slot import WhisperSlot
+from workers import whisper
 
 R = TypeVar("R")
 
@@ -23,5 +24,8 @@ class InlineSlot(WhisperSlot):
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
 
     async def _end(self) -> None:
-        if self._executor is not None:
-            await asyncio.to_thread(self._executor.shutdown)
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            for model in self._catalogue.options:
+                executor.submit(whisper.unload, model)  # no process ends and takes them along
+            await asyncio.to_thread(executor.shutdown)

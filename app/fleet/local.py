@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from app.fleet.child import Child
-from app.fleet.slot import Catalogue, WhisperSlot
+from app.fleet.slot import Catalogue, Limits, WhisperSlot
 from workers import runtime
 
 R = TypeVar("R")
@@ -13,9 +13,11 @@ R = TypeVar("R")
 class LocalSlot(WhisperSlot):
     """A worker process on one GPU, or on some CPU cores."""
 
-    def __init__(self, index: int, catalogue: Catalogue, visible_devices: str) -> None:
-        super().__init__(index, catalogue)
-        self._child = Child(runtime.initialise, visible_devices)
+    def __init__(
+        self, index: int, catalogue: Catalogue, limits: Limits, visible_devices: str, niceness: int
+    ) -> None:
+        super().__init__(index, catalogue, limits)
+        self._child = Child(runtime.initialise, visible_devices, niceness)
         self._child.on_death = self.died.set
 
     async def _spawn(self) -> None:

@@ -2,15 +2,16 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import structlog
 
-from app.errors import ChildDied
+from app.errors import ChildDied, TryAgain
 from app.fleet.dispatcher import Status
+from app.fleet.ladder import Ladder, is_out_of_memory
 from workers import whisper
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, LoadOptions, WorkerInfo
 
@@ -20,8 +21,10 @@ ClipSource = Callable[[], Clip]
 R = TypeVar("R")
 
 _LOAD_DEADLINE_S = 900.0  # a large model from a slow disk, kernels compiled for a new GPU
-_MIN_DEADLINE_S = 300.0
-_DEADLINE_RATIO = 60.0  # times the audio's length: a large model on one slow core needs some 20
+_ANSWER_DEADLINE_S = 120.0  # for what takes no time
+# A batch's deadline is given once more for each such stretch of audio (s): with 300 s that is 60 times the
+# audio's length on a CPU, where a large model on one slow core needs some 20, and 10 times on a GPU.
+_AUDIO_PER_DEADLINE_S = {"cpu": 5.0, "cuda": 30.0}
 
 log = structlog.get_logger(__name__)
 
@@ -35,14 +38,25 @@ class Catalogue:
     options: dict[str, LoadOptions] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a slot may do at a time."""
+
+    batch_size: int  # clips
+    batch_timeout_s: float = 300.0  # least time before the worker counts as hung
+    one_model: bool = False  # none is held beside the one in use
+
+
 class WhisperSlot(ABC):
     """A worker and its models. One call at a time reaches it, in the order that they are made."""
 
-    def __init__(self, index: int, catalogue: Catalogue) -> None:
+    def __init__(self, index: int, catalogue: Catalogue, limits: Limits) -> None:
         self.index = index
         self.status = Status()
         self.died = asyncio.Event()
         self._catalogue = catalogue
+        self._limits = limits
+        self._ladder = Ladder(limits.batch_size)
         self._info: WorkerInfo | None = None
         self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory; when each is to go
         self._languages: dict[str, tuple[str, ...]] = {}  # of the models that have been loaded
@@ -51,30 +65,50 @@ class WhisperSlot(ABC):
         self._samples = 0
         self._background: set[asyncio.Task[None]] = set()
 
+    @property
+    def batch_limit(self) -> int:
+        """How many clips the slot takes at once."""
+        return self._ladder.batch_limit
+
     async def start(self) -> None:
-        """Bring the worker up and have it load the default model.
+        """Bring the worker up and have it load the default model, as a smaller one where memory is short.
 
         As a task, so that the real error is seen: an initializer that fails shows none.
         """
-        await self._spawn()
-        await self._load(self._catalogue.default)
+        model = self._catalogue.default
+        while True:
+            await self._spawn()
+            try:
+                return await self._load(model)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error) or not await self._step_down(model, error):
+                    raise
+            # GPU memory is returned for certain only when a process ends.
+            await self.close()
+            self.status.restarts += 1
 
     async def run(self, payloads: Sequence[ClipSource]) -> list[ClipResult]:
-        """Have the worker hear a batch of clips, with their model, which it loads if it has to."""
+        """Have the worker hear a batch of clips, with their model, which it loads if it has to.
+
+        Where memory is short the other models go first. Then TryAgain is raised, and `batch_limit` is smaller
+        or, if there is only one clip, the worker is to be replaced by one with a smaller compute type.
+        """
         clips = await asyncio.to_thread(_read, payloads)
         model = clips[0].decoding.model
         if model in self._held:
             self._keep(model)
         else:
             await self._make_room_and_load(model)
-        samples = sum(clip.samples for clip in clips)
-        deadline_s = max(_MIN_DEADLINE_S, _DEADLINE_RATIO * samples / SAMPLE_RATE)
         try:
-            results = await self._call(whisper.transcribe, clips, deadline_s=deadline_s)
+            results = await self._with_room(model, lambda: self._hear(clips))
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                raise await self._with_less(model, len(clips), error) from error
+            raise
         finally:
             self._unload_when_idle(model)
         self._clips += len(clips)
-        self._samples += samples
+        self._samples += sum(clip.samples for clip in clips)
         return results
 
     async def close(self) -> None:
@@ -96,7 +130,7 @@ class WhisperSlot(ABC):
     def row(self) -> dict[str, object]:
         """The slot as `GET /v1/workers` shows it."""
         info = self._info
-        options = self._catalogue.options[self._catalogue.default]
+        options = self._options(self._catalogue.default)
         return {
             "slot": self.index,
             "device": options.device,
@@ -105,13 +139,14 @@ class WhisperSlot(ABC):
             "model": options.model,
             "models": sorted(self._held),
             "compute_type": info.compute_type if info else options.compute_type,
+            "batch_size": self.batch_limit,
             "state": self.status.state,
             "loads": self._loads,
             "batches": self.status.batches,
             "clips": self._clips,
             "audio_s": round(self._samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
-            "error": self.status.error,
+            "error": self.status.error or self._ladder.explain(),
         }
 
     @abstractmethod
@@ -126,21 +161,68 @@ class WhisperSlot(ABC):
     async def _end(self) -> None:
         """End the worker."""
 
+    async def _hear(self, clips: Sequence[Clip]) -> list[ClipResult]:
+        device = self._options(clips[0].decoding.model).device
+        audio_s = sum(clip.samples for clip in clips) / SAMPLE_RATE
+        deadline_s = self._limits.batch_timeout_s * max(1.0, audio_s / _AUDIO_PER_DEADLINE_S[device])
+        return await self._call(whisper.transcribe, clips, deadline_s=deadline_s)
+
     async def _make_room_and_load(self, model: str) -> None:
+        if self._limits.one_model:
+            await self._unload_others(model)
         try:
-            await self._load(model)
+            await self._with_room(model, lambda: self._load(model))
         except (RuntimeError, MemoryError) as error:
-            others = list(self._held)
-            if not others or not _out_of_memory(error):
+            if is_out_of_memory(error):
+                raise await self._with_less(model, 1, error) from error
+            raise
+
+    async def _with_room(self, model: str, work: Callable[[], Awaitable[R]]) -> R:
+        """Do some work with a model; where it runs out of memory, once more without the other models."""
+        try:
+            return await work()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error) or not await self._unload_others(model):
                 raise
-            log.warning("memory is short: unloading other models", slot=self.index, models=others)
-            for name in others:
-                await self._unload(name)
-            await self._load(model)
+        return await work()
+
+    async def _unload_others(self, model: str) -> bool:
+        """Unload all models but one; whether there were any."""
+        others = [name for name in self._held if name != model]
+        if others:
+            log.warning("making room: unloading other models", slot=self.index, models=others)
+        for name in others:
+            await self._unload(name)
+        return bool(others)
+
+    async def _with_less(self, model: str, clips: int, error: Exception) -> Exception:
+        """Ask for less memory from now on. Returns what is to be raised."""
+        if clips > 1:
+            self._ladder.halve(clips, error)
+            log.warning("memory is short: smaller batches", slot=self.index, batch_size=self.batch_limit)
+            return TryAgain(f"out of memory with {clips} clips at once: {error}")
+        if await self._step_down(model, error):
+            self.died.set()  # it has not, but is to be replaced, as memory comes back for certain only so
+            return TryAgain(f"out of memory with one clip: {error}")
+        return RuntimeError(f"not enough memory for one clip with the smallest compute type: {error}")
+
+    async def _step_down(self, model: str, error: Exception) -> bool:
+        """Load a model with a smaller compute type from now on; whether there is one."""
+        options = self._options(model)
+        smaller = await self._call(whisper.smaller_compute_type, options, deadline_s=_ANSWER_DEADLINE_S)
+        if smaller is None:
+            return False
+        self._ladder.step_down(model, self._catalogue.options[model].compute_type, smaller, error)
+        log.warning("memory is short", slot=self.index, model=model, compute_type=smaller)
+        return True
+
+    def _options(self, model: str) -> LoadOptions:
+        """How this slot loads a model."""
+        options = self._catalogue.options[model]
+        return replace(options, compute_type=self._ladder.compute_type(model, options.compute_type))
 
     async def _load(self, model: str) -> None:
-        options = self._catalogue.options[model]
-        info = await self._call(whisper.load, options, deadline_s=_LOAD_DEADLINE_S)
+        info = await self._call(whisper.load, self._options(model), deadline_s=_LOAD_DEADLINE_S)
         self._loads += 1
         self._languages[model] = info.languages
         if model == self._catalogue.default or self._info is None:
@@ -179,7 +261,3 @@ class WhisperSlot(ABC):
 
 def _read(sources: Sequence[ClipSource]) -> list[Clip]:
     return [source() for source in sources]
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, MemoryError) or "out of memory" in str(error).lower()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.errors import ChildDied, NotReady, TaskFailed
+from app.errors import ChildDied, NotReady, TaskFailed, TryAgain
 from app.fleet.dispatcher import MAX_DEATHS, Dispatcher, Status
 
 pytestmark = pytest.mark.timeout(20)
@@ -14,12 +14,14 @@ pytestmark = pytest.mark.timeout(20)
 class FakeSlot:
     """Answers each payload in upper case; "die" kills its process, "raise" is an error of the work itself."""
 
-    def __init__(self, index: int, *, fails: int = 0) -> None:
+    def __init__(self, index: int, *, fails: int = 0, batch_limit: int = 1) -> None:
         self.index = index
+        self.batch_limit = batch_limit
         self.status = Status()
         self.died = asyncio.Event()
         self.fails = fails  # starts that fail before one succeeds
         self.starts = 0
+        self.up = asyncio.Event()
         self.batches: list[list[str]] = []
         self.open = asyncio.Event()  # batches wait for it
         self.open.set()
@@ -28,6 +30,7 @@ class FakeSlot:
         self.starts += 1
         if self.starts <= self.fails:
             raise OSError("no such model")
+        self.up.set()
 
     async def run(self, payloads: Sequence[str]) -> list[str]:
         self.batches.append(list(payloads))
@@ -44,7 +47,9 @@ class FakeSlot:
 
 async def run(slots: list[FakeSlot], *payloads: str, batch_limit: int = 4, key: str = "k") -> list[object]:
     """What comes of the payloads, each a job of its own, all submitted at once."""
-    dispatcher = Dispatcher[str, str]("worker", slots, batch_limit)
+    for slot in slots:
+        slot.batch_limit = batch_limit
+    dispatcher = Dispatcher[str, str]("worker", slots)
     dispatcher.start()
     try:
         answers = await asyncio.gather(
@@ -69,8 +74,8 @@ def test_everybody_gets_an_answer() -> None:
 
 def test_what_is_queued_is_spread_over_all_idle_slots() -> None:
     async def check() -> None:
-        slots = [FakeSlot(index) for index in range(3)]
-        dispatcher = Dispatcher[str, str]("worker", slots, 8)
+        slots = [FakeSlot(index, batch_limit=8) for index in range(3)]
+        dispatcher = Dispatcher[str, str]("worker", slots)
         dispatcher.start()
         await settle()
         waiting = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in "abcdef"]
@@ -83,8 +88,8 @@ def test_what_is_queued_is_spread_over_all_idle_slots() -> None:
 
 def test_a_batch_holds_what_decodes_alike_up_to_the_limit() -> None:
     async def check() -> None:
-        slot = FakeSlot(0)
-        dispatcher = Dispatcher[str, str]("worker", [slot], 3)
+        slot = FakeSlot(0, batch_limit=3)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
         tasks = [
             asyncio.create_task(dispatcher.submit(f"j{p}", p, key=p[0]))
             for p in ("a1", "b1", "a2", "a3", "a4")
@@ -159,8 +164,8 @@ def test_a_slot_that_starts_late_is_used(monkeypatch: pytest.MonkeyPatch) -> Non
         dispatcher.start()
         await asyncio.sleep(0.2)
         assert slot.starts == 3
+        assert (slot.status.state, slot.status.error) == ("idle", None)
         assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-        assert slot.status.error is None
         await dispatcher.stop()
 
     asyncio.run(check())
@@ -170,7 +175,7 @@ def test_cancelling_takes_back_what_waits_and_nothing_else() -> None:
     async def check() -> None:
         slot = FakeSlot(0)
         slot.open.clear()
-        dispatcher = Dispatcher[str, str]("worker", [slot], 1)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
         dispatcher.start()
         await settle()
         gone = [asyncio.create_task(dispatcher.submit("gone", payload)) for payload in ("in hand", "x", "y")]
@@ -255,8 +260,8 @@ def test_an_answer_tells_how_many_processes_died_before_it() -> None:
 def test_deaths_are_told_as_they_are_counted() -> None:
     async def check() -> None:
         told: list[int] = []
-        slot = FakeSlot(0)
-        dispatcher = Dispatcher[str, str]("worker", [slot], 4)
+        slot = FakeSlot(0, batch_limit=4)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
         innocent = asyncio.create_task(dispatcher.submit("job", "a", on_death=lambda deaths: told.append(-1)))
         guilty = asyncio.create_task(dispatcher.submit("job", "die", on_death=told.append))
         await settle()
@@ -275,8 +280,8 @@ def test_deaths_are_told_as_they_are_counted() -> None:
 def test_deaths_of_an_earlier_run_count() -> None:
     async def check() -> None:
         told: list[int] = []
-        slot = FakeSlot(0)
-        dispatcher = Dispatcher[str, str]("worker", [slot], 4)
+        slot = FakeSlot(0, batch_limit=4)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
         suspect = asyncio.create_task(
             dispatcher.submit("job", "die", deaths=MAX_DEATHS - 1, on_death=told.append)
         )
@@ -306,6 +311,150 @@ def test_a_count_that_cannot_be_kept_stops_nobody() -> None:
         with pytest.raises(TaskFailed):
             await dispatcher.submit("job", "die", on_death=fail)
         assert await dispatcher.submit("job", "a") == ("A", 0, 0)
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+class ShortSlot(FakeSlot):
+    """Has room for `room` payloads, and asks for a new process where it has none for a single one."""
+
+    def __init__(self, index: int, room: int) -> None:
+        super().__init__(index, batch_limit=8)
+        self.room = room
+
+    async def start(self) -> None:
+        await super().start()
+        if self.starts > 1:
+            self.room = max(self.room, 1)
+
+    async def run(self, payloads: Sequence[str]) -> list[str]:
+        answers = await super().run(payloads)
+        if len(payloads) > self.room:
+            self.batch_limit = max(1, len(payloads) // 2)
+            if len(payloads) == 1:
+                self.died.set()
+            raise TryAgain("out of memory")
+        return answers
+
+
+def test_a_batch_that_is_given_back_is_done_in_smaller_ones() -> None:
+    async def check() -> None:
+        told: list[int] = []
+        slot = ShortSlot(0, room=2)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        tasks = [
+            asyncio.create_task(dispatcher.submit(f"job{p}", p, on_death=told.append)) for p in "abcdefgh"
+        ]
+        await settle()
+        dispatcher.start()
+        assert [done.result for done in await asyncio.gather(*tasks)] == list("ABCDEFGH")
+        await dispatcher.stop()
+        assert slot.batches == [
+            list("abcdefgh"),
+            list("abcd"),
+            list("ab"),
+            list("cd"),
+            list("ef"),
+            list("gh"),
+        ]
+        assert (slot.status.batches, slot.status.restarts, slot.starts, told) == (4, 0, 1, [])
+
+    asyncio.run(check())
+
+
+def test_a_slot_that_asks_for_a_new_process_gets_one_and_nobody_is_blamed() -> None:
+    async def check() -> None:
+        told: list[int] = []
+        slot = ShortSlot(0, room=0)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        tasks = [asyncio.create_task(dispatcher.submit("job", p, on_death=told.append)) for p in "abc"]
+        await settle()
+        dispatcher.start()
+        assert [tuple(done) for done in await asyncio.gather(*tasks)] == [
+            ("A", 0, 0),
+            ("B", 0, 0),
+            ("C", 0, 0),
+        ]
+        await dispatcher.stop()
+        assert slot.batches == [list("abc"), ["a"], ["a"], ["b"], ["c"]]
+        assert (slot.status.restarts, slot.starts, told) == (1, 2, [])
+
+    asyncio.run(check())
+
+
+def test_what_is_given_back_for_a_job_that_was_cancelled_is_dropped() -> None:
+    async def check() -> None:
+        slot = ShortSlot(0, room=1)
+        slot.open.clear()
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        gone = asyncio.create_task(dispatcher.submit("gone", "a"))
+        stays = asyncio.create_task(dispatcher.submit("stays", "b"))
+        await settle()
+        dispatcher.start()
+        await settle()
+        dispatcher.cancel("gone")
+        slot.open.set()
+        assert await stays == ("B", 0, 0)
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        assert slot.batches == [["a", "b"], ["b"]]
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_a_task_that_is_put_back_when_no_slot_comes_up_any_more_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("app.fleet.dispatcher._FIRST_BACKOFF_S", 0.01)
+
+    async def check() -> None:
+        slots = [FakeSlot(0, fails=99), FakeSlot(1)]
+        dispatcher = Dispatcher[str, str]("worker", slots)
+        dispatcher.start()
+        await settle()
+        assert [slot.status.state for slot in slots] == ["failed", "idle"]
+        slots[1].fails = 3  # once its process has died
+        slots[1].up.clear()
+        with pytest.raises(NotReady, match="no such model"):
+            await dispatcher.submit("job", "die")
+        assert slots[1].batches == [["die"]]
+        await slots[1].up.wait()
+        await settle()
+        assert await dispatcher.submit("job", "a") == ("A", 1, 0)
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_a_slot_that_fails_for_days_is_still_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.fleet.dispatcher._FIRST_BACKOFF_S", 1e-9)
+    monkeypatch.setattr("app.fleet.dispatcher._MAX_BACKOFF_S", 1e-9)
+
+    async def check() -> None:
+        slot = FakeSlot(0, fails=2000)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        dispatcher.start()
+        await slot.up.wait()
+        await settle()
+        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_an_answer_too_few_is_a_failure_and_not_the_end_of_the_slot() -> None:
+    class Forgetful(FakeSlot):
+        async def run(self, payloads: Sequence[str]) -> list[str]:
+            return (await super().run(payloads))[1:]
+
+    async def check() -> None:
+        dispatcher = Dispatcher[str, str]("worker", [Forgetful(0)])
+        dispatcher.start()
+        for _ in range(2):
+            with pytest.raises(ValueError, match="zip"):
+                await dispatcher.submit("job", "a")
         await dispatcher.stop()
 
     asyncio.run(check())

@@ -1,0 +1,83 @@
+"""One spawned process, as it is started, watched and ended."""
+
+import asyncio
+import os
+import time
+
+import psutil
+import pytest
+
+from app.errors import ChildDied
+from app.fleet.child import Child
+from workers import runtime
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def test_a_child_answers_and_its_death_is_noticed() -> None:
+    async def check() -> None:
+        died = asyncio.Event()
+        child = Child(runtime.initialise, "")
+        child.on_death = died.set
+        await child.start()
+        assert await child.call(os.getpid) == child.pid
+        assert child.pid is not None
+        psutil.Process(child.pid).kill()
+        await died.wait()
+        with pytest.raises(ChildDied, match="died"):
+            await child.call(os.getpid)
+        await child.close()
+
+    asyncio.run(check())
+
+
+def test_a_child_that_hangs_while_it_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.fleet.child._SPAWN_DEADLINE_S", 1.0)
+
+    async def check() -> None:
+        child = Child(time.sleep, 3600)
+        with pytest.raises(ChildDied, match="did not answer within 1 s"):
+            await child.start()
+        assert child.pid is not None
+        process = psutil.Process(child.pid)
+        await child.close()
+        assert not process.is_running()
+
+    asyncio.run(check())
+
+
+def test_a_child_can_be_closed_while_it_hangs_at_its_start() -> None:
+    async def check() -> None:
+        child = Child(time.sleep, 3600)
+        start = asyncio.create_task(child.start())
+        await asyncio.sleep(0)
+        assert child.pid is not None
+        process = psutil.Process(child.pid)
+        start.cancel()
+        await child.close()
+        assert not process.is_running()
+
+    asyncio.run(check())
+
+
+def test_a_child_that_hangs_at_work_is_killed() -> None:
+    async def check() -> None:
+        child = Child(runtime.initialise, "")
+        await child.start()
+        with pytest.raises(ChildDied, match="did not answer within 1 s"):
+            await child.call(time.sleep, 3600, deadline_s=1.0)
+        await child.close()
+
+    asyncio.run(check())
+
+
+def test_a_child_may_stand_back_behind_its_parent() -> None:
+    async def check() -> None:
+        child = Child(runtime.initialise, "", 7)
+        await child.start()
+        assert child.pid is not None
+        ours = os.getpriority(os.PRIO_PROCESS, 0)
+        assert os.getpriority(os.PRIO_PROCESS, child.pid) == min(ours + 7, 19)
+        await child.close()
+
+    asyncio.run(check())
