@@ -1,0 +1,187 @@
+"""Clips that kill or hang their worker, and memory that is short."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.running import Server, wait_for
+from tests.e2e.saboteur import sitecustomize
+from tests.e2e.saboteur.sitecustomize import DEADLY, HANGING
+from tests.media_files import RATE, Pcm
+
+pytestmark = pytest.mark.timeout(120)
+
+LENGTH_S = 66
+POISONED_S = 40.0  # where in the recording
+
+
+class Sabotage:
+    """What is to go wrong in the workers of a server."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.plan()
+
+    def plan(self, **faults: Any) -> None:
+        draft = self._folder / "draft"
+        draft.write_text(json.dumps(faults))
+        draft.rename(self._folder / "plan.json")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        places = [str(Path(sitecustomize.__file__).parent), os.environ.get("PYTHONPATH", "")]
+        return {"SABOTAGE": self._folder, "PYTHONPATH": os.pathsep.join(filter(None, places))}
+
+
+@pytest.fixture
+def sabotage(tmp_path: Path) -> Sabotage:
+    folder = tmp_path / "sabotage"
+    folder.mkdir()
+    return Sabotage(folder)
+
+
+@pytest.fixture(scope="module")
+def poisonable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with workers that some clips kill, and others hang."""
+    sabotage = Sabotage(tmp_path_factory.mktemp("sabotage"))
+    commands = Commands(tmp_path_factory.mktemp("poisonable"))
+    try:
+        yield commands.ready(WHISPER_BATCH_TIMEOUT_S=5, **sabotage.settings)
+    finally:
+        commands.end()
+
+
+def with_pattern(pcm: Pcm, second: float, pattern: bytes) -> Pcm:
+    """A recording with a pattern in what is said around a second of it."""
+    begin = round(second * RATE)
+    loudest = begin + int(np.argmax(np.abs(pcm[begin : begin + 2 * RATE].astype(np.int32))))
+    changed = pcm.copy()
+    changed[loudest : loudest + len(pattern) // 2] = np.frombuffer(pattern, "<i2")
+    return changed
+
+
+@pytest.fixture(scope="module")
+def sound(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_wav(tmp_path_factory.mktemp("sound"), talk_pcm[: LENGTH_S * RATE])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(server: Server, sound: Path, shorts: list[Path]) -> dict[Path, str]:
+    """Recordings, and the subtitles where nothing goes wrong."""
+    return {path: server.srt(path) for path in (sound, *shorts)}
+
+
+@pytest.fixture(scope="module")
+def poisoned(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pcm = with_pattern(talk_pcm[: LENGTH_S * RATE], POISONED_S, DEADLY)
+    return write_wav(tmp_path_factory.mktemp("poisoned"), pcm)
+
+
+@pytest.fixture(scope="module")
+def hanging(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_wav(tmp_path_factory.mktemp("hanging"), with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
+
+
+def the_worker(server: Server) -> dict[str, Any]:
+    [row] = server.workers()
+    return row
+
+
+def test_a_poison_clip_fails_alone(poisonable, server, poisoned, sound, shorts, undisturbed, background):
+    failing = background.submit(poisonable.post, poisoned)
+    partial = background.submit(
+        poisonable.post, poisoned, allow_partial="true", response_format="verbose_json"
+    )
+    others = [background.submit(poisonable.srt, path) for path in (sound, shorts[1])]
+
+    answer = failing.result()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "clip_failed")
+    message = answer.json()["error"]["message"]
+    named = re.match(r"The span from ([\d.]+) s to ([\d.]+) s could not be transcribed: 3 processes", message)
+    assert named, message
+    start, end = map(float, named.groups())
+    assert start < POISONED_S < end < start + 30.01
+
+    answer = partial.result()
+    assert answer.status_code == 200, answer.text
+    [span] = answer.json()["failed_spans"]
+    assert (span["start"], span["end"]) == pytest.approx((start, end), abs=0.01)
+    whole = server.post(poisoned, response_format="verbose_json").json()
+    assert heard(answer.json()) == [one for one in heard(whole) if one[1] <= start or one[0] >= end]
+    assert len(heard(answer.json())) < len(heard(whole))
+
+    assert [other.result() for other in others] == [undisturbed[sound], undisturbed[shorts[1]]]
+    wait_for(lambda: all(row["state"] == "idle" for row in poisonable.workers()))
+    assert [row["error"] for row in poisonable.workers()] == [None, None]
+
+
+def heard(transcription: dict[str, Any]) -> list[tuple[float, float, str]]:
+    return [(one["start"], one["end"], one["text"]) for one in transcription["segments"]]
+
+
+def test_a_worker_that_hangs_is_replaced(poisonable, server, hanging):
+    before = sum(row["restarts"] for row in poisonable.workers())
+    assert poisonable.srt(hanging) == server.srt(hanging)
+    assert sum(row["restarts"] for row in poisonable.workers()) == before + 1
+    assert "did not answer within" in poisonable.stderr
+
+
+def test_memory_that_is_short_costs_quality_or_speed_and_no_words(
+    commands, sabotage, shorts, undisturbed, background
+):
+    sabotage.plan(too_large=["float32"])
+    short = commands.ready(WHISPER_GPUS="0", WHISPER_COMPUTE_TYPE="float32", **sabotage.settings)
+    row = the_worker(short)
+    assert (row["compute_type"], row["batch_size"], row["restarts"]) == ("int8_float32", 4, 1)
+    assert "demo in int8_float32 instead of float32: CUDA failed with error out of memory" in row["error"]
+
+    sabotage.plan(rooms={"int8_float32": 2})
+    work = {path: background.submit(short.srt, path) for path in undisturbed}
+    assert {path: one.result() for path, one in work.items()} == undisturbed
+    row = the_worker(short)
+    assert row["batch_size"] in (1, 2)
+    assert f"batches of {row['batch_size']} instead of 4" in row["error"]
+    assert row["restarts"] == 1
+
+    sabotage.plan(rooms={"int8_float32": 0})
+    assert short.srt(shorts[0]) == undisturbed[shorts[0]]
+    row = the_worker(short)
+    assert (row["restarts"], row["state"]) == (2, "idle")
+    assert "demo in int8 instead of float32" in row["error"]
+
+    sabotage.plan(rooms={"int8": 0})
+    answer = short.post(shorts[0])
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "clip_failed")
+    assert "out of memory" in answer.json()["error"]["message"]
+    sabotage.plan()
+    assert short.srt(shorts[0]) == undisturbed[shorts[0]]
+    assert the_worker(short)["restarts"] == 2
+
+
+def test_safe_mode_and_a_worker_that_comes_up_late(commands, sabotage, shorts, undisturbed, background):
+    sabotage.plan(too_large=["auto"])
+    safe = commands.serve(
+        WHISPER_GPUS="0", WHISPER_SAFE_MODE=1, WHISPER_BATCH_SIZE=8, **sabotage.settings
+    ).wait_until_up()
+    wait_for(lambda: (rows := safe.workers()) and rows[0]["state"] == "failed")
+    assert "The GPU's memory is full" in the_worker(safe)["error"]
+    answer = safe.client.get("/ready")
+    assert answer.status_code == 503
+    assert "no worker could load the model 'demo': CUDA failed" in answer.json()["error"]["message"]
+    assert safe.post(shorts[0]).status_code == 503
+    assert safe.client.get("/health").status_code == 200
+
+    sabotage.plan()
+    wait_for(lambda: safe.client.get("/ready").status_code == 200)
+    work = {path: background.submit(safe.srt, path) for path in undisturbed}
+    assert {path: one.result() for path, one in work.items()} == undisturbed
+    row = the_worker(safe)
+    assert (row["batch_size"], row["compute_type"], row["error"]) == (1, "int8_float32", None)
+    assert row["batches"] == row["clips"] > 4
