@@ -149,7 +149,7 @@ TROUBLES = (
         r"did not answer within",
         "A child process hung and was ended.",
         "A very slow disk or a first load on a new GPU may be the reason; otherwise look for `NVRM: Xid` in "
-        "`sudo dmesg`.",
+        "`sudo dmesg`, or raise WHISPER_BATCH_TIMEOUT_S on a slow machine.",
         "process-hung",
     ),
     Trouble(

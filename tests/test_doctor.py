@@ -24,6 +24,8 @@ from app.doctor.finding import Finding, Status, fail, failed_with, ok, warn
 from app.errors import ModelUnavailable
 from app.settings import load_settings
 from app.trouble import GUIDE, TROUBLES, diagnose, explain, last_line
+from tests.fleet.test_slot import TightSlot
+from workers.messages import Clip, Decoding
 
 ROOT = Path(__file__).parents[1]
 GUIDE_TEXT = (ROOT / GUIDE).read_text(encoding="utf-8")
@@ -382,3 +384,11 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert left_of(process) == []
+
+
+def test_a_worker_that_has_to_make_do_with_less_is_a_warning() -> None:
+    slot = TightSlot({}, too_large=("float32",))
+    clip = Clip(bytes(32_000), ((0, 16_000),), Decoding("main"))
+    finding = asyncio.run(fleet._transcribe_on(slot, clip))
+    assert finding.status is Status.WARN
+    assert "main in int8_float32 instead of float32: CUDA failed" in finding.cure

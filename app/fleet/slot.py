@@ -12,6 +12,7 @@ import structlog
 from app.errors import ChildDied, TryAgain
 from app.fleet.dispatcher import Status
 from app.fleet.ladder import Ladder, is_out_of_memory
+from app.trouble import last_line
 from workers import whisper
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, LoadOptions, WorkerInfo
 
@@ -200,11 +201,12 @@ class WhisperSlot(ABC):
         if clips > 1:
             self._ladder.halve(clips, error)
             log.warning("memory is short: smaller batches", slot=self.index, batch_size=self.batch_limit)
-            return TryAgain(f"out of memory with {clips} clips at once: {error}")
+            return TryAgain(f"out of memory with {clips} clips at once: {last_line(error)}")
         if await self._step_down(model, error):
             self.died.set()  # it has not, but is to be replaced, as memory comes back for certain only so
-            return TryAgain(f"out of memory with one clip: {error}")
-        return RuntimeError(f"not enough memory for one clip with the smallest compute type: {error}")
+            return TryAgain(f"out of memory with one clip: {last_line(error)}")
+        reason = last_line(error)
+        return RuntimeError(f"not enough memory for one clip with the smallest compute type: {reason}")
 
     async def _step_down(self, model: str, error: Exception) -> bool:
         """Load a model with a smaller compute type from now on; whether there is one."""

@@ -1,6 +1,7 @@
 """Who does what: which processes there are, what they see, and what they have loaded."""
 
 import multiprocessing
+import os
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -48,6 +49,18 @@ def test_each_worker_is_a_process_that_sees_its_own_device(server, after_ten):
     children = {child.pid: child for child in psutil.Process(server.pid).children()}
     assert len(pids) == 2
     assert pids <= children.keys()
+
+
+def test_the_server_goes_before_those_that_keep_the_cores_busy(server, after_ten):
+    # Down to the threads: on Linux each has a priority of its own.
+    ours = psutil.Process(server.pid).nice()
+    assert {niceness for row in after_ten for niceness in thread_niceness(row["pid"])} == {ours + 10}
+    media = [niceness for child in server.media_children() for niceness in thread_niceness(child.pid)]
+    assert set(media) == {ours + 5}
+
+
+def thread_niceness(pid: int) -> list[int]:
+    return [os.getpriority(os.PRIO_PROCESS, thread.id) for thread in psutil.Process(pid).threads()]
 
 
 def test_the_server_itself_loads_no_model_library(server, after_ten):
