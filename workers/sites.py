@@ -10,14 +10,12 @@ Imports yt-dlp, and so only ever in a child.
 import errno
 import os
 import re
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
-from workers.addresses import Refused, Resolver, check_url, resolve
+from workers.addresses import Refused, Resolver, check_url
 from workers.fetch import EXPECTED, RECORDING, Connect, FetchError, Found
 
 os.environ["YTDLP_NO_PLUGINS"] = "1"  # whatever lies about in this user's folders
@@ -30,45 +28,14 @@ from yt_dlp.downloader.http import HttpFD
 from yt_dlp.networking import Request
 from yt_dlp.utils import UnsupportedError
 
-from workers.web import WebRH
+from workers.web import Network, WebRH
 
-MAX_ADDRESSES = 4  # of a host, that are tried one after the other
+MAX_HOPS = 10  # from page to page, beside the redirects of HTTP
 SOCKET_TIMEOUT_S = 20
 _DOWNLOADERS = (HttpFD, HlsFD, DashSegmentsFD)  # those that need no other program
 _ONE_RECORDING = (None, "video", "url", "url_transparent")
 _LIVE = ("is_live", "is_upcoming", "post_live")
 _REASON_CHARS = 200
-
-
-class Network:
-    """The one way out: whoever connects is checked after the name is resolved, and connects to just that."""
-
-    def __init__(self, resolver: Resolver, connect: Connect) -> None:
-        self.refusal: Refused | None = None  # yt-dlp may wrap it, or hide it among others
-        self._resolver = resolver
-        self._connect = connect
-
-    def open(self, address: tuple[str, int], timeout: float | None = None, *_: object) -> socket.socket:
-        """A connection to a host, in the shape of `socket.create_connection`. Raises Refused and OSError."""
-        host, port = address
-        try:
-            found = resolve(host, port, self._resolver)
-        except Refused as refusal:
-            self.refusal = refusal
-            raise
-        failure: OSError | None = None
-        for resolved in found[:MAX_ADDRESSES]:
-            try:
-                return self._connect((resolved, port), timeout)
-            except OSError as error:
-                failure = error
-        raise failure or OSError(f"{host} has no address")
-
-    def check_scheme(self, url: str) -> None:
-        """Raise Refused for what is not HTTP: yt-dlp knows of files, FTP and `data:`, too."""
-        if urlsplit(url).scheme.lower() not in ("http", "https"):
-            self.refusal = Refused("The URL leads to something that is neither http:// nor https://.")
-            raise self.refusal
 
 
 class Visit:
@@ -180,6 +147,7 @@ class _Site(YoutubeDL):  # type: ignore[misc]
 
     def __init__(self, network: Network, watch: Any) -> None:
         self._network = network
+        self._hops = 0
         super().__init__(
             {
                 "format": "bestaudio/best",
@@ -230,6 +198,9 @@ class _Site(YoutubeDL):  # type: ignore[misc]
                 "url_is_playlist",
                 "The URL leads to a playlist or to several recordings. Send the URL of a single one.",
             )
+        self._hops += 1
+        if self._hops > MAX_HOPS:
+            raise _unavailable("one page leads to another, and on and on")
         return super().process_ie_result(ie_result, *args, **kwargs)
 
 

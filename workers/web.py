@@ -1,4 +1,4 @@
-"""HTTP for yt-dlp: its own handler, with every connection made by what is given to it."""
+"""HTTP for yt-dlp: its own handler, with one way to the network, which checks before it connects."""
 
 import http.client
 import io
@@ -6,23 +6,50 @@ import socket
 import urllib.request
 import zlib
 from functools import partial
-from typing import Any, Protocol
-from urllib.parse import urljoin
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 from urllib.response import addinfourl
 
 from yt_dlp.networking._urllib import HTTPHandler, RedirectHandler, UrllibRH
 
+from workers.addresses import Refused, Resolver, resolve
+from workers.fetch import Connect
+
+MAX_ADDRESSES = 4  # of a host, that are tried one after the other
 MAX_PAGE_BYTES = 32 << 20  # of a page or manifest, which is read as a whole
 
 _WBITS = {"gzip": 31, "deflate": 15}
 
 
-class Network(Protocol):
+class Network:
+    """The one way out: whoever connects is checked after the name is resolved, and connects to just that."""
+
+    def __init__(self, resolver: Resolver, connect: Connect) -> None:
+        self.refusal: Refused | None = None  # yt-dlp may wrap it, or hide it among others
+        self._resolver = resolver
+        self._connect = connect
+
     def open(self, address: tuple[str, int], timeout: float | None = None, *_: object) -> socket.socket:
-        """A connection, in the shape of `socket.create_connection`."""
+        """A connection to a host, in the shape of `socket.create_connection`. Raises Refused and OSError."""
+        host, port = address
+        try:
+            found = resolve(host, port, self._resolver)
+        except Refused as refusal:
+            self.refusal = refusal
+            raise
+        failure: OSError | None = None
+        for resolved in found[:MAX_ADDRESSES]:
+            try:
+                return self._connect((resolved, port), timeout)
+            except OSError as error:
+                failure = error
+        raise failure or OSError(f"{host} has no address")
 
     def check_scheme(self, url: str) -> None:
-        """Raise for a URL that is not to be opened at all."""
+        """Raise Refused for what is not HTTP: yt-dlp knows of files, FTP and `data:`, too."""
+        if urlsplit(url).scheme.lower() not in ("http", "https"):
+            self.refusal = Refused("The URL leads to something that is neither http:// nor https://.")
+            raise self.refusal
 
 
 class WebRH(UrllibRH):  # type: ignore[misc]

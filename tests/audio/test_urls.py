@@ -124,6 +124,10 @@ def test_the_child_itself_is_guarded(tmp_path: Path) -> None:
                 assert refusal.value.code == "url_refused"
             with pytest.raises(PermissionError, match="not allowed"):
                 await child.call(socket.create_connection, ("127.0.0.1", port))
+            with pytest.raises(MemoryError):
+                await child.call(bytes, 2 << 30)
+            with pytest.raises(OSError, match="File too large"):
+                await child.call(Path.write_bytes, tmp_path / fetch.RECORDING, bytes(LIMIT + (17 << 20)))
         finally:
             await child.close()
 

@@ -84,6 +84,7 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes
+    client_port: int
 
 
 class Receiver(ThreadingHTTPServer):
@@ -108,12 +109,13 @@ class Receiver(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     server: Receiver
+    protocol_version = "HTTP/1.1"  # keeps connections, if it is let
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         headers = {name.lower(): value for name, value in self.headers.items()}
         with self.server.lock:
-            self.server.requests.append(Request(self.path, headers, body))
+            self.server.requests.append(Request(self.path, headers, body, self.client_address[1]))
             self.server.busy += 1
             self.server.busiest = max(self.server.busy, self.server.busiest)
         self.server.asked.set()
@@ -125,12 +127,13 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         if status in (301, 302, 307, 308):
             self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", str(1000 << 20 if status == 200 else 0))
         self.end_headers()
         if status == 200:
             with suppress(OSError):
                 for _ in range(1000):  # MiB, more than any buffer takes
                     self.wfile.write(bytes(1 << 20))
-                self.server.requests.append(Request("read to the end", {}, b""))
+                self.server.requests.append(Request("read to the end", {}, b"", 0))
 
     def log_message(self, *_: object) -> None: ...
 
@@ -236,6 +239,7 @@ def test_the_whole_ladder_of_retries(receiver: Receiver) -> None:
     assert {request.headers["webhook-id"] for request in receiver.requests} == {"msg_1"}
     assert len({request.headers["webhook-timestamp"] for request in receiver.requests}) == 8
     assert len({request.headers["webhook-signature"] for request in receiver.requests}) == 8
+    assert len({request.client_port for request in receiver.requests}) == 8, "a connection was kept"
 
 
 def test_it_is_not_sent_before_its_time(receiver: Receiver) -> None:

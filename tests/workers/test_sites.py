@@ -115,6 +115,17 @@ class TestWhatWorks:
         found, sound = fetch(world, tmp_path, "http://media.example/a")
         assert (found.duration_s, sound) == (12.5, SOUND * 2)
 
+    def test_the_manifest_that_was_checked_is_the_one_that_counts(
+        self, world: Internet, tmp_path: Path
+    ) -> None:
+        url = "http://media.example/talk.m3u8"
+        world.pages[url] = manifest("#EXTINF:9,", "1.ts")
+        visited = visit(world, tmp_path, max_duration_s=10)
+        visited.look(url)
+        world.pages[url] = manifest(*["#EXTINF:9,", "1.ts"] * 5)
+        visited.take()
+        assert (tmp_path / RECORDING).read_bytes() == SOUND
+
     def test_nothing_but_the_recording_is_written(self, world: Internet, tmp_path: Path) -> None:
         world.pages["http://media.example/"] = page(
             f'<video src="{URL}" poster="/cover.jpg"><track src="/talk.vtt" kind="subtitles"></video>'
@@ -232,6 +243,26 @@ class TestWhatIsRefused:
     def test_where_there_is_nothing(self, world: Internet, tmp_path: Path, answer: Answer) -> None:
         world.pages["http://media.example/"] = answer
         assert refused(world, tmp_path, "http://media.example/") == "url_unavailable"
+
+    def test_streams_with_a_hole(self, world: Internet, tmp_path: Path) -> None:
+        lines = ["#EXTINF:9,", "1.ts", "#EXTINF:9,", "missing.ts", "#EXTINF:9,", "1.ts"]
+        world.pages["http://media.example/a.m3u8"] = manifest(*lines)
+        assert refused(world, tmp_path, "http://media.example/a.m3u8") == "url_unavailable"
+
+    def test_redirects_in_a_circle(self, world: Internet, tmp_path: Path) -> None:
+        world.pages[URL] = redirect("/b")
+        world.pages["http://media.example/b"] = redirect("/talk.mp3")
+        assert refused(world, tmp_path, URL) == "url_unavailable"
+
+    def test_pages_in_a_circle(self, world: Internet, tmp_path: Path) -> None:
+        world.pages |= {
+            f"http://media.example/{number}": page(
+                f'<meta http-equiv="refresh" content="0; url=http://media.example/{number + 1}">'
+            )
+            for number in range(100)
+        }
+        assert refused(world, tmp_path, "http://media.example/0") == "url_unavailable"
+        assert len(world.requests) <= 2 * sites.MAX_HOPS
 
     def test_names_that_nobody_has(self, world: Internet, tmp_path: Path) -> None:
         assert refused(world, tmp_path, "http://nowhere.example/") == "url_unavailable"
