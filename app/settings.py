@@ -1,5 +1,7 @@
 """Every setting of the service, read once from the environment (prefix `WHISPER_`) and `.env`."""
 
+import base64
+import importlib.util
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +12,9 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from app.errors import InvalidSetting
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
+
+
+_SECRET = ("api_keys", "webhook_secret")  # no error, no log repeats them
 
 
 def _data_dir() -> Path:
@@ -64,6 +69,13 @@ class Settings(BaseSettings):
     cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*` for all.")
     max_upload_mb: int = Field(4096, ge=1, description="Largest upload (MB of 10^6 bytes).")
     max_duration_s: float | None = Field(None, gt=0, description="Longest recording (s); default: no limit.")
+    allow_urls: bool = Field(False, description="Let jobs name a URL to download instead of sending a file.")
+    webhook_secret: str | None = Field(
+        None, repr=False, description="Key that webhooks are signed with: base64, with or without `whsec_`."
+    )
+    webhook_allow_private: bool = Field(
+        False, description="Let webhooks go to private addresses, not to the public internet alone."
+    )
     data_dir: Path = Field(default_factory=_data_dir, description="Folder for uploads and decoded audio.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least level that is logged."
@@ -82,6 +94,20 @@ class Settings(BaseSettings):
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
 
+    @field_validator("allow_urls")
+    @classmethod
+    def _check_yt_dlp(cls, value: bool) -> bool:
+        if value and importlib.util.find_spec("yt_dlp") is None:
+            raise ValueError('yt-dlp is missing; pip install "whisperfleet[url]"')
+        return value
+
+    @field_validator("webhook_secret")
+    @classmethod
+    def _check_secret(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_secret(value)
+        return value
+
     @property
     def uploads_dir(self) -> Path:
         """Where uploads lie while they are worked on."""
@@ -93,6 +119,23 @@ class Settings(BaseSettings):
         return self.data_dir / "pcm"
 
 
+def check_secret(secret: str) -> None:
+    """Raise ValueError for what is no secret of Standard Webhooks: base64, perhaps after `whsec_`.
+
+    The library itself skips over characters that are not base64, and so would sign with another key than
+    a receiver that does not.
+    """
+    text = secret.removeprefix("whsec_").rstrip("=")
+    try:
+        key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except ValueError:
+        key = b""
+    if not key:
+        raise ValueError(
+            "must be base64, with or without whsec_ before it; make one: openssl rand -base64 32"
+        )
+
+
 def load_settings(**overrides: Any) -> Settings:
     """Settings from the environment, `.env` and `overrides` (by field name, the strongest).
 
@@ -102,7 +145,8 @@ def load_settings(**overrides: Any) -> Settings:
         return Settings(**overrides)
     except ValidationError as error:
         faults = "; ".join(
-            f"WHISPER_{str(fault['loc'][0]).upper()}={fault['input']!r}: {fault['msg']}"
+            f"WHISPER_{str(fault['loc'][0]).upper()}"
+            f"{'' if fault['loc'][0] in _SECRET else '=' + repr(fault['input'])}: {fault['msg']}"
             for fault in error.errors()
         )
         raise InvalidSetting(faults) from None

@@ -4,7 +4,6 @@ These functions run in a long-lived process of their own, one at a time; the par
 must not load what they import.
 """
 
-import resource
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from workers import refusal
+from workers import refusal, runtime
 from workers.decode import Findings, Pcm, decoded_pcm, raw_pcm
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE
 from workers.refusal import MediaError
@@ -127,10 +126,7 @@ def limit_memory(headroom_bytes: int) -> None:
     import av  # noqa: F401
 
     _detector()
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limit = pages * resource.getpagesize() + headroom_bytes
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    runtime.limit_memory(headroom_bytes)
 
 
 def _start(source: Path, pcm_path: Path, raw: bool) -> _Session:

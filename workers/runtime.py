@@ -3,6 +3,7 @@
 import ctypes
 import importlib.util
 import os
+import resource
 import signal
 import threading
 from multiprocessing import parent_process
@@ -35,6 +36,17 @@ def _die_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+def limit_memory(headroom_bytes: int) -> None:
+    """Let this process map at most `headroom_bytes` more than it has mapped so far.
+
+    Beyond that allocations fail: with MemoryError, or in whatever way a library has for it.
+    """
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * resource.getpagesize() + headroom_bytes
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
 
 def preload_cublas() -> None:

@@ -1,0 +1,191 @@
+"""URLs to disk: a spawned child visits the site, and is gone with all that it did when the file is there.
+
+The server itself never connects. What the child may and may not do stands in `workers.fetch`; one child per
+download, for what a site has done to it is then of no consequence to the next.
+"""
+
+import asyncio
+import hashlib
+import os
+import shutil
+import socket
+import stat
+import uuid
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import structlog
+
+from app import destinations
+from app.audio.uploads import Upload, raise_if_full
+from app.errors import ChildDied, InvalidInput, TooLarge, WhisperfleetError
+from app.fleet.child import Child
+from workers import fetch, runtime
+from workers.addresses import Resolver
+
+PARAM = "url"
+LOOK_TIMEOUT_S = 120.0
+TAKE_TIMEOUT_S = 3600.0
+POLL_S = 0.5
+MAX_TITLE_CHARS = 150
+
+R = TypeVar("R")
+
+_FOLDER_SUFFIX = ".download"
+_TOO_LARGE = frozenset({"file_too_large", "audio_too_long"})
+
+# Bytes downloaded so far, and bytes in all where that is known.
+OnProgress = Callable[[float, float | None], None]
+
+log = structlog.get_logger(__name__)
+
+
+def check_url(url: str) -> None:
+    """Raise InvalidInput for a URL that will not be visited, as far as its text tells."""
+    destinations.check_url(url, PARAM)
+
+
+async def check_destination(url: str, resolver: Resolver = socket.getaddrinfo) -> None:
+    """Raise InvalidInput as `check_url` does, and for a host whose name leads into a private network."""
+    await destinations.check_destination(url, PARAM, resolver)
+
+
+async def download(
+    url: str,
+    folder: Path,
+    max_bytes: int,
+    max_duration_s: float | None,
+    on_progress: OnProgress = lambda done, total: None,
+    *,
+    resolver: Resolver = socket.getaddrinfo,
+    connect: fetch.Connect = socket.create_connection,
+) -> Upload:
+    """Download the one recording behind a URL into `folder`.
+
+    `resolver` and `connect` are pickled into the child.
+
+    Raises InvalidInput (codes url_refused, url_unavailable, url_is_playlist, url_is_live), TooLarge and
+    DiskFull; nothing stays on disk then, nor when this is cancelled.
+    """
+    check_url(url)
+    name = uuid.uuid4().hex
+    work = folder / f"{name}{_FOLDER_SUFFIX}"
+    child = Child(runtime.initialise, "")
+    try:
+        await asyncio.to_thread(work.mkdir, mode=0o700, parents=True)
+        await child.start()
+        await child.call(
+            fetch.prepare, str(work), max_bytes, max_duration_s, resolver, connect, deadline_s=LOOK_TIMEOUT_S
+        )
+        found = await child.call(fetch.look, url, deadline_s=LOOK_TIMEOUT_S)
+        await _take(child, work, on_progress)
+        size, sha256 = await _see_through(asyncio.to_thread(_keep, work / fetch.RECORDING, folder / name))
+    except BaseException as error:
+        await _see_through(_discard(child, work, folder / name))
+        told = _told(error)
+        if told is error:
+            raise
+        raise told from error
+    await _see_through(_discard(child, work))
+    return Upload(folder / name, _filename(found), size, sha256)
+
+
+def clean(folder: Path) -> None:
+    """Remove what a killed process left behind of downloads that it had begun."""
+    for path in folder.glob(f"*{_FOLDER_SUFFIX}"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+async def _take(child: Child, work: Path, on_progress: OnProgress) -> None:
+    """Have the child download what it has found, and tell how far it is."""
+    taking = asyncio.ensure_future(child.call(fetch.take, deadline_s=TAKE_TIMEOUT_S))
+    try:
+        most = 0
+        while not taking.done():
+            await asyncio.wait([taking], timeout=POLL_S)
+            done, total = await asyncio.to_thread(_progress, work)
+            if done > most:
+                most = done
+                on_progress(done, max(done, total) if total is not None else None)
+        taking.result()
+    finally:
+        taking.cancel()
+
+
+def _progress(work: Path) -> tuple[int, int | None]:
+    """How many bytes are there, and how many are to come in all."""
+    total = None
+    with suppress(OSError, ValueError):
+        total = int((work / fetch.EXPECTED).read_text())
+    done = 0
+    with suppress(OSError):  # pieces come and go
+        done = sum(path.stat().st_size for path in work.glob(f"{fetch.RECORDING}*"))
+    return done, total
+
+
+def _keep(source: Path, target: Path) -> tuple[int, str]:
+    """Move the recording to its place. Its size and hash."""
+    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or not status.st_size:
+            raise InvalidInput("The recording behind the URL is empty.", param=PARAM, code="url_unavailable")
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    source.chmod(0o600)
+    source.rename(target)
+    return status.st_size, sha256
+
+
+async def _discard(child: Child, *paths: Path) -> None:
+    """End the child, and then remove what it wrote."""
+    await child.close()
+    for path in paths:
+        if path.is_dir():
+            await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+async def _see_through(work: Coroutine[Any, Any, R]) -> R:
+    """Do `work` to its end, even when cancelled, so that nothing is written behind the removal."""
+    running = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.gather(running, return_exceptions=True)
+        raise
+
+
+def _told(error: BaseException) -> BaseException:
+    """What went wrong, as one of the service's own errors where it is the URL's fault."""
+    if isinstance(error, fetch.FetchError):
+        kind = TooLarge if error.code in _TOO_LARGE else InvalidInput
+        return kind(error.message, param=PARAM, code=error.code)
+    if isinstance(error, ModuleNotFoundError):
+        return InvalidInput(
+            "This service cannot download URLs, because yt-dlp is missing. Its operator can install "
+            '"whisperfleet[url]".',
+            param=PARAM,
+            code="url_unavailable",
+        )
+    if isinstance(error, ChildDied):
+        log.warning("download failed", error=error.message)
+        return InvalidInput(
+            "The recording could not be downloaded: the site is too slow, or sends what cannot be handled.",
+            param=PARAM,
+            code="url_unavailable",
+        )
+    if isinstance(error, OSError):
+        try:
+            raise_if_full(error)
+        except WhisperfleetError as full:
+            return full
+    return error
+
+
+def _filename(found: fetch.Found) -> str:
+    """A name for people to read; never used as a path."""
+    title = "".join(char if char not in "/\\" else "_" for char in found.title if char.isprintable())
+    extension = found.extension if found.extension.isalnum() and len(found.extension) < 10 else ""
+    return ".".join(part for part in (title.strip()[:MAX_TITLE_CHARS], extension) if part)

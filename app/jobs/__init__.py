@@ -1,0 +1,1 @@
+"""Jobs: work that outlives the request that asked for it."""

@@ -1,0 +1,465 @@
+"""Webhooks against a receiver on loopback, an outbox in memory, and a clock that is set by hand."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpcore
+import pytest
+from standardwebhooks import Webhook
+
+from app.errors import InvalidInput
+from app.jobs import receivers, webhooks
+from app.jobs.webhooks import RETRY_AFTER_S, Delivery, Webhooks, check_webhook_url
+from tests.internet import MEDIA, Internet
+
+pytestmark = pytest.mark.timeout(30)
+
+SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+BODY = json.dumps({"type": "job.succeeded", "data": {"id": "job-1", "filename": "Rede über Äpfel.mp3"}})
+
+
+@dataclass
+class Row:
+    delivery: Delivery
+    next_at: float
+
+
+class MemoryOutbox:
+    """An outbox that tells when it was written."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Row] = {}
+        self.given_up: list[str] = []
+        self.failing = 0  # how many of the next calls fail
+        self.changed = asyncio.Event()
+
+    def put(self, delivery: Delivery, next_at: float) -> None:
+        self.rows[delivery.id] = Row(delivery, next_at)
+
+    async def due(self, now: float) -> list[Delivery]:
+        await self._fail()
+        rows = sorted(self.rows.values(), key=lambda row: row.next_at)
+        return [row.delivery for row in rows if row.next_at <= now][:20]
+
+    async def next_due(self) -> float | None:
+        return min((row.next_at for row in self.rows.values()), default=None)
+
+    async def delivered(self, id: str) -> None:
+        await self._fail()
+        del self.rows[id]
+        self.changed.set()
+
+    async def put_off(self, id: str, attempts: int, next_at: float) -> None:
+        await self._fail()
+        self.rows[id] = Row(replace(self.rows[id].delivery, attempts=attempts), next_at)
+        self.changed.set()
+
+    async def give_up(self, id: str) -> None:
+        await self._fail()
+        del self.rows[id]
+        self.given_up.append(id)
+        self.changed.set()
+
+    async def _fail(self) -> None:
+        await asyncio.sleep(0)
+        if self.failing:
+            self.failing -= 1
+            raise ConnectionError("the database is gone")
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        while not true():
+            self.changed.clear()
+            await self.changed.wait()
+
+
+@dataclass
+class Request:
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    client_port: int
+
+
+class Receiver(ThreadingHTTPServer):
+    """Answers with the statuses that it is given, and then with 204."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[Request] = []
+        self.statuses: list[int] = []
+        self.asked = threading.Event()
+        self.held = threading.Event()  # while it is clear, /slow waits
+        self.busy = 0
+        self.busiest = 0
+        self.lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/hook"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Receiver
+    protocol_version = "HTTP/1.1"  # keeps connections, if it is let
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        with self.server.lock:
+            self.server.requests.append(Request(self.path, headers, body, self.client_address[1]))
+            self.server.busy += 1
+            self.server.busiest = max(self.server.busy, self.server.busiest)
+        self.server.asked.set()
+        if self.path == "/slow":
+            self.server.held.wait()
+        with self.server.lock:
+            self.server.busy -= 1
+            status = self.server.statuses.pop(0) if self.server.statuses else 204
+        self.send_response(status)
+        if status in (301, 302, 307, 308):
+            self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", str(1000 << 20 if status == 200 else 0))
+        self.end_headers()
+        if status == 200:
+            with suppress(OSError):
+                for _ in range(1000):  # MiB, more than any buffer takes
+                    self.wfile.write(bytes(1 << 20))
+                self.server.requests.append(Request("read to the end", {}, b"", 0))
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with Receiver() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.held.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks, "_OUTBOX_RETRY_S", 0.01)
+    monkeypatch.setattr(webhooks, "_LOOK_AGAIN_S", 0.01)
+
+
+@dataclass
+class Clock:
+    now: float
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@asynccontextmanager
+async def delivering(
+    outbox: MemoryOutbox, clock: Callable[[], float] = time.time, secret: str | None = SECRET, **options: Any
+) -> AsyncIterator[Webhooks]:
+    options = {"allow_private": True} | options
+    running = Webhooks(outbox, secret, clock=clock, **options)
+    running.start()
+    try:
+        yield running
+    finally:
+        await running.stop()
+
+
+def run(check: Callable[[MemoryOutbox], Awaitable[None]]) -> None:
+    async def check_with_outbox() -> None:
+        await check(MemoryOutbox())
+
+    asyncio.run(check_with_outbox())
+
+
+def test_a_webhook_is_signed_as_receivers_expect(receiver: Receiver) -> None:
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("msg_1", receiver.url + "?key=1#part", BODY, 0), 0)
+        async with delivering(outbox):
+            await outbox.until(lambda: not outbox.rows)
+
+    run(check)
+    [request] = receiver.requests
+    assert request.path == "/hook?key=1"
+    assert Webhook(SECRET).verify(request.body, request.headers) == json.loads(BODY)
+    assert request.body == BODY.encode()
+    assert request.headers["webhook-id"] == "msg_1"
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["user-agent"].startswith("whisperfleet/")
+    assert request.headers["host"] == f"127.0.0.1:{receiver.server_port}"
+
+
+def test_without_a_secret_there_is_no_signature(receiver: Receiver) -> None:
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
+        async with delivering(outbox, secret=None):
+            await outbox.until(lambda: not outbox.rows)
+
+    run(check)
+    [request] = receiver.requests
+    assert "webhook-signature" not in request.headers
+    assert request.headers["webhook-id"] == "msg_1"
+
+
+def test_the_whole_ladder_of_retries(receiver: Receiver) -> None:
+    hours = 3600
+    expected = [5, 300, 1800, 2 * hours, 5 * hours, 10 * hours, 24 * hours]
+    assert list(RETRY_AFTER_S) == expected
+    receiver.statuses = [500, 404, 302, 429, 400, 503, 301, 500, 204]
+
+    async def check(outbox: MemoryOutbox) -> None:
+        clock = Clock(1_800_000_000.7)
+        outbox.put(Delivery("msg_1", receiver.url, BODY, 0), clock.now)
+        waits = []
+        async with delivering(outbox, clock) as running:
+            for attempts in range(1, 8):
+                await outbox.until(lambda: outbox.rows["msg_1"].delivery.attempts == attempts)  # noqa: B023
+                assert len(receiver.requests) == attempts
+                waits.append(outbox.rows["msg_1"].next_at - clock.now)
+                clock.now = outbox.rows["msg_1"].next_at
+                running.wake()
+            await outbox.until(lambda: outbox.given_up == ["msg_1"])
+        assert waits == pytest.approx(expected)
+        assert outbox.rows == {}
+
+    run(check)
+    assert len(receiver.requests) == 8
+    assert {request.path for request in receiver.requests} == {"/hook"}, "a redirect was followed"
+    assert {request.headers["webhook-id"] for request in receiver.requests} == {"msg_1"}
+    assert len({request.headers["webhook-timestamp"] for request in receiver.requests}) == 8
+    assert len({request.headers["webhook-signature"] for request in receiver.requests}) == 8
+    assert len({request.client_port for request in receiver.requests}) == 8, "a connection was kept"
+
+
+def test_it_is_not_sent_before_its_time(receiver: Receiver) -> None:
+    async def check(outbox: MemoryOutbox) -> None:
+        clock = Clock(1000)
+        outbox.put(Delivery("later", receiver.url, BODY, 0), 1001)
+        outbox.put(Delivery("now", receiver.url, BODY, 0), 1000)
+        async with delivering(outbox, clock) as running:
+            await outbox.until(lambda: set(outbox.rows) == {"later"})
+            assert len(receiver.requests) == 1
+            clock.now = 1001
+            running.wake()
+            await outbox.until(lambda: not outbox.rows)
+
+    run(check)
+
+
+def test_it_wakes_by_itself_when_the_next_is_due(receiver: Receiver) -> None:
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("soon", receiver.url, BODY, 0), time.time() + 0.1)
+        async with delivering(outbox):
+            await outbox.until(lambda: not outbox.rows)
+
+    run(check)
+
+
+def test_a_receiver_that_is_gone_is_left_alone(receiver: Receiver) -> None:
+    receiver.statuses = [410]
+
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
+        async with delivering(outbox):
+            await outbox.until(lambda: outbox.given_up == ["msg_1"])
+
+    run(check)
+    assert len(receiver.requests) == 1
+
+
+def test_the_answer_is_not_read(receiver: Receiver) -> None:
+    receiver.statuses = [200]
+
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
+        async with delivering(outbox):
+            await outbox.until(lambda: not outbox.rows)
+
+    run(check)
+    assert [request.path for request in receiver.requests] == ["/hook"]
+
+
+def test_a_slow_receiver_times_out(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receivers, "TIMEOUT_S", 0.2)
+
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
+        async with delivering(outbox, Clock(1000)):
+            await outbox.until(lambda: outbox.rows["msg_1"].delivery.attempts == 1)
+
+    run(check)
+
+
+def test_a_slow_receiver_does_not_hold_up_others(receiver: Receiver) -> None:
+    async def check(outbox: MemoryOutbox) -> None:
+        clock = Clock(1000)
+        for number in range(30):
+            slow = receiver.url.replace("/hook", "/slow")
+            outbox.put(Delivery(f"slow {number}", slow, BODY, 0), 900 + number)
+        for number in range(20):
+            # The same machine under another name is another receiver.
+            other = receiver.url.replace("127.0.0.1", "localhost")
+            outbox.put(Delivery(f"quick {number}", other, BODY, 0), 950 + number)
+        async with delivering(outbox, clock) as running:
+            await outbox.until(lambda: not any(id.startswith("quick") for id in outbox.rows))
+            assert len(outbox.rows) == 30
+            receiver.held.set()
+            while outbox.rows:
+                left = len(outbox.rows)
+                clock.now += 10
+                running.wake()
+                await outbox.until(lambda: len(outbox.rows) < left)  # noqa: B023
+        assert receiver.busiest <= webhooks.MAX_IN_FLIGHT
+
+    run(check)
+    assert sum(request.path == "/slow" for request in receiver.requests) == 30
+
+
+def test_nobody_listens() -> None:
+    with Receiver() as closed:
+        url = closed.url
+
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("msg_1", url, BODY, 0), 0)
+        outbox.put(Delivery("msg_2", "http://[broken", BODY, 0), 0)
+        outbox.put(Delivery("msg_3", "gopher://example/", BODY, 0), 0)
+        async with delivering(outbox, Clock(1000)):
+            await outbox.until(lambda: all(row.delivery.attempts == 1 for row in outbox.rows.values()))
+
+    run(check)
+
+
+def test_a_database_that_is_away_for_a_while_ends_nothing(receiver: Receiver) -> None:
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.failing = 3
+        outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
+        async with delivering(outbox):
+            await asyncio.to_thread(receiver.asked.wait)
+            outbox.failing = 3
+            receiver.held.set()
+            await outbox.until(lambda: not outbox.rows)
+
+    run(check)
+    assert len(receiver.requests) == 1, "what has arrived was sent again"
+
+
+def test_what_is_in_flight_at_the_end_is_sent_again(receiver: Receiver) -> None:
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
+        async with delivering(outbox):
+            await asyncio.to_thread(receiver.asked.wait)
+        assert outbox.rows["msg_1"].delivery.attempts == 0
+        receiver.held.set()
+        async with delivering(outbox):
+            await outbox.until(lambda: not outbox.rows)
+
+    run(check)
+    first, second = receiver.requests
+    assert first.headers["webhook-id"] == second.headers["webhook-id"] == "msg_1"
+
+
+class NoNetwork(httpcore.AsyncNetworkBackend):
+    """Notes where a connection was asked for, and makes none; private addresses fail the test."""
+
+    def __init__(self) -> None:
+        self.connected: list[tuple[str, int]] = []
+
+    async def connect_tcp(self, host: str, port: int, *_: Any) -> httpcore.AsyncNetworkStream:
+        if host != MEDIA:
+            pytest.fail(f"a connection to {host} was asked for")
+        self.connected.append((host, port))
+        raise httpcore.ConnectError("no network here")
+
+
+NAMES = {
+    "media.example": [MEDIA],
+    "private.example": ["10.0.0.1"],
+    "mapped.example": ["::ffff:10.0.0.1"],
+    "mixed.example": [MEDIA, "127.0.0.1"],
+}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/hook",
+        "http://localhost/hook",
+        "http://2130706433/hook",
+        "http://0x7f.1/hook",
+        "http://169.254.169.254/latest",
+        "http://[::1]/hook",
+        "http://[::ffff:10.0.0.1]/hook",
+        "http://private.example/hook",
+        "http://mapped.example/hook",
+        "https://mixed.example/hook",
+        "http://media.example@127.0.0.1/hook",
+    ],
+)
+def test_no_webhook_reaches_the_private_network(url: str) -> None:
+    backend = NoNetwork()
+
+    async def check(outbox: MemoryOutbox) -> None:
+        outbox.put(Delivery("msg_1", url, BODY, 0), 0)
+        resolver = Internet(dict(NAMES), {}).resolver
+        async with delivering(outbox, Clock(1000), allow_private=False, resolver=resolver, backend=backend):
+            await outbox.until(lambda: outbox.rows["msg_1"].delivery.attempts == 1)
+        with pytest.raises(InvalidInput) as error:
+            await check_webhook_url(url, False, resolver)
+        assert (error.value.param, error.value.code) == ("webhook_url", "url_refused")
+
+    run(check)
+    assert backend.connected == []
+
+
+def test_a_name_is_checked_anew_at_each_attempt() -> None:
+    backend = NoNetwork()
+    resolver = Internet({"media.example": iter([[MEDIA], ["10.0.0.1"]])}, {}).resolver
+
+    async def check(outbox: MemoryOutbox) -> None:
+        clock = Clock(1000)
+        outbox.put(Delivery("msg_1", "https://media.example/hook", BODY, 0), 0)
+        async with delivering(
+            outbox, clock, allow_private=False, resolver=resolver, backend=backend
+        ) as running:
+            for attempts in (1, 2):
+                await outbox.until(lambda: outbox.rows["msg_1"].delivery.attempts == attempts)  # noqa: B023
+                clock.now += 10_000
+                running.wake()
+
+    run(check)
+    assert backend.connected == [(MEDIA, 443)], "not the address that was checked, or not once"
+
+
+@pytest.mark.parametrize(
+    ("url", "allow_private", "passes"),
+    [
+        ("https://media.example/hook", False, True),
+        ("https://nowhere.example/hook", False, True),
+        ("http://10.0.0.1/hook", True, True),
+        ("http://localhost:9000/hook", True, True),
+        ("http://receiver/hook", True, True),
+        ("ftp://media.example/hook", True, False),
+        ("file:///etc/passwd", True, False),
+        ("http://user:secret@receiver/hook", True, False),
+        ("hook", True, False),
+        ("https://media.example/" + "a" * 2048, False, False),
+    ],
+)
+def test_urls_are_checked_when_a_job_is_made(url: str, allow_private: bool, passes: bool) -> None:
+    checking = check_webhook_url(url, allow_private, Internet(dict(NAMES), {}).resolver)
+    if passes:
+        asyncio.run(checking)
+    else:
+        with pytest.raises(InvalidInput):
+            asyncio.run(checking)

@@ -1,0 +1,162 @@
+"""Which hosts the service may contact on a client's behalf: globally routable unicast addresses alone.
+
+Like `messages`, this is language that both sides speak: pure, stdlib only. The lists are IANA's registries of
+special-purpose addresses, written out because `ipaddress.is_global` changes its mind between versions of
+Python, and because a few addresses that it calls global lead inside.
+"""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+MAX_URL_CHARS = 2048
+
+# Called like `socket.getaddrinfo`, and answers like it.
+Resolver = Callable[..., Sequence[tuple[Any, ...]]]
+
+_REFUSED_V4 = tuple(
+    ipaddress.IPv4Network(block)
+    for block in (
+        "0.0.0.0/8",  # this host, this network
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # between carrier and customer
+        "127.0.0.0/8",  # loopback
+        "168.63.129.16/32",  # Azure's platform, as its machines see it
+        "169.254.0.0/16",  # link-local; the metadata of most clouds
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # AMT
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "192.175.48.0/24",  # AS112
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, broadcast
+    )
+)
+_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # all that has ever been given out
+_REFUSED_V6 = tuple(
+    ipaddress.IPv6Network(block)
+    for block in (
+        "2001::/23",  # protocol assignments; among them Teredo, which embeds IPv4 addresses
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, which embeds IPv4 addresses
+        "2620:4f:8000::/48",  # AS112
+        "3ffe::/16",  # an experiment that has ended
+        "3fff::/20",  # documentation
+    )
+)
+# Machines that have IPv6 only reach the rest of the internet through it: what it embeds decides.
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+_NAME = re.compile(
+    r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
+)
+# By the rule that browsers have, too, a host whose last label looks like a number is an IPv4 address:
+# 2130706433, 0x7f.1 and 127.1 all mean 127.0.0.1 to a resolver.
+_NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+_FORBIDDEN_IN_URL = re.compile(r"[\x00-\x20\x7f\\]")
+
+
+class Refused(ValueError):
+    """A URL, host or address that the service does not contact on a client's behalf."""
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address, in its plain spelling, is globally routable unicast."""
+    if "%" in address:
+        return False  # a zone: meant for one network of this machine
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv6Address):
+        if parsed in _NAT64:
+            return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
+        return parsed in _UNICAST_V6 and not any(parsed in block for block in _REFUSED_V6)
+    return not any(parsed in block for block in _REFUSED_V4)
+
+
+def check_url(url: str) -> tuple[str, int]:
+    """The host and the port of a plain http or https URL of a host that may be contacted.
+
+    Raises Refused for all else. Names are not resolved: that is for `resolve`, when the connection is made.
+    """
+    host, port = split_url(url)
+    return check_host(host), port
+
+
+def split_url(url: str) -> tuple[str, int]:
+    """The host and the port of a plain http or https URL. Raises Refused for all else, whatever the host."""
+    if len(url) > MAX_URL_CHARS:
+        raise Refused(f"The URL is longer than {MAX_URL_CHARS} characters.")
+    # A parser that skips or turns such characters would see another host than we do.
+    if _FORBIDDEN_IN_URL.search(url):
+        raise Refused("The URL has spaces, control characters or backslashes in it.")
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise Refused("The URL is malformed.") from None
+    if parts.scheme not in ("http", "https"):
+        raise Refused("Only http:// and https:// URLs are taken.")
+    if "@" in parts.netloc:
+        raise Refused("The URL must not hold a user name or password.")
+    if not host:
+        raise Refused("The URL names no host.")
+    if port is None:
+        port = 443 if parts.scheme == "https" else 80
+    if port == 0:
+        raise Refused("The URL is malformed.")
+    return host, port
+
+
+def check_host(host: str) -> str:
+    """The host as it is to be resolved: an address that may be contacted, or a name in plain spelling.
+
+    Raises Refused for other addresses, for local names, and for spellings that only a resolver understands.
+    """
+    if ":" in host:
+        return _public(host)
+    try:
+        name = host.lower() if host.isascii() else host.encode("idna").decode("ascii").lower()
+    except UnicodeError:
+        raise Refused("The URL's host name is malformed.") from None
+    if _NUMBER.fullmatch(name.rstrip(".")):
+        return _public(name)
+    if not _NAME.fullmatch(name):
+        raise Refused("The URL's host name is malformed.")
+    if name == "localhost" or name.endswith(".localhost"):
+        raise Refused(f"{name} is this machine itself, which is not contacted for clients.")
+    return name
+
+
+def resolve(host: str, port: int, resolver: Resolver = socket.getaddrinfo) -> tuple[str, ...]:
+    """The IP addresses of a host. To be called for every connection, which must then go to one of them.
+
+    Raises Refused if any single one of them may not be contacted, and OSError if the name is not found.
+    """
+    name = check_host(host)
+    if is_public(name):
+        return (name,)
+    found = resolver(name, port, type=socket.SOCK_STREAM)
+    addresses = tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+    if not addresses:
+        raise OSError(f"{name} has no address")
+    # Which address it is, is nothing for clients to know: they would map the private network with it.
+    if not all(map(is_public, addresses)):
+        raise Refused(f"{name} leads to an address that is not on the public internet.")
+    return addresses
+
+
+def _public(address: str) -> str:
+    if not is_public(address):
+        raise Refused("The URL's address is not on the public internet, or not in its plain spelling.")
+    return address
