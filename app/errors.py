@@ -43,12 +43,32 @@ class UnsupportedContentType(WhisperfleetError):
     """The path does not take this request Content-Type."""
 
 
+class UnknownJob(WhisperfleetError):
+    """There is no job of that name, or not any more."""
+
+
+class JobNotDone(WhisperfleetError):
+    """The job has no transcript: not yet, or it never will."""
+
+
+class KeyReused(WhisperfleetError):
+    """An idempotency key stands for another request already."""
+
+
+class IllegalTransition(WhisperfleetError):
+    """A job cannot go from the state that it is in to the one that it was to have."""
+
+
 class QueueFull(WhisperfleetError):
     """As many requests as allowed are waiting already."""
 
 
 class NotReady(WhisperfleetError):
     """No worker is there to do the work."""
+
+
+class DatabaseUnavailable(WhisperfleetError):
+    """The database is locked, or gone."""
 
 
 class DiskFull(WhisperfleetError):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from app.languages import language_code
 
@@ -11,7 +11,7 @@ def _blank_is_none(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
-Language = Annotated[str | None, BeforeValidator(language_code), BeforeValidator(_blank_is_none)]
+Language = Annotated[str | None, AfterValidator(language_code), BeforeValidator(_blank_is_none)]
 Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
 
 

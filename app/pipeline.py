@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from app.audio.speech import SPAN_FRAMES, SpeechDetector, VadParameters
 from app.audio.uploads import Upload
 from app.errors import ClipFailed, TaskFailed, TooLarge, WhisperfleetError
 from app.fleet.dispatcher import Dispatcher
-from app.fleet.memory import Recording
+from app.fleet.memory import Heard
 from app.fleet.slot import ClipSource
 from app.language_vote import VOTERS, LanguageVote
 from app.options import Options
@@ -66,14 +67,16 @@ class Pipeline:
     media: Media
     fleet: Fleet
     pcm_path: Path  # written and left there
-    heard_before: Recording
+    heard_before: Heard
     max_duration_s: float | None = None
+    decoded: int | None = None  # samples that lie at `pcm_path` already, if all of them do
+    on_decoded: Callable[[int], None] = lambda samples: None
     on_progress: Callable[[Progress], None] = lambda progress: None
     on_segments: Callable[[Sequence[Segment]], None] = lambda segments: None
     _progress: Progress = field(default_factory=Progress)
     _speech: list[Span] = field(default_factory=list)
     _segments: list[Segment] = field(default_factory=list)
-    _failed_spans: list[Span] = field(default_factory=list)
+    failed_spans: list[Span] = field(default_factory=list)
     _samples: int = 0
     _vote: LanguageVote = field(default_factory=LanguageVote)
     _hearing: deque[tuple[PlannedClip, asyncio.Task[ClipResult]]] = field(default_factory=deque)
@@ -130,7 +133,7 @@ class Pipeline:
         spans: deque[asyncio.Task[Probabilities]] = deque()
         asked = 0  # frames
         try:
-            async with aclosing(self.media.decode(self.job, self.upload, self.pcm_path)) as steps:
+            async with aclosing(self._decode()) as steps:
                 async for samples, finished in steps:
                     self._decoded(samples, finished)
                     frames = -(-samples // FRAME_SAMPLES) if finished else samples // FRAME_SAMPLES
@@ -147,6 +150,17 @@ class Pipeline:
         finally:
             for task in spans:
                 task.cancel()
+
+    async def _decode(self) -> AsyncGenerator[tuple[int, bool]]:
+        """How many samples there are, again and again, and whether that is all."""
+        if self.decoded is not None:
+            yield self.decoded, True
+            return
+        async with aclosing(self.media.decode(self.job, self.upload, self.pcm_path)) as steps:
+            async for samples, finished in steps:
+                if finished:
+                    self.on_decoded(samples)
+                yield samples, finished
 
     async def _clips(self) -> AsyncGenerator[PlannedClip]:
         """The clips of the recording, each as soon as it is certain."""
@@ -174,10 +188,10 @@ class Pipeline:
         try:
             result = await self._hear_in_language(clip)
         except ClipFailed as error:
+            self.failed_spans.append((clip.start, clip.end))
             if not self.options.allow_partial:
                 raise
             log.warning("going on without a clip", error=error.message)
-            self._failed_spans.append((clip.start, clip.end))
             result = _NOTHING
             self._vote.cast(clip.index, 0, result)  # or the others would wait for it
         self._report(
@@ -217,14 +231,20 @@ class Pipeline:
             word_timestamps=self.options.word_timestamps,
         )
 
+        key = (clip.start, clip.end, language)
+
         async def work() -> ClipResult:
             done = await self.fleet.submit(
-                self.job, lambda: read_clip(self.pcm_path, clip, decoding), key=decoding.batch_key
+                self.job,
+                lambda: read_clip(self.pcm_path, clip, decoding),
+                key=decoding.batch_key,
+                deaths=self.heard_before.deaths(key),
+                on_death=partial(self.heard_before.died, key),
             )
             return done.result
 
         try:
-            return await self.heard_before.hear((clip.start, clip.end, language), work)
+            return await self.heard_before.hear(key, work)
         except TaskFailed as error:
             raise self._clip_failed(clip, error) from error
         except WhisperfleetError:
@@ -235,7 +255,8 @@ class Pipeline:
     def _clip_failed(self, clip: PlannedClip, error: Exception) -> ClipFailed:
         return ClipFailed(
             f"The span from {clip.start / SAMPLE_RATE:.2f} s to {clip.end / SAMPLE_RATE:.2f} s could not be "
-            f"transcribed: {error}"
+            f"transcribed: {error}",
+            code="clip_failed",
         )
 
     def _decoded(self, samples: int, finished: bool) -> None:
@@ -284,7 +305,7 @@ class Pipeline:
             samples=self._samples,
             speech=tuple(self._speech),
             segments=tuple(self._segments),
-            failed_spans=tuple(sorted(self._failed_spans)),
+            failed_spans=tuple(sorted(self.failed_spans)),
         )
 
 

@@ -1,10 +1,9 @@
 """Everything behind HTTP and the command line: one per process, and one per data folder."""
 
 import asyncio
-import fcntl
 import uuid
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import BinaryIO
 
@@ -12,11 +11,12 @@ import structlog
 
 from app.audio.media import Media
 from app.audio.uploads import Upload, clean
-from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, NotReady, UnknownModel
+from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, NotReady, QueueFull, UnknownModel
+from app.exclusive import hold
 from app.fleet.devices import usable_cores
 from app.fleet.dispatcher import Dispatcher
 from app.fleet.engine import make_plan
-from app.fleet.memory import ClipMemory, Recording
+from app.fleet.memory import ClipMemory, Heard, Recording
 from app.fleet.models import DEMO, ModelFiles, can_translate, find
 from app.fleet.slot import Catalogue, WhisperSlot
 from app.languages import language_name
@@ -24,9 +24,10 @@ from app.options import Options
 from app.pipeline import Fleet, Pipeline, Progress
 from app.settings import Settings
 from app.transcript.timeline import Transcript
-from workers.messages import Segment
+from workers.messages import LoadOptions, Segment
 
 DEFAULT_MODEL_ALIAS = "whisper-1"  # what OpenAI calls its model, and clients send unasked
+_MIN_JOBS_AT_ONCE = 4  # so that a short one seldom waits for a long one to end
 _LOOKUP_S = 8.0  # that a request waits for the model to be found, before it is told to come back
 _RETRY_S = 60.0  # between attempts to get a model that could not be had
 
@@ -50,6 +51,7 @@ class Service:
         self._reason: str | None = "the service is starting"
         self._bringing_up: asyncio.Task[None] | None = None
         self._lock: BinaryIO | None = None
+        self._under_way = 0  # requests
 
     @property
     def demo(self) -> bool:
@@ -91,7 +93,7 @@ class Service:
 
         Raises NotReady where there is no model or no worker, and what `Pipeline.run` raises.
         """
-        fleet, model = await self._ready(model, options)
+        fleet, model = await self.ready(model, options)
         identity = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
         with self._memory.recall(identity) as heard_before:
             async with self._pipeline(upload, options, model, fleet, heard_before) as pipeline:
@@ -105,17 +107,39 @@ class Service:
         Raises as `transcribe` does.
         """
         options = Options()
-        fleet, model = await self._ready(self._catalogue.default, options)
+        fleet, model = await self.ready(self._catalogue.default, options)
         async with self._pipeline(upload, options, model, fleet, Recording()) as pipeline:
             return await pipeline.detect_language()
 
     @asynccontextmanager
     async def _pipeline(
-        self, upload: Upload, options: Options, model: str, fleet: Fleet, heard_before: Recording
+        self, upload: Upload, options: Options, model: str, fleet: Fleet, heard_before: Heard
     ) -> AsyncIterator[Pipeline]:
-        """A pipeline for a recording; its decoded audio is removed at the end."""
-        job = uuid.uuid4().hex
-        pipeline = Pipeline(
+        """A pipeline for a request's recording; its decoded audio is removed at the end.
+
+        Raises QueueFull where as many requests are under way as may be.
+        """
+        if self._under_way >= self.settings.max_queued_jobs + self.jobs_at_once:
+            raise QueueFull(
+                f"{self._under_way} requests are under way, as many as this service takes "
+                "(WHISPER_MAX_QUEUED_JOBS); try again later."
+            )
+        pipeline = self.pipeline(uuid.uuid4().hex, upload, options, model, fleet, heard_before)
+        self._under_way += 1
+        try:
+            yield pipeline
+        finally:
+            self._under_way -= 1
+            await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
+
+    def pipeline(
+        self, job: str, upload: Upload, options: Options, model: str, fleet: Fleet, heard_before: Heard
+    ) -> Pipeline:
+        """A pipeline for a recording, on the workers and with the model that `ready` named.
+
+        Whoever runs it removes the decoded audio at `pcm_path`.
+        """
+        return Pipeline(
             job=job,
             upload=upload,
             options=options,
@@ -126,10 +150,20 @@ class Service:
             heard_before=heard_before,
             max_duration_s=self.settings.max_duration_s,
         )
-        try:
-            yield pipeline
-        finally:
-            await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
+
+    def load_options(self, model: str) -> LoadOptions:
+        """How the workers load a model that `ready` named."""
+        return self._catalogue.options[model]
+
+    @property
+    def jobs_at_once(self) -> int:
+        """How many jobs are worked on at a time; the others wait."""
+        return max(_MIN_JOBS_AT_ONCE, 2 * self._plan.worker_count)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Give the workers nothing more to do, and wait until they have done what they have in hand."""
+        if self._fleet is not None:
+            await self._fleet.drain(timeout_s)
 
     def readiness(self) -> str | None:
         """None once a worker is loaded, else why none is."""
@@ -152,10 +186,18 @@ class Service:
             name: "loaded" if any(slot.holds(name) for slot in self._slots) else "unloaded" for name in names
         }
 
-    def resolve_model(self, name: str) -> str:
-        """The model that a request means. Raises UnknownModel."""
-        if name in ("", DEFAULT_MODEL_ALIAS):
-            return self._catalogue.default
+    def resolve_model(self, name: str, task: str = "transcribe") -> str:
+        """The model that a request means. Raises UnknownModel, and InvalidInput where it cannot translate."""
+        model = self._catalogue.default if name in ("", DEFAULT_MODEL_ALIAS) else self._offered(name)
+        if task == "translate" and not can_translate(model):
+            raise InvalidInput(
+                f"The model {model!r} cannot translate. Name one that can, such as large-v3: the service "
+                "offers it when it is started with WHISPER_MODELS=large-v3.",
+                param="model",
+            )
+        return model
+
+    def _offered(self, name: str) -> str:
         if name in self.models():
             return name
         raise UnknownModel(
@@ -169,7 +211,7 @@ class Service:
         """Whether a model can translate into English."""
         return can_translate(model)
 
-    async def _ready(self, model: str, options: Options) -> tuple[Fleet, str]:
+    async def ready(self, model: str, options: Options) -> tuple[Fleet, str]:
         """The workers, and the model that a request for `model` is to use, whose files are here then.
 
         Raises NotReady and ModelUnavailable, and InvalidInput for a language that the model does not know.
@@ -233,7 +275,7 @@ class Service:
         return None
 
     def take_folder(self) -> None:
-        """Make the data folder this process's own, if it is not yet, and clear what a killed one left there.
+        """Make the data folder this process's own, if it is not yet.
 
         Raises InvalidSetting where another process uses it.
         """
@@ -242,20 +284,18 @@ class Service:
         try:
             for folder in (self.settings.uploads_dir, self.settings.pcm_dir):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = (self.settings.data_dir / "lock").open("wb")
+            self._lock = hold(self.settings.data_dir / "lock")
         except OSError as error:
             raise InvalidSetting(
                 f"WHISPER_DATA_DIR={self.settings.data_dir} cannot be used: {error.strerror}"
             ) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.close()
+        if self._lock is None:
             raise InvalidSetting(
                 f"WHISPER_DATA_DIR={self.settings.data_dir}: another whisperfleet uses this folder; "
                 "stop it, or give this one a folder of its own"
-            ) from None
-        self._lock = lock
-        # Nobody works on what a killed process left behind.
-        clean(self.settings.uploads_dir)
-        clean(self.settings.pcm_dir)
+            )
+
+    def clean(self, uploads: Collection[str], pcm: Collection[str]) -> None:
+        """Remove what a killed process left in the data folder, but for files of these names."""
+        clean(self.settings.uploads_dir, uploads)
+        clean(self.settings.pcm_dir, pcm)

@@ -68,6 +68,13 @@ class Settings(BaseSettings):
     api_keys: CommaList = Field((), description="Keys that clients may use; none: no key is asked for.")
     cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*` for all.")
     max_upload_mb: int = Field(4096, ge=1, description="Largest upload (MB of 10^6 bytes).")
+    max_queued_jobs: int = Field(1000, ge=1, description="Jobs that may wait; further ones get a 429.")
+    max_jobs_per_key: int | None = Field(
+        None, ge=1, description="Unfinished jobs of one API key; default: no limit."
+    )
+    upload_stall_s: float = Field(
+        60, gt=0, description="Longest pause in an upload, after which it is refused (s)."
+    )
     max_duration_s: float | None = Field(None, gt=0, description="Longest recording (s); default: no limit.")
     allow_urls: bool = Field(False, description="Let jobs name a URL to download instead of sending a file.")
     webhook_secret: str | None = Field(
@@ -77,6 +84,13 @@ class Settings(BaseSettings):
         False, description="Let webhooks go to private addresses, not to the public internet alone."
     )
     data_dir: Path = Field(default_factory=_data_dir, description="Folder for uploads and decoded audio.")
+    database_url: str | None = Field(
+        None, description="`postgresql://…` or `sqlite:///…`; default: a SQLite file in the data folder."
+    )
+    result_ttl_s: float = Field(
+        7 * 86400, gt=0, description="Time after which a finished job is deleted, with all its files (s)."
+    )
+    keep_audio: bool = Field(True, description="Keep a job's recording for as long as its result.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least level that is logged."
     )
@@ -107,6 +121,10 @@ class Settings(BaseSettings):
         if value is not None:
             check_secret(value)
         return value
+
+    @property
+    def max_upload_bytes(self) -> int:
+        return self.max_upload_mb * 10**6
 
     @property
     def uploads_dir(self) -> Path:

@@ -50,7 +50,15 @@ class FakeFleet:
         self.answer = answer
         self.asked: list[tuple[int, str | None]] = []
 
-    async def submit(self, job: str, source: Callable[[], Clip], *, key: object) -> Done[ClipResult]:
+    async def submit(
+        self,
+        job: str,
+        source: Callable[[], Clip],
+        *,
+        key: object,
+        deaths: int,
+        on_death: Callable[[int], None],
+    ) -> Done[ClipResult]:
         clip = source()
         number = len(self.asked)
         language = clip.decoding.language

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import InvalidSetting, UnknownModel
+from app.errors import InvalidInput, InvalidSetting, UnknownModel
 from app.service import Service
 from app.settings import load_settings
 
@@ -14,12 +14,15 @@ def service(folder: Path, **settings: object) -> Service:
 
 
 def test_what_a_killed_process_left_behind_is_removed(tmp_path: Path) -> None:
-    for name in ("uploads", "pcm"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / ("0" * 32)).touch()
-    (tmp_path / "uploads" / "notes.txt").touch()
-    service(tmp_path).take_folder()
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["lock", "notes.txt"]
+    one = service(tmp_path)
+    one.take_folder()
+    for folder in (one.settings.uploads_dir, one.settings.pcm_dir):
+        for digit in "012":
+            (folder / (digit * 32)).touch()
+    (one.settings.uploads_dir / "notes.txt").touch()
+    one.clean({"1" * 32}, {"2" * 32})
+    assert sorted(path.name for path in one.settings.uploads_dir.iterdir()) == ["1" * 32, "notes.txt"]
+    assert [path.name for path in one.settings.pcm_dir.iterdir()] == ["2" * 32]
 
 
 def test_a_data_folder_serves_one_process(tmp_path: Path) -> None:
@@ -35,6 +38,14 @@ def test_models_are_known_by_name(tmp_path: Path) -> None:
     assert [one.resolve_model(name) for name in ("", "whisper-1", "demo")] == ["demo"] * 3
     with pytest.raises(UnknownModel, match="GET /v1/models"):
         one.resolve_model("gpt-4")
+
+
+def test_a_model_that_cannot_translate_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    one = service(tmp_path, models="large-v3-turbo")
+    assert one.resolve_model("demo", "translate") == "demo"
+    assert one.resolve_model("large-v3-turbo", "transcribe") == "large-v3-turbo"
+    with pytest.raises(InvalidInput, match="WHISPER_MODELS=large-v3"):
+        one.resolve_model("large-v3-turbo", "translate")
 
 
 def test_it_says_why_it_is_not_ready(tmp_path: Path) -> None:

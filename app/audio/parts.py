@@ -84,7 +84,7 @@ class Parts:
         if self._name == self._file_field:
             media_type = self._headers.get(b"content-type", b"text/plain")
             described = filename is not None or not media_type.lower().startswith(b"text/")
-            self._sink = self._open_sink(_base_name(filename or b""), described=described)
+            self._sink = self._open_sink(base_name(filename or b""), described=described)
         elif filename is None:
             self._text = bytearray()
 
@@ -113,7 +113,7 @@ def _decode(data: bytes, what: str) -> str:
         raise InvalidInput(f"{what} is not valid UTF-8.") from None
 
 
-def _base_name(filename: bytes) -> str:
+def base_name(filename: bytes) -> str:
     """The name without folders and control characters, for people to read; never used as a path."""
     name = filename.decode(errors="replace").replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(char for char in name if char.isprintable())[:MAX_FILENAME_CHARS]

@@ -18,16 +18,27 @@ class FileSink:
     """Writes one part to `path`, up to `max_bytes`.
 
     `described` tells that the part calls itself a file, by a filename or a media type. `field` is the
-    part's name, for errors. End with `finish` or `discard`, and have no other call under way then.
+    part's name, for errors. `durable`: once finished, the file outlasts a power cut. End with `finish` or
+    `discard`, and have no other call under way then.
     """
 
-    def __init__(self, path: Path, filename: str, max_bytes: int, field: str, *, described: bool) -> None:
+    def __init__(
+        self,
+        path: Path,
+        filename: str,
+        max_bytes: int,
+        field: str,
+        *,
+        described: bool,
+        durable: bool = False,
+    ) -> None:
         self.path = path
         self.filename = filename
         self.size = 0  # bytes taken so far
         self._max_bytes = max_bytes
         self._field = field
         self._described = described
+        self._durable = durable
         self._pending = bytearray()
         self._hash = hashlib.sha256()
         self._file: BufferedWriter | None = None
@@ -82,6 +93,9 @@ class FileSink:
     def _close(self) -> None:
         self._write()
         if self._file is not None:
+            if self._durable:
+                self._file.flush()
+                os.fsync(self._file.fileno())
             self._file.close()
 
     def _delete(self) -> None:

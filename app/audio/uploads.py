@@ -7,7 +7,7 @@ body is read no faster than the disk takes it.
 import errno
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from app.audio.parts import MAX_FIELD_BYTES, Parts
+from app.audio.parts import MAX_FIELD_BYTES, Parts, base_name
 from app.audio.sink import FileSink, too_large
 from app.errors import DiskFull, InvalidInput, UnsupportedContentType
 
@@ -64,12 +64,13 @@ async def receive_form(
     file_field: str = "file",
     before_file: Callable[[Fields], None] | None = None,
     raw_pcm: bool = False,
+    durable: bool = False,
 ) -> Form:
     """Read a multipart body; its part called `file_field` becomes a file in `folder`.
 
     `max_bytes` limits the file. `content_length` is what the client declared: a body that cannot fit is
     refused before it is read. `before_file` sees the fields that came before the file and may raise, which
-    spares a client the upload of a file whose options are wrong.
+    spares a client the upload of a file whose options are wrong. `durable`: the file outlasts a power cut.
 
     Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, and whatever `stream` raises; nothing
     stays on disk then.
@@ -84,9 +85,8 @@ async def receive_form(
             raise InvalidInput(f"Send one `{file_field}`, not several.", param=file_field)
         if before_file is not None:
             before_file(parts.fields)
-        sinks.append(
-            FileSink(folder / uuid.uuid4().hex, filename, max_bytes, file_field, described=described)
-        )
+        path = folder / uuid.uuid4().hex
+        sinks.append(FileSink(path, filename, max_bytes, file_field, described=described, durable=durable))
         return sinks[0]
 
     parts = Parts(file_field, open_sink)
@@ -101,12 +101,45 @@ async def receive_form(
     return Form(parts.fields, next(iter(uploads), None))
 
 
-def clean(folder: Path) -> None:
-    """Remove uploads that a killed process left behind; anything else in `folder` stays."""
+async def receive_raw(
+    stream: AsyncIterator[bytes],
+    filename: str,
+    folder: Path,
+    max_bytes: int,
+    *,
+    content_length: int | None = None,
+    durable: bool = False,
+) -> Upload:
+    """Read a body that is the recording itself, and nothing else, into a file in `folder`.
+
+    Parameters and errors as of `receive_form`.
+    """
+    if content_length is not None and content_length > max_bytes:
+        raise too_large(max_bytes, "file")
+    name = base_name(filename.encode())
+    path = folder / uuid.uuid4().hex
+    sink = FileSink(path, name or "recording", max_bytes, "file", described=True, durable=durable)
+    try:
+        with _clear_errors():
+            async for chunk in _limited(stream, max_bytes, "file"):
+                sink.feed(chunk)
+                await sink.drain()
+            await sink.finish()
+    except BaseException:
+        await sink.discard()
+        raise
+    return Upload(sink.path, name, sink.size, sink.sha256)
+
+
+def clean(folder: Path, keep: Collection[str]) -> None:
+    """Remove uploads that a killed process left behind, but for those to `keep`.
+
+    Anything in `folder` that cannot be an upload stays.
+    """
     if not folder.is_dir():
         return
     for path in folder.iterdir():
-        if _UPLOAD_NAME.fullmatch(path.name) and path.is_file():
+        if _UPLOAD_NAME.fullmatch(path.name) and path.name not in keep and path.is_file():
             path.unlink(missing_ok=True)
 
 

@@ -6,6 +6,7 @@ more, and when a process dies one batch is under suspicion.
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -98,6 +99,9 @@ class Dispatcher(Generic[P, R]):
         self._wakeups = [asyncio.Event() for _ in slots]
         self._pullers: list[asyncio.Task[None]] = []
         self._in_hand: dict[int, list[Task[P, R]]] = {}  # by slot
+        self._draining = False
+        self._nothing_in_hand = asyncio.Event()
+        self._nothing_in_hand.set()
 
     def start(self) -> None:
         """Bring up all slots, in the background."""
@@ -111,6 +115,14 @@ class Dispatcher(Generic[P, R]):
             puller.cancel()
         await asyncio.gather(*self._pullers, return_exceptions=True)
         await asyncio.gather(*(slot.close() for slot in self.slots))
+
+    async def drain(self, timeout_s: float) -> None:
+        """Hand out no more work, and wait until all that is in hand is done, for at most so long."""
+        self._draining = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._nothing_in_hand.wait()
+        await asyncio.sleep(0)  # for those who wait for it to take what was done
 
     async def submit(
         self,
@@ -200,6 +212,7 @@ class Dispatcher(Generic[P, R]):
                 continue
             slot.status.state = "busy"
             self._in_hand[slot.index] = batch
+            self._nothing_in_hand.clear()
             try:
                 results = await slot.run([task.payload for task in batch])
                 answers = list(zip(batch, results, strict=True))
@@ -215,6 +228,8 @@ class Dispatcher(Generic[P, R]):
                 continue
             finally:
                 del self._in_hand[slot.index]
+                if not self._in_hand:
+                    self._nothing_in_hand.set()
             slot.status.batches += 1
             for task, result in answers:
                 if not task.done.done():
@@ -243,7 +258,7 @@ class Dispatcher(Generic[P, R]):
         idle = sum(other.status.state == "idle" for other in self.slots)
         share = min(slot.batch_limit, -(-len(self._queue) // max(idle, 1)))
         batch: list[Task[P, R]] = []
-        while task := self._queue.take(joins if batch else fits):
+        while not self._draining and (task := self._queue.take(joins if batch else fits)):
             if task.done.done():
                 continue  # cancelled meanwhile
             batch.append(task)

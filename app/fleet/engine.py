@@ -40,6 +40,11 @@ class Plan:
             safe=self.safe_mode,
         )
 
+    @property
+    def worker_count(self) -> int:
+        """How many slots there are to be."""
+        return 1 if self.engine == "inline" else len(self.devices.visible)
+
     def slots(self, catalogue: Catalogue) -> list[WhisperSlot]:
         """The slots, none of them started."""
         if self.engine == "inline":

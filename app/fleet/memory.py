@@ -3,22 +3,46 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from workers.messages import ClipResult
+
+ClipKey = tuple[int, int, str | None]  # first and last sample, and the language that was asked for
 
 KEEP_S = 600.0  # clients retry after their own time-out, without saying that they do
 
 
+class Heard(Protocol):
+    """What has been heard of one recording with one set of options, clip by clip."""
+
+    async def hear(self, clip: ClipKey, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> ClipResult:
+        """The clip's result: what is known already, or else what `work` comes to."""
+
+    def deaths(self, clip: ClipKey) -> int:
+        """How many workers have died of a clip that they had alone in hand."""
+
+    def died(self, clip: ClipKey, deaths: int) -> None:
+        """Note a further death: there have been so many now."""
+
+
 class Recording:
-    """What was heard of one recording with one set of options, clip by clip."""
+    """A recording whose request is under way, or may be sent again."""
 
     def __init__(self) -> None:
         self.users = 0
         self.forgetting: asyncio.TimerHandle | None = None
-        self._heard: dict[Hashable, asyncio.Task[ClipResult]] = {}
+        self._heard: dict[ClipKey, asyncio.Task[ClipResult]] = {}
+        self._deaths: dict[ClipKey, int] = {}
 
-    async def hear(self, clip: Hashable, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> ClipResult:
+    def deaths(self, clip: ClipKey) -> int:
+        """How many workers have died of a clip that they had alone in hand."""
+        return self._deaths.get(clip, 0)
+
+    def died(self, clip: ClipKey, deaths: int) -> None:
+        """Note a further death."""
+        self._deaths[clip] = deaths
+
+    async def hear(self, clip: ClipKey, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> ClipResult:
         """The clip's result: what is known already, or is being worked on, or else what `work` comes to.
 
         Work that has been begun goes on when the caller is cancelled; whoever gave it out takes it back.

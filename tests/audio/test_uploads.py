@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.audio import sink as sinks
-from app.audio.uploads import clean, receive_form
+from app.audio.uploads import clean, receive_form, receive_raw
 from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
 
 TYPE = "multipart/form-data; boundary=b0undary"
@@ -230,6 +230,48 @@ def test_full_disk(tmp_path, monkeypatch):
     assert not left(tmp_path)
 
 
+def receive_bare(folder, *chunks, filename="talk.wav", **options):
+    return asyncio.run(receive_raw(stream(chunks), filename, folder, LIMIT, **options))
+
+
+@pytest.mark.parametrize("chunks", [[CONTENT], [bytes([byte]) for byte in CONTENT], [b"", CONTENT, b""]])
+def test_a_body_that_is_the_recording(tmp_path, chunks):
+    upload = receive_bare(tmp_path, *chunks, filename="../talks/ü.wav", durable=True)
+    assert upload.path.read_bytes() == CONTENT
+    assert upload.sha256 == hashlib.sha256(CONTENT).hexdigest()
+    assert (upload.size, upload.filename, upload.raw_pcm) == (len(CONTENT), "ü.wav", False)
+    assert upload.path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_body_of_text_is_taken_for_a_recording(tmp_path):
+    assert receive_bare(tmp_path, b"talk.wav").size == 8
+
+
+@pytest.mark.parametrize("chunks", [[], [b""]])
+def test_an_empty_body(tmp_path, chunks):
+    with pytest.raises(InvalidInput, match="is empty"):
+        receive_bare(tmp_path, *chunks, filename="")
+    assert not left(tmp_path)
+
+
+@pytest.mark.parametrize("declared", [None, LIMIT + 1])
+def test_a_body_that_is_too_large(tmp_path, declared):
+    with pytest.raises(TooLarge, match="10 MB"):
+        receive_bare(tmp_path, *[bytes(500_000)] * 21, content_length=declared)
+    assert not left(tmp_path)
+
+
+def test_a_body_on_a_full_disk(tmp_path, monkeypatch):
+    def fail(self):
+        self._file.flush()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sinks.FileSink, "_close", fail)
+    with pytest.raises(DiskFull):
+        receive_bare(tmp_path, bytes(3 << 20))
+    assert not left(tmp_path)
+
+
 @pytest.mark.parametrize("error", [ConnectionError("gone"), asyncio.CancelledError()])
 def test_a_stream_that_fails_leaves_nothing(tmp_path, error):
     async def failing():
@@ -265,10 +307,10 @@ def test_cancelled_while_writing_leaves_nothing(tmp_path, monkeypatch):
     assert not left(tmp_path)
 
 
-def test_clean_removes_uploads_only(tmp_path):
-    clean(tmp_path / "missing")
-    (tmp_path / ("a" * 32)).touch()
-    (tmp_path / "README").touch()
+def test_clean_removes_uploads_that_nobody_needs(tmp_path):
+    clean(tmp_path / "missing", set())
+    for name in ("a" * 32, "c" * 32, "README"):
+        (tmp_path / name).touch()
     (tmp_path / ("b" * 32)).mkdir()
-    clean(tmp_path)
-    assert sorted(path.name for path in left(tmp_path)) == ["README", "b" * 32]
+    clean(tmp_path, {"c" * 32, "d" * 32})
+    assert sorted(path.name for path in left(tmp_path)) == ["README", "b" * 32, "c" * 32]
