@@ -1,1 +1,1 @@
-"""Jobs: work that outlives the request that asked for it."""
+"""Jobs: accepted once, kept in a database, worked on until they are done, whatever happens meanwhile."""

@@ -1,0 +1,169 @@
+"""What was heard of the clips of unfinished jobs: stored as it arrives, and there again after a restart."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+import structlog
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.errors import WhisperfleetError
+from app.fleet.memory import ClipKey
+from app.jobs.database import Database, whole
+from app.jobs.job import Job
+from app.jobs.payload import pack_result, unpack_result
+from app.jobs.tables import clips
+from workers.messages import ClipResult
+
+_RETRY_S = 1.0  # after the database could not take what was heard
+_FLUSH_S = 2.0  # that a stop waits for what is still to be stored
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A clip to be stored: what was heard in it, or that a worker died of it."""
+
+    job_number: int
+    clip: ClipKey
+    deaths: int
+    result: bytes | None
+    stored: asyncio.Future[None]
+
+    def values(self) -> dict[str, Any]:
+        start, end, language = self.clip
+        key = {"job_number": self.job_number, "start": start, "end": end, "language": language or ""}
+        return key | {"deaths": self.deaths, "result": self.result}
+
+
+class ClipStore:
+    """Stores clips, all that wait in one transaction: a fast fleet finishes hundreds in a second."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[_Row] = []
+        self._wakeup = asyncio.Event()
+        self._writer: asyncio.Task[None] | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def start(self) -> None:
+        """Begin to store."""
+        self._writer = asyncio.create_task(self._write(), name="clip-store")
+
+    async def stop(self) -> None:
+        """Store what waits, unless the database fails for too long, and then no more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FLUSH_S):
+                await self._idle.wait()
+        if self._writer is not None:
+            self._writer.cancel()
+            await asyncio.gather(self._writer, return_exceptions=True)
+
+    @whole
+    async def recall(self, job: Job) -> "StoredRecording":
+        """What is known of a job's clips, and where more of it goes."""
+        query = sa.select(clips).where(clips.c.job_number == job.number)
+        async with self._database.read() as connection:
+            rows = (await connection.execute(query)).all()
+        heard, deaths = {}, {}
+        for row in rows:
+            clip = (row.start, row.end, row.language or None)
+            deaths[clip] = row.deaths
+            if row.result is not None:
+                heard[clip] = unpack_result(row.result)
+        return StoredRecording(self, job.number, heard, deaths)
+
+    def put(
+        self, job_number: int, clip: ClipKey, deaths: int, result: ClipResult | None
+    ) -> asyncio.Future[None]:
+        """Have a clip stored; the future is done when it is. While the database fails, it is tried again."""
+        stored = asyncio.get_running_loop().create_future()
+        packed = None if result is None else pack_result(result)
+        self._waiting.append(_Row(job_number, clip, deaths, packed, stored))
+        self._idle.clear()
+        self._wakeup.set()
+        return stored
+
+    async def _write(self) -> None:
+        while True:
+            await self._wakeup.wait()
+            self._wakeup.clear()
+            rows, self._waiting = self._waiting, []
+            try:
+                await self._store(rows)
+            except WhisperfleetError as error:
+                log.error("clips cannot be stored; trying again", clips=len(rows), error=error.message)
+                self._waiting = rows + self._waiting
+                self._wakeup.set()
+                await asyncio.sleep(_RETRY_S)
+            if not self._waiting:
+                self._idle.set()
+
+    @whole
+    async def _store(self, rows: Sequence[_Row]) -> None:
+        try:
+            async with self._database.write() as connection:
+                for row in rows:
+                    await _replace(connection, row)
+        except IntegrityError:
+            # A job among these has been deleted. Of one row alone that says all.
+            if len(rows) > 1:
+                for row in rows:
+                    await self._store([row])
+                return
+        for row in rows:
+            if not row.stored.done():
+                row.stored.set_result(None)
+
+
+class StoredRecording:
+    """What was heard of one job's recording; see `app.fleet.memory.Heard`."""
+
+    def __init__(
+        self,
+        store: ClipStore,
+        job_number: int,
+        heard: dict[ClipKey, ClipResult],
+        deaths: dict[ClipKey, int],
+    ) -> None:
+        self._store = store
+        self._job_number = job_number
+        self._heard = heard
+        self._deaths = deaths
+
+    async def hear(self, clip: ClipKey, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> ClipResult:
+        """The clip's result: what is stored already, or else what `work` comes to, once that is stored."""
+        if clip in self._heard:
+            return self._heard[clip]
+        result = await work()
+        # What has been heard is worth storing even if nobody waits for it any more.
+        await asyncio.shield(self._store.put(self._job_number, clip, self.deaths(clip), result))
+        return result
+
+    def deaths(self, clip: ClipKey) -> int:
+        """How many workers have died of a clip that they had alone in hand."""
+        return self._deaths.get(clip, 0)
+
+    def died(self, clip: ClipKey, deaths: int) -> None:
+        """Note a further death."""
+        self._deaths[clip] = deaths
+        self._store.put(self._job_number, clip, deaths, None)
+
+
+async def _replace(connection: AsyncConnection, row: _Row) -> None:
+    """Store a row in place of the one with its key: alike in every database."""
+    start, end, language = row.clip
+    same = (
+        clips.c.job_number == row.job_number,
+        clips.c.start == start,
+        clips.c.end == end,
+        clips.c.language == (language or ""),
+    )
+    await connection.execute(sa.delete(clips).where(*same))
+    await connection.execute(sa.insert(clips).values(row.values()))

@@ -1,0 +1,54 @@
+"""Results on their way into the database and back: lines of JSON, compressed.
+
+A line for each segment, because turning one large document into JSON would hold the interpreter, and with
+it the event loop, for as long as that takes.
+"""
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from app.transcript.timeline import Transcript
+from workers.messages import ClipResult, Segment
+
+_LEVEL = 3  # text and numbers: higher levels save little
+_RESULT = TypeAdapter(ClipResult)
+_TRANSCRIPT = TypeAdapter(Transcript)
+_SEGMENT = TypeAdapter(Segment)
+
+
+def pack_result(result: ClipResult) -> bytes:
+    """What a worker heard in a clip, as bytes."""
+    return zlib.compress(_line(_RESULT, result), _LEVEL)
+
+
+def unpack_result(content: bytes) -> ClipResult:
+    """The reverse of `pack_result`."""
+    return _RESULT.validate_json(zlib.decompress(content))
+
+
+def pack_transcript(transcript: Transcript) -> bytes:
+    """A transcript as bytes. Costs CPU time on long recordings: call it in a thread."""
+    return zlib.compress(b"\n".join(_lines(transcript)), _LEVEL)
+
+
+def unpack_transcript(content: bytes) -> Transcript:
+    """The reverse of `pack_transcript`; call it in a thread, too."""
+    head, *lines = zlib.decompress(content).split(b"\n")
+    segments = tuple(_SEGMENT.validate_json(line) for line in lines)
+    return replace(_TRANSCRIPT.validate_json(head), segments=segments)
+
+
+def _lines(transcript: Transcript) -> Iterator[bytes]:
+    yield _line(_TRANSCRIPT, replace(transcript, segments=()))
+    for segment in transcript.segments:
+        yield _line(_SEGMENT, segment)
+
+
+def _line(kind: TypeAdapter[Any], value: object) -> bytes:
+    # json, because a decoder's score may be infinite, for which pydantic writes null.
+    return json.dumps(kind.dump_python(value), ensure_ascii=False, separators=(",", ":")).encode()

