@@ -13,6 +13,7 @@ from starlette.middleware.cors import CORSMiddleware
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.errors import CatchAll, handle_errors
+from app.api.jobs import job_routes
 from app.api.openai import openai_routes
 from app.api.requests import Linger, RequestLog
 from app.api.system import VERSION, model_routes, probe_routes, serve_docs, worker_routes
@@ -23,18 +24,27 @@ if TYPE_CHECKING:
 
 
 def create_app(settings: Settings, service: "Service | None" = None) -> FastAPI:
-    """The application around `service`, by default the real one; its lifespan starts and stops it."""
-    if service is None:
-        from app.service import Service
+    """The application around `service`, by default the real one; its lifespan starts and stops it.
 
-        service = Service(settings)
-    running = service
+    `state.stopping()` is to be called as soon as it is known that it will be stopped.
+
+    Raises InvalidSetting where the settings make no sense.
+    """
+    from app.jobs.service import JobService
+    from app.service import Service
+
+    running = service or Service(settings)
+    jobs = JobService(running, settings)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await running.start()
         try:
-            yield
+            await jobs.start()
+            try:
+                yield
+            finally:
+                await jobs.stop()
         finally:
             await running.stop()
 
@@ -48,8 +58,10 @@ def create_app(settings: Settings, service: "Service | None" = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
+    app.state.stopping = jobs.close_to_clients
     handle_errors(app)
     app.include_router(openai_routes(running), dependencies=_documented_key(settings))
+    app.include_router(job_routes(running, jobs), dependencies=_documented_key(settings))
     app.include_router(asr_routes(running), dependencies=_documented_key(settings))
     app.include_router(model_routes(running), dependencies=_documented_key(settings))
     app.include_router(worker_routes(running), dependencies=_documented_key(settings))

@@ -28,26 +28,28 @@ def transcript_response(transcript: Transcript, asked: AudioForm) -> Response:
     if asked.response_format == "text":
         return Response(f"{transcript.text}\n", media_type=TEXT)
     if asked.response_format == "verbose_json":
-        verbose = _verbose(transcript, asked)
-        return Response(verbose.model_dump_json(exclude_none=True), media_type=JSON)
+        wanted = asked.granularities
+        return verbose_response(transcript, segments="segment" in wanted, words="word" in wanted)
+    return brief_response(transcript)
+
+
+def brief_response(transcript: Transcript) -> Response:
+    """`response_format=json`: the text alone."""
     brief = Transcription(text=transcript.text, usage=usage(transcript))
     return Response(brief.model_dump_json(), media_type=JSON)
 
 
-def _verbose(transcript: Transcript, asked: AudioForm) -> VerboseTranscription:
-    segments = words = None
-    if "segment" in asked.granularities:
-        segments = [segment_entry(number, segment) for number, segment in enumerate(transcript.segments)]
-    if "word" in asked.granularities:
-        words = [_word(word) for segment in transcript.segments for word in segment.words]
-    return VerboseTranscription.model_validate(
+def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
+    """`response_format=verbose_json`. Costs CPU time on long recordings: call it in a thread."""
+    entries = [segment_entry(number, segment) for number, segment in enumerate(transcript.segments)]
+    verbose = VerboseTranscription.model_validate(
         {
             "task": transcript.task,
             "language": language_name(transcript.language),
             "duration": seconds(transcript.samples),
             "text": transcript.text,
-            "segments": segments,
-            "words": words,
+            "segments": entries if segments else None,
+            "words": [_word(word) for word in transcript.words] if words else None,
             "failed_spans": [
                 FailedSpan(start=seconds(start), end=seconds(end)) for start, end in transcript.failed_spans
             ]
@@ -55,6 +57,7 @@ def _verbose(transcript: Transcript, asked: AudioForm) -> VerboseTranscription:
             "usage": usage(transcript),
         }
     )
+    return Response(verbose.model_dump_json(exclude_none=True), media_type=JSON)
 
 
 def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:

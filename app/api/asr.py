@@ -2,18 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
 from app.api.answers import seconds, segment_entry
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented
+from app.api.forms import QueryFields
 from app.api.receiving import receive
 from app.audio.uploads import Upload
 from app.errors import InvalidInput, WhisperfleetError
@@ -50,7 +51,7 @@ BODY = {
 }
 
 
-class AsrQuery(Options):
+class AsrQuery(QueryFields):
     """The query of `/asr`: blank values are absent, and names that are not here or in Options are ignored."""
 
     prompt: Text = Field(
@@ -66,22 +67,13 @@ class AsrQuery(Options):
     )
     model: str = Field("", max_length=256, description="A model of `/v1/models`; the default one if absent.")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _without_blanks(cls, fields: Mapping[str, object]) -> dict[str, object]:
-        return {
-            name: value
-            for name, value in fields.items()
-            if not (isinstance(value, str) and not value.strip())
-        }
-
     @property
     def options(self) -> Options:
         """The request's options; word times are switched on where the answer needs them."""
-        values = self.model_dump(include=set(Options.model_fields))
-        if self.output in MADE_OF_CUES:
-            values["word_timestamps"] = True
-        return Options.model_validate(values)
+        options = super().options
+        return (
+            options.model_copy(update={"word_timestamps": True}) if self.output in MADE_OF_CUES else options
+        )
 
 
 class DetectedLanguage(BaseModel):
@@ -96,8 +88,11 @@ def asr_routes(service: "Service") -> APIRouter:
     @router.post(
         "/asr",
         summary="Transcribe or translate a recording",
-        response_class=PlainTextResponse,
-        responses=documented(400, 401, 404, 413, 415, 429, 500, 503, 507),
+        response_class=Response,
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **documented(400, 401, 404, 413, 415, 429, 500, 503, 507),
+        },
         openapi_extra=BODY,
     )
     async def asr(request: Request, asked: Annotated[AsrQuery, Query()]) -> Response:

@@ -1,5 +1,6 @@
 """API keys, checked before a byte of the body is read."""
 
+import hashlib
 import hmac
 from collections.abc import Collection
 
@@ -13,7 +14,10 @@ OPEN_PATHS = frozenset({"/health", "/ready"})  # probes have no keys
 
 
 class ApiKeys:
-    """ASGI middleware: only requests with one of `keys` as bearer token pass; without keys, all do."""
+    """ASGI middleware: only requests with one of `keys` as bearer token pass; without keys, all do.
+
+    Where there are keys, a request's `state.owner` is a digest of its own.
+    """
 
     def __init__(self, app: ASGIApp, keys: Collection[str]) -> None:
         self.app = app
@@ -21,22 +25,26 @@ class ApiKeys:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and self._keys and scope["path"] not in OPEN_PATHS:
-            error = self._refusal(Headers(scope=scope).get("authorization", ""))
-            if error is not None:
+            try:
+                key = self._checked(Headers(scope=scope).get("authorization", ""))
+            except Unauthorized as error:
                 await answer(error)(scope, receive, send)
                 return
+            scope.setdefault("state", {})["owner"] = hashlib.sha256(key).hexdigest()
         await self.app(scope, receive, send)
 
-    def _refusal(self, authorization: str) -> Unauthorized | None:
+    def _checked(self, authorization: str) -> bytes:
+        """The key in a header. Raises Unauthorized where there is none, or a wrong one."""
         scheme, _, token = authorization.partition(" ")
-        if scheme.lower() != "bearer" or not token.strip():
-            return Unauthorized(
+        key = token.strip().encode("latin-1")
+        if scheme.lower() != "bearer" or not key:
+            raise Unauthorized(
                 "You didn't provide an API key. Send it in an Authorization header: "
                 "`Authorization: Bearer YOUR_KEY`."
             )
-        if not self._known(token.strip().encode("latin-1")):
-            return Unauthorized("Incorrect API key provided.")
-        return None
+        if not self._known(key):
+            raise Unauthorized("Incorrect API key provided.")
+        return key
 
     def _known(self, token: bytes) -> bool:
         # Every key is compared, and each in constant time, so that the time taken tells nothing.

@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import errors
@@ -19,6 +20,7 @@ from app.api.schemas import Error, ErrorDetail
 CLIENT_CLOSED_REQUEST = 499  # nginx's number; it is for the log, nobody is there to read the answer
 RETRY_AFTER_S = {429: 10, 503: 5}  # when to ask again, by status
 MAX_MESSAGE_CHARS = 1000
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -32,12 +34,16 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.InvalidInput: Kind(400),
     errors.Unauthorized: Kind(401, "invalid_api_key"),
     errors.UnknownModel: Kind(404, "model_not_found"),
+    errors.UnknownJob: Kind(404, "job_not_found"),
+    errors.JobNotDone: Kind(409, "job_not_done"),
+    errors.KeyReused: Kind(409, "idempotency_key_reused"),
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
     errors.QueueFull: Kind(429, "queue_full"),
     errors.ChildDied: Kind(500, "child_died"),
     errors.ClipFailed: Kind(500, "clip_failed"),
     errors.ModelUnavailable: Kind(503, "model_unavailable"),
+    errors.DatabaseUnavailable: Kind(503, "database_unavailable"),
     errors.NotReady: Kind(503, "not_ready"),
     errors.DiskFull: Kind(507, "disk_full"),
     errors.WhisperfleetError: Kind(500),
@@ -128,11 +134,22 @@ def handle_errors(app: FastAPI) -> None:
             message = f"There is nothing at {request.method} {request.url.path}; see /docs."
         elif error.status_code == 405:
             message = f"{request.url.path} does not take {request.method}."
+            # The framework names the methods of one of the path's functions alone.
+            return envelope(405, message, headers={"Allow": ", ".join(_methods(app, request.scope))})
         return envelope(error.status_code, message, headers=error.headers)
 
     @app.exception_handler(ClientDisconnect)
     async def gone(request: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=CLIENT_CLOSED_REQUEST)
+
+
+def _methods(app: FastAPI, scope: Scope) -> list[str]:
+    """The methods that a request's path takes."""
+    return [
+        method
+        for method in METHODS
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in app.router.routes)
+    ]
 
 
 class CatchAll:

@@ -1,30 +1,55 @@
-"""The fields of the audio endpoints: one model each, which both checks a request and documents it."""
+"""The fields of the endpoints that take recordings: models which both check a request and document it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import Field, ValidationError, WithJsonSchema
+from pydantic import Field, ValidationError, WithJsonSchema, model_validator
 
 from app.api.errors import invalid
 from app.audio.uploads import Fields, Upload
 from app.errors import InvalidInput
-from app.options import Options
+from app.options import Options, Text
 from app.subtitles import MADE_OF_CUES
 
 Granularity = Literal["segment", "word"]
 ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt"]
 
+Recording = Annotated[Upload, WithJsonSchema({"type": "string", "format": "binary"})]
+
 GRANULARITIES = "timestamp_granularities[]"
 
 
-class AudioForm(Options):
-    """Fields that both endpoints take; those that are not named here or in Options are ignored."""
+class RequestFields(Options):
+    """What a request says; names that are not known are ignored."""
 
     fixed: ClassVar[Mapping[str, object]] = {}  # what the endpoint itself decides
 
-    file: Annotated[Upload, WithJsonSchema({"type": "string", "format": "binary"})] = Field(
-        description="The recording, in any format that FFmpeg reads."
-    )
+    @property
+    def options(self) -> Options:
+        """The request's options."""
+        return Options.model_validate(self.model_dump(include=set(Options.model_fields)))
+
+    def check(self) -> None:
+        """Raise InvalidInput where fields that are right by themselves do not fit together."""
+
+
+class QueryFields(RequestFields):
+    """What a query says: blank values are absent."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, fields: Mapping[str, object]) -> dict[str, object]:
+        return {
+            name: value
+            for name, value in fields.items()
+            if not (isinstance(value, str) and not value.strip())
+        }
+
+
+class AudioForm(RequestFields):
+    """Fields that both of OpenAI's endpoints take."""
+
+    file: Recording = Field(description="The recording, in any format that FFmpeg reads.")
     model: str = Field(max_length=256, description="A model of `/v1/models`; `whisper-1` is the default one.")
     response_format: ResponseFormat = Field("json", description="What the answer looks like.")
 
@@ -40,13 +65,10 @@ class AudioForm(Options):
     @property
     def options(self) -> Options:
         """The request's options; word times are switched on where the answer needs them."""
-        values = self.model_dump(include=set(Options.model_fields))
+        options = super().options
         if self.response_format in MADE_OF_CUES or "word" in self.granularities:
-            values["word_timestamps"] = True
-        return Options.model_validate(values)
-
-    def check(self) -> None:
-        """Raise InvalidInput where fields that are right by themselves do not fit together."""
+            return options.model_copy(update={"word_timestamps": True})
+        return options
 
 
 class TranscriptionForm(AudioForm):
@@ -81,30 +103,50 @@ class TranslationForm(AudioForm):
     fixed: ClassVar[Mapping[str, object]] = {"task": "translate", "language": None}
 
 
-F = TypeVar("F", bound=AudioForm)
+class JobFields(QueryFields):
+    """What may be said of a job, however its recording is handed in."""
+
+    model: str = Field("", max_length=256, description="A model of `/v1/models`; the default one if absent.")
+    webhook_url: Text = Field(None, max_length=2048, description="Where the end of the job is announced.")
+    filename: Text = Field(
+        None, max_length=255, description="What the recording is called, where nothing else says it."
+    )
 
 
-def parse(form: type[F], fields: Fields, file: Upload | None) -> F:
-    """The request's fields, checked. Raises InvalidInput."""
+class JobForm(JobFields):
+    file: Recording = Field(description="The recording, in any format that FFmpeg reads.")
+
+
+class JobUrl(JobFields):
+    url: str = Field(max_length=2048, description="Where the recording is to be fetched from.")
+
+
+F = TypeVar("F", bound=RequestFields)
+NOTHING: Mapping[str, Any] = {}
+
+
+def parse(form: type[F], fields: Fields, file: Upload | None, defaults: Mapping[str, Any] = NOTHING) -> F:
+    """The request's fields, checked; of those it leaves out, `defaults`. Raises InvalidInput."""
+    values = {**defaults, **_values(form, fields)} | ({"file": file} if file else {})
     try:
-        parsed = form.model_validate(_values(form, fields) | ({"file": file} if file else {}))
+        parsed = form.model_validate(values)
     except ValidationError as error:
         raise invalid(error.errors(include_url=False)) from None
     parsed.check()
     return parsed
 
 
-def check_early(form: type[AudioForm], fields: Fields) -> None:
+def check_early(form: type[RequestFields], fields: Fields, defaults: Mapping[str, Any] = NOTHING) -> None:
     """Raise InvalidInput for what is wrong with the fields so far; more may follow."""
     try:
-        form.model_validate(_values(form, fields))
+        form.model_validate({**defaults, **_values(form, fields)})
     except ValidationError as error:
         faults = [fault for fault in error.errors(include_url=False) if fault["type"] != "missing"]
         if faults:
             raise invalid(faults) from None
 
 
-def _values(form: type[AudioForm], fields: Fields) -> dict[str, object]:
+def _values(form: type[RequestFields], fields: Fields) -> dict[str, object]:
     """What a form says, for pydantic: blank means absent, and of a repeated field the last one counts."""
     said = {name: [value for value in values if value.strip()] for name, values in fields.items()}
     granularities = said.pop(GRANULARITIES, []) + said.pop("timestamp_granularities", [])
@@ -113,7 +155,7 @@ def _values(form: type[AudioForm], fields: Fields) -> dict[str, object]:
     return values | {GRANULARITIES: granularities} | dict(form.fixed)
 
 
-def request_body(form: type[AudioForm]) -> dict[str, Any]:
+def request_body(form: type[RequestFields]) -> dict[str, Any]:
     """OpenAPI's description of a multipart body: derived from the model that checks it."""
     schema = form.model_json_schema()
     schema["title"] = form.__name__
@@ -123,7 +165,7 @@ def request_body(form: type[AudioForm]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _documented(form: type[AudioForm], properties: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+def _documented(form: type[RequestFields], properties: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     own = [name for name in properties if name not in Options.model_fields]
     for name in [*own, *(name for name in properties if name in Options.model_fields)]:
         if name not in form.fixed:

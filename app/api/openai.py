@@ -15,7 +15,6 @@ from app.api.receiving import receive
 from app.api.schemas import Transcription, VerboseTranscription
 from app.api.streaming import stream_response
 from app.audio.uploads import Fields
-from app.errors import InvalidInput
 
 if TYPE_CHECKING:
     from app.service import Service
@@ -79,11 +78,4 @@ def _check_early(service: "Service", form_type: type[AudioForm], fields: Fields)
 
 
 def _model(service: "Service", asked: AudioForm) -> str:
-    model = service.resolve_model(asked.model.strip())
-    if asked.task == "translate" and not service.can_translate(model):
-        raise InvalidInput(
-            f"The model {model!r} cannot translate. Name one that can, such as large-v3: the service offers "
-            "it when it is started with WHISPER_MODELS=large-v3.",
-            param="model",
-        )
-    return model
+    return service.resolve_model(asked.model.strip(), asked.task)

@@ -1,16 +1,19 @@
 """How every endpoint that takes a recording receives it."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.audio.uploads import Fields, Form, receive_form
+from app.audio.uploads import Fields, Form, Upload, receive_form, receive_raw
+from app.errors import InvalidInput, TooLarge
 
 if TYPE_CHECKING:
     from app.service import Service
 
-BYTES_PER_MB = 10**6
+MAX_DOCUMENT_BYTES = 1 << 16
+STEADY_BYTES = 1 << 14  # that must arrive before the patience with an upload begins anew
 
 
 async def receive(
@@ -20,16 +23,71 @@ async def receive(
     file_field: str = "file",
     before_file: Callable[[Fields], None] | None = None,
     raw_pcm: bool = False,
+    durable: bool = False,
 ) -> Form:
-    """The multipart body of a request, its file on disk. Raises what `receive_form` raises."""
-    declared = request.headers.get("content-length", "")
+    """The multipart body of a request, its file on disk. Raises what `receive_form` and `_steady` raise."""
+    settings = service.settings
     return await receive_form(
-        request.stream(),
+        _steady(request, settings.upload_stall_s),
         request.headers.get("content-type", ""),
-        service.settings.uploads_dir,
-        service.settings.max_upload_mb * BYTES_PER_MB,
-        content_length=int(declared) if declared.isdecimal() else None,
+        settings.uploads_dir,
+        settings.max_upload_bytes,
+        content_length=_declared_length(request),
         file_field=file_field,
         before_file=before_file,
         raw_pcm=raw_pcm,
+        durable=durable,
     )
+
+
+async def receive_body(service: "Service", request: Request, filename: str) -> Upload:
+    """A body that is the recording itself, on disk. Raises what `receive_raw` and `_steady` raise."""
+    settings = service.settings
+    return await receive_raw(
+        _steady(request, settings.upload_stall_s),
+        filename,
+        settings.uploads_dir,
+        settings.max_upload_bytes,
+        content_length=_declared_length(request),
+        durable=True,
+    )
+
+
+async def receive_document(service: "Service", request: Request) -> bytes:
+    """A small body, in memory. Raises TooLarge, and what `_steady` raises."""
+    body = bytearray()
+    async for chunk in _steady(request, service.settings.upload_stall_s):
+        body += chunk
+        if len(body) > MAX_DOCUMENT_BYTES:
+            raise TooLarge(f"The JSON document is over {MAX_DOCUMENT_BYTES} bytes.")
+    return bytes(body)
+
+
+def _declared_length(request: Request) -> int | None:
+    declared = request.headers.get("content-length", "")
+    return int(declared) if declared.isdecimal() else None
+
+
+async def _steady(request: Request, stall_s: float) -> AsyncIterator[bytes]:
+    """The chunks of a body. Raises InvalidInput where `STEADY_BYTES` take longer than `stall_s` to arrive."""
+    loop = asyncio.get_running_loop()
+    chunks = aiter(request.stream())
+    patience_s, received = stall_s, 0
+    while True:
+        began = loop.time()
+        try:
+            async with asyncio.timeout(patience_s):
+                chunk = await anext(chunks, None)
+        except TimeoutError:
+            raise InvalidInput(
+                f"The upload stalled: next to nothing arrived for {stall_s:g} s. Send it again.",
+                code="upload_stalled",
+            ) from None
+        if chunk is None:
+            return
+        received += len(chunk)
+        # Only waiting counts: that the disk is slow is not the client's fault.
+        patience_s -= loop.time() - began
+        if received >= STEADY_BYTES:
+            patience_s, received = stall_s, 0
+        yield chunk

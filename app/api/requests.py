@@ -14,7 +14,7 @@ from app.api.errors import CLIENT_CLOSED_REQUEST
 
 LINGER_S = 10
 LINGER_BYTES = 256 << 20
-QUIET_PATHS = frozenset({"/health", "/ready"})  # probes come every few seconds
+FIRST_ERROR = 400
 
 _SANE_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
@@ -55,7 +55,9 @@ class RequestLog:
             try:
                 await self.app(scope, receive, label)
             finally:
-                write = log.debug if scope["path"] in QUIET_PATHS else log.info
+                # Probes and clients ask every few seconds how things are.
+                quiet = scope["method"] == "GET" and status < FIRST_ERROR
+                write = log.debug if quiet else log.info
                 write(
                     "request",
                     method=scope["method"],

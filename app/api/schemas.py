@@ -1,8 +1,11 @@
 """What the service answers, as types: they make the JSON and the OpenAPI document alike."""
 
+from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, Field
+
+from app.options import Options
 
 
 class ErrorDetail(BaseModel):
@@ -110,6 +113,45 @@ class Worker(BaseModel):
 class WorkerList(BaseModel):
     object: Literal["list"] = "list"
     data: list[Worker]
+
+
+class JobProgress(BaseModel):
+    stage: Literal["queued", "downloading", "decoding", "transcribing", "done"]
+    done_s: float = Field(description="Audio transcribed so far (s); never goes back.")
+    total_s: float | None = Field(description="Length of the recording (s), once it is known.")
+    clips_done: int
+    clips_total: int | None
+    realtime_factor: float | None = Field(description="Seconds of audio transcribed in a second.")
+
+
+class JobError(BaseModel):
+    message: str
+    code: str | None
+
+
+class Job(BaseModel):
+    id: str
+    object: Literal["job"] = "job"
+    status: Literal["queued", "running", "succeeded", "failed", "cancelled"]
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    filename: str | None
+    url: str | None = Field(description="Where the recording is or was fetched from.")
+    duration: float | None = Field(description="Length of the recording (s).")
+    language: str | None = Field(description="Language spoken, ISO 639-1.")
+    model: str
+    options: Options
+    progress: JobProgress
+    error: JobError | None
+    failed_spans: list[FailedSpan] = Field(description="What could not be transcribed.")
+    webhook_url: str | None
+
+
+class JobList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Job]
+    has_more: bool
 
 
 class Health(BaseModel):

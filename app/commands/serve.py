@@ -2,23 +2,41 @@
 
 import asyncio
 import signal
+import socket
 import sys
 from contextlib import suppress
 from typing import Any
 
 import structlog
 import uvicorn
+from fastapi import FastAPI
 
 from app.errors import InvalidSetting
 from app.fleet.engine import check_compute_type, make_plan
+from app.jobs.database import Database
 from app.logs import configure_logs
 from app.main import create_app
 from app.service import Service
-from app.settings import load_settings
+from app.settings import Settings, load_settings
 
 GRACE_S = 3  # that answers under way have to end once the service is told to stop
 
 log = structlog.get_logger(__name__)
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which tells `app` that it stops before it waits for answers to end.
+
+    A stream of events would go on for as long as its job.
+    """
+
+    def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._app = app
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._app.state.stopping()
+        await super().shutdown(sockets)
 
 
 def run_server(overrides: dict[str, Any]) -> int:
@@ -28,12 +46,14 @@ def run_server(overrides: dict[str, Any]) -> int:
         check_compute_type(make_plan(settings))
         service = Service(settings)
         service.take_folder()
+        asyncio.run(_try_database(settings))
+        app = create_app(settings, service)
     except InvalidSetting as error:
         print(f"whisperfleet: {error.message}", file=sys.stderr)
         return 2
     configure_logs(settings)
     config = uvicorn.Config(
-        create_app(settings, service),
+        app,
         host=settings.host,
         port=settings.port,
         access_log=False,  # the application logs its requests itself
@@ -44,5 +64,12 @@ def run_server(overrides: dict[str, Any]) -> int:
     # uvicorn raises the signal that stopped it once more when all is done: that is to be a clean end.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with suppress(KeyboardInterrupt):
-        asyncio.run(uvicorn.Server(config).serve())
+        asyncio.run(Server(app, config).serve())
     return 0
+
+
+async def _try_database(settings: Settings) -> None:
+    """Bring the database up to date. Raises InvalidSetting where it cannot be used."""
+    database = Database(settings.database_url, settings.data_dir)
+    await database.open()
+    await database.close()

@@ -1,0 +1,167 @@
+"""Jobs: recordings that are handed in once and asked after later."""
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+
+from app.api.errors import documented
+from app.api.forms import JobFields
+from app.api.job_answers import ResultFormat, audio_response, events_response, result_response
+from app.api.schemas import Job as JobSchema
+from app.api.schemas import JobList
+from app.api.submissions import BINARY, submission_body, submit_job
+from app.errors import UnknownJob
+from app.jobs.job import Job, Status
+from app.transcript.formats import FORMATS
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.service import Service
+
+MAX_EVENT_NUMBER = 2**31 - 1
+MAX_KEY_CHARS = 255
+
+_JOB_ID = re.compile(r"[0-9a-f]{32}")
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Counts from 1, without a gap."},
+        "event": {
+            "type": "string",
+            "enum": ["job.progress", *(f"job.{status}" for status in Status)],
+        },
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"$ref": "#/components/schemas/Job"},
+            "description": "The job as it was then.",
+        },
+    },
+    "required": ["id", "event", "data"],
+}
+
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        max_length=MAX_KEY_CHARS,
+        description="The same key and request give the same job, however often they are sent.",
+    ),
+]
+
+
+def job_routes(service: "Service", jobs: "JobService") -> APIRouter:
+    router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    @router.post(
+        "",
+        summary="Hand a recording in",
+        status_code=202,
+        response_model=JobSchema,
+        responses=documented(400, 401, 404, 409, 413, 415, 429, 500, 503, 507),
+        openapi_extra=submission_body(),
+    )
+    async def create_job(
+        request: Request,
+        asked: Annotated[JobFields, Query()],
+        idempotency_key: IdempotencyKey = "",
+    ) -> Response:
+        """The recording is a file in a form, or the body itself, or lies at an address that JSON names.
+
+        Options are fields of the form or of the JSON object, or else of the query.
+        """
+        return await submit_job(service, jobs, request, asked, idempotency_key or None)
+
+    @router.get(
+        "",
+        summary="List jobs, the newest first",
+        response_model=JobList,
+        responses=documented(400, 401, 404, 503),
+    )
+    async def list_jobs(
+        status: Status | None = None,
+        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+        after: Annotated[str, Query(description="The id of the last job of the page before.")] = "",
+    ) -> Response:
+        if after:
+            await _job(jobs, after, param="after")
+        page, has_more = await jobs.page(status, limit, after or None)
+        entries = [jobs.public(job) for job in page]
+        return JSONResponse({"object": "list", "data": entries, "has_more": has_more})
+
+    @router.get(
+        "/{job_id}", summary="Look at a job", response_model=JobSchema, responses=documented(401, 404, 503)
+    )
+    async def retrieve_job(job_id: str) -> Response:
+        # As events and webhooks have it: pydantic would write its times in another way.
+        return JSONResponse(jobs.public(await _job(jobs, job_id)))
+
+    @router.delete(
+        "/{job_id}",
+        summary="Delete a job with its files, and cancel it if it is not done",
+        status_code=204,
+        responses=documented(401, 404, 503, 507),
+    )
+    async def delete_job(job_id: str) -> Response:
+        await jobs.delete((await _job(jobs, job_id)).id)
+        return Response(status_code=204)
+
+    @router.get(
+        "/{job_id}/events",
+        summary="Follow a job",
+        responses={
+            200: {"content": {"text/event-stream": {"schema": _EVENT}}},
+            204: {"description": "The job is done, and there is no event after the last one seen"},
+            **documented(400, 401, 404, 503),
+        },
+        response_class=StreamingResponse,
+    )
+    async def follow_job(
+        job_id: str,
+        last_event_id: Annotated[
+            int, Header(ge=0, le=MAX_EVENT_NUMBER, description="The last event seen; those after it follow.")
+        ] = 0,
+    ) -> Response:
+        """Each event carries the job as it was then; the stream ends with the job."""
+        job = await _job(jobs, job_id)
+        return await events_response(jobs, job, last_event_id)
+
+    @router.get(
+        "/{job_id}/result",
+        summary="The transcript, in any format",
+        responses={
+            200: {
+                "content": {kind: {} for kind in sorted({form.media_type for form in FORMATS.values()})},
+            },
+            **documented(400, 401, 404, 409, 503),
+        },
+        response_class=Response,
+    )
+    async def retrieve_result(job_id: str, format: ResultFormat = "srt") -> Response:
+        return await result_response(jobs, await _job(jobs, job_id), format)
+
+    @router.get(
+        "/{job_id}/audio",
+        summary="The recording, or ranges of it",
+        responses={
+            200: {"content": {"application/octet-stream": BINARY}},
+            206: {"description": "The range asked for"},
+            **documented(400, 401, 404, 416, 503),
+        },
+        response_class=FileResponse,
+    )
+    async def retrieve_audio(job_id: str) -> Response:
+        return await audio_response(service, await _job(jobs, job_id))
+
+    return router
+
+
+async def _job(jobs: "JobService", job_id: str, param: str | None = None) -> Job:
+    if not _JOB_ID.fullmatch(job_id):
+        raise UnknownJob(f"There is no job {job_id[:64]!r}.", param=param)
+    try:
+        return await jobs.get(job_id)
+    except UnknownJob as error:
+        error.param = param
+        raise
