@@ -1,6 +1,7 @@
 """The application on a loopback port, in front of a fake service."""
 
 import socket
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,22 +11,28 @@ from typing import Any
 
 import httpx
 import pytest
+import structlog
 import uvicorn
 from fake_service import FakeService
+from waiting import wait_for
 
+from app.commands.serve import Server
+from app.jobs.database import FILE_NAME
 from app.main import create_app
 from app.settings import Settings
 
 Serve = Callable[..., "Site"]
+RECORDING = b"RIFF\0audio"
 
 
 class Site:
     """A running application: its address, a client for it, and the service behind it."""
 
-    def __init__(self, port: int, service: FakeService) -> None:
+    def __init__(self, port: int, service: FakeService, server: Server) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.service = service
+        self.server = server
         self.client = httpx.Client(base_url=self.url, timeout=15, trust_env=False)
 
     @property
@@ -33,12 +40,52 @@ class Site:
         folder = self.service.settings.data_dir / "uploads"
         return list(folder.iterdir()) if folder.exists() else []
 
+    def reset(self) -> None:
+        """Make it a new site: with the service as it was at first, and without jobs."""
+        wait_for(lambda: not self.server.server_state.tasks)
+        self.service.reset()
+        self.client.cookies.clear()
+        with sqlite3.connect(self.service.settings.data_dir / FILE_NAME) as database:
+            jobs = [job for (job,) in database.execute("SELECT id FROM jobs")]
+        database.close()
+        for job in jobs:
+            self.client.delete(f"/v1/jobs/{job}").raise_for_status()
+        if jobs:
+            wait_for(lambda: not self.server.server_state.tasks)
+            self.service.reset()
+        assert not self.left_files
+
+    @property
+    def left_files(self) -> list[Path]:
+        """The recordings, encoded or decoded, that lie in the data folder."""
+        settings = self.service.settings
+        return [path for room in (settings.uploads_dir, settings.pcm_dir) for path in room.iterdir()]
+
+    def submit(self, content: bytes = RECORDING, *, headers: Any = None, **fields: Any) -> httpx.Response:
+        """Hand a job in, as a form."""
+        files = {"file": ("talk.wav", content)}
+        return self.client.post("/v1/jobs", data=fields, files=files, headers=headers)
+
+    def submitted(self, content: bytes = RECORDING, **fields: Any) -> str:
+        """The id of a new job."""
+        answer = self.submit(content, **fields)
+        assert answer.status_code == 202, answer.text
+        return str(answer.json()["id"])
+
+    def job(self, job_id: str) -> Any:
+        return self.client.get(f"/v1/jobs/{job_id}").raise_for_status().json()
+
+    def finished(self, job_id: str) -> Any:
+        """A job, once nothing more becomes of it."""
+        wait_for(lambda: self.job(job_id)["finished_at"])
+        return self.job(job_id)
+
     def transcribe(
         self,
         path: str = "transcriptions",
         *,
         headers: Any = None,
-        content: bytes = b"RIFF\0audio",
+        content: bytes = RECORDING,
         **data: Any,
     ) -> httpx.Response:
         fields = {"model": "whisper-1"} | data
@@ -55,11 +102,13 @@ def serve_site(settings: Settings) -> Iterator[Site]:
     service = FakeService(settings)
     app = create_app(settings, service)  # type: ignore[arg-type]
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
-    server = uvicorn.Server(config)
-    listener = socket.create_server(("127.0.0.1", 0))
+    server = Server(app, config)
+    # asyncio switches Nagle's algorithm off where it is told that this is TCP: it costs 40 ms a request.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    site = Site(listener.getsockname()[1], service)
+    site = Site(listener.getsockname()[1], service, server)
     try:
         deadline = time.monotonic() + 10
         while not server.started and time.monotonic() < deadline:
@@ -75,6 +124,21 @@ def serve_site(settings: Settings) -> Iterator[Site]:
     assert not service.running
 
 
+@pytest.fixture(scope="package", autouse=True)
+def _plain_log() -> Iterator[None]:
+    """Without the pictures of tracebacks, each of which takes seconds."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ]
+    )
+    yield
+    structlog.reset_defaults()
+
+
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
     """Starts a site with the settings given."""
@@ -87,6 +151,16 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         yield start
 
 
+@pytest.fixture(scope="session")
+def _site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with serve_site(Settings(data_dir=tmp_path_factory.mktemp("site"), _env_file=None)) as site:
+        yield site
+
+
 @pytest.fixture
-def site(serve: Serve) -> Site:
-    return serve()
+def site(_site: Site) -> Iterator[Site]:
+    """A site with default settings. Only the server itself is the same for all tests."""
+    try:
+        yield _site
+    finally:
+        _site.reset()

@@ -58,6 +58,9 @@ def test_unknown_paths(site, path):
         ("GET", "/v1/audio/transcriptions", "POST"),
         ("POST", "/v1/models", "GET"),
         ("DELETE", "/health", "GET"),
+        ("PUT", "/v1/jobs", "GET, POST"),
+        ("OPTIONS", f"/v1/jobs/{'0' * 32}", "GET, DELETE"),
+        ("POST", f"/v1/jobs/{'0' * 32}/audio", "GET"),
     ],
 )
 def test_wrong_methods(site, method, path, allowed):
@@ -97,6 +100,9 @@ def test_openapi_documents_errors(site):
     assert {"200", "400", "401", "404", "413", "415", "429", "500", "503", "507"} < responses.keys()
     assert responses["413"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Error"}
     assert responses["200"]["content"].keys() == {"application/json", "text/plain", "text/event-stream"}
+    responses = openapi(site)["paths"]["/asr"]["post"]["responses"]
+    assert responses["200"]["content"].keys() == {"text/plain"}
+    assert responses["413"]["content"].keys() == {"application/json"}
 
 
 def test_openapi_documents_every_field(site):

@@ -1,0 +1,379 @@
+"""What a job is refused for: too much, too slow, a key, a reused key, a disk or a database that fails."""
+
+import errno
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from waiting import wait_for
+
+from app.api import receiving
+from app.audio import sink as sinks
+from app.errors import DatabaseUnavailable, DiskFull
+from app.jobs.database import Database
+
+KEYS = ("sk-first", "sk-second")
+CONTENT = bytes(range(256)) * 40
+FORM = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
+FORM_END = b"\r\n--b--\r\n"
+
+# A head for each way of handing a job in, without what tells how long the body is.
+KINDS = {
+    "form": (b"multipart/form-data; boundary=b", FORM + CONTENT + FORM_END),
+    "body": (b"audio/wav", CONTENT),
+    "address": (b"application/json", b'{"url": "https://talks.example/a.mp3"}'),
+}
+
+
+def head(kind, *headers):
+    lines = [b"POST /v1/jobs HTTP/1.1", b"Host: x", b"Content-Type: " + KINDS[kind][0], *headers]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def post(site, kind, *, key=None, content=None, **headers):
+    sent = {"content-type": KINDS[kind][0].decode()} | headers
+    if key is not None:
+        sent["authorization"] = f"Bearer {key}"
+    return site.client.post("/v1/jobs", content=content or KINDS[kind][1], headers=sent)
+
+
+def listed(site):
+    return site.client.get("/v1/jobs", params={"limit": 100}).raise_for_status().json()["data"]
+
+
+def until_running(site, count):
+    wait_for(lambda: sum(job["status"] == "running" for job in listed(site)) == count)
+
+
+# Keys
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("key", [None, "sk-wrong"])
+def test_without_a_key_nothing_is_written(serve, kind, key):
+    site = serve(api_keys=KEYS)
+    for content in (None, CONTENT * 300):
+        answer = post(site, kind, key=key, content=content)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
+    assert not site.left_files
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_key_no_body_is_asked_for(serve, kind):
+    site = serve(api_keys=KEYS)
+    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
+        connection.sendall(head(kind, b"Content-Length: 1000000", b"Expect: 100-continue"))
+        assert connection.recv(100).startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/" + "0" * 32, *(f"/{'0' * 32}/{what}" for what in ("events", "audio"))]
+)
+def test_every_path_needs_a_key(serve, path):
+    site = serve(api_keys=KEYS)
+    assert site.client.get(f"/v1/jobs{path}").status_code == 401
+    assert site.client.delete(f"/v1/jobs{path}").status_code == 401
+
+
+# Idempotency keys
+
+
+def test_the_same_request_twice_is_one_job(site):
+    first = site.submit(headers={"idempotency-key": "k"}, language="de")
+    again = site.submit(headers={"idempotency-key": "k"}, language="de")
+    assert (first.status_code, again.status_code) == (202, 202)
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["location"] == first.headers["location"]
+    site.finished(first.json()["id"])
+    assert site.submit(headers={"idempotency-key": "k"}, language="de").json()["status"] == "succeeded"
+    assert len(listed(site)) == len(site.service.calls) == len(site.uploads) == 1
+
+
+def test_many_at_once_are_one_job(site):
+    barrier = threading.Barrier(8)
+
+    def submit(_):
+        barrier.wait(5)
+        return site.submit(headers={"idempotency-key": "k"})
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(submit, range(8)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert len(listed(site)) == len(site.uploads) == 1
+
+
+@pytest.mark.parametrize(
+    "other", [{"content": b"RIFF\0other"}, {"language": "fr"}, {"model": "Systran/faster-whisper-tiny"}]
+)
+def test_another_request_under_the_same_key_is_refused(site, other):
+    job = site.submit(headers={"idempotency-key": "k"}).json()["id"]
+    answer = site.submit(headers={"idempotency-key": "k"}, **other)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "idempotency_key_reused")
+    assert "'k'" in answer.json()["error"]["message"]
+    site.finished(job)
+    assert [job["id"] for job in listed(site)] == [job]
+    assert len(site.uploads) == 1
+
+
+def test_a_key_is_free_again_when_its_job_is_deleted(site):
+    job = site.submit(headers={"idempotency-key": "k"}).json()["id"]
+    site.client.delete(f"/v1/jobs/{job}")
+    assert site.submit(headers={"idempotency-key": "k"}, language="fr").status_code == 202
+
+
+def test_idempotency_keys_belong_to_an_api_key(serve):
+    site = serve(api_keys=KEYS)
+    ids = [
+        site.submit(headers={"authorization": authorization, "idempotency-key": "k"}).json()["id"]
+        for authorization in ("Bearer sk-first", "Bearer sk-second", "bearer   sk-first")
+    ]
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_the_lengths_of_a_key(site):
+    assert site.submit(headers={"idempotency-key": "k" * 255}).status_code == 202
+    answer = site.submit(headers={"idempotency-key": "k" * 256})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "idempotency-key")
+    unkeyed = [site.submit(headers={"idempotency-key": ""}).json()["id"] for _ in range(2)]
+    assert len(set(unkeyed)) == 2
+
+
+# As much as is taken
+
+
+@pytest.fixture
+def full(serve):
+    """A site whose queue is full; the last of its jobs has the idempotency key "k"."""
+    site = serve(max_queued_jobs=2)
+    site.service.holds = True
+    for _ in range(site.service.jobs_at_once):
+        site.submitted()
+    until_running(site, site.service.jobs_at_once)
+    site.submitted()
+    assert site.submit(headers={"idempotency-key": "k"}).status_code == 202
+    return site
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_queue(full, kind):
+    before = set(full.left_files)
+    answer = post(full, kind)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
+    assert answer.json()["error"]["type"] == "rate_limit_error"
+    assert int(answer.headers["retry-after"]) > 0
+    assert set(full.left_files) == before
+
+
+def test_a_full_queue_is_said_before_the_body_is_read(full):
+    with socket.create_connection(("127.0.0.1", full.port), timeout=5) as connection:
+        connection.sendall(head("body", b"Content-Length: 1000000") + b"RIFF")
+        assert connection.recv(100).startswith(b"HTTP/1.1 429")
+
+
+def test_a_full_queue_still_knows_its_jobs(full):
+    again = full.submit(headers={"idempotency-key": "k"})
+    assert again.status_code == 202
+    assert again.json()["id"] == listed(full)[0]["id"]
+    assert full.submit(headers={"idempotency-key": "other"}).status_code == 429
+
+
+def test_a_queue_has_room_again(full):
+    full.client.delete(f"/v1/jobs/{listed(full)[0]['id']}").raise_for_status()
+    assert full.submit().status_code == 202
+    assert full.submit().status_code == 429
+
+
+def test_many_at_once_do_not_overfill_the_queue(serve):
+    site = serve(max_queued_jobs=2)
+    site.service.holds = True
+    for _ in range(site.service.jobs_at_once):
+        site.submitted()
+    until_running(site, site.service.jobs_at_once)
+    with ThreadPoolExecutor(12) as threads:
+        statuses = sorted(answer.status_code for answer in threads.map(lambda _: site.submit(), range(12)))
+    assert statuses == [202] * 2 + [429] * 10
+    assert len(site.uploads) == site.service.jobs_at_once + 2
+
+
+def test_jobs_of_one_api_key(serve):
+    site = serve(api_keys=KEYS, max_jobs_per_key=2)
+    site.service.holds = True
+    first, second = ({"authorization": f"Bearer {key}"} for key in KEYS)
+    jobs = [site.submit(headers=first).json()["id"] for _ in range(2)]
+    spelled = {"authorization": "bearer  sk-first"}
+    for headers in (first, spelled):
+        answer = site.submit(headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
+        assert "WHISPER_MAX_JOBS_PER_KEY" in answer.json()["error"]["message"]
+    assert site.submit(headers=second).status_code == 202
+    site.client.delete(f"/v1/jobs/{jobs[0]}", headers=first).raise_for_status()
+    assert site.submit(headers=first).status_code == 202
+
+
+@pytest.mark.parametrize("kind", ["form", "body"])
+@pytest.mark.parametrize("declared", [True, False])
+def test_an_upload_that_is_too_large(serve, kind, declared):
+    site = serve(max_upload_mb=1)
+    start, end = (FORM, FORM_END) if kind == "form" else (b"", b"")
+    content = start + bytes(4_000_000) + end
+    pieces = (content[at : at + 100_000] for at in range(0, len(content), 100_000))
+    answer = post(site, kind, content=content if declared else pieces)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "file_too_large")
+    assert not site.left_files
+
+
+def test_an_upload_just_under_the_limit(serve):
+    assert post(serve(max_upload_mb=1), "body", content=bytes(1_000_000)).status_code == 202
+
+
+# Uploads that stand still
+
+
+@pytest.fixture
+def impatient(serve):
+    return serve(upload_stall_s=0.3)
+
+
+def received(connection):
+    """All that comes until the answer is complete."""
+    answer = b""
+    while b'"upload_stalled"' not in answer:
+        piece = connection.recv(4096)
+        assert piece, answer
+        answer += piece
+    return answer
+
+
+@pytest.mark.parametrize("kind", ["form", "body", "address"])
+def test_an_upload_that_stands_still(impatient, kind):
+    content = KINDS[kind][1][:-3]
+    if kind != "address":
+        content = content[:300] + bytes(3_000_000)
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=10) as connection:
+        connection.sendall(head(kind, b"Content-Length: 9000000") + content)
+        if kind != "address":
+            wait_for(lambda: impatient.uploads)
+        assert received(connection).startswith(b"HTTP/1.1 400")
+    assert not impatient.left_files
+    assert listed(impatient) == []
+
+
+def test_an_upload_that_trickles(impatient):
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=10) as connection:
+        connection.sendall(head("body", b"Content-Length: 9000000"))
+        stop = threading.Event()
+
+        def trickle():
+            while not stop.wait(0.02):
+                connection.sendall(b"x" * 10)
+
+        with ThreadPoolExecutor(1) as thread:
+            trickling = thread.submit(trickle)
+            try:
+                assert received(connection).startswith(b"HTTP/1.1 400")
+            finally:
+                stop.set()
+            trickling.result()
+    assert not impatient.left_files
+
+
+def test_an_upload_that_is_slow_but_steady(impatient, monkeypatch):
+    """It takes longer than the patience with a pause, and has none that is too long."""
+    monkeypatch.setattr(receiving, "STEADY_BYTES", 50)
+
+    def slowly():
+        for _ in range(10):
+            time.sleep(0.05)
+            yield b"x" * 100
+
+    answer = post(impatient, "body", content=slowly())
+    assert answer.status_code == 202
+
+
+def test_a_client_that_goes_away_leaves_nothing(site):
+    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
+        connection.sendall(head("body", b"Content-Length: 9000000") + bytes(3_000_000))
+        wait_for(lambda: site.uploads)
+    wait_for(lambda: not site.uploads)
+    assert listed(site) == []
+
+
+# What fails on the service's side
+
+
+@pytest.mark.parametrize("kind", ["form", "body"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk(site, monkeypatch, kind, number):
+    write = sinks.FileSink._write
+
+    def fill(sink):
+        write(sink)
+        raise OSError(number, "No space left on device")
+
+    monkeypatch.setattr(sinks.FileSink, "_write", fill)
+    answer = post(site, kind)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (507, "disk_full")
+    assert not site.left_files
+    assert listed(site) == []
+    monkeypatch.undo()
+    assert post(site, kind).status_code == 202
+
+
+REQUESTS = {
+    "submit a form": ("POST", ""),
+    "submit a body": ("POST", ""),
+    "list": ("GET", ""),
+    "look": ("GET", "/{job}"),
+    "follow": ("GET", "/{job}/events"),
+    "result": ("GET", "/{job}/result"),
+    "audio": ("GET", "/{job}/audio"),
+    "delete": ("DELETE", "/{job}"),
+}
+
+
+def ask(site, request, job):
+    method, path = REQUESTS[request]
+    if method == "POST":
+        return post(site, request.rpartition(" ")[2])
+    return site.client.request(method, f"/v1/jobs{path.format(job=job)}")
+
+
+@pytest.mark.parametrize("request_", REQUESTS)
+def test_a_database_that_is_gone(site, monkeypatch, request_):
+    job = site.finished(site.submitted())["id"]
+    before = set(site.left_files)
+
+    def gone(database):
+        raise DatabaseUnavailable("The service's database does not answer; try again later.")
+
+    for access in ("read", "write"):
+        monkeypatch.setattr(Database, access, gone)
+    # Jobs that were asked for lately are in memory.
+    answer = ask(site, request_, "0" * 32 if request_ in ("look", "audio") else job)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "database_unavailable")
+    assert answer.headers["retry-after"]
+    monkeypatch.undo()
+    assert set(site.left_files) == before
+    assert [entry["id"] for entry in listed(site)] == [job]
+
+
+@pytest.mark.parametrize("request_", ["submit a form", "submit a body", "delete"])
+def test_a_database_whose_disk_is_full(site, monkeypatch, request_):
+    job = site.finished(site.submitted())["id"]
+    before = set(site.left_files)
+
+    def full(database):
+        raise DiskFull("The disk of the service's database is full; try again later.")
+
+    monkeypatch.setattr(Database, "write", full)
+    answer = ask(site, request_, job)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (507, "disk_full")
+    for path in ("", "/result", "/events"):
+        assert site.client.get(f"/v1/jobs/{job}{path}").status_code == 200, "what is there can still be read"
+    monkeypatch.undo()
+    if request_ != "delete":
+        assert set(site.left_files) == before
+    assert [entry["id"] for entry in listed(site)] == [job]
