@@ -1,5 +1,6 @@
 # make run     install, and start the service on http://localhost:8000
 # make test    install, and run every test
+# make soak    run the long tests: kills, broken files, large uploads
 # make check   format, lint, types, import rules
 # make bench   measure, on this machine
 # make clean   remove what the others made
@@ -16,13 +17,16 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: run test check bench clean
+.PHONY: run test soak check bench clean
 
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
 test: .venv/.dev
 	$(BIN)/pytest
+
+soak: .venv/.dev
+	$(BIN)/pytest -m soak -rP
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .

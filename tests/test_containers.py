@@ -183,8 +183,8 @@ def test_services_are_built_from_the_one_dockerfile(service: str) -> None:
     assert ROOT / build["context"] / build["dockerfile"] == DOCKERFILE
     assert set(build["args"]) <= {argument.partition("=")[0] for argument in instructions("ARG")}
     extras = build["args"].get("EXTRAS", "")
-    assert extras == {"cpu": "", "gpu": "gpu"}[service]
-    assert set(extras.split()) <= set(PROJECT["optional-dependencies"])
+    assert extras == {"cpu": "url", "gpu": "gpu,url"}[service]
+    assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
 
 
 def test_only_the_gpu_service_reserves_gpus_and_all_of_them() -> None:
@@ -215,4 +215,4 @@ def test_the_wheel_holds_the_programs_and_the_demo_model(tmp_path: Path) -> None
         if file.is_file()
     }
     assert held == there
-    assert {"app/py.typed", "workers/demo_model/model.bin"} <= held
+    assert {"app/py.typed", "app/jobs/migrations/env.py", "workers/demo_model/model.bin"} <= held

@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.reading import Talk
 from tests.e2e.running import DATA, Command, Server
+from tests.e2e.sabotage import Sabotage
 from tests.media_files import RATE, Pcm, read_pcm, wav_header
 
 
@@ -60,6 +61,13 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
         started.end()
 
 
+@pytest.fixture
+def sabotage(tmp_path: Path) -> Sabotage:
+    folder = tmp_path / "sabotage"
+    folder.mkdir()
+    return Sabotage(folder)
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The one that tests only ask."""
@@ -95,6 +103,11 @@ def talk_pcm(talk: Talk) -> Pcm:
 @pytest.fixture(scope="session")
 def two_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 126 * RATE))
+
+
+@pytest.fixture(scope="session")
+def four_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 240 * RATE))
 
 
 @pytest.fixture(scope="session")

@@ -174,6 +174,34 @@ class Server(Command):
         assert answer.status_code == 200, answer.text
         return answer.text
 
+    def submit(self, recording: Path, *, headers: Any = None, **fields: Any) -> dict[str, Any]:
+        """Hand a recording in as a job."""
+        with recording.open("rb") as content:
+            answer = self.client.post(
+                "/v1/jobs", data=fields, files={"file": (recording.name, content)}, headers=headers
+            )
+        assert answer.status_code == 202, answer.text
+        job: dict[str, Any] = answer.json()
+        return job
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        job: dict[str, Any] = self.client.get(f"/v1/jobs/{job_id}").raise_for_status().json()
+        return job
+
+    def finished(self, job_id: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
+        """A job, once it has come to its end."""
+
+        def end() -> dict[str, Any] | None:
+            job = self.job(job_id)
+            return job if job["status"] in ("succeeded", "failed", "cancelled") else None
+
+        return wait_for(end, timeout_s, pause_s=0.1)  # type: ignore[return-value]
+
+    def result(self, job_id: str, form: str = "srt") -> str:
+        answer = self.client.get(f"/v1/jobs/{job_id}/result", params={"format": form})
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
     def srt(self, recording: Path | bytes, **fields: Any) -> str:
         return self.text(recording, response_format="srt", **fields)
 

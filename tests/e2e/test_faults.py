@@ -1,7 +1,5 @@
 """Clips that kill or hang their worker, and memory that is short."""
 
-import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 
 from tests.e2e.conftest import Commands, write_wav
 from tests.e2e.running import Server, wait_for
-from tests.e2e.saboteur import sitecustomize
+from tests.e2e.sabotage import Sabotage
 from tests.e2e.saboteur.sitecustomize import DEADLY, HANGING
 from tests.media_files import RATE, Pcm
 
@@ -20,31 +18,6 @@ pytestmark = pytest.mark.timeout(120)
 
 LENGTH_S = 66
 POISONED_S = 40.0  # where in the recording
-
-
-class Sabotage:
-    """What is to go wrong in the workers of a server."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.plan()
-
-    def plan(self, **faults: Any) -> None:
-        draft = self._folder / "draft"
-        draft.write_text(json.dumps(faults))
-        draft.rename(self._folder / "plan.json")
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        places = [str(Path(sitecustomize.__file__).parent), os.environ.get("PYTHONPATH", "")]
-        return {"SABOTAGE": self._folder, "PYTHONPATH": os.pathsep.join(filter(None, places))}
-
-
-@pytest.fixture
-def sabotage(tmp_path: Path) -> Sabotage:
-    folder = tmp_path / "sabotage"
-    folder.mkdir()
-    return Sabotage(folder)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,41 @@
+"""Whatever is killed meanwhile: every job ends as it would have in peace."""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.chaos import Chaos, mixed_recordings
+from tests.e2e.running import Server
+
+
+def undisturbed(server: Server, recordings: dict[str, Path]) -> dict[str, str]:
+    with ThreadPoolExecutor(4) as clients:
+        return dict(zip(recordings, clients.map(server.srt, recordings.values()), strict=True))
+
+
+@pytest.mark.timeout(240)
+def test_jobs_outlive_kills(commands, server, sabotage, talk_pcm, tmp_path):
+    recordings = mixed_recordings(talk_pcm, tmp_path, (4, 75, 20, 40, 130, 60))
+    chaos = Chaos(commands, tmp_path, sabotage, seed=1)
+    results = chaos.run(recordings, ("server", "worker", "media"))
+    assert results == undisturbed(server, recordings)
+    assert chaos.report.heard_again == []
+    assert chaos.left() == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_thirty_jobs_outlive_twenty_kills(commands, server, sabotage, talk_pcm, tmp_path, record_property):
+    lengths = random.Random(0)
+    recordings = mixed_recordings(talk_pcm, tmp_path, [lengths.uniform(4, 300) for _ in range(30)])
+    chaos = Chaos(commands, tmp_path, sabotage, seed=2)
+    kinds = random.Random(3)
+    kills = [kinds.choice(("server", "server", "worker", "worker", "media")) for _ in range(20)]
+    results = chaos.run(recordings, kills)
+    print(chaos.report)
+    assert results == undisturbed(server, recordings)
+    assert chaos.report.heard_again == []
+    assert chaos.report.stored > 0
+    assert chaos.left() == []

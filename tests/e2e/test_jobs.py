@@ -1,0 +1,257 @@
+"""Jobs over restarts of the service, and beside one another."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+
+from tests.e2e.chaos import mixed_recordings
+from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.running import Server, wait_for
+from tests.e2e.saboteur.sitecustomize import DEADLY
+from tests.e2e.test_faults import LENGTH_S, POISONED_S, with_pattern
+from tests.media_files import RATE
+
+pytestmark = pytest.mark.timeout(120)
+
+SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
+
+
+def again(commands: Commands, server: Server, **settings: Any) -> Server:
+    """The service started anew on the folder of one that has ended."""
+    return commands.serve(folder=server.folder, **settings).wait_until_up()
+
+
+def killed(server: Server) -> None:
+    server.kill(server.pid)
+    server.wait(10)
+    wait_for(lambda: not server.running(), 5)
+
+
+def events(server: Server, job_id: str, after: int = 0) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    headers = {"Last-Event-ID": str(after)} if after else {}
+    with server.client.stream("GET", f"/v1/jobs/{job_id}/events", headers=headers) as stream:
+        event: dict[str, str] = {}
+        for line in stream.iter_lines():
+            if line:
+                name, _, value = line.partition(": ")
+                event[name] = value
+            elif "data" in event:
+                yield int(event["id"]), event["event"], json.loads(event["data"])
+                event = {}
+
+
+def heard_some(server: Server, job_id: str) -> bool:
+    return bool(server.job(job_id)["progress"]["clips_done"])
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_killed_server_goes_on_where_it_was(commands, server, sabotage, four_minutes, database, request):
+    url = request.getfixturevalue("postgresql")() if database == "postgresql" else None
+    settings = {"WHISPER_DATABASE_URL": url, **sabotage.settings}
+    first = commands.ready(**settings)
+    job = first.submit(four_minutes)
+    assert job["status"] == "queued"
+    seen = []
+    for number, kind, state in events(first, job["id"]):
+        seen.append((number, kind))
+        if state["progress"]["clips_done"] >= 2:
+            break
+    killed(first)
+    done_before = state["progress"]["done_s"]
+    second = again(commands, first, **settings)
+    went_on = list(events(second, job["id"], after=seen[-1][0]))
+    # Neither a gap nor a repetition, over the restart.
+    numbers = [number for number, _ in seen] + [number for number, _, _ in went_on]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert [kind for _, kind in seen[:2]] == ["job.queued", "job.running"]
+    assert went_on[0][1] == "job.queued"
+    assert went_on[-1][1] == "job.succeeded"
+    assert all(state["progress"]["done_s"] >= done_before for _, _, state in went_on)
+    # Each clip once, but for those that were in the killed workers' hands.
+    clips = went_on[-1][2]["progress"]["clips_total"]
+    heard = sabotage.heard()
+    assert len(heard) - len(set(heard)) <= 8
+    assert clips <= len(set(heard)) <= clips + 3
+    assert second.result(job["id"]) == server.srt(four_minutes)
+    assert len(list((second.data / "uploads").iterdir())) == 1
+    assert not list((second.data / "pcm").iterdir())
+    second.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    assert not second.left_files()
+
+
+def test_a_server_told_to_stop_leaves_the_rest_to_its_successor(commands, server, sabotage, four_minutes):
+    first = commands.ready(**sabotage.settings)
+    job = first.submit(four_minutes)
+    wait_for(lambda: heard_some(first, job["id"]))
+    os.kill(first.pid, signal.SIGTERM)
+    assert first.wait(12) == 0
+    assert "Traceback" not in first.stderr
+    second = again(commands, first, **sabotage.settings)
+    assert second.job(job["id"])["progress"]["clips_done"] > 0
+    assert second.finished(job["id"])["status"] == "succeeded"
+    heard = sabotage.heard()
+    assert len(heard) == len(set(heard))  # batches in hand had their end
+    assert second.result(job["id"]) == server.srt(four_minutes)
+
+
+def test_another_model_begins_anew(commands, sabotage, two_minutes):
+    first = commands.ready(**sabotage.settings)
+    job = first.submit(two_minutes)
+    wait_for(lambda: heard_some(first, job["id"]), pause_s=0.005)
+    killed(first)
+    before = set(sabotage.heard())
+    second = again(commands, first, WHISPER_COMPUTE_TYPE="float32", **sabotage.settings)
+    assert second.finished(job["id"])["status"] == "succeeded"
+    heard = sabotage.heard()
+    assert all(heard.count(clip) == 2 for clip in before)
+
+
+def test_a_full_queue_keeps_its_order_over_a_restart(commands, talk_pcm, tmp_path):
+    recordings = mixed_recordings(talk_pcm, tmp_path, [20] * 8)
+    settings = {"WHISPER_MAX_QUEUED_JOBS": 4, "WHISPER_GPUS": "0"}  # four run at a time
+    first = commands.serve(**settings).wait_until_up()
+    handed_in = [first.submit(recording)["id"] for recording in list(recordings.values())[:4]]
+    wait_for(lambda: all(first.job(job)["status"] == "running" for job in handed_in))
+    handed_in += [first.submit(recording)["id"] for recording in list(recordings.values())[4:]]
+    with recordings["recording0"].open("rb") as content:
+        refused = first.client.post("/v1/jobs", files={"file": content})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
+    assert int(refused.headers["retry-after"]) > 0
+    killed(first)
+    second = again(commands, first, **settings)
+    listed = second.client.get("/v1/jobs").json()["data"]
+    assert [job["id"] for job in listed] == handed_in[::-1]
+    jobs = [second.finished(job) for job in handed_in]
+    assert [job["status"] for job in jobs] == ["succeeded"] * 8
+    # Those that had not begun yet began in their turn.
+    began = [job["started_at"] for job in jobs]
+    assert began == sorted(began)
+    # They took turns, clip by clip: none of the first four was done long before the others.
+    assert max(job["finished_at"] for job in jobs[:4]) < min(job["finished_at"] for job in jobs[4:])
+
+
+def test_a_job_that_is_deleted_leaves_the_others_alone(commands, server, ten_minutes, two_minutes):
+    busy = commands.ready()
+    doomed, other = busy.submit(ten_minutes), busy.submit(two_minutes)
+    wait_for(lambda: heard_some(busy, doomed["id"]))
+    following = events(busy, doomed["id"])
+    assert next(following)[1] == "job.queued"
+    assert busy.client.delete(f"/v1/jobs/{doomed['id']}").status_code == 204
+    assert list(following)[-1][1] == "job.cancelled"
+    assert busy.client.get(f"/v1/jobs/{doomed['id']}").status_code == 404
+    audio_s = sum(row["audio_s"] for row in busy.workers())
+    assert busy.finished(other["id"])["status"] == "succeeded"
+    assert busy.result(other["id"]) == server.srt(two_minutes)
+    wait_for(lambda: all(row["state"] == "idle" for row in busy.workers()))
+    # One batch of a worker each, at most, was still in hand.
+    limit_s = audio_s + 126 + 2 * 4 * 30
+    assert sum(row["audio_s"] for row in busy.workers()) <= limit_s
+    assert sum(row["restarts"] for row in busy.workers()) == 0
+    assert len(busy.left_files()) == 1  # the other one's recording
+
+
+def test_a_job_whose_clip_kills_its_worker(commands, server, sabotage, talk_pcm, shorts, tmp_path):
+    sound = talk_pcm[: LENGTH_S * RATE]
+    poisoned = write_wav(tmp_path, with_pattern(sound, POISONED_S, DEADLY))
+    cursed = commands.ready(**sabotage.settings)
+    failing, partial = cursed.submit(poisoned), cursed.submit(poisoned, allow_partial=True)
+    others = [cursed.submit(short) for short in shorts]
+    job = cursed.finished(failing["id"])
+    [span] = job["failed_spans"]
+    assert (job["status"], job["error"]["code"]) == ("failed", "clip_failed")
+    assert span["start"] <= POISONED_S + 2
+    assert span["end"] >= POISONED_S
+    assert f"{span['start']:.2f} s to {span['end']:.2f} s" in job["error"]["message"]
+    missing = cursed.client.get(f"/v1/jobs/{failing['id']}/result")
+    assert missing.status_code == 409
+    assert job["error"]["message"] in missing.json()["error"]["message"]
+    job = cursed.finished(partial["id"])
+    assert (job["status"], job["failed_spans"]) == ("succeeded", [span])
+    assert cursed.result(partial["id"])
+    for short, other in zip(shorts, others, strict=True):
+        assert cursed.finished(other["id"])["status"] == "succeeded"
+        assert cursed.result(other["id"]) == server.srt(short)
+
+
+def test_deaths_count_over_restarts(commands, sabotage, talk_pcm, tmp_path):
+    """A clip that kills its worker each time is given up, however often the server is killed meanwhile."""
+    poisoned = write_wav(tmp_path, with_pattern(talk_pcm[: 60 * RATE], POISONED_S, DEADLY))
+    settings = {"WHISPER_GPUS": "0", **sabotage.settings}
+    first = commands.ready(**settings)
+    job = first.submit(poisoned)
+    # The first time it shares its batch, and is not blamed for it yet.
+    wait_for(lambda: first.workers()[0]["restarts"] >= 2, pause_s=0.01)
+    killed(first)
+    second = again(commands, first, **settings)
+    assert second.finished(job["id"])["status"] == "failed"
+    # Three deaths alone in all, of which this server saw the last ones.
+    assert second.workers()[0]["restarts"] < 3
+
+
+class Receiver:
+    """Takes webhooks on a loopback port; refuses the first ones if told to."""
+
+    def __init__(self, refuses: int) -> None:
+        self.messages: list[dict[str, Any]] = []
+        self.attempts = 0
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.attempts += 1
+                message = Webhook(SECRET).verify(body, dict(self.headers.items()))
+                accepted = receiver.attempts > refuses
+                if accepted:
+                    receiver.messages.append(message)
+                self.send_response(204 if accepted else 500)
+                self.end_headers()
+
+            def log_message(self, *arguments: object) -> None: ...
+
+        self._server = HTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def test_webhooks_outlive_a_restart(commands, shorts):
+    settings = {"WHISPER_WEBHOOK_SECRET": SECRET, "WHISPER_WEBHOOK_ALLOW_PRIVATE": 1}
+    receiver = Receiver(refuses=1)
+    try:
+        first = commands.ready(**settings)
+        job = first.submit(shorts[0], webhook_url=receiver.url)
+        wait_for(lambda: receiver.attempts == 1)
+        killed(first)
+        second = again(commands, first, **settings)
+        wait_for(lambda: receiver.messages, 15)
+        [message] = receiver.messages
+        assert message["type"] == "job.succeeded"
+        state = second.job(job["id"])
+        assert message["data"] == state
+        assert message["timestamp"] == state["finished_at"]
+    finally:
+        receiver.close()
+
+
+def test_webhooks_into_private_networks_are_refused(commands, shorts):
+    careful = commands.serve(WHISPER_WEBHOOK_SECRET=SECRET).wait_until_up()
+    with shorts[0].open("rb") as content:
+        refused = careful.client.post(
+            "/v1/jobs", data={"webhook_url": "http://127.0.0.1:9/hook"}, files={"file": content}
+        )
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == "webhook_url"
+    assert not careful.left_files()

@@ -1,0 +1,27 @@
+"""The real service does what its OpenAPI document says: no crash, and no answer that is not in it."""
+
+import pytest
+
+from tests.openapi_checks import KEY, check
+
+
+def checked(commands, folder, *arguments: object) -> None:
+    """Have schemathesis find no fault with a server, nor leave anything behind in it."""
+    server = commands.ready(key=KEY, WHISPER_API_KEYS=KEY, WHISPER_LOG_LEVEL="error")
+    assert "Tested: 16" in check(server.url, server.client.get("/openapi.json").json(), folder, *arguments)
+    assert [row["restarts"] for row in server.workers()] == [0, 0]
+    while jobs := server.client.get("/v1/jobs").json()["data"]:
+        for job in jobs:
+            server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    assert not server.left_files()
+
+
+@pytest.mark.timeout(150)
+def test_a_few_requests_of_every_kind(commands, tmp_path):
+    checked(commands, tmp_path, "--seed=1", "--max-examples=5", "--phases=fuzzing,stateful")
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_many_requests_of_every_kind(commands, tmp_path):
+    checked(commands, tmp_path, "--max-examples=300")
