@@ -17,6 +17,7 @@ from app.audio.media import Media
 from app.audio.speech import SPAN_FRAMES, SpeechDetector, VadParameters
 from app.audio.uploads import Upload
 from app.errors import ClipFailed, TaskFailed, TooLarge, WhisperfleetError
+from app.fleet.batches import expected_tokens
 from app.fleet.dispatcher import Dispatcher
 from app.fleet.memory import Heard
 from app.fleet.slot import ClipSource
@@ -240,6 +241,7 @@ class Pipeline:
                 key=decoding.batch_key,
                 deaths=self.heard_before.deaths(key),
                 on_death=partial(self.heard_before.died, key),
+                length=expected_tokens(clip.speech),
             )
             return done.result
 

@@ -5,6 +5,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import BinaryIO
 
 import structlog
@@ -250,12 +251,15 @@ class Service:
         self._catalogue.default = files.name
         self._catalogue.options[files.name] = self._plan.load_options(files)
         self._slots = self._plan.slots(self._catalogue)
-        self._fleet = Dispatcher("worker", self._slots)
+        self._fleet = Dispatcher("worker", self._slots, self._plan.cost)
         self._fleet.start()
         self._reason = None
         self._located.set()
 
     async def _locate(self) -> ModelFiles | None:
+        if self._plan.simulation is not None:
+            log.warning("workers are simulated: what they answer was not heard")
+            return ModelFiles(self._catalogue.default, Path())
         self._reason = f"the model {self._catalogue.default!r} is being looked up or downloaded"
         try:
             return await find(self._catalogue.default)

@@ -62,7 +62,10 @@ class Settings(BaseSettings):
         description="One clip at a time, one model per worker, and the compute type that takes the least "
         "memory, unless WHISPER_COMPUTE_TYPE names one.",
     )
-    engine: Literal["local", "inline"] = Field("local", description="Where workers live.")
+    engine: Literal["local", "inline", "simulated"] = Field("local", description="Where workers live.")
+    simulated: str = Field(
+        "", description="How workers of the engine `simulated` behave, as `fixed_ms=10,clip_ms=50,…`."
+    )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
     api_keys: CommaList = Field((), description="Keys that clients may use; none: no key is asked for.")

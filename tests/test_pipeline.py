@@ -10,8 +10,8 @@ import pytest
 
 from app.audio.uploads import Upload
 from app.errors import ClipFailed, InvalidInput, TaskFailed, TooLarge
-from app.fleet.dispatcher import Done
 from app.fleet.memory import Recording
+from app.fleet.tasks import Done
 from app.options import Options
 from app.pipeline import Pipeline
 from app.transcript.timeline import Transcript
@@ -58,6 +58,7 @@ class FakeFleet:
         key: object,
         deaths: int,
         on_death: Callable[[int], None],
+        length: float,
     ) -> Done[ClipResult]:
         clip = source()
         number = len(self.asked)

@@ -89,7 +89,7 @@ class LoadOptions:
     """What a worker needs to load its model."""
 
     model: str  # the name that requests use
-    path: str  # folder in CTranslate2 format
+    path: str  # folder in CTranslate2 format; empty where the model is simulated
     device: str  # "cuda" or "cpu"; with "cuda" always the first visible one
     compute_type: str
     cpu_threads: int

@@ -19,7 +19,8 @@ from app.audio.speech import SPAN_FRAMES
 from app.audio.uploads import Upload, raise_if_full
 from app.errors import InvalidInput, TaskFailed
 from app.fleet.child import Child
-from app.fleet.dispatcher import MAX_DEATHS, Dispatcher, Done, Status
+from app.fleet.dispatcher import MAX_DEATHS, Dispatcher
+from app.fleet.tasks import Done, Status
 from workers import media, runtime
 from workers.messages import FRAME_SAMPLES
 

@@ -51,6 +51,10 @@ async def examine() -> AsyncGenerator[Finding]:
         yield invalid_setting("plan", plan)
         return
     yield _planned(plan)
+    if plan.simulation is not None:
+        cure = "Leave WHISPER_ENGINE unset to have recordings heard."
+        yield warn("workers", "simulated: what they answer is made up", cure)
+        return
     async with aclosing(_examine_plan(plan, settings)) as findings:
         async for finding in findings:
             yield finding

@@ -12,9 +12,9 @@ _CORES_PER_CPU_WORKER = 4
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """`device` ("cuda" or "cpu"), and for each worker what it is to see in `CUDA_VISIBLE_DEVICES`."""
+    """For each worker, what it is to see in `CUDA_VISIBLE_DEVICES`."""
 
-    device: str
+    device: str  # "cuda", "cpu" or "simulated"
     visible: tuple[str, ...]
     cpu_threads: int  # of each worker
 
@@ -45,6 +45,8 @@ def plan_devices(settings: Settings, environ: Mapping[str, str], gpu_count: int,
     in `WHISPER_GPUS` counts within them, as CUDA would. UUIDs and MIG ids are passed on as they are.
     Raises InvalidSetting for a GPU that is not there.
     """
+    if settings.engine == "simulated":
+        return Devices("simulated", _cpu_entries(settings, cores), 1)
     given = environ.get("CUDA_VISIBLE_DEVICES")
     present = _given_entries(given) if given is not None else [str(i) for i in range(gpu_count)]
     present = present if gpu_count else []

@@ -1,25 +1,26 @@
 """Who does what: one puller for each slot takes work from one fair queue.
 
 The queue lives here and a slot has one batch in hand at a time: so cancelling is exact, fast slots take
-more, and when a process dies one batch is under suspicion.
+more, and when a process dies one batch is under suspicion. Which tasks make a batch is up to `backlog`.
 """
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
 from app.errors import ChildDied, NotReady, TaskFailed, TryAgain
-from app.fleet.queue import FairQueue
+from app.fleet.backlog import Backlog
+from app.fleet.batches import BatchCost
+from app.fleet.pace import Paces
+from app.fleet.tasks import Done, Slot, Task
 from app.trouble import explain
 
 P = TypeVar("P")
 R = TypeVar("R")
-Work = TypeVar("Work", contravariant=True)
 
 MAX_DEATHS = 3  # of processes that had only this task in hand, before the task is given up
 _FIRST_BACKOFF_S = 1.0
@@ -28,74 +29,15 @@ _MAX_BACKOFF_S = 60.0
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class Status:
-    """What a slot does and has done; `GET /v1/workers` shows it."""
-
-    state: str = "loading"  # loading | idle | busy | restarting | failed
-    batches: int = 0
-    restarts: int = 0
-    error: str | None = None
-
-
-class Slot(Protocol[Work, R]):
-    """A place where work is done: it keeps its device for life, whatever becomes of its process."""
-
-    index: int
-    status: Status
-    died: asyncio.Event  # its process is gone, or is to be replaced
-
-    @property
-    def batch_limit(self) -> int:
-        """How many tasks it takes at once."""
-
-    async def start(self) -> None:
-        """Bring up the process, in place of the last one if there was one. Raises what hinders it."""
-
-    async def run(self, payloads: Sequence[Work]) -> list[R]:
-        """Do a batch of work.
-
-        Raises ChildDied if the process ends, or hangs, over it, and TryAgain where the batch cannot be done
-        as it is and none of its tasks is to blame.
-        """
-
-    async def close(self) -> None:
-        """End the process."""
-
-
-class Done(NamedTuple, Generic[R]):
-    """What came of a task: its result, the slot that did it, and how many processes had died of it before."""
-
-    result: R
-    slot: int
-    deaths: int
-
-
-@dataclass(slots=True, eq=False)
-class Task(Generic[P, R]):
-    """One piece of work. Tasks with equal keys may share a batch.
-
-    `home` is the one slot that may do it, for as long as that slot's process lives.
-    """
-
-    job: str
-    payload: P
-    key: Hashable
-    home: int | None
-    deaths: int  # of processes that had it alone in hand
-    on_death: Callable[[int], None]
-    done: asyncio.Future[Done[R]]
-    alone: bool = False  # not to share a batch: it may be what kills processes
-    unwanted: bool = False  # its job was cancelled while a slot had it in hand
-
-
 class Dispatcher(Generic[P, R]):
     """Keeps slots busy with the tasks of many jobs."""
 
-    def __init__(self, name: str, slots: Sequence[Slot[P, R]]) -> None:
+    def __init__(self, name: str, slots: Sequence[Slot[P, R]], cost: BatchCost = BatchCost()) -> None:
         self.slots = slots
         self._name = name
-        self._queue: FairQueue[Task[P, R]] = FairQueue()
+        self._cost = cost
+        self._paces = Paces(len(slots))
+        self._backlog = Backlog(slots, self._paces, cost)
         self._wakeups = [asyncio.Event() for _ in slots]
         self._pullers: list[asyncio.Task[None]] = []
         self._in_hand: dict[int, list[Task[P, R]]] = {}  # by slot
@@ -133,11 +75,13 @@ class Dispatcher(Generic[P, R]):
         home: int | None = None,
         deaths: int = 0,
         on_death: Callable[[int], None] = lambda deaths: None,
+        length: float = 0.0,
     ) -> Done[R]:
         """Have a piece of work done in its turn.
 
         `deaths` is how many processes have died of the task already, before a restart of the service;
-        `on_death` is told the new count whenever another one dies that had nothing else in hand.
+        `on_death` is told the new count whenever another one dies that had nothing else in hand. `length` is
+        how many tokens a clip is likely to come to.
 
         Raises NotReady where every slot has failed to come up, TaskFailed where the task kills each process
         that takes it on, and what the work itself raises.
@@ -147,22 +91,23 @@ class Dispatcher(Generic[P, R]):
         if self._hopeless():
             raise self._not_ready()
         done = asyncio.get_running_loop().create_future()
-        task = Task[P, R](job, payload, key, home, deaths, on_death, done, alone=deaths > 0)
-        self._queue.put(job, task)
+        task = Task[P, R](job, payload, key, home, deaths, on_death, length, done, alone=deaths > 0)
+        self._backlog.put(task)
         self._wake()
         # If the caller is cancelled so is the future, and whoever takes the task drops it.
         return await task.done
 
     def cancel(self, job: str) -> None:
         """Take a job out of the queue; what a slot has in hand of it goes on, and is not tried again."""
-        for task in self._queue.remove(job):
+        for task in self._backlog.remove(job):
             task.done.cancel()
         for task in chain.from_iterable(self._in_hand.values()):
             task.unwanted = task.unwanted or task.job == job
 
     def _wake(self) -> None:
-        for wakeup in self._wakeups:
-            wakeup.set()
+        for slot, wakeup in zip(self.slots, self._wakeups, strict=True):
+            if slot.status.state == "idle":  # the others look before they wait
+                wakeup.set()
 
     def _hopeless(self) -> bool:
         return all(slot.status.state == "failed" for slot in self.slots)
@@ -188,33 +133,41 @@ class Dispatcher(Generic[P, R]):
                 continue
             failures, backoff_s = 0, _FIRST_BACKOFF_S
             slot.status.error = None
-            await self._serve(slot)
+            watch = asyncio.create_task(self._wake_at_death(slot))
+            try:
+                await self._serve(slot)
+            finally:
+                watch.cancel()
             slot.status.state = "restarting"
             slot.status.restarts += 1
             log.warning("replacing the process", room=self._name, slot=slot.index)
+            self._wake()  # tasks whose home it was are everybody's now
             await slot.close()
 
     def _failed(self, slot: Slot[P, R], error: Exception) -> None:
         slot.status.state, slot.status.error = "failed", explain(error)
         log.error("start failed", room=self._name, slot=slot.index, error=slot.status.error)
         if self._hopeless():
-            for task in self._queue.clear():
+            for task in self._backlog.clear():
                 if not task.done.done():
                     task.done.set_exception(self._not_ready())
 
     async def _serve(self, slot: Slot[P, R]) -> None:
         """Take batch after batch until the slot's process is gone."""
+        now = asyncio.get_running_loop().time
         while not slot.died.is_set():
             slot.status.state = "idle"
-            batch = self._take_batch(slot)
+            batch = [] if self._draining else self._backlog.take_batch(slot)
             if not batch:
                 await self._wait(slot)
                 continue
             slot.status.state = "busy"
             self._in_hand[slot.index] = batch
             self._nothing_in_hand.clear()
+            self._paces.begin(slot.index, self._cost.seconds([task.length for task in batch]), now())
             try:
                 results = await slot.run([task.payload for task in batch])
+                self._paces.end(slot.index, now())
                 answers = list(zip(batch, results, strict=True))
             except TryAgain as error:
                 log.warning("batch given back", room=self._name, tasks=len(batch), reason=error.message)
@@ -227,6 +180,7 @@ class Dispatcher(Generic[P, R]):
                 self._fail(batch, error)
                 continue
             finally:
+                self._paces.give_up(slot.index)
                 del self._in_hand[slot.index]
                 if not self._in_hand:
                     self._nothing_in_hand.set()
@@ -238,45 +192,15 @@ class Dispatcher(Generic[P, R]):
     async def _wait(self, slot: Slot[P, R]) -> None:
         """Until there may be work for the slot, or its process is gone."""
         wakeup = self._wakeups[slot.index]
-        waits = [asyncio.create_task(event.wait()) for event in (wakeup, slot.died)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+        await wakeup.wait()
         wakeup.clear()
 
-    def _take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
-        """The next tasks for a slot: its share of what is queued, among the slots that have nothing to do."""
-
-        def fits(task: Task[P, R]) -> bool:
-            return task.home in (None, slot.index) or self._has_lost_its_process(task.home)
-
-        def joins(task: Task[P, R]) -> bool:
-            return fits(task) and task.key == batch[0].key and not task.alone
-
-        idle = sum(other.status.state == "idle" for other in self.slots)
-        share = min(slot.batch_limit, -(-len(self._queue) // max(idle, 1)))
-        batch: list[Task[P, R]] = []
-        while not self._draining and (task := self._queue.take(joins if batch else fits)):
-            if task.done.done():
-                continue  # cancelled meanwhile
-            batch.append(task)
-            if task.alone or len(batch) >= share:
-                break
-        return batch
-
-    def _has_lost_its_process(self, index: int | None) -> bool:
-        return index is not None and self.slots[index].status.state in ("restarting", "failed")
+    async def _wake_at_death(self, slot: Slot[P, R]) -> None:
+        await slot.died.wait()
+        self._wakeups[slot.index].set()
 
     def _put_back(self, batch: Sequence[Task[P, R]], *, alone: bool) -> None:
-        """Return tasks to the head of the queue, with or without suspicion; unwanted ones are dropped."""
-        for task in reversed(batch):
-            if task.unwanted:
-                task.done.cancel()
-                continue
-            task.alone = task.alone or alone
-            self._queue.put_back(task.job, task)
+        self._backlog.put_back(batch, alone=alone)
         self._wake()
 
     def _retry(self, batch: Sequence[Task[P, R]], error: ChildDied) -> None:

@@ -4,15 +4,19 @@ import os
 from dataclasses import dataclass
 
 from app.errors import InvalidSetting
+from app.fleet.batches import BatchCost
 from app.fleet.devices import Devices, count_gpus, plan_devices, usable_cores
 from app.fleet.inline import InlineSlot
 from app.fleet.local import LocalSlot
 from app.fleet.models import ModelFiles, model_name
+from app.fleet.simulated import SIMULATED, SimulatedSlot, Simulation, parse_simulation
 from app.fleet.slot import Catalogue, Limits, WhisperSlot
 from app.settings import Settings
 from workers.messages import LoadOptions
 
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
+# On a CPU the encoder takes most of the time, and takes it for each clip (measured with the demo model).
+_COST = {"cuda": BatchCost(), "cpu": BatchCost(fixed_ms=10, clip_ms=350, token_ms=2)}
 # A worker that keeps CPU cores busy must not keep the server from answering; one that feeds a GPU takes no
 # more than a core, and the GPU waits for it.
 _NICENESS = {"cuda": 0, "cpu": 10}
@@ -28,12 +32,14 @@ class Plan:
     engine: str
     compute_type: str
     safe_mode: bool
+    cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
+    simulation: Simulation | None = None
 
     def load_options(self, files: ModelFiles) -> LoadOptions:
         """How a worker is to load a model."""
         return LoadOptions(
             model=files.name,
-            path=str(files.path),
+            path="" if self.simulation is not None else str(files.path),
             device=self.devices.device,
             compute_type=self.compute_type,
             cpu_threads=self.devices.cpu_threads,
@@ -49,10 +55,15 @@ class Plan:
         """The slots, none of them started."""
         if self.engine == "inline":
             return [InlineSlot(0, catalogue, self.limits)]
+        visible = self.devices.visible
+        if self.simulation is not None:
+            return [
+                SimulatedSlot(index, catalogue, self.limits, name, self.simulation)
+                for index, name in enumerate(visible)
+            ]
         niceness = _NICENESS[self.devices.device]
         return [
-            LocalSlot(index, catalogue, self.limits, visible, niceness)
-            for index, visible in enumerate(self.devices.visible)
+            LocalSlot(index, catalogue, self.limits, name, niceness) for index, name in enumerate(visible)
         ]
 
 
@@ -63,19 +74,42 @@ def make_plan(settings: Settings) -> Plan:
     works at all on a device.
     """
     devices = plan_devices(settings, os.environ, count_gpus(), usable_cores())
+    if settings.engine == "simulated":
+        return _simulated_plan(settings, devices)
     default = model_name("WHISPER_MODEL", settings.model, devices.device)
     others = [model_name("WHISPER_MODELS", name, devices.device) for name in settings.models]
     return Plan(
         models=tuple(dict.fromkeys([default, *others])),
         devices=devices,
-        limits=Limits(
-            batch_size=1 if settings.safe_mode else settings.batch_size or _BATCH_SIZE[devices.device],
-            batch_timeout_s=settings.batch_timeout_s,
-            one_model=settings.safe_mode,
-        ),
+        limits=_limits(settings, _BATCH_SIZE[devices.device]),
         engine=settings.engine,
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
+        cost=_COST[devices.device],
+    )
+
+
+def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
+    """No model has to be there, and so none is looked for, whatever the settings name."""
+    simulation = parse_simulation(settings.simulated)
+    return Plan(
+        models=(SIMULATED,),
+        devices=devices,
+        limits=_limits(settings, simulation.batch),
+        engine=settings.engine,
+        compute_type=SIMULATED,
+        safe_mode=settings.safe_mode,
+        cost=simulation.cost,
+        simulation=simulation,
+    )
+
+
+def _limits(settings: Settings, batch_size: int) -> Limits:
+    """`batch_size` is what a batch may have unless the settings say otherwise."""
+    return Limits(
+        batch_size=1 if settings.safe_mode else settings.batch_size or batch_size,
+        batch_timeout_s=settings.batch_timeout_s,
+        one_model=settings.safe_mode,
     )
 
 
@@ -89,7 +123,7 @@ def check_compute_type(plan: Plan) -> None:
 
     from workers import runtime, whisper
 
-    if plan.compute_type in ("auto", "default"):
+    if plan.compute_type in ("auto", "default", SIMULATED):
         return
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, runtime.initialise, (plan.devices.visible[0],)) as pool:

@@ -1,7 +1,8 @@
 """The fair queue: jobs take turns, item by item, so that a short one never waits behind a long one. Pure."""
 
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -17,6 +18,10 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return self._size
 
+    def __iter__(self) -> Iterator[T]:
+        """All items, job by job."""
+        return chain.from_iterable(self._lines.values())
+
     def put(self, job: str, item: T) -> None:
         """Add an item at the end of its job's line; a new job takes the last turn."""
         self._lines.setdefault(job, deque()).append(item)
@@ -28,17 +33,40 @@ class FairQueue(Generic[T]):
         self._lines.move_to_end(job, last=False)
         self._size += 1
 
-    def take(self, fits: Callable[[T], bool]) -> T | None:
-        """The first item in line of the next job whose first item fits; None if no job has one."""
+    def take(
+        self, fits: Callable[[T], bool], choose: Callable[[Sequence[T]], int] = lambda line: 0, most: int = 1
+    ) -> T | None:
+        """An item of the next job whose first item fits; None if no job has one.
+
+        It is the one whose place `choose` gives, which is shown the first `most` items in the job's line.
+        """
         for job, line in self._lines.items():
             if fits(line[0]):
-                item = line.popleft()
+                place = choose(list(islice(line, most)))
+                item = line[place]
+                del line[place]
                 del self._lines[job]
                 if line:
                     self._lines[job] = line
                 self._size -= 1
                 return item
         return None
+
+    def only_line(self, most: int) -> Sequence[T]:
+        """The first `most` items in the line of the only job that has any; empty where several have."""
+        return list(islice(self, most)) if len(self._lines) == 1 else ()
+
+    def pick(self, places: Collection[int]) -> list[T]:
+        """Take items out of the line of the job whose turn it is, by their places in it, in order."""
+        job, line = next(iter(self._lines.items()))
+        looked_at = [line.popleft() for _ in range(max(places) + 1)]
+        line.extendleft(item for place, item in reversed([*enumerate(looked_at)]) if place not in places)
+        if line:
+            self._lines.move_to_end(job)
+        else:
+            del self._lines[job]
+        self._size -= len(places)
+        return [looked_at[place] for place in sorted(places)]
 
     def remove(self, job: str) -> list[T]:
         """Take a job out of the queue, with all its items."""

@@ -10,8 +10,8 @@ from typing import TypeVar
 import structlog
 
 from app.errors import ChildDied, TryAgain
-from app.fleet.dispatcher import Status
 from app.fleet.ladder import Ladder, is_out_of_memory
+from app.fleet.tasks import Status
 from app.trouble import last_line
 from workers import whisper
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, LoadOptions, WorkerInfo
@@ -25,7 +25,7 @@ _LOAD_DEADLINE_S = 900.0  # a large model from a slow disk, kernels compiled for
 _ANSWER_DEADLINE_S = 120.0  # for what takes no time
 # A batch's deadline is given once more for each such stretch of audio (s): with 300 s that is 60 times the
 # audio's length on a CPU, where a large model on one slow core needs some 20, and 10 times on a GPU.
-_AUDIO_PER_DEADLINE_S = {"cpu": 5.0, "cuda": 30.0}
+_AUDIO_PER_DEADLINE_S = {"cpu": 5.0, "cuda": 30.0, "simulated": 30.0}
 
 log = structlog.get_logger(__name__)
 
@@ -94,7 +94,7 @@ class WhisperSlot(ABC):
         Where memory is short the other models go first. Then TryAgain is raised, and `batch_limit` is smaller
         or, if there is only one clip, the worker is to be replaced by one with a smaller compute type.
         """
-        clips = await asyncio.to_thread(_read, payloads)
+        clips = await self._read(payloads)
         model = clips[0].decoding.model
         if model in self._held:
             self._keep(model)
@@ -161,6 +161,9 @@ class WhisperSlot(ABC):
     @abstractmethod
     async def _end(self) -> None:
         """End the worker."""
+
+    async def _read(self, payloads: Sequence[ClipSource]) -> list[Clip]:
+        return await asyncio.to_thread(_read, payloads)
 
     async def _hear(self, clips: Sequence[Clip]) -> list[ClipResult]:
         device = self._options(clips[0].decoding.model).device

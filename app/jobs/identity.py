@@ -20,7 +20,7 @@ def identity(options: Options, model: LoadOptions) -> str:
         "versions": {package: version(package) for package in _PACKAGES},
         "options": options.model_dump(mode="json"),
         "model": [model.model, model.device, model.compute_type],
-        "files": _files(Path(model.path)),
+        "files": _files(Path(model.path)) if model.path else [],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

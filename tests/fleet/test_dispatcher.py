@@ -6,43 +6,10 @@ from collections.abc import Sequence
 import pytest
 
 from app.errors import ChildDied, NotReady, TaskFailed, TryAgain
-from app.fleet.dispatcher import MAX_DEATHS, Dispatcher, Status
+from app.fleet.dispatcher import MAX_DEATHS, Dispatcher
+from tests.fleet.fake_slots import FakeSlot, settle
 
 pytestmark = pytest.mark.timeout(20)
-
-
-class FakeSlot:
-    """Answers each payload in upper case; "die" kills its process, "raise" is an error of the work itself."""
-
-    def __init__(self, index: int, *, fails: int = 0, batch_limit: int = 1) -> None:
-        self.index = index
-        self.batch_limit = batch_limit
-        self.status = Status()
-        self.died = asyncio.Event()
-        self.fails = fails  # starts that fail before one succeeds
-        self.starts = 0
-        self.up = asyncio.Event()
-        self.batches: list[list[str]] = []
-        self.open = asyncio.Event()  # batches wait for it
-        self.open.set()
-
-    async def start(self) -> None:
-        self.starts += 1
-        if self.starts <= self.fails:
-            raise OSError("no such model")
-        self.up.set()
-
-    async def run(self, payloads: Sequence[str]) -> list[str]:
-        self.batches.append(list(payloads))
-        await self.open.wait()
-        await asyncio.sleep(0)
-        if "die" in payloads:
-            raise ChildDied("killed")
-        if "raise" in payloads:
-            raise ValueError("cannot be done")
-        return [payload.upper() for payload in payloads]
-
-    async def close(self) -> None: ...
 
 
 async def run(slots: list[FakeSlot], *payloads: str, batch_limit: int = 4, key: str = "k") -> list[object]:
@@ -61,46 +28,10 @@ async def run(slots: list[FakeSlot], *payloads: str, batch_limit: int = 4, key: 
     return [answer if isinstance(answer, BaseException) else answer[0] for answer in answers]
 
 
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
 def test_everybody_gets_an_answer() -> None:
     slots = [FakeSlot(0), FakeSlot(1)]
     assert asyncio.run(run(slots, *"abcdefg")) == list("ABCDEFG")
     assert sum(slot.status.batches for slot in slots) == sum(len(slot.batches) for slot in slots)
-
-
-def test_what_is_queued_is_spread_over_all_idle_slots() -> None:
-    async def check() -> None:
-        slots = [FakeSlot(index, batch_limit=8) for index in range(3)]
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        waiting = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in "abcdef"]
-        await asyncio.gather(*waiting)
-        await dispatcher.stop()
-        assert [slot.batches for slot in slots] == [[["a", "b"]], [["c", "d"]], [["e", "f"]]]
-
-    asyncio.run(check())
-
-
-def test_a_batch_holds_what_decodes_alike_up_to_the_limit() -> None:
-    async def check() -> None:
-        slot = FakeSlot(0, batch_limit=3)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        tasks = [
-            asyncio.create_task(dispatcher.submit(f"j{p}", p, key=p[0]))
-            for p in ("a1", "b1", "a2", "a3", "a4")
-        ]
-        await settle()
-        dispatcher.start()
-        await asyncio.gather(*tasks)
-        await dispatcher.stop()
-        assert slot.batches == [["a1", "a2", "a3"], ["b1"], ["a4"]]
-
-    asyncio.run(check())
 
 
 def test_the_task_that_kills_is_found_and_the_others_are_answered() -> None:
@@ -240,6 +171,75 @@ def test_a_home_that_lost_its_process_holds_nobody_up() -> None:
     asyncio.run(check())
 
 
+def test_a_home_that_dies_just_then_holds_nobody_up() -> None:
+    class Gone(FakeSlot):
+        async def start(self) -> None:
+            await super().start()
+            if self.starts > 1:
+                await asyncio.Event().wait()
+
+    async def check() -> None:
+        slots = [FakeSlot(0), Gone(1)]
+        dispatcher = Dispatcher[str, str]("worker", slots)
+        dispatcher.start()
+        await settle()
+        task = asyncio.create_task(dispatcher.submit("job", "a", home=1))
+        slots[1].died.set()
+        assert await task == ("A", 0, 0)
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_draining_ends_what_is_in_hand_and_begins_nothing() -> None:
+    async def check() -> None:
+        slots = [FakeSlot(0), FakeSlot(1, batch_limit=2)]
+        for slot in slots:
+            slot.open.clear()
+        dispatcher = Dispatcher[str, str]("worker", slots)
+        dispatcher.start()
+        await settle()
+        tasks = [asyncio.create_task(dispatcher.submit("job", p)) for p in ("a", "b", "c", "die", "d")]
+        await settle()
+        in_hand = [list(slot.batches) for slot in slots]
+        draining = asyncio.create_task(dispatcher.drain(10))
+        slots[0].open.set()
+        await settle()
+        assert not draining.done()
+        slots[1].open.set()
+        await draining
+        assert [slot.batches for slot in slots] == in_hand
+        begun = [payload for [batch] in in_hand for payload in batch]
+        done = [task.result().result for task in tasks if task.done()]
+        assert done == [payload.upper() for payload in begun if payload != "die"]
+        await settle()
+        tasks.append(asyncio.create_task(dispatcher.submit("job", "late")))
+        await settle()
+        assert [slot.batches for slot in slots] == in_hand
+        dispatcher.cancel("job")
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_draining_waits_no_longer_than_it_may() -> None:
+    async def check() -> None:
+        slot = FakeSlot(0)
+        slot.open.clear()
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        dispatcher.start()
+        await settle()
+        task = asyncio.create_task(dispatcher.submit("job", "a"))
+        await settle()
+        await dispatcher.drain(0.01)
+        assert not task.done()
+        task.cancel()
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
 def test_an_answer_tells_how_many_processes_died_before_it() -> None:
     class Recovering(FakeSlot):
         async def run(self, payloads: Sequence[str]) -> list[str]:
@@ -252,6 +252,21 @@ def test_an_answer_tells_how_many_processes_died_before_it() -> None:
         dispatcher = Dispatcher[str, str]("worker", [Recovering(0)])
         dispatcher.start()
         assert await dispatcher.submit("job", "a") == ("A", 0, 2)
+        await dispatcher.stop()
+
+    asyncio.run(check())
+
+
+def test_a_slot_that_dies_idle_is_noticed_while_it_waits() -> None:
+    async def check() -> None:
+        slots = [FakeSlot(index) for index in range(2)]
+        dispatcher = Dispatcher[str, str]("worker", slots)
+        dispatcher.start()
+        await settle()
+        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
+        slots[1].died.set()
+        await settle()
+        assert [slot.starts for slot in slots] == [1, 2]
         await dispatcher.stop()
 
     asyncio.run(check())

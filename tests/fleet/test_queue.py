@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +57,35 @@ def test_a_job_is_removed_whole() -> None:
     assert len(queue) == 1
     assert queue.clear() == ["b1"]
     assert len(queue) == 0
+
+
+def test_the_only_line_can_be_looked_at_and_picked_from() -> None:
+    queue = FairQueue[str]()
+    for number in range(6):
+        queue.put("a", f"a{number}")
+    assert queue.only_line(3) == ["a0", "a1", "a2"]
+    assert queue.pick({4, 1, 2}) == ["a1", "a2", "a4"]
+    assert list(queue) == queue.only_line(9) == ["a0", "a3", "a5"]
+    queue.put("b", "b0")
+    assert list(queue.only_line(9)) == []
+    assert queue.pick([0]) == ["a0"]
+    assert take_all(queue) == ["b0", "a3", "a5"]
+    assert (len(queue), list(queue.only_line(9))) == (0, [])
+
+
+def test_another_item_may_be_chosen_than_the_first_and_the_turn_counts_all_the_same() -> None:
+    queue = FairQueue[str]()
+    for item in ("a1", "a2", "a3", "b1", "b2"):
+        queue.put(item[0], item)
+    seen: list[list[str]] = []
+
+    def last(line: Sequence[str]) -> int:
+        seen.append(list(line))
+        return len(line) - 1
+
+    assert [queue.take(lambda item: True, last, most=2) for _ in range(3)] == ["a2", "b2", "a3"]
+    assert seen == [["a1", "a2"], ["b1", "b2"], ["a1", "a3"]]
+    assert take_all(queue) == ["b1", "a1"]
 
 
 @given(st.lists(st.sampled_from("abcd")))

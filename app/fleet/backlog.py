@@ -1,0 +1,138 @@
+"""The tasks that wait, and which of them make a slot's next batch.
+
+Several jobs take turns; the clips of one are chosen as `batches` plans it, for slots whose limits may differ.
+"""
+
+import asyncio
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+from app.fleet.batches import (
+    ROUNDS,
+    WINDOW_BATCHES,
+    BatchCost,
+    Runner,
+    choose_alike,
+    choose_for_the_end,
+)
+from app.fleet.pace import Paces
+from app.fleet.queue import FairQueue
+from app.fleet.tasks import Slot, Task
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+class Backlog(Generic[P, R]):
+    """One fair queue for all slots."""
+
+    def __init__(self, slots: Sequence[Slot[P, R]], paces: Paces, cost: BatchCost) -> None:
+        self._slots = slots
+        self._paces = paces
+        self._cost = cost
+        self._queue: FairQueue[Task[P, R]] = FairQueue()
+
+    def put(self, task: Task[P, R]) -> None:
+        """Add a task at the end of its job's line."""
+        self._queue.put(task.job, task)
+
+    def put_back(self, batch: Sequence[Task[P, R]], *, alone: bool) -> None:
+        """Return tasks to the head of the queue, with or without suspicion; unwanted ones are dropped."""
+        for task in reversed(batch):
+            if task.unwanted:
+                task.done.cancel()
+                continue
+            task.alone = task.alone or alone
+            self._queue.put_back(task.job, task)
+
+    def remove(self, job: str) -> list[Task[P, R]]:
+        """Take a job's tasks out."""
+        return self._queue.remove(job)
+
+    def clear(self) -> list[Task[P, R]]:
+        """Take everything out."""
+        return self._queue.clear()
+
+    def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
+        """The next tasks for a slot: those of several jobs by turns, those of one as planning has it."""
+        if self._shares():
+            line = self._queue.only_line(self._outlook(slot))
+            if line and all(_may_share(task, line[0].key) for task in line):
+                return self._queue.pick(self._plan(slot, line))
+        return self._take_turns(slot)
+
+    def _take_turns(self, slot: Slot[P, R]) -> list[Task[P, R]]:
+        """The next tasks for a slot, job by job: its share of what is queued."""
+
+        def fits(task: Task[P, R]) -> bool:
+            return task.home in (None, slot.index) or self._has_lost_its_process(task.home)
+
+        def joins(task: Task[P, R]) -> bool:
+            return fits(task) and task.key == batch[0].key and not task.alone
+
+        def most_alike(line: Sequence[Task[P, R]]) -> int:
+            first = line[0]
+            if not batch or first.alone or first.passed_over >= slot.batch_limit:
+                return 0
+            able = [place for place, task in enumerate(line) if joins(task)]
+            place = min(able, key=lambda place: abs(line[place].length - batch[0].length))
+            first.passed_over += place > 0
+            return place
+
+        share = self._share(slot)
+        window = WINDOW_BATCHES * slot.batch_limit if share > 1 else 1
+        batch: list[Task[P, R]] = []
+        while task := self._queue.take(joins if batch else fits, most_alike, window):
+            if task.done.done():
+                continue  # cancelled meanwhile
+            batch.append(task)
+            if task.alone or len(batch) >= share:
+                break
+        return batch
+
+    def _shares(self) -> bool:
+        """Whether any slot takes several tasks at once: else there is nothing to be chosen."""
+        return any(slot.batch_limit > 1 for slot in self._slots)
+
+    def _is_ending(self) -> bool:
+        """Whether so little is queued that the end is planned."""
+        return len(self._queue) <= ROUNDS * sum(slot.batch_limit for slot in self._slots)
+
+    def _outlook(self, slot: Slot[P, R]) -> int:
+        """So many tasks have to be looked at to choose a batch."""
+        return len(self._queue) if self._is_ending() else WINDOW_BATCHES * slot.batch_limit
+
+    def _share(self, slot: Slot[P, R]) -> int:
+        """How many tasks are to be in the slot's next batch."""
+        if slot.batch_limit == 1 or not len(self._queue):
+            return 1
+        if not self._is_ending():
+            return slot.batch_limit
+        return len(self._choose_for_the_end(slot, self._queue))
+
+    def _plan(self, slot: Slot[P, R], line: Sequence[Task[P, R]]) -> list[int]:
+        """Which of the tasks that are next in the only line make the slot's next batch."""
+        first = line[0]
+        # The end is planned longest first, and new tasks may come for as long as a recording is decoded.
+        if not self._is_ending() or first.passed_over >= ROUNDS * len(self._slots):
+            return choose_alike([task.length for task in line], slot.batch_limit)
+        places = self._choose_for_the_end(slot, line)
+        first.passed_over += 0 not in places
+        return places
+
+    def _choose_for_the_end(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]]) -> list[int]:
+        now = asyncio.get_running_loop().time()
+        able = [other for other in self._slots if other is slot or other.status.state in ("idle", "busy")]
+        runners = [
+            Runner(self._paces.free_in(other.index, now), self._paces.pace(other.index), other.batch_limit)
+            for other in able
+        ]
+        return choose_for_the_end([task.length for task in tasks], runners, able.index(slot), self._cost)
+
+    def _has_lost_its_process(self, index: int | None) -> bool:
+        return index is not None and self._slots[index].status.state in ("restarting", "failed")
+
+
+def _may_share(task: Task[P, R], key: Hashable) -> bool:
+    """Whether a task may be put into any batch of that key, on any slot."""
+    return task.key == key and task.home is None and not task.alone and not task.done.done()

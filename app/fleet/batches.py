@@ -1,0 +1,133 @@
+"""Which of the queued clips make the next batch, so that all slots come to their end at the same time. Pure.
+
+A batch costs something whatever is in it, and decodes for as long as its longest clip does. So clips of
+like length belong together, batches want to be full while there is plenty, and towards the end what is
+left has to be dealt out evenly: neither a last round in which a few slots are busy, nor many small batches.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from workers.messages import SAMPLE_RATE, Span
+
+# Speech of 150 words a minute, as talks have it, is 2.5 words a second; Whisper spells English in 1.3 tokens
+# a word.
+TOKENS_PER_SECOND = 3.3
+
+# The end is planned when no more is queued than so many full batches for each slot. Before that all batches
+# are full; a plan that looks further ahead comes out the same.
+ROUNDS = 3
+# While there is plenty, a batch is chosen among so many times its size: enough for clips of like length to
+# be found, and little enough that the recording is still heard from its beginning to its end.
+WINDOW_BATCHES = 4
+
+_BISECTIONS = 10  # of the bracket around the best end: to a tenth of a percent of it
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCost:
+    """What a batch takes, in ms: only the ratios matter, as each slot's pace is measured."""
+
+    fixed_ms: float = 10.0
+    clip_ms: float = 50.0
+    token_ms: float = 2.0  # for each token of the clip that has most
+
+    def seconds(self, lengths: Sequence[float]) -> float:
+        """The time for a batch of clips with so many tokens each, in s."""
+        return (self.fixed_ms + self.clip_ms * len(lengths) + self.token_ms * max(lengths)) / 1000
+
+    def room(self, seconds: float, length: float) -> int:
+        """How many clips a batch may have that is to take `seconds`, its longest having `length` tokens."""
+        # A hair more, so that rounding does not cost a clip.
+        return int((seconds * 1000 - self.fixed_ms - self.token_ms * length) / self.clip_ms + 1e-6)
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """A slot as planning sees it."""
+
+    free_in: float  # s until it has done what it has in hand; 0: it is idle
+    pace: float  # its time for a batch, as a multiple of what `BatchCost` says
+    limit: int  # most clips in one of its batches
+
+
+def expected_tokens(speech: Iterable[Span]) -> float:
+    """How many tokens a clip with such speech (in samples) is likely to be decoded to."""
+    return TOKENS_PER_SECOND * sum(end - start for start, end in speech) / SAMPLE_RATE
+
+
+def choose_alike(lengths: Sequence[float], limit: int) -> list[int]:
+    """The places of a full batch that holds place 0, of clips of like length.
+
+    `lengths`: expected tokens of the clips that are next in line. The longest `limit` belong together, the
+    next longest, and so on: no other grouping makes fewer decoding steps.
+    """
+    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    start = order.index(0) // limit * limit
+    return order[start : start + limit]
+
+
+def choose_for_the_end(
+    lengths: Sequence[float], runners: Sequence[Runner], mine: int, cost: BatchCost
+) -> list[int]:
+    """The places of the batch that runner `mine`, which is idle, is to do next; never none.
+
+    `lengths`: expected tokens of all clips that are left. They are packed, longest first, for the earliest
+    end that all runners together can make, as MULTIFIT does (Coffman, Garey and Johnson, 1978).
+    """
+    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    packed = _pack_tightest([lengths[place] for place in order], runners, mine, cost)
+    # A slow slot, for which the plan has nothing, does the least of it all the same: the others may be
+    # slower than they were.
+    start, size = next(
+        ((start, size) for runner, start, size in packed if runner == mine), (packed[-1][1], packed[-1][2])
+    )
+    return order[start : start + min(size, runners[mine].limit)]
+
+
+_Packed = list[tuple[int, int, int]]  # runner, first rank, number of clips
+
+
+def _pack_tightest(ranked: Sequence[float], runners: Sequence[Runner], mine: int, cost: BatchCost) -> _Packed:
+    # Full batches on all runners, and nobody waits: no plan ends earlier.
+    limit = max(runner.limit for runner in runners)
+    full = -(-len(ranked) // limit) * cost.fixed_ms + len(ranked) * cost.clip_ms
+    work = (full + cost.token_ms * sum(ranked[::limit])) / 1000
+    speed = sum(1 / runner.pace for runner in runners)
+    low = (work + sum(runner.free_in / runner.pace for runner in runners)) / speed
+    high = low
+    while (best := _pack(ranked, runners, mine, cost, high)) is None:
+        low, high = high, high * 1.25 + cost.seconds(ranked[:1])
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        packed = _pack(ranked, runners, mine, cost, middle)
+        if packed is None:
+            low = middle
+        else:
+            best, high = packed, middle
+    return best
+
+
+def _pack(
+    ranked: Sequence[float], runners: Sequence[Runner], mine: int, cost: BatchCost, end: float
+) -> _Packed | None:
+    """Batches that are all done after `end` s, or None: the longest clips left go where most time is left."""
+    rooms = [
+        (-(end - runner.free_in) / runner.pace, index != mine, index) for index, runner in enumerate(runners)
+    ]
+    heapq.heapify(rooms)
+    packed: _Packed = []
+    rank = 0
+    while rank < len(ranked):
+        room, other, index = rooms[0]
+        size = min(runners[index].limit, len(ranked) - rank, cost.room(-room, ranked[rank]))
+        if size < 1:
+            return None
+        packed.append((index, rank, size))
+        heapq.heapreplace(
+            rooms,
+            (room + cost.seconds(ranked[rank : rank + 1]) + (size - 1) * cost.clip_ms / 1000, other, index),
+        )
+        rank += size
+    return packed

@@ -1,0 +1,213 @@
+"""What batch sizes, compute types and workers for each device come to: start-up, memory, clips per second.
+
+    .venv/bin/python bench/random_model.py large-v3-turbo FOLDER      # where there is no real model
+    .venv/bin/python bench/gpu.py FOLDER [--json OUT]
+
+For each compute type and each number of workers on the one device, the service's own workers are started
+and hear full batches of clips of 30 s, as fast as they can; each figure is the median of `--repeat` batches
+of each worker. With a model of random weights, all clips decode to the same number of tokens.
+
+Made for a GPU machine, and as yet run on none: none was at hand, so there are no figures of a GPU anywhere
+in this repository. With `--device cpu --compute int8 --batches 1,2` it shows on a CPU that it works.
+"""
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from app.errors import TryAgain
+from app.fleet.ladder import is_out_of_memory
+from app.fleet.local import LocalSlot
+from app.fleet.slot import Catalogue, Limits
+from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Clip, Decoding, LoadOptions
+
+MODEL = "model"
+CLIP_S = MAX_CLIP_SAMPLES / SAMPLE_RATE
+
+
+@dataclass(frozen=True)
+class Run:
+    """One setting. Times in s, memory in MB of 10^6 bytes."""
+
+    device: str
+    compute_type: str
+    workers: int
+    batch: int
+    start_s: float  # until the last worker has loaded its model
+    loaded_mb: float  # memory that the models take: on the GPU, or the workers' own
+    used_mb: float  # the same after the batches
+    batch_s: float | None  # median time of a batch; None: there was not memory enough
+
+    @property
+    def clips_per_s(self) -> float:
+        """Of all workers together."""
+        return self.workers * self.batch / self.batch_s if self.batch_s else 0.0
+
+
+async def measure(
+    folder: Path,
+    device: str,
+    visible: str,
+    compute_type: str,
+    workers: int,
+    batches: Sequence[int],
+    repeat: int,
+    *,
+    decoding: Decoding,
+    threads: int,
+) -> list[Run]:
+    """So many workers on one device, with each batch size in turn, the smallest first."""
+    options = LoadOptions(MODEL, str(folder), device, compute_type, threads)
+    catalogue = Catalogue(MODEL, idle_s=600, options={MODEL: options})
+    limits = Limits(max(batches))
+    slots = [LocalSlot(index, catalogue, limits, visible, niceness=0) for index in range(workers)]
+    before = _used_mb(device, visible, [])
+    runs: list[Run] = []
+    try:
+        began = time.perf_counter()
+        await asyncio.gather(*(slot.start() for slot in slots))
+        start_s = time.perf_counter() - began
+        pids = [int(str(slot.row()["pid"])) for slot in slots]
+        loaded = _used_mb(device, visible, pids) - before
+        for batch in sorted(batches):
+            try:
+                batch_s = await _batch_s(slots, batch, repeat, decoding)
+            except TryAgain:  # memory was short
+                batch_s = None
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+                batch_s = None
+            used = _used_mb(device, visible, pids) - before
+            # What the worker came to: a CPU may have no pure int8.
+            found = str(slots[0].row()["compute_type"])
+            runs.append(Run(device, found, workers, batch, start_s, loaded, used, batch_s))
+    finally:
+        await asyncio.gather(*(slot.close() for slot in slots))
+    return runs
+
+
+async def _batch_s(slots: Sequence[LocalSlot], batch: int, repeat: int, decoding: Decoding) -> float:
+    """The median time of a batch, while all workers work at the same time."""
+    clip = noise(decoding)
+    times: list[float] = []
+
+    async def work(slot: LocalSlot) -> None:
+        for _ in range(repeat):
+            began = time.perf_counter()
+            await slot.run([lambda: clip] * batch)
+            times.append(time.perf_counter() - began)
+
+    # Once unmeasured: memory is taken and kernels are chosen on first use.
+    await asyncio.gather(*(slot.run([lambda: clip] * batch) for slot in slots))
+    await asyncio.gather(*(work(slot) for slot in slots))
+    return statistics.median(times)
+
+
+def noise(decoding: Decoding) -> Clip:
+    """A clip of 30 s that counts as speech from end to end."""
+    samples = np.random.default_rng(0).standard_normal(MAX_CLIP_SAMPLES) * 3000
+    return Clip(samples.astype("<i2").tobytes(), ((0, MAX_CLIP_SAMPLES),), decoding)
+
+
+def _used_mb(device: str, visible: str, pids: Sequence[int]) -> float:
+    """Memory in use: of the whole GPU, whoever uses it, or of these processes."""
+    if device != "cuda":
+        import psutil
+
+        return sum(psutil.Process(pid).memory_info().rss for pid in pids) / 1e6
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        if visible.isdecimal():
+            handle = pynvml.nvmlDeviceGetHandleByIndex(int(visible))
+        else:
+            handle = pynvml.nvmlDeviceGetHandleByUUID(visible)
+        return float(pynvml.nvmlDeviceGetMemoryInfo(handle).used) / 1e6
+    finally:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def table(runs: Sequence[Run]) -> str:
+    """In Markdown, a line for each setting."""
+    columns = "compute type|workers|batch|start|memory, loaded|after|batch takes|clips/s|times real time"
+    lines = [f"| {columns.replace('|', ' | ')} |", "| --- |" + " --- |" * columns.count("|")]
+    for run in runs:
+        took = f"{run.batch_s * 1000:.0f} ms" if run.batch_s else "out of memory"
+        cells = [run.compute_type, run.workers, run.batch, f"{run.start_s:.1f} s", f"{run.loaded_mb:.0f} MB"]
+        cells += [f"{run.used_mb:.0f} MB", took, f"{run.clips_per_s:.2f}", f"{run.clips_per_s * CLIP_S:.0f}"]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def cost_of_batches(runs: Sequence[Run]) -> str:
+    """What a batch costs and what each clip adds to it, by least squares: the ratio planning goes by."""
+    lines = []
+    for compute_type in dict.fromkeys(run.compute_type for run in runs):
+        known = [
+            (run.batch, run.batch_s)
+            for run in runs
+            if run.compute_type == compute_type and run.workers == 1 and run.batch_s
+        ]
+        if len(known) > 1:
+            clip_s, fixed_s = np.polyfit(*zip(*known, strict=True), 1)
+            lines.append(f"{compute_type}: {fixed_s * 1000:.0f} ms + {clip_s * 1000:.0f} ms x clips")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run all settings and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a model in CTranslate2 format")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--gpu", default="0", help="index or UUID of the GPU")
+    parser.add_argument("--compute", default="float16,int8_float16")
+    parser.add_argument("--workers", default="1,2", help="on the one device")
+    parser.add_argument("--batches", default="1,4,8,16,32")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--words", action="store_true", help="with word times")
+    parser.add_argument("--threads", type=int, default=4, help="of each worker")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    arguments = parser.parse_args()
+    decoding = Decoding(MODEL, language="en", beam_size=arguments.beam, word_timestamps=arguments.words)
+    visible = arguments.gpu if arguments.device == "cuda" else ""
+    runs: list[Run] = []
+    for compute_type in arguments.compute.split(","):
+        for workers in map(int, arguments.workers.split(",")):
+            runs += asyncio.run(
+                measure(
+                    arguments.folder,
+                    arguments.device,
+                    visible,
+                    compute_type,
+                    workers,
+                    [int(batch) for batch in arguments.batches.split(",")],
+                    arguments.repeat,
+                    decoding=decoding,
+                    threads=arguments.threads,
+                )
+            )
+    print(table(runs))
+    print(f"\nA batch, with one worker:\n{cost_of_batches(runs)}")
+    if arguments.json:
+        arguments.json.write_text(
+            json.dumps([asdict(run) | {"clips_per_s": run.clips_per_s} for run in runs], indent=1)
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+"""How well the dispatcher keeps many slots busy: simulated workers on a virtual clock.
+
+    .venv/bin/python bench/scheduling.py [--json OUT]
+
+Real: the clips' plan, the dispatcher, its queue, messages. Simulated: the workers, whose batches take
+10 ms + 50 ms x clips + 2 ms x tokens of the longest, and time itself. Everything but the dispatcher's own
+cost comes out the same on any machine.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from app.audio.clips import PlannedClip
+from app.fleet import virtual_clock
+from app.fleet.batches import expected_tokens
+from app.fleet.dispatcher import Dispatcher
+from app.fleet.simulated import SIMULATED, SimulatedSlot, Simulation
+from app.fleet.slot import Catalogue, ClipSource, Limits
+from app.pipeline import Fleet
+from bench.lower_bound import lower_bound
+from bench.speech_samples import KINDS, TALKS, drawn_clips, probabilities_of, tiled_clips
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Clip, ClipResult, Decoding, LoadOptions
+
+SLOTS = (1, 2, 4, 8, 16, 64)
+MINUTES = (5, 15, 30, 60, 600)
+DECODING = Decoding(SIMULATED, language="en")
+SHORT_S = 4
+
+
+@dataclass(frozen=True)
+class Row:
+    """One recording on so many slots. Times in s."""
+
+    speech: str
+    minutes: float
+    clips: int
+    slots: int
+    makespan: float
+    lower_bound: float
+    times_one: float  # the makespan on one slot, as a multiple
+    best_times_one: float  # what that could be at most: the same over the lower bound
+    own_ms: float  # processor time for each clip, the simulated workers' included
+
+    @property
+    def ratio(self) -> float:
+        """The makespan as a multiple of the lower bound."""
+        return round(self.makespan / self.lower_bound, 6)
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """Many short requests on so many slots."""
+
+    slots: int
+    clients: int
+    per_second: float
+    p50_ms: float
+    p99_ms: float
+    times_one: float  # clips per second, as a multiple of those with one request at a time
+
+
+def make_fleet(slots: int, simulation: Simulation) -> Fleet:
+    """A dispatcher with simulated workers, not started. To be made inside the event loop that it is for."""
+    options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
+    catalogue = Catalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
+    limits = Limits(simulation.batch)
+    return Dispatcher[ClipSource, ClipResult](
+        "worker",
+        [SimulatedSlot(index, catalogue, limits, str(index), simulation) for index in range(slots)],
+        simulation.cost,
+    )
+
+
+async def hear(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
+    """What the pipeline does with a clip, its audio apart."""
+    speech = tuple((start - clip.start, end - clip.start) for start, end in clip.speech)
+
+    def read() -> Clip:
+        return Clip(bytes((clip.end - clip.start) * BYTES_PER_SAMPLE), speech, DECODING)
+
+    done = await fleet.submit(job, read, key=DECODING.batch_key, length=expected_tokens(speech))
+    return done.result
+
+
+def makespan(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) -> tuple[float, float]:
+    """Seconds from the submission of all clips of one job to the last result: simulated, and of processor."""
+
+    async def work() -> tuple[float, float]:
+        fleet = make_fleet(slots, simulation)
+        fleet.start()
+        await asyncio.sleep(1)
+        start, began = asyncio.get_running_loop().time(), time.process_time()
+        await asyncio.gather(*(hear(fleet, "job", clip) for clip in clips))
+        elapsed, spent = asyncio.get_running_loop().time() - start, time.process_time() - began
+        await fleet.stop()
+        return elapsed, spent
+
+    return virtual_clock.run(work())
+
+
+def schedule(speech: str, minutes: float, clips: Sequence[PlannedClip], simulation: Simulation) -> list[Row]:
+    """One recording on each number of slots."""
+    tokens = [expected_tokens(clip.speech) for clip in clips]
+    rows: list[Row] = []
+    for slots in SLOTS:
+        seconds, spent = makespan(clips, slots, simulation)
+        bound = lower_bound(tokens, slots, simulation.cost, simulation.batch)
+        one = rows[0].makespan if rows else seconds
+        rows.append(
+            Row(
+                speech,
+                minutes,
+                len(clips),
+                slots,
+                seconds,
+                bound,
+                one / seconds,
+                one / bound,
+                spent * 1000 / len(clips),
+            )
+        )
+    return rows
+
+
+def short_clip() -> PlannedClip:
+    """Four seconds in which somebody speaks."""
+    samples = SHORT_S * SAMPLE_RATE
+    return PlannedClip(0, 0, samples, ((0, samples),))
+
+
+def crowd(clients: int, slots: int, simulation: Simulation) -> Crowd:
+    """So many clients, each with a clip of four seconds, at once; against one after the other."""
+    clip = short_clip()
+
+    async def work() -> tuple[list[float], float, float]:
+        fleet = make_fleet(slots, simulation)
+        fleet.start()
+        await asyncio.sleep(1)
+        now = asyncio.get_running_loop().time
+        start = now()
+
+        async def client(number: int) -> float:
+            await hear(fleet, f"client {number}", clip)
+            return now() - start
+
+        latencies = sorted(await asyncio.gather(*(client(number) for number in range(clients))))
+        together, start = now() - start, now()
+        for number in range(clients):
+            await client(number)
+        alone = now() - start
+        await fleet.stop()
+        return latencies, together, alone
+
+    latencies, together, alone = virtual_clock.run(work())
+    return Crowd(
+        slots,
+        clients,
+        clients / together,
+        _percentile(latencies, 50) * 1000,
+        _percentile(latencies, 99) * 1000,
+        alone / together,
+    )
+
+
+def short_beside_long(slots: int, simulation: Simulation, long: Sequence[PlannedClip]) -> tuple[float, float]:
+    """How long a short clip takes at worst in the midst of a long job, and a full batch of that job, in s."""
+    longest = max(expected_tokens(clip.speech) for clip in long)
+
+    async def work() -> float:
+        fleet = make_fleet(slots, simulation)
+        fleet.start()
+        film = [asyncio.create_task(hear(fleet, "film", clip)) for clip in long]
+        now = asyncio.get_running_loop().time
+        worst = 0.0
+        # At odd moments, so that no batch of the film ends just then.
+        for number in range(20):
+            await asyncio.sleep(0.377)
+            start = now()
+            await hear(fleet, f"short {number}", short_clip())
+            worst = max(worst, now() - start)
+        assert not all(task.done() for task in film), "the long job ended too early"
+        fleet.cancel("film")
+        await asyncio.gather(*film, return_exceptions=True)
+        await fleet.stop()
+        return worst
+
+    return virtual_clock.run(work()), simulation.cost.seconds([longest] * simulation.batch)
+
+
+def _percentile(ordered: Sequence[float], percent: int) -> float:
+    return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def scheduling_rows(simulation: Simulation | None = None) -> list[Row]:
+    """Every recording on every number of slots."""
+    simulation = simulation or Simulation()
+    recorded = probabilities_of(TALKS)
+    rows: list[Row] = []
+    for minutes in MINUTES:
+        rows += schedule("talks", minutes, tiled_clips(recorded, minutes), simulation)
+        for kind in KINDS:
+            rows += schedule(kind, minutes, drawn_clips(kind, minutes), simulation)
+    return rows
+
+
+def scheduling_table(rows: Sequence[Row]) -> str:
+    """In Markdown: makespan / lower bound (ratio), and how many times as fast as one slot (and at most)."""
+    lines = ["| speech | clips | " + " | ".join(f"{slots} slots" for slots in SLOTS) + " |"]
+    lines.append("| --- | --- |" + " --- |" * len(SLOTS))
+    for first in rows:
+        if first.slots != SLOTS[0]:
+            continue
+        same = [row for row in rows if (row.speech, row.minutes) == (first.speech, first.minutes)]
+        cells = [
+            f"{row.makespan:.2f} / {row.lower_bound:.2f} s = **{row.ratio:.3f}** "
+            f"· {row.times_one:.2f} × ({row.best_times_one:.2f})"
+            for row in same
+        ]
+        lines.append(f"| {first.speech}, {first.minutes} min | {first.clips} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def crowd_table(rows: Sequence[Crowd]) -> str:
+    """In Markdown, a line for each number of slots."""
+    lines = ["| slots | clients | clips/s | p50 | p99 | against one at a time |", "| --- |" + " --- |" * 5]
+    for row in rows:
+        cells = f"{row.per_second:.1f} | {row.p50_ms:.0f} ms | {row.p99_ms:.0f} ms | {row.times_one:.2f} ×"
+        lines.append(f"| {row.slots} | {row.clients} | {cells} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the tables; with `--json`, write the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the rows there")
+    arguments = parser.parse_args()
+    rows = scheduling_rows()
+    print(scheduling_table(rows))
+    print(f"\nworst ratio {max(row.ratio for row in rows):.3f}; ", end="")
+    print(f"most processor time for a clip {max(row.own_ms for row in rows):.2f} ms")
+    crowds = [crowd(64, slots, Simulation()) for slots in (1, 2, 4, 8)]
+    print(crowd_table(crowds))
+    worst, batch = short_beside_long(2, Simulation(), drawn_clips("lecture", 600))
+    print(f"short clip beside a 10-hour job: {worst:.3f} s at worst; a full batch takes {batch:.3f} s")
+    if arguments.json:
+        figures = {
+            "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
+            "crowds": [asdict(row) for row in crowds],
+            "short_beside_long": {"worst_s": worst, "batch_s": batch},
+        }
+        arguments.json.write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+"""Clips as recordings of any length have them, planned by the service's own planner."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import numpy.typing as npt
+
+from app.audio.clips import ClipPlanner, PlannedClip
+from app.audio.media import Media
+from app.audio.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from app.audio.uploads import Upload
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
+
+TALKS = [
+    Path(__file__).parents[1] / "tests" / "data" / f"{name}.flac" for name in ("talk", "talk_de", "talk_es")
+]
+
+# Lengths of speech and of the pauses between, in s, drawn evenly.
+KINDS = {"lecture": ((2.0, 15.0), (0.2, 1.5)), "film": ((1.0, 6.0), (0.3, 8.0))}
+
+
+def drawn_clips(kind: str, minutes: float, seed: int = 0) -> list[PlannedClip]:
+    """The clips of a recording whose speech is drawn at random, as `KINDS` says of its kind."""
+    speech, pause = KINDS[kind]
+    source = random.Random(seed)
+    total = round(minutes * 60 * SAMPLE_RATE)
+    spans: list[Span] = []
+    end = 0
+    while True:
+        start = end + round(source.uniform(*pause) * SAMPLE_RATE)
+        end = start + round(source.uniform(*speech) * SAMPLE_RATE)
+        if end > total:
+            break
+        spans.append((start, end))
+    planner = ClipPlanner()
+    probabilities = np.ones(-(-total // FRAME_SAMPLES), np.float32)
+    return [*planner.extend(spans, None, total, probabilities), *planner.finish([], total)]
+
+
+def tiled_clips(probabilities: npt.NDArray[np.float32], minutes: float) -> list[PlannedClip]:
+    """The clips of a recording that has these speech probabilities, shape (n,), over and over."""
+    frames = round(minutes * 60 * SAMPLE_RATE / FRAME_SAMPLES)
+    total = frames * FRAME_SAMPLES
+    detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
+    clips: list[PlannedClip] = []
+    tiled = np.resize(probabilities, frames)
+    for first in range(0, frames, SPAN_FRAMES):
+        piece = tiled[first : first + SPAN_FRAMES]
+        spans = detector.feed(piece)
+        clips += planner.extend(spans, detector.ongoing, detector.settled_until, piece)
+    return [*clips, *planner.finish(detector.finish(total), total)]
+
+
+def probabilities_of(paths: Sequence[Path]) -> npt.NDArray[np.float32]:
+    """The speech probabilities of recordings, one after the other, as media children give them."""
+
+    async def look() -> list[npt.NDArray[np.float32]]:
+        media = Media(1)
+        media.start()
+        try:
+            with TemporaryDirectory() as folder:
+                return list(chain.from_iterable([await _look(media, path, Path(folder)) for path in paths]))
+        finally:
+            await media.stop()
+
+    return np.concatenate(asyncio.run(look()))
+
+
+async def _look(media: Media, path: Path, folder: Path) -> list[npt.NDArray[np.float32]]:
+    pcm, samples = folder / path.stem, 0
+    async for step in media.decode(path.stem, Upload(path, path.name, 0, sha256=""), pcm):
+        samples, _ = step
+    frames = -(-samples // FRAME_SAMPLES)
+    return [
+        await media.speech_probabilities(path.stem, pcm, first, min(SPAN_FRAMES, frames - first))
+        for first in range(0, frames, SPAN_FRAMES)
+    ]

@@ -1,0 +1,70 @@
+"""Models of true shapes with random weights, and the bench that runs them, as far as that goes on a CPU."""
+
+import asyncio
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.gpu import cost_of_batches, measure, table
+from bench.random_model import SHAPES, make_model
+from workers.messages import SAMPLE_RATE, Clip, Decoding, LoadOptions
+from workers.whisper import Listener
+
+pytestmark = pytest.mark.timeout(180)
+
+TOKENS = 24
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    make_model(SHAPES["tiny"], folder, TOKENS)
+    return folder
+
+
+def clip(seconds: int, language: str | None, *, words: bool) -> Clip:
+    samples = seconds * SAMPLE_RATE
+    pcm = (np.random.default_rng(seconds).standard_normal(samples) * 3000).astype("<i2").tobytes()
+    return Clip(pcm, ((0, samples),), Decoding("tiny", language=language, word_timestamps=words))
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_every_clip_is_one_window_of_one_length(folder: Path, words: bool) -> None:
+    listener = Listener(LoadOptions("tiny", str(folder), "cpu", "int8", 1))
+    results = listener.transcribe([clip(30, "en", words=words), clip(4, None, words=words)])
+    assert [result.language for result in results] == ["en", "en"]
+    for result, seconds in zip(results, (30, 4), strict=True):
+        [segment] = result.segments
+        assert (segment.start, segment.end) == (0, seconds * SAMPLE_RATE)
+        assert len(segment.tokens) == TOKENS + 2  # a timestamp on either side
+        assert len(segment.words) == (TOKENS if words else 0)
+
+
+def test_the_vocabulary_is_the_shapes_own(tmp_path: Path) -> None:
+    """Cantonese came with large-v3, and all tokens behind it moved by one."""
+    small = replace(
+        SHAPES["large-v3-turbo"],
+        width=256,
+        heads=4,
+        encoder_layers=1,
+        decoder_layers=1,
+        alignment_heads=((0, 1),),
+    )
+    make_model(small, tmp_path, TOKENS)
+    assert len(json.loads((tmp_path / "vocabulary.json").read_text())) == 51_866
+    listener = Listener(LoadOptions("small", str(tmp_path), "cpu", "int8", 1))
+    assert "yue" in listener.languages
+    [result] = listener.transcribe([clip(10, "en", words=False)])
+    assert len(result.segments[0].tokens) == TOKENS + 2
+
+
+def test_the_gpu_bench_runs_on_a_cpu(folder: Path) -> None:
+    decoding = Decoding("model", language="en", beam_size=1)
+    runs = asyncio.run(measure(folder, "cpu", "", "int8", 2, [2, 1], 1, decoding=decoding, threads=1))
+    assert [(run.workers, run.batch) for run in runs] == [(2, 1), (2, 2)]
+    assert all(run.batch_s and run.loaded_mb > 50 for run in runs)
+    assert table(runs).count("\n") == 3
+    assert cost_of_batches(runs) == "", "there was no run with one worker"

@@ -1,0 +1,71 @@
+"""Which clips go together."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.fleet.batches import BatchCost, Runner, choose_alike, choose_for_the_end, expected_tokens
+from workers.messages import SAMPLE_RATE
+
+COST = BatchCost()
+IDLE = Runner(free_in=0, pace=1, limit=8)
+
+
+def test_tokens_come_from_speech_and_not_from_silence() -> None:
+    spans = ((0, 5 * SAMPLE_RATE), (20 * SAMPLE_RATE, 25 * SAMPLE_RATE))
+    assert expected_tokens(spans) == 33
+
+
+def test_a_full_batch_holds_the_first_in_line_and_its_like() -> None:
+    assert sorted(choose_alike([50, 90, 52, 91, 20, 21], 2)) == [0, 2]
+    assert sorted(choose_alike([20, 90, 52, 91, 50, 21], 2)) == [0, 5]
+
+
+def test_what_is_left_is_dealt_out_evenly() -> None:
+    """Full batches would leave two of four slots with nothing to do."""
+    sizes = [len(choose_for_the_end([50] * 16, [IDLE] * 4, mine, COST)) for mine in range(4)]
+    assert sizes == [4] * 4
+
+
+def test_a_slot_that_is_busy_for_long_gets_less_of_it() -> None:
+    busy = Runner(free_in=0.3, pace=1, limit=8)
+    assert len(choose_for_the_end([50] * 8, [IDLE, busy], 0, COST)) == 7
+
+
+def test_a_slow_slot_gets_less_of_it_and_never_nothing() -> None:
+    slow = Runner(free_in=0, pace=3, limit=8)
+    shares = [len(choose_for_the_end([50] * 8, [IDLE, slow], mine, COST)) for mine in (0, 1)]
+    assert shares[0] >= 6
+    assert shares[1] >= 1
+    assert len(choose_for_the_end([50], [IDLE, slow], 1, COST)) == 1
+
+
+def test_a_batch_of_long_clips_has_fewer_of_them() -> None:
+    lengths = [95] * 3 + [10] * 5
+    long = choose_for_the_end(lengths, [IDLE] * 2, 0, COST)
+    assert set(long) == {0, 1, 2}
+
+
+def test_runners_keep_to_their_limits() -> None:
+    narrow = Runner(free_in=0, pace=1, limit=2)
+    wide, few = (choose_for_the_end([50] * 8, [IDLE, narrow], mine, COST) for mine in (0, 1))
+    assert (len(wide), len(few)) == (5, 2)  # and a second batch of one for the narrow one
+    # Nothing is planned for a slow one, and what it does all the same is no more than it can.
+    slow = Runner(free_in=0, pace=20, limit=1)
+    assert len(choose_for_the_end([50] * 8, [IDLE, slow], 1, COST)) == 1
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=1, max_size=60),
+    st.lists(st.tuples(st.floats(0, 2), st.floats(0.2, 5), st.integers(1, 9)), max_size=6),
+    st.integers(1, 9),
+    st.floats(0.2, 5),
+)
+def test_a_batch_has_different_places_none_too_many_and_not_none(
+    lengths: list[float], others: list[tuple[float, float, int]], limit: int, pace: float
+) -> None:
+    runners = [Runner(0, pace, limit), *(Runner(*other) for other in others)]
+    for places in (choose_for_the_end(lengths, runners, 0, COST), choose_alike(lengths, limit)):
+        assert 1 <= len(places) <= limit
+        assert len(set(places)) == len(places)
+        assert set(places) <= set(range(len(lengths)))
+    assert 0 in choose_alike(lengths, limit)
