@@ -28,7 +28,7 @@ from app.transcript.timeline import Transcript
 from workers.messages import LoadOptions, Segment
 
 DEFAULT_MODEL_ALIAS = "whisper-1"  # what OpenAI calls its model, and clients send unasked
-_MIN_JOBS_AT_ONCE = 4  # so that a short one seldom waits for a long one to end
+_MIN_JOBS_AT_ONCE = 8  # so that a short one seldom waits for a long one to end
 _LOOKUP_S = 8.0  # that a request waits for the model to be found, before it is told to come back
 _RETRY_S = 60.0  # between attempts to get a model that could not be had
 

@@ -14,7 +14,7 @@ from app.errors import InvalidSetting
 CommaList = Annotated[tuple[str, ...], NoDecode]
 
 
-_SECRET = ("api_keys", "webhook_secret")  # no error, no log repeats them
+_SECRET = ("api_keys", "database_url", "webhook_secret")  # no error, no log repeats them
 
 
 def _data_dir() -> Path:
@@ -88,7 +88,9 @@ class Settings(BaseSettings):
     )
     data_dir: Path = Field(default_factory=_data_dir, description="Folder for uploads and decoded audio.")
     database_url: str | None = Field(
-        None, description="`postgresql://…` or `sqlite:///…`; default: a SQLite file in the data folder."
+        None,
+        repr=False,
+        description="`postgresql://…` or `sqlite:///…`; default: a SQLite file in the data folder.",
     )
     result_ttl_s: float = Field(
         7 * 86400, gt=0, description="Time after which a finished job is deleted, with all its files (s)."

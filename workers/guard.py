@@ -28,6 +28,10 @@ _NEVER = frozenset(
         "subprocess.Popen",
     }
 )
+# What changes a file or a folder, named by its first argument.
+_CHANGES = frozenset(
+    {"os.chmod", "os.chown", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.utime", "shutil.rmtree"}
+)
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -35,10 +39,11 @@ def install(folder: Path) -> None:
     """From now on this process connects to public addresses only, starts no program, and writes in `folder`.
 
     Anything else fails with PermissionError before it happens. Proxies of the environment are forgotten: they
-    would connect to where this process may not.
+    would connect to where this process may not. So are the service's settings, some of which are secrets.
     """
-    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
-        del os.environ[name]
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy") or name.startswith("WHISPER_"):
+            del os.environ[name]
     sys.dont_write_bytecode = True
     root = os.path.join(os.path.realpath(folder), "")  # noqa: PTH118
 
@@ -57,6 +62,8 @@ def install(folder: Path) -> None:
         # An open file may be opened once more, as multiprocessing does with its pipes.
         if event == "open" and args[2] & _WRITES and not isinstance(args[0], int) and not inside(args[0]):
             raise PermissionError("writing outside of the folder is not allowed here")
+        if event in _CHANGES and not isinstance(args[0], int) and not inside(args[0]):
+            raise PermissionError("changing files outside of the folder is not allowed here")
         if event == "os.rename" and not (inside(args[0]) and inside(args[1])):
             raise PermissionError("moving files out of the folder is not allowed here")
 

@@ -41,6 +41,7 @@ async def submit_job(
     if not await jobs.knows(owner, key):
         await jobs.check_room(owner)  # before a long upload, not after it
     _check_model(service, [query.model])
+    await _check_webhook(service, query.webhook_url)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     asked, upload = await _handed_in(service, request, kind, query, given)
 
@@ -93,6 +94,19 @@ async def _handed_in(
     )
 
 
+async def _check_webhook(service: "Service", url: str | None) -> None:
+    if url is None:
+        return
+    if service.settings.webhook_secret is None:
+        raise InvalidInput(
+            "This service sends no webhooks: it has no secret to sign them with; WHISPER_WEBHOOK_SECRET "
+            "gives it one.",
+            param="webhook_url",
+            code="webhooks_not_configured",
+        )
+    await check_webhook_url(url, service.settings.webhook_allow_private)
+
+
 def _check_model(service: "Service", names: Sequence[str]) -> None:
     """Raise UnknownModel before a long upload, not after it. The last name that is none counts."""
     service.resolve_model(next((name.strip() for name in reversed(names) if name.strip()), ""))
@@ -114,15 +128,7 @@ def _parse_url(body: bytes, given: Mapping[str, Any]) -> JobUrl:
 async def _submission(
     service: "Service", asked: JobFields, upload: Upload | None, owner: str, key: str | None
 ) -> Submission:
-    if asked.webhook_url is not None:
-        if service.settings.webhook_secret is None:
-            raise InvalidInput(
-                "This service sends no webhooks: it has no secret to sign them with; "
-                "WHISPER_WEBHOOK_SECRET gives it one.",
-                param="webhook_url",
-                code="webhooks_not_configured",
-            )
-        await check_webhook_url(asked.webhook_url, service.settings.webhook_allow_private)
+    await _check_webhook(service, asked.webhook_url)
     options = asked.options
     url = asked.url if isinstance(asked, JobUrl) else None
     model = service.resolve_model(asked.model.strip(), options.task)

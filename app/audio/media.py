@@ -93,7 +93,7 @@ class Media:
         Yields how many samples are there and whether that is all. Raises InvalidInput for a file in which
         there is nothing to decode, or which crashes decoders.
         """
-        await asyncio.to_thread(pcm_path.touch)
+        await asyncio.to_thread(_make, pcm_path)
         home: int | None = None
         finished = False
         deaths = 0
@@ -159,6 +159,14 @@ class Media:
             raise
         except TaskFailed:
             raise _deadly() from None
+
+
+def _make(path: Path) -> None:
+    try:
+        path.touch()
+    except OSError as error:
+        raise_if_full(error)
+        raise
 
 
 def _deadly() -> InvalidInput:

@@ -71,13 +71,8 @@ class ClipStore:
         query = sa.select(clips).where(clips.c.job_number == job.number)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
-        heard, deaths = {}, {}
-        for row in rows:
-            clip = (row.start, row.end, row.language or None)
-            deaths[clip] = row.deaths
-            if row.result is not None:
-                heard[clip] = unpack_result(row.result)
-        return StoredRecording(self, job.number, heard, deaths)
+        deaths = {_key(row): row.deaths for row in rows}
+        return StoredRecording(self, job.number, await asyncio.to_thread(_unpacked, rows), deaths)
 
     def put(
         self, job_number: int, clip: ClipKey, deaths: int, result: ClipResult | None
@@ -154,6 +149,15 @@ class StoredRecording:
         """Note a further death."""
         self._deaths[clip] = deaths
         self._store.put(self._job_number, clip, deaths, None)
+
+
+def _key(row: sa.Row[Any]) -> ClipKey:
+    return (row.start, row.end, row.language or None)
+
+
+def _unpacked(rows: Sequence[sa.Row[Any]]) -> dict[ClipKey, ClipResult]:
+    """The results in rows that have one. Costs CPU time for a long recording: call it in a thread."""
+    return {_key(row): unpack_result(row.result) for row in rows if row.result is not None}
 
 
 async def _replace(connection: AsyncConnection, row: _Row) -> None:

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -27,6 +27,8 @@ _DRIVERS = {
 }
 _BUSY_S = 5.0  # that a statement waits for another program which holds SQLite's lock
 _CONNECT_S = 10.0
+_ANSWER_S = 15.0  # that PostgreSQL has for a statement
+_TURN_S = 30.0  # that a write waits for those before it
 _DISK_FULL_STATE = "53100"  # PostgreSQL's code
 _ADVISORY_LOCK = 0x77686973  # any number that no other program is likely to take: "whis"
 
@@ -88,7 +90,10 @@ class Database:
                 await (self._take_file() if self.is_sqlite else self._take())
             async with self.write() as connection:
                 await connection.run_sync(_migrate)
-        except (DatabaseUnavailable, DiskFull, SQLAlchemyError, OSError) as error:
+        except InvalidSetting:
+            await self.close()
+            raise
+        except Exception as error:  # drivers complain in many ways, of URLs and of servers
             await self.close()
             raise InvalidSetting(f"WHISPER_DATABASE_URL={self.name}: {_reason(error)}") from None
 
@@ -121,8 +126,34 @@ class Database:
     async def write(self) -> AsyncIterator[AsyncConnection]:
         """A transaction, committed at the end of the block unless that raises. Otherwise as `read`."""
         with _clear_errors():
-            async with self._writing, self._engine.begin() as connection:
+            async with self._turn(), self._engine.begin() as connection:
                 yield connection
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(_TURN_S):
+            await self._writing.acquire()
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    async def keep(self) -> None:
+        """See to it that the database is still this process's: PostgreSQL's lock goes with its connection.
+
+        Raises InvalidSetting where another service has taken it, and DatabaseUnavailable.
+        """
+        if self._guard is None:
+            return
+        try:
+            with _clear_errors():
+                await self._guard.execute(sa.text("SELECT 1"))
+                await self._guard.commit()
+        except DatabaseUnavailable:
+            lost, self._guard = self._guard, None
+            await lost.invalidate()
+            await lost.close()
+            await self._take()
 
     async def _take(self) -> None:
         """Hold PostgreSQL's advisory lock, for as long as this connection lives."""
@@ -131,14 +162,12 @@ class Database:
             taken = await self._guard.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK)))
             await self._guard.commit()
         if not taken:
-            await self.close()
             raise self._in_use()
 
     async def _take_file(self) -> None:
         """Hold a lock on a file beside SQLite's, for as long as this process lives."""
         self._lock = await asyncio.to_thread(hold, Path(f"{self.url.database}.lock"))
         if self._lock is None:
-            await self.close()
             raise self._in_use()
 
     def _in_use(self) -> InvalidSetting:
@@ -153,25 +182,52 @@ def _parsed(url: str | None, data_dir: Path) -> URL:
         return URL.create(_DRIVERS["sqlite"], database=str(data_dir / FILE_NAME))
     try:
         parsed = make_url(url)
-        return parsed.set(drivername=_DRIVERS[parsed.drivername.partition("+")[0]])
+        parsed = parsed.set(drivername=_DRIVERS[parsed.drivername.partition("+")[0]])
     except (ArgumentError, KeyError):
-        raise InvalidSetting(
-            "WHISPER_DATABASE_URL: give a URL like postgresql://user:password@host/database or "
-            "sqlite:////path/to/file.db"
-        ) from None
+        raise _no_url() from None
+    if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise _no_url()  # jobs are to outlive the process
+    if "sslmode" in parsed.query:  # as libpq calls it, and those who hand out databases
+        parsed = parsed.update_query_pairs([("ssl", str(parsed.query["sslmode"]))]).difference_update_query(
+            ["sslmode"]
+        )
+    return parsed
+
+
+def _no_url() -> InvalidSetting:
+    return InvalidSetting(
+        "WHISPER_DATABASE_URL: give a URL like postgresql://user:password@host/database or "
+        "sqlite:////path/to/file.db"
+    )
 
 
 def _engine(url: URL) -> AsyncEngine:
     if url.get_backend_name() != "sqlite":
-        return create_async_engine(url, pool_size=8, pool_pre_ping=True, connect_args={"timeout": _CONNECT_S})
+        arguments = {
+            "timeout": _CONNECT_S,
+            "command_timeout": _ANSWER_S,
+            # A machine that lost its power is not to hold the advisory lock for hours.
+            "server_settings": {
+                "tcp_keepalives_idle": "30",
+                "tcp_keepalives_interval": "10",
+                "tcp_keepalives_count": "3",
+            },
+        }
+        return create_async_engine(url, pool_size=8, pool_pre_ping=True, connect_args=arguments)
     engine = create_async_engine(url, connect_args={"timeout": _BUSY_S})
 
     @sa.event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, record: object) -> None:
+        connection.isolation_level = None  # SQLAlchemy begins transactions, below, and not the driver
         cursor = connection.cursor()
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
+
+    @sa.event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        # The driver would commit before each change of a table, and a migration be cut in two by a kill.
+        connection.exec_driver_sql("BEGIN")
 
     return engine
 

@@ -19,7 +19,7 @@ def identity(options: Options, model: LoadOptions) -> str:
     parts = {
         "versions": {package: version(package) for package in _PACKAGES},
         "options": options.model_dump(mode="json"),
-        "model": [model.model, model.device, model.compute_type],
+        "model": [model.model, model.device, model.compute_type, model.safe],
         "files": _files(Path(model.path)) if model.path else [],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,7 @@
 """All about jobs, for the HTTP side: hand one in, look it up, follow it, delete it."""
 
 import asyncio
+import signal
 import time
 from collections.abc import AsyncGenerator
 from contextlib import suppress
@@ -10,7 +11,15 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 
 from app.audio.urls import clean as clean_downloads
-from app.errors import IllegalTransition, KeyReused, NotReady, QueueFull, UnknownJob, WhisperfleetError
+from app.errors import (
+    IllegalTransition,
+    InvalidSetting,
+    KeyReused,
+    NotReady,
+    QueueFull,
+    UnknownJob,
+    WhisperfleetError,
+)
 from app.jobs.clip_store import ClipStore
 from app.jobs.database import Database
 from app.jobs.followers import Followers
@@ -63,15 +72,28 @@ class JobService:
         for job in await self._store.in_state([Status.CANCELLED]):
             await self._store.delete(job)  # its deletion was cut short
         waiting = await self._store.in_state([Status.QUEUED])
-        uploads = await self._store.files()
-        await asyncio.to_thread(self._service.clean, uploads, {job.id for job in waiting})
-        await asyncio.to_thread(clean_downloads, self._settings.uploads_dir)
+        await asyncio.to_thread(self._clean, await self._store.files(), {job.id for job in waiting})
         if waiting:
             log.info("going on with unfinished jobs", jobs=len(waiting))
         self._clips.start()
-        self._webhooks.start()
+        if self._settings.webhook_secret is not None:
+            self._webhooks.start()  # else they wait for a start with a secret
         self._runner.start()
         self._sweeper = asyncio.create_task(self._sweep(), name="job-sweeper")
+
+    def _clean(self, uploads: set[str], waiting: set[str]) -> None:
+        """Remove files that no job needs; not where they may be those of another database's jobs."""
+        note = self._settings.data_dir / "database"
+        name = "" if self._settings.database_url is None else self._database.name
+        if note.exists() and note.read_text() != name:
+            log.warning(
+                "the recordings here are of jobs in another database, and left alone",
+                remove_to_go_on=str(note),
+            )
+            return
+        note.write_text(name)
+        self._service.clean(uploads, waiting)
+        clean_downloads(self._settings.uploads_dir)
 
     def close_to_clients(self) -> None:
         """Take no more jobs, and end what is told of those that are there: the service is about to stop."""
@@ -91,7 +113,9 @@ class JobService:
 
     async def check_room(self, owner: str) -> None:
         """Raise QueueFull where no further job can be taken of `owner`."""
-        if await self._store.count([Status.QUEUED]) >= self._settings.max_queued_jobs:
+        # Those that could run at this moment do not wait, whether they have been begun yet or not.
+        room = self._settings.max_queued_jobs + self._service.jobs_at_once
+        if await self._store.count(UNFINISHED) >= room:
             raise QueueFull(
                 f"{self._settings.max_queued_jobs} jobs are waiting already, as many as this service takes "
                 "(WHISPER_MAX_QUEUED_JOBS); try again later."
@@ -180,10 +204,9 @@ class JobService:
             except UnknownJob:
                 live.put_nowait(None)  # deleted: of that we were told, or it was over before we listened
             while (event_or_end := await live.get()) is not None:
-                if event_or_end.number <= after:
-                    continue
-                yield event_or_end
-                after = event_or_end.number
+                if event_or_end.number > after:
+                    yield event_or_end
+                    after = event_or_end.number
                 if event_or_end.is_last:
                     return
 
@@ -198,12 +221,17 @@ class JobService:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 
     async def _sweep(self) -> None:
-        """Delete jobs that ended longer ago than results are kept."""
+        """Delete jobs that ended longer ago than results are kept; see that the database is still ours."""
         while True:
             try:
+                await self._database.keep()
                 over = time.time() - self._settings.result_ttl_s
                 for job in await self._store.in_state(FINISHED, finished_before=over):
                     await self._remove(job)
+            except InvalidSetting as error:
+                log.critical("stopping", error=error.message)
+                signal.raise_signal(signal.SIGTERM)
+                return
             except (WhisperfleetError, OSError) as error:
                 log.error("old jobs cannot be deleted; trying again", error=repr(error))
             await asyncio.sleep(min(_SWEEP_S, self._settings.result_ttl_s / 2))

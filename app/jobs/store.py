@@ -22,6 +22,7 @@ from app.jobs.tables import clips, deliveries, events, jobs, transcripts
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Span
 
+NOTHING: Mapping[str, int] = {}
 _REMEMBERED = 1000  # jobs
 _LAST = frozenset(f"job.{status}" for status in Status if status.is_terminal)
 
@@ -98,10 +99,20 @@ class Store:
         return [job_of(row) for row in rows[:limit]], len(rows) > limit
 
     @whole
-    async def next_queued(self) -> Job | None:
-        """The job that has waited longest."""
-        query = sa.select(jobs).where(jobs.c.status == Status.QUEUED.value).order_by(jobs.c.number).limit(1)
+    async def next_queued(
+        self, running: Mapping[str, int] = NOTHING, passing_over: Collection[str] = ()
+    ) -> Job | None:
+        """The job whose turn it is: the longest waiting one of the owner who has the fewest `running`.
+
+        `passing_over`: ids of jobs that are not to be taken now.
+        """
+        waiting = sa.select(jobs.c.owner, sa.func.min(jobs.c.number)).group_by(jobs.c.owner)
+        waiting = waiting.where(jobs.c.status == Status.QUEUED.value, jobs.c.id.not_in(list(passing_over)))
         async with self._database.read() as connection:
+            firsts = [(running.get(owner, 0), number) for owner, number in await connection.execute(waiting)]
+            if not firsts:
+                return None
+            query = sa.select(jobs).where(jobs.c.number == min(firsts)[1])
             row = (await connection.execute(query)).one_or_none()
         return job_of(row) if row else None
 
@@ -129,25 +140,29 @@ class Store:
         async with self._database.read() as connection:
             return set(await connection.scalars(sa.select(jobs.c.file).where(jobs.c.file.is_not(None))))
 
-    async def begin(self, job: Job, identity: str) -> Job:
-        """A queued job runs. What is stored of it under another identity is forgotten.
-
-        `identity`: whatever the result of a clip depends on. Raises IllegalTransition.
-        """
-        changes: dict[str, Any] = {"identity": identity}
+    async def begin(self, job: Job) -> Job:
+        """A queued job runs. Raises IllegalTransition."""
+        stage = Stage.DECODING if job.submission.file else Stage.DOWNLOADING
+        changes: dict[str, Any] = progress_row(replace(job.progress, stage=stage))
         if job.started_at is None:
             changes["started_at"] = self._clock()
-        if job.identity != identity:
-            changes["pcm"] = None
-        stage = Stage.DECODING if job.submission.file else Stage.DOWNLOADING
+        return await self._move(job.id, Status.RUNNING, changes)
 
-        async def forget(connection: AsyncConnection) -> None:
-            if job.identity != identity:
-                await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
+    @whole
+    async def identify(self, job: Job, identity: str) -> Job:
+        """Note what the results of a job's clips depend on; what is stored under another identity goes.
 
-        return await self._move(
-            job.id, Status.RUNNING, changes | progress_row(replace(job.progress, stage=stage)), forget
-        )
+        Raises UnknownJob.
+        """
+        if job.identity == identity:
+            return job
+        values = {"identity": identity, "pcm": None}
+        async with self._write() as connection:
+            await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
+            await connection.execute(sa.update(jobs).where(jobs.c.id == job.id).values(values))
+            job = await _get(connection, job.id)
+        self._remember(job)
+        return job
 
     async def requeue(self, job: Job) -> Job:
         """A running job waits again, with all that was done of it. Raises IllegalTransition."""

@@ -62,7 +62,7 @@ def work_of(calls, result=RESULT):
 
 async def begun(database):
     store = Store(database)
-    return store, await store.begin(await store.add(SUBMISSION), "identity")
+    return store, await store.begin(await store.add(SUBMISSION))
 
 
 async def started(database):
@@ -93,13 +93,14 @@ def test_another_identity_begins_anew(url):
     async def body(database):
         store, job = await begun(database)
         clip_store, calls = await started(database), []
+        job = await store.identify(job, "identity")
         await (await clip_store.recall(job)).hear(CLIP, work_of(calls))
         await store.update(job.id, pcm="1000 boot")
-        job = await store.begin(await store.requeue(job), "identity")
+        job = await store.identify(await store.begin(await store.requeue(job)), "identity")
         assert job.pcm == "1000 boot"
         await (await clip_store.recall(job)).hear(CLIP, work_of(calls))
         assert len(calls) == 1
-        job = await store.begin(await store.requeue(job), "another")
+        job = await store.identify(await store.begin(await store.requeue(job)), "another")
         assert job.pcm is None
         await (await clip_store.recall(job)).hear(CLIP, work_of(calls))
         assert len(calls) == 2
@@ -151,7 +152,7 @@ def test_what_is_heard_while_the_database_fails_is_stored_later(url, monkeypatch
 def test_clips_of_a_deleted_job_do_not_hinder_the_others(url):
     async def body(database):
         store, doomed = await begun(database)
-        job = await store.begin(await store.add(SUBMISSION), "identity")
+        job = await store.begin(await store.add(SUBMISSION))
         clip_store = await started(database)
         lost, kept = await clip_store.recall(doomed), await clip_store.recall(job)
         await store.delete(doomed)

@@ -23,14 +23,14 @@ async def brought_to(store: Store, status: Status, **changes: object) -> Job:
     job = await store.add(submission(**changes))
     if status is Status.QUEUED:
         return job
-    job = await store.begin(job, "identity")
+    job = await store.begin(job)
     return job if status is Status.RUNNING else await moved(store, job, status)
 
 
 async def moved(store: Store, job: Job, status: Status) -> Job:
     moves = {
         Status.QUEUED: lambda: store.requeue(job),
-        Status.RUNNING: lambda: store.begin(job, "identity"),
+        Status.RUNNING: lambda: store.begin(job),
         Status.SUCCEEDED: lambda: store.succeed(job, TRANSCRIPT, keep_file=True),
         Status.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), [(1, 2)], keep_file=True),
         Status.CANCELLED: lambda: store.cancel(job),
@@ -78,11 +78,11 @@ def test_times_of_a_job(url: str) -> None:
         job = await store.add(SUBMISSION)
         assert (job.created_at, job.started_at, job.finished_at) == (100, None, None)
         now[0] = 101.0
-        job = await store.begin(job, "identity")
+        job = await store.begin(job)
         now[0] = 102.0
         job = await store.requeue(job)
         now[0] = 103.0
-        job = await store.begin(job, "identity")
+        job = await store.begin(job)
         assert (job.started_at, job.finished_at) == (101, None)
         now[0] = 111.0
         job = await store.succeed(job, TRANSCRIPT, keep_file=False)
@@ -105,7 +105,7 @@ def test_progress_never_goes_back(url: str) -> None:
         await store.progress({job.id: earlier, "nobody": earlier})
         job = await store.get(job.id)
         assert job.progress == JobProgress(Stage.DECODING, 60.0, 600.0, 2, 20)
-        job = await store.begin(await store.requeue(job), "identity")
+        job = await store.begin(await store.requeue(job))
         assert job.progress == JobProgress(Stage.DECODING, 60.0, 600.0, 2, 20)
 
     with_store(url, body)
@@ -139,7 +139,7 @@ def test_jobs_wait_in_their_order(url: str) -> None:
         assert await store.next_queued() is None
         first, second = await store.add(SUBMISSION), await store.add(SUBMISSION)
         assert await store.next_queued() == first
-        first = await store.begin(first, "identity")
+        first = await store.begin(first)
         assert await store.next_queued() == second
         first = await store.requeue(first)
         assert await store.next_queued() == first
@@ -153,7 +153,7 @@ def test_jobs_wait_in_their_order(url: str) -> None:
 def test_pages(url: str) -> None:
     async def body(store: Store) -> None:
         jobs = [await store.add(SUBMISSION) for _ in range(5)]
-        running = await store.begin(jobs[1], "identity")
+        running = await store.begin(jobs[1])
         jobs[1] = running
         newest = jobs[::-1]
         assert await store.page(None, 2, None) == (newest[:2], True)

@@ -9,6 +9,7 @@ context.configure(
     target_metadata=metadata,
     render_as_batch=True,  # SQLite cannot alter much of a table; Alembic then makes it anew
     compare_type=True,
+    transactional_ddl=True,
 )
 with context.begin_transaction():
     context.run_migrations()
