@@ -1,6 +1,6 @@
 # make run     install, and start the service on http://localhost:8000
 # make test    install, and run every test
-# make soak    run the long tests: kills, broken files, large uploads
+# make soak    run the long tests: kills, broken files, 2 GiB, ten hours, many clients; some 20 minutes
 # make check   format, lint, types, import rules
 # make bench   measure, on this machine
 # make clean   remove what the others made
@@ -27,6 +27,7 @@ test: .venv/.dev
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP
+	$(BIN)/python -m bench.endurance
 
 check: .venv/.dev
 	$(BIN)/ruff format --check .

@@ -210,6 +210,18 @@ TROUBLES = (
         "Stop the other one, or set WHISPER_DATA_DIR.",
         "data-folder-in-use",
     ),
+    Trouble(
+        r"another whisperfleet uses this database|database does not answer|WHISPER_DATABASE_URL=",
+        "The database of the jobs cannot be used.",
+        "See that it runs and that WHISPER_DATABASE_URL names it; one service per database.",
+        "database",
+    ),
+    Trouble(
+        r"recording is gone from the service's data folder",
+        "The file of an accepted job was removed by something else.",
+        "Hand the recording in again; let nothing else clear WHISPER_DATA_DIR.",
+        "recording-gone",
+    ),
 )
 
 

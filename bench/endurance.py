@@ -1,6 +1,6 @@
 """Large uploads, long recordings, many who ask: what they cost the server's process.
 
-    python bench/endurance.py [upload] [recording] [polling]      (all three, where none is named)
+    python -m bench.endurance [upload] [recording] [polling]      (all three, where none is named)
 
 Each part starts a service of its own with the demo model on two CPU workers, makes its recording from a
 talk of the tests on the spot, and prints a line of figures; `--json FILE` keeps them.

@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 import psutil
 
+from app.jobs.payload import unpack_result
 from tests.e2e.conftest import Commands
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage
@@ -42,11 +43,14 @@ class Report:
 class Chaos:
     """A service whose processes are killed, and started again where nobody else would do that."""
 
-    def __init__(self, commands: Commands, folder: Path, sabotage: Sabotage, seed: int) -> None:
+    def __init__(
+        self, commands: Commands, folder: Path, sabotage: Sabotage, seed: int, pause_s: tuple[float, float]
+    ) -> None:
         self._commands = commands
         self._folder = folder
         self._sabotage = sabotage
         self._random = random.Random(seed)
+        self._pause_s = pause_s  # between two kills: at least and at most
         self._known: dict[str, int] = {}  # stored clips, and how often they had been heard by then
         self._patience_s = END_S
         self.report = Report()
@@ -61,7 +65,7 @@ class Chaos:
             }
             try:
                 for kind in kills:
-                    time.sleep(self._random.uniform(0.3, 3.0))
+                    time.sleep(self._random.uniform(*self._pause_s))
                     self._kill(kind)
             except BaseException:
                 self._patience_s = 0  # of clients whose server will not come back
@@ -149,14 +153,14 @@ class Chaos:
         names = set()
         with sqlite3.connect(data / "whisperfleet.db") as database:
             rows = database.execute(
-                'SELECT id, start, "end", clips.language FROM clips '
+                'SELECT id, start, "end", result FROM clips '
                 "JOIN jobs ON jobs.number = clips.job_number WHERE result IS NOT NULL"
             )
-            for job_id, start, end, language in rows.fetchall():
+            for job_id, start, end, result in rows.fetchall():
                 with (data / "pcm" / job_id).open("rb") as file:
                     file.seek(start * BYTES_PER_SAMPLE)
                     pcm = file.read((end - start) * BYTES_PER_SAMPLE)
-                names.add(clip_name(pcm, language or None))
+                names.add(clip_name(pcm, unpack_result(result).language))
         return names
 
 

@@ -18,7 +18,7 @@ def undisturbed(server: Server, recordings: dict[str, Path]) -> dict[str, str]:
 @pytest.mark.timeout(240)
 def test_jobs_outlive_kills(commands, server, sabotage, talk_pcm, tmp_path):
     recordings = mixed_recordings(talk_pcm, tmp_path, (4, 75, 20, 40, 130, 60))
-    chaos = Chaos(commands, tmp_path, sabotage, seed=1)
+    chaos = Chaos(commands, tmp_path, sabotage, seed=1, pause_s=(0.3, 3))
     results = chaos.run(recordings, ("server", "worker", "media"))
     assert results == undisturbed(server, recordings)
     assert chaos.report.heard_again == []
@@ -30,7 +30,7 @@ def test_jobs_outlive_kills(commands, server, sabotage, talk_pcm, tmp_path):
 def test_thirty_jobs_outlive_twenty_kills(commands, server, sabotage, talk_pcm, tmp_path, record_property):
     lengths = random.Random(0)
     recordings = mixed_recordings(talk_pcm, tmp_path, [lengths.uniform(4, 300) for _ in range(30)])
-    chaos = Chaos(commands, tmp_path, sabotage, seed=2)
+    chaos = Chaos(commands, tmp_path, sabotage, seed=2, pause_s=(1, 12))
     kinds = random.Random(3)
     kills = [kinds.choice(("server", "server", "worker", "worker", "media")) for _ in range(20)]
     results = chaos.run(recordings, kills)

@@ -59,13 +59,14 @@ def sabotage(listener) -> None:
             raise out_of_memory()
         results = transcribe(self, clips)
         with (folder() / "heard").open("a") as log:
-            log.writelines(f"{clip_name(clip.pcm, clip.decoding.language)}\n" for clip in clips)
+            for clip, result in zip(clips, results, strict=True):
+                log.write(f"{clip_name(clip.pcm, result.language)}\n")
         return results
 
     listener.__init__, listener.transcribe = load_or_not, transcribe_or_not
 
 
-def clip_name(pcm: bytes, language: str | None) -> str:
+def clip_name(pcm: bytes, language: str) -> str:
     return f"{hashlib.sha256(pcm).hexdigest()} {language}"
 
 
