@@ -67,6 +67,16 @@ def doctor() -> None:
     _exit(run_doctor())
 
 
+@cli.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+)
+def bench(context: typer.Context) -> None:
+    """Measure this machine; `whisperfleet bench --help` names the parts (source tree only)."""
+    from app.commands.bench import run_bench
+
+    _exit(run_bench(context.args))
+
+
 def _given(**values: object) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 

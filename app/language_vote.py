@@ -37,6 +37,14 @@ class LanguageVote:
     async def outcome(self) -> tuple[str, float]:
         """The same, and how likely it is: the mean of the clips' probabilities, 0 to 1."""
         await self._decided.wait()
+        return self._count_out()
+
+    @property
+    def elected(self) -> str | None:
+        """The language of the recording, if all have voted."""
+        return self._count_out()[0] if self._decided.is_set() and self._votes else None
+
+    def _count_out(self) -> tuple[str, float]:
         scores: dict[str, float] = defaultdict(float)
         for _, (weight, result) in sorted(self._votes.items()):
             for language, probability in result.language_probs or ((result.language, 1.0),):

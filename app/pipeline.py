@@ -25,6 +25,7 @@ from app.language_vote import VOTERS, LanguageVote
 from app.options import Options
 from app.transcript.chinese import LANGUAGES as CHINESE
 from app.transcript.chinese import convert_segments
+from app.transcript.packed import PackedSegments
 from app.transcript.timeline import Transcript, merge
 from workers.messages import (
     BYTES_PER_SAMPLE,
@@ -76,7 +77,7 @@ class Pipeline:
     on_segments: Callable[[Sequence[Segment]], None] = lambda segments: None
     _progress: Progress = field(default_factory=Progress)
     _speech: list[Span] = field(default_factory=list)
-    _segments: list[Segment] = field(default_factory=list)
+    _segments: PackedSegments = field(default_factory=PackedSegments)
     failed_spans: list[Span] = field(default_factory=list)
     _samples: int = 0
     _vote: LanguageVote = field(default_factory=LanguageVote)
@@ -205,14 +206,18 @@ class Pipeline:
         """What is said in a clip, in the language of the recording."""
         if self.options.language or self.options.multilingual:
             result = await self._submit(clip, self.options.language)
-        elif clip.index < VOTERS:
-            result = await self._cast_vote(clip)
+        else:
+            # No worker stands still until the first clips have voted: what it is given before is heard in the
+            # language that it seems to be in, which is nearly always the one that is elected.
+            result = await (self._cast_vote if clip.index < VOTERS else self._hear_early)(clip)
             language = await self._vote.language()
             if result.language != language:
                 result = await self._submit(clip, language)
-        else:
-            result = await self._submit(clip, await self._vote.language())
         return result
+
+    async def _hear_early(self, clip: PlannedClip) -> ClipResult:
+        """What is said in a clip, in the elected language if there is one by the time of its turn."""
+        return await self._submit(clip, None, elected=lambda: self._vote.elected)
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
         """What is said in a clip, in the language that it seems to be in, which gets its vote."""
@@ -220,7 +225,9 @@ class Pipeline:
         self._vote.cast(clip.index, sum(end - start for start, end in clip.speech), result)
         return result
 
-    async def _submit(self, clip: PlannedClip, language: str | None) -> ClipResult:
+    async def _submit(
+        self, clip: PlannedClip, language: str | None, elected: Callable[[], str | None] = lambda: None
+    ) -> ClipResult:
         decoding = Decoding(
             model=self.model,
             task=self.options.task,
@@ -237,7 +244,9 @@ class Pipeline:
         async def work() -> ClipResult:
             done = await self.fleet.submit(
                 self.job,
-                lambda: read_clip(self.pcm_path, clip, decoding),
+                lambda: read_clip(
+                    self.pcm_path, clip, replace(decoding, language=decoding.language or elected())
+                ),
                 key=decoding.batch_key,
                 deaths=self.heard_before.deaths(key),
                 on_death=partial(self.heard_before.died, key),
@@ -293,7 +302,7 @@ class Pipeline:
                 and self.options.task == "transcribe"
             ):
                 segments = convert_segments(segments, self.options.chinese)
-            self._segments += segments
+            self._segments.extend(segments)
             if segments:
                 self.on_segments(segments)
 
@@ -306,7 +315,7 @@ class Pipeline:
             language=heard,
             samples=self._samples,
             speech=tuple(self._speech),
-            segments=tuple(self._segments),
+            segments=self._segments,
             failed_spans=tuple(sorted(self.failed_spans)),
         )
 

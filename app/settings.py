@@ -86,7 +86,9 @@ class Settings(BaseSettings):
     webhook_allow_private: bool = Field(
         False, description="Let webhooks go to private addresses, not to the public internet alone."
     )
-    data_dir: Path = Field(default_factory=_data_dir, description="Folder for jobs, recordings and decoded audio.")
+    data_dir: Path = Field(
+        default_factory=_data_dir, description="Folder for jobs, recordings and decoded audio."
+    )
     database_url: str | None = Field(
         None,
         repr=False,

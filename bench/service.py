@@ -6,19 +6,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
+import psutil
 
 START_S = 120
+QUIET_S = 120
 
 
 @contextmanager
-def running_service(url: str | None = None, **environment: str) -> Iterator[httpx.Client]:
+def running_service(
+    url: str | None = None, log: Path | None = None, **environment: str
+) -> Iterator[httpx.Client]:
     """A client of the service at `url`, or of one that is started here and ended afterwards.
 
-    `environment` is added to that of the service started here.
+    `environment` is added to that of the service started here; all that it has to say goes to `log`.
     """
     if url is not None:
         with httpx.Client(base_url=url, timeout=None) as client:
@@ -27,14 +32,21 @@ def running_service(url: str | None = None, **environment: str) -> Iterator[http
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as folder:
+    logging = (
+        {"WHISPER_LOG_LEVEL": "debug", "WHISPER_LOG_FORMAT": "json"}
+        if log
+        else {"WHISPER_LOG_LEVEL": "error"}
+    )
+    with tempfile.TemporaryDirectory() as folder, Path(log or os.devnull).open("wb") as lines:
         settings = {"WHISPER_MODEL": "demo", "WHISPER_DEVICE": "cpu", "WHISPER_DATA_DIR": folder}
         process = subprocess.Popen(
             [sys.executable, "-m", "app.cli", "serve", "--port", str(port)],
-            env=os.environ | settings | environment | {"WHISPER_LOG_LEVEL": "warning"},
+            cwd=Path(__file__).parents[1],
+            env=os.environ | settings | logging | environment,
+            stderr=lines if log else None,
         )
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=None) as client:
+            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=None, trust_env=False) as client:
                 _wait_until_ready(client, process)
                 yield client
         finally:
@@ -42,15 +54,61 @@ def running_service(url: str | None = None, **environment: str) -> Iterator[http
             process.wait(20)
 
 
+def until_idle(client: httpx.Client) -> None:
+    """Until neither a worker nor a media child has anything in hand: its processes use no CPU any more."""
+    children = processes(client)
+    before = [sum(child.cpu_times()[:2]) for child in children]
+
+    def resting() -> bool:
+        nonlocal before
+        now = [sum(child.cpu_times()[:2]) for child in children]
+        same, before = now == before, now
+        return same and all(row["state"] == "idle" for row in workers(client))
+
+    wait_for(resting, QUIET_S, pause_s=0.2)
+
+
+def workers(client: httpx.Client) -> list[dict]:
+    return client.get("/v1/workers").raise_for_status().json()["data"]
+
+
+def processes(client: httpx.Client) -> list[psutil.Process]:
+    """The service's workers, then its media children."""
+    pids = [row["pid"] for row in workers(client)]
+    server = server_process(client)
+    media = [
+        child
+        for child in server.children()
+        if child.pid not in pids and "spawn_main" in " ".join(child.cmdline())
+    ]
+    return [*map(psutil.Process, pids), *media]
+
+
+def server_process(client: httpx.Client) -> psutil.Process:
+    """The process that serves HTTP."""
+    parent = psutil.Process(workers(client)[0]["pid"]).parent()
+    assert parent is not None
+    return parent
+
+
+def wait_for(what: Callable[[], object], timeout_s: float, pause_s: float = 0.1) -> None:
+    """Until `what` is true. Raises RuntimeError after so long."""
+    deadline = time.monotonic() + timeout_s
+    while not what():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"it did not happen within {timeout_s:.0f} s")
+        time.sleep(pause_s)
+
+
 def _wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
+    def ready() -> bool:
         if process.poll() is not None:
             raise RuntimeError(f"the service ended with exit code {process.returncode}")
         try:
-            if client.get("/ready").status_code == 200:
-                return
+            return client.get("/ready").status_code == 200 and all(
+                row["state"] == "idle" for row in workers(client)
+            )
         except httpx.TransportError:
-            pass
-        time.sleep(0.2)
-    raise RuntimeError(f"the service was not ready within {START_S} s")
+            return False
+
+    wait_for(ready, START_S, pause_s=0.2)

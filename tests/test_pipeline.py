@@ -70,6 +70,20 @@ class FakeFleet:
     def cancel(self, job: str) -> None: ...
 
 
+class OneByOne(FakeFleet):
+    """Hears the next clip when the last one's result has been taken in."""
+
+    def __init__(self, answer: Callable[[int, str | None], ClipResult]) -> None:
+        super().__init__(answer)
+        self._turn = asyncio.Lock()
+
+    async def submit(self, job: str, source: Callable[[], Clip], **how: Any) -> Done[ClipResult]:
+        async with self._turn:
+            for _ in range(20):
+                await asyncio.sleep(0)
+            return await super().submit(job, source, **how)
+
+
 def said(number: int, language: str | None = None, *, heard: str = "en") -> ClipResult:
     probs = () if language else ((heard, 0.9), ("xx", 0.1))
     segment = Segment(0, SAMPLE_RATE, f" clip {number}", (), 0, 0, 1, 0)
@@ -111,8 +125,26 @@ def test_the_first_clips_choose_the_language_and_the_outvoted_is_heard_again(tmp
 
     fleet = FakeFleet(answer)
     assert run(tmp_path, fleet).language == "en"
-    assert [language for _, language in fleet.asked[:3]] == [None] * 3
-    assert sorted(language or "" for _, language in fleet.asked[3:]) == ["en"] * 6  # one of them again
+    assert fleet.asked[:3] == [(0, None), (1, None), (2, None)]
+    assert [asked for asked in fleet.asked if asked[1]] == [(8, "en")], "the second clip again"
+
+
+@pytest.mark.parametrize("heard", ["en", "de"])
+def test_a_clip_is_heard_before_the_vote_and_again_only_if_that_went_otherwise(
+    tmp_path: Path, heard: str
+) -> None:
+    fleet = FakeFleet(lambda number, language: said(number, language, heard=heard if number == 5 else "en"))
+    transcript = run(tmp_path, fleet)
+    assert transcript.language == "en"
+    assert [language for _, language in fleet.asked[:8]] == [None] * 8, "nobody waits for the vote"
+    assert fleet.asked[8:] == ([] if heard == "en" else [(8, "en")])
+    assert f"clip {5 if heard == 'en' else 8}" in transcript.text
+
+
+def test_a_clip_whose_turn_comes_after_the_vote_is_heard_in_the_elected_language(tmp_path: Path) -> None:
+    fleet = OneByOne(said)
+    run(tmp_path, fleet)
+    assert [language for _, language in fleet.asked] == [None] * 3 + ["en"] * 5
 
 
 def test_a_language_that_was_given_is_asked_for_at_once(tmp_path: Path) -> None:

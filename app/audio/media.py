@@ -29,7 +29,9 @@ log = structlog.get_logger(__name__)
 MAX_CHILDREN = 4
 STEP_SAMPLES = SPAN_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
 _HEADROOM_BYTES = 2 << 30  # address space that a child may use beyond its libraries
-_NICENESS = 5  # below the server, above the workers that wait for what is decoded
+# Below the workers, even those on the CPU: a worker that lacks work leaves its cores to the children, and
+# else a long recording would have its first clips wait until its last are found.
+_NICENESS = 15
 _START_DEADLINE_S = 120.0
 _DEADLINE_S = 120.0  # for a step or a span, which take a second at most
 
@@ -94,16 +96,14 @@ class Media:
         there is nothing to decode, or which crashes decoders.
         """
         await asyncio.to_thread(_make, pcm_path)
+        call = Call(media.decode, (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm))
         home: int | None = None
         finished = False
         deaths = 0
         step: asyncio.Future[Done[Any]] | None = None
         try:
             while not finished:
-                call = Call(
-                    media.decode, (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm)
-                )
-                step = asyncio.ensure_future(self._run(job, call, home))
+                step = step or self._step(job, call, home)
                 decoded, home, died = await asyncio.shield(step)
                 finished = decoded.finished
                 # Each child begins the file anew, and so may get as far as the step before the deadly one.
@@ -112,10 +112,16 @@ class Media:
                     raise _deadly()
                 if decoded.warning:
                     log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
+                # The next step is asked for before the spans that this one makes room for: a child that
+                # took one of those first would have all others wait for it.
+                step = None if finished else self._step(job, call, home)
                 yield decoded.samples, finished
         finally:
             if step is not None and not finished:
                 self._leave(self._close(job, step, home))
+
+    def _step(self, job: str, call: Call, home: int | None) -> asyncio.Future[Done[Any]]:
+        return asyncio.ensure_future(self._run(_decoding(job), call, home))
 
     async def _close(self, job: str, step: asyncio.Future[Done[Any]], home: int | None) -> None:
         """Have the child that decodes a recording let go of it, once its last step has come to an end."""
@@ -142,6 +148,7 @@ class Media:
     def cancel(self, job: str) -> None:
         """Take what is left of a job out of the queue."""
         self._dispatcher.cancel(job)
+        self._dispatcher.cancel(_decoding(job))
 
     async def _run(self, job: str, call: Call, home: int | None) -> Done[Any]:
         try:
@@ -167,6 +174,13 @@ def _make(path: Path) -> None:
     except OSError as error:
         raise_if_full(error)
         raise
+
+
+def _decoding(job: str) -> str:
+    """The line in which a job's decoding steps wait. One child alone may do them: in a line with the spans,
+    they would keep those from the other children while that one is busy.
+    """
+    return f"decode {job}"
 
 
 def _deadly() -> InvalidInput:

@@ -1,6 +1,7 @@
 """What the slots of all engines have in common: the models that their worker holds, and what it has done."""
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -94,6 +95,7 @@ class WhisperSlot(ABC):
         Where memory is short the other models go first. Then TryAgain is raised, and `batch_limit` is smaller
         or, if there is only one clip, the worker is to be replaced by one with a smaller compute type.
         """
+        began = time.monotonic()
         clips = await self._read(payloads)
         model = clips[0].decoding.model
         if model in self._held:
@@ -110,6 +112,8 @@ class WhisperSlot(ABC):
             self._unload_when_idle(model)
         self._clips += len(clips)
         self._samples += sum(clip.samples for clip in clips)
+        took_s = round(time.monotonic() - began, 3)
+        log.debug("batch heard", slot=self.index, model=model, clips=len(clips), took_s=took_s)
         return results
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ A cue is led by its segment: it begins and ends with it, within the speech that 
 matter only where a segment is split.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.transcript.breaks import ends_sentence, may_join
@@ -32,7 +32,7 @@ class Cue:
 
 
 def shape_cues(
-    segments: Sequence[Segment],
+    segments: Iterable[Segment],
     speech: Sequence[Span],
     style: CueStyle,
     language: str,
@@ -45,28 +45,41 @@ def shape_cues(
     Each word of the segments is in one cue, in order. No cue is longer than `style.max_cue_s`; short ones
     stay into the silence after them, as long as `style.min_cue_s` and `style.max_cps` ask.
     """
-    pieces = [piece for segment in segments for piece in split(tokens(segment, speech), style, language)]
-    pieces = _join_fragments(pieces, style)
-    lines = [break_lines([token.text for token in piece], style.max_line_chars, language) for piece in pieces]
-    starts = _starts(pieces)
-    limits = [*(start - MIN_GAP for start in starts), starts[-1] + style.max_samples if starts else 0][1:]
-    if starts and samples is not None:
-        limits[-1] = min(limits[-1], samples)
-    return tuple(
-        Cue(start, _end(start, piece[-1].end, limit, shown, style), shown)
-        for start, piece, limit, shown in zip(starts, pieces, limits, lines, strict=True)
-    )
+    pieces = (piece for segment in segments for piece in split(tokens(segment, speech), style, language))
+    return tuple(_timed(_join_fragments(pieces, style), style, language, samples))
 
 
-def _join_fragments(pieces: Sequence[Piece], style: CueStyle) -> list[Piece]:
-    """The pieces, with those joined to their neighbour that are fragments of its sentence."""
-    joined: list[Piece] = []
+def _timed(pieces: Iterable[Piece], style: CueStyle, language: str, samples: int | None) -> Iterator[Cue]:
+    """The pieces as cues. Each starts with its first token, unless that leaves the cue before it no time."""
+
+    def cue(start: int, piece: Piece, limit: int) -> Cue:
+        lines = break_lines([token.text for token in piece], style.max_line_chars, language)
+        return Cue(start, _end(start, piece[-1].end, limit, lines, style), lines)
+
+    before: tuple[int, Piece] | None = None
     for piece in pieces:
-        if joined and _belong_together(joined[-1], piece, style):
-            joined[-1] += piece
-        else:
-            joined.append(piece)
-    return joined
+        start = piece[0].start
+        if before is not None:
+            start = max(start, before[0] + SHORTEST_CUE + MIN_GAP)
+            yield cue(*before, start - MIN_GAP)
+        before = start, piece
+    if before is not None:
+        limit = before[0] + style.max_samples
+        yield cue(*before, limit if samples is None else min(limit, samples))
+
+
+def _join_fragments(pieces: Iterable[Piece], style: CueStyle) -> Iterator[Piece]:
+    """The pieces, with those joined to their neighbour that are fragments of its sentence."""
+    joined: Piece | None = None
+    for piece in pieces:
+        if joined is not None and _belong_together(joined, piece, style):
+            joined = joined + piece
+            continue
+        if joined is not None:
+            yield joined
+        joined = piece
+    if joined is not None:
+        yield joined
 
 
 def _belong_together(before: Piece, after: Piece, style: CueStyle) -> bool:
@@ -82,15 +95,6 @@ def _belong_together(before: Piece, after: Piece, style: CueStyle) -> bool:
 
 def _is_fragment(piece: Piece, style: CueStyle) -> bool:
     return len(piece) <= _JOIN_WORDS and piece[-1].end - piece[0].start < style.min_samples
-
-
-def _starts(pieces: Sequence[Piece]) -> list[int]:
-    """When each cue starts: with its first token, but for one that would leave the cue before no time."""
-    starts: list[int] = []
-    for piece in pieces:
-        earliest = starts[-1] + SHORTEST_CUE + MIN_GAP if starts else 0
-        starts.append(max(piece[0].start, earliest))
-    return starts
 
 
 def _end(start: int, spoken_until: int, limit: int, lines: Sequence[str], style: CueStyle) -> int:

@@ -18,7 +18,7 @@ class Transcript:
     language: str  # ISO 639-1 code of what is spoken
     samples: int  # length of the recording
     speech: tuple[Span, ...]  # where speech was found
-    segments: tuple[Segment, ...]
+    segments: Sequence[Segment]
     failed_spans: tuple[Span, ...] = ()  # of the recording, that could not be transcribed
 
     @property

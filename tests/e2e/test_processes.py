@@ -56,7 +56,7 @@ def test_the_server_goes_before_those_that_keep_the_cores_busy(server, after_ten
     ours = psutil.Process(server.pid).nice()
     assert {niceness for row in after_ten for niceness in thread_niceness(row["pid"])} == {ours + 10}
     media = [niceness for child in server.media_children() for niceness in thread_niceness(child.pid)]
-    assert set(media) == {ours + 5}
+    assert set(media) == {ours + 15}
 
 
 def thread_niceness(pid: int) -> list[int]:

@@ -1,0 +1,90 @@
+"""How the benches measure, and how they report it: medians of interleaved runs, JSON and a table."""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+REPETITIONS = 5
+_LIBRARIES = ("faster-whisper", "ctranslate2", "silero-vad", "onnxruntime", "numpy", "av")
+
+Figures = dict[str, Any]  # of one bench, as they go into the JSON
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in Markdown, and what it shows."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+    def __str__(self) -> str:
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        return "\n".join(
+            [f"**{self.title}**", "", *("| " + " | ".join(map(str, row)) + " |" for row in lines)]
+        )
+
+
+def interleaved(ways: Mapping[str, Callable[[], float]], repetitions: int) -> dict[str, list[float]]:
+    """What each way returns, time after time: all of them in turn, so that what else goes on hits all alike.
+
+    The order is turned round each time. One run of each goes before, and does not count.
+    """
+    taken: dict[str, list[float]] = {name: [] for name in ways}
+    for way in ways.values():
+        way()
+    for repetition in range(repetitions):
+        for name in list(ways)[:: -1 if repetition % 2 else 1]:
+            taken[name].append(ways[name]())
+    return taken
+
+
+def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The median of the ratios of runs that were made one after the other."""
+    return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
+
+
+def median(values: Sequence[float], digits: int = 3) -> float:
+    return round(statistics.median(values), digits)
+
+
+def timed(work: Callable[[], object]) -> float:
+    """How long it takes (s)."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def machine() -> Figures:
+    """What was measured on, with what, and how busy it was with other things (load over the last minute)."""
+    return {
+        "cpu": _cpu(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in _LIBRARIES},
+        "load_average": round(os.getloadavg()[0], 2),
+    }
+
+
+def table_of(value: Table) -> Figures:
+    return asdict(value)
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
+    )
+
+
+def write_json(path: Path, figures: Figures) -> None:
+    path.write_text(json.dumps(figures, indent=1) + "\n")

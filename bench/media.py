@@ -1,0 +1,148 @@
+"""Decoding and speech detection of an hour of mp3, by one media child and by two.
+
+    python -m bench.media [--minutes 60] [--repetitions 5] [--json FILE]
+
+The service's own media room without the rest of it: decoded audio and speech probabilities, as a job has
+them made. Beside it what the two stages take by themselves, in CPU time of one core.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.audio.media import Call, Media
+from app.audio.speech import SPAN_FRAMES
+from app.audio.uploads import Upload
+from app.fleet.memory import Recording
+from app.options import Options as Asked
+from app.pipeline import Pipeline
+from bench.command import Options, run_alone
+from bench.measuring import Figures, Table, interleaved, median
+from bench.recordings import write
+from workers import media as work
+from workers.messages import FRAME_SAMPLES
+
+STEP_SAMPLES = 10**9  # all at once
+
+
+def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
+    """Wall time by children, their ratio, and CPU time by stage, for each length."""
+    figures: Figures = {}
+    rows = []
+    for minutes in options.lengths(60):
+        path = folder / f"media-{minutes:g}.mp3"
+        write(path, 60 * minutes, options.talk)
+        taken, busy = asyncio.run(_compare(path, options.repetitions))
+        one, two = median(taken["one child"]), median(taken["two children"])
+        ratios = [a / b for a, b in zip(taken["one child"], taken["two children"], strict=True)]
+        cpu = _cpu_s(path, folder / "pcm")
+        figures[f"{minutes:g} min"] = {
+            "runs_s": taken,
+            "median_s": {"one child": one, "two children": two},
+            "ratio": median(ratios),
+            "busy": {name: median(shares) for name, shares in busy.items()},
+            "cpu_s": cpu,
+        }
+        real_time = [f"{60 * minutes / seconds:.0f}" for seconds in cpu.values()]
+        rows.append(
+            [
+                f"{minutes:g} min",
+                f"{one:.2f}",
+                f"{two:.2f}",
+                f"{median(ratios):.2f}",
+                f"{100 * median(busy['two children']):.0f} %",
+                *real_time,
+            ]
+        )
+    columns = [
+        "mp3",
+        "one child, s",
+        "two, s",
+        "ratio",
+        "each of two is busy",
+        "decoding, x real time per core",
+        "speech, same",
+    ]
+    return figures, [Table("Decoding and speech detection", columns, rows)]
+
+
+async def _compare(path: Path, repetitions: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """The wall times (s) by room, and the share of them in which a child had something in hand.
+
+    The measuring goes on in a thread, while the children of both rooms are looked after here.
+    """
+    rooms = {"one child": Media(1), "two children": Media(2)}
+    loop = asyncio.get_running_loop()
+
+    def run(name: str) -> float:
+        busy.clear()
+        seconds = asyncio.run_coroutine_threadsafe(_go_through(rooms[name], path), loop).result()
+        shares[name].append(sum(busy) / seconds / len(rooms[name]._dispatcher.slots))
+        return seconds
+
+    busy: list[float] = []
+    shares: dict[str, list[float]] = defaultdict(list)
+    for room in rooms.values():
+        for slot in room._dispatcher.slots:
+            slot.run = partial(_clocked, slot.run, busy)  # type: ignore[method-assign]
+        room.start()
+    try:
+        ways = {name: partial(run, name) for name in rooms}
+        return await asyncio.to_thread(interleaved, ways, repetitions), shares
+    finally:
+        await asyncio.gather(*(room.stop() for room in rooms.values()))
+
+
+async def _clocked(
+    run: Callable[[Sequence[Call]], Awaitable[list[Any]]], busy: list[float], calls: Sequence[Call]
+) -> list[Any]:
+    began = time.perf_counter()
+    try:
+        return await run(calls)
+    finally:
+        busy.append(time.perf_counter() - began)
+
+
+async def _go_through(room: Media, path: Path) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        pipeline = Pipeline(
+            job=folder,
+            upload=Upload(path, path.name, 0, ""),
+            options=Asked(),
+            model="",
+            media=room,
+            fleet=None,  # type: ignore[arg-type]
+            pcm_path=Path(folder) / "pcm",
+            heard_before=Recording(),
+        )
+        began = time.perf_counter()
+        frames = sum([len(found) async for found in pipeline._probabilities()])
+        assert frames > 0
+        return time.perf_counter() - began
+
+
+def _cpu_s(path: Path, pcm_path: Path) -> dict[str, float]:
+    """CPU time of decoding the file, and of finding speech in it span by span, in this process."""
+    pcm_path.touch()
+    work.speech_probabilities(str(pcm_path), 0, 1)  # loads the detector
+    began = time.process_time()
+    samples = work.decode("bench", str(path), str(pcm_path), STEP_SAMPLES).samples
+    decoded = time.process_time()
+    frames = -(-samples // FRAME_SAMPLES)
+    found = []
+    for start in range(0, frames, SPAN_FRAMES):
+        span = min(SPAN_FRAMES, frames - start)
+        found.append(np.frombuffer(work.speech_probabilities(str(pcm_path), start, span), "<f4"))
+    assert sum(map(len, found)) == frames
+    return {"decoding": round(decoded - began, 3), "speech": round(time.process_time() - decoded, 3)}
+
+
+if __name__ == "__main__":
+    run_alone("media", measure, __doc__)

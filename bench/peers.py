@@ -1,0 +1,200 @@
+"""What the service is measured against, in a process of its own: faster-whisper, and the bare engine.
+
+The functions here run in that process; `Peers` is how the bench calls them.
+"""
+
+import multiprocessing
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.audio.clips import ClipPlanner, PlannedClip
+from app.audio.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from app.fleet.models import DEMO_PATH
+from workers import media, runtime, whisper
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Clip, Decoding, LoadOptions
+
+BEAM_SIZE = 5
+COMPUTE_TYPE = "int8"
+ENGINE_STAGES = ("features", "encode", "detect_language", "generate", "align")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """How long something took (s), what was heard, and how long each stage took (s), where that is known."""
+
+    seconds: float
+    text: str
+    stages: dict[str, float]
+
+
+class Peers:
+    """A process that transcribes files in other ways than the service's, with so many threads."""
+
+    def __init__(self, threads: int, batch_size: int) -> None:
+        self.threads = threads
+        self.batch_size = batch_size
+        spawn = multiprocessing.get_context("spawn")
+        self._process = ProcessPoolExecutor(1, spawn, runtime.initialise, ("",))
+
+    def sequential(self, path: Path) -> Taken:
+        """faster-whisper's `WhisperModel.transcribe`, without previous text."""
+        return self._process.submit(_sequential, path, self.threads).result()
+
+    def batched(self, path: Path) -> Taken:
+        """faster-whisper's `BatchedInferencePipeline`, with timestamps."""
+        return self._process.submit(_batched, path, self.threads, self.batch_size).result()
+
+    def engine(self, path: Path) -> Taken:
+        """The clips that the service would plan, read and planned beforehand, one batch after the other."""
+        return self._process.submit(_engine, path, self.threads, self.batch_size).result()
+
+    def close(self) -> None:
+        self._process.shutdown()
+
+
+@contextmanager
+def running_peers(threads: int, batch_size: int) -> Iterator[Peers]:
+    """Peers, and their end."""
+    peers = Peers(threads, batch_size)
+    try:
+        yield peers
+    finally:
+        peers.close()
+
+
+@cache
+def _model(threads: int) -> Any:
+    from faster_whisper import WhisperModel
+
+    return WhisperModel(str(DEMO_PATH), device="cpu", compute_type=COMPUTE_TYPE, cpu_threads=threads)
+
+
+def _sequential(path: Path, threads: int) -> Taken:
+    model = _model(threads)
+    return _listen(
+        lambda: model.transcribe(
+            str(path),
+            vad_filter=True,
+            condition_on_previous_text=False,
+            word_timestamps=True,
+            beam_size=BEAM_SIZE,
+        )
+    )
+
+
+def _batched(path: Path, threads: int, batch_size: int) -> Taken:
+    from faster_whisper import BatchedInferencePipeline
+
+    pipeline = BatchedInferencePipeline(_model(threads))
+    return _listen(
+        lambda: pipeline.transcribe(
+            str(path),
+            batch_size=batch_size,
+            without_timestamps=False,
+            word_timestamps=True,
+            beam_size=BEAM_SIZE,
+        )
+    )
+
+
+def _listen(work: Callable[[], Any]) -> Taken:
+    began = time.perf_counter()
+    text = " ".join(segment.text for segment in work()[0])
+    return Taken(time.perf_counter() - began, text, {})
+
+
+def _engine(path: Path, threads: int, batch_size: int) -> Taken:
+    listener = _listener(threads)
+    clips = planned_clips(path)
+    taken: dict[str, float] = defaultdict(float)
+    began = time.perf_counter()
+    with clocked(listener, lambda stage, start, end: taken.update({stage: taken[stage] + end - start})):
+        results = [
+            result
+            for start in range(0, len(clips), batch_size)
+            for result in listener.transcribe(clips[start : start + batch_size])
+        ]
+    seconds = time.perf_counter() - began
+    stages = dict(taken) | {"rest of the worker": seconds - sum(taken.values())}
+    return Taken(seconds, " ".join(s.text for result in results for s in result.segments), stages)
+
+
+@cache
+def _listener(threads: int) -> whisper.Listener:
+    return whisper.Listener(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
+
+
+@contextmanager
+def clocked(listener: whisper.Listener, note: Callable[[str, float, float], None]) -> Iterator[None]:
+    """Have `note(stage, start, end)` told whenever the listener is through with one of `ENGINE_STAGES`."""
+
+    def clock(stage: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return work(*args, **kwargs)
+            finally:
+                note(stage, began, time.perf_counter())
+
+        return run
+
+    class Model:
+        """The CTranslate2 model, with a clock on what takes long."""
+
+        def __getattr__(self, name: str) -> Any:
+            found = getattr(model, name)
+            return clock(name, found) if name in ENGINE_STAGES else found
+
+    whole: Any = listener
+    model, features = whole._whisper.model, whole._features
+    whole._whisper.model, whole._features = Model(), clock("features", features)
+    try:
+        yield
+    finally:
+        whole._whisper.model = model
+        del whole._features
+
+
+@cache
+def planned_clips(path: Path) -> list[Clip]:
+    """The clips of a recording as the service plans them, the language given."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        pcm_path = Path(folder) / "pcm"
+        pcm_path.touch()
+        while not media.decode("bench", str(path), str(pcm_path), 10**9).finished:
+            pass
+        pcm = pcm_path.read_bytes()
+        planned = plan(pcm_path, len(pcm) // BYTES_PER_SAMPLE)
+    decoding = Decoding("demo", language="en", beam_size=BEAM_SIZE, word_timestamps=True)
+    return [
+        Clip(
+            pcm[clip.start * BYTES_PER_SAMPLE : clip.end * BYTES_PER_SAMPLE],
+            tuple((start - clip.start, end - clip.start) for start, end in clip.speech),
+            decoding,
+        )
+        for clip in planned
+    ]
+
+
+def plan(pcm_path: Path, samples: int) -> list[PlannedClip]:
+    """The clip plan of decoded audio."""
+    detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
+    frames = -(-samples // FRAME_SAMPLES)
+    clips: list[PlannedClip] = []
+    for start in range(0, frames, SPAN_FRAMES):
+        found = media.speech_probabilities(str(pcm_path), start, min(SPAN_FRAMES, frames - start))
+        probabilities = np.frombuffer(found, "<f4")
+        spans = detector.feed(probabilities)
+        clips += planner.extend(spans, detector.ongoing, detector.settled_until, probabilities)
+    return clips + planner.finish(detector.finish(samples), samples)

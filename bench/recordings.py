@@ -1,0 +1,96 @@
+"""Recordings for the benches: a talk of the tests, over and over, in any length and format."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RATE = 16_000  # Hz
+TALK = Path(__file__).parents[1] / "tests" / "data" / "talk.flac"
+
+_CODECS = {".flac": ("flac", "flac"), ".wav": ("wav", "pcm_s16le"), ".mp3": ("mp3", "libmp3lame")}
+_FRAME_SAMPLES = RATE  # given to the encoder at once
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A file, how long it is, and what is said in it."""
+
+    path: Path
+    seconds: float
+    truth: str
+
+
+def talk_for(folder: Path, seconds: float, suffix: str = ".flac", talk: Path = TALK) -> Recording:
+    """As many whole talks as come closest to `seconds`, so that all of what is said is known.
+
+    `talk` has its truth beside it, as JSON: {"cues": [{"text": ...}]}.
+    """
+    pcm = read(talk)
+    times = max(1, round(seconds * RATE / len(pcm)))
+    path = folder / f"talk-{round(seconds)}{suffix}"
+    length_s = times * len(pcm) / RATE
+    write(path, length_s, talk)
+    cues = json.loads(talk.with_suffix(".json").read_text())["cues"]
+    return Recording(path, length_s, " ".join(cue["text"] for cue in cues * times))
+
+
+def write(path: Path, seconds: float, talk: Path = TALK) -> None:
+    """The talk, again and again for so long, in the format of the path's suffix; in bounded memory."""
+    import av
+
+    container, codec = _CODECS[path.suffix]
+    with av.open(str(path), "w", format=container) as output:
+        stream: Any = output.add_stream(codec, rate=RATE, layout="mono")
+        if codec == "libmp3lame":
+            stream.bit_rate = 64_000
+        written = 0
+        for piece in _pieces(read(talk), round(seconds * RATE)):
+            frame = av.AudioFrame.from_ndarray(piece.reshape(1, -1), format="s16", layout="mono")
+            frame.sample_rate, frame.pts = RATE, written
+            written += len(piece)
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+
+
+def clips_of(seconds: float, count: int) -> list[bytes]:
+    """WAV files of so many different stretches of the talk."""
+    import io
+    import wave
+
+    pcm, samples = read(TALK), round(seconds * RATE)
+    files = []
+    for number in range(count):
+        start = number * (len(pcm) - samples) // max(1, count - 1)
+        file = io.BytesIO()
+        with wave.open(file, "wb") as out:
+            out.setnchannels(1)
+            out.setsampwidth(2)
+            out.setframerate(RATE)
+            out.writeframes(pcm[start : start + samples].astype("<i2").tobytes())
+        files.append(file.getvalue())
+    return files
+
+
+@cache
+def read(path: Path) -> np.ndarray:
+    """The samples of a 16 kHz mono recording: int16, shape (n,)."""
+    import av
+
+    with av.open(str(path)) as container:
+        frames = [frame.to_ndarray()[0] for frame in container.decode(audio=0)]
+    return np.concatenate(frames).astype(np.int16)
+
+
+def _pieces(pcm: np.ndarray, samples: int) -> Iterator[np.ndarray]:
+    """`samples` of the talk on repeat, a second at a time."""
+    position = 0
+    while position < samples:
+        start = position % len(pcm)
+        piece = pcm[start : start + min(_FRAME_SAMPLES, samples - position)]
+        yield piece
+        position += len(piece)

@@ -1,0 +1,127 @@
+"""One worker against two, with one thread each: wall time, and how busy each worker is.
+
+    python -m bench.scaling [--minutes 5 30] [--threads 1] [--repetitions 5] [--json FILE]
+
+A worker counts as busy while it has a batch in hand, between the first batch that any was given and the
+last result of all; the service's own log lines say when.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+import httpx
+
+from bench.command import Options, run_alone
+from bench.measuring import Figures, Table, interleaved, median, ratio, timed
+from bench.recordings import talk_for
+from bench.service import running_service
+from bench.throughput import ask_for_srt, one_worker
+
+ONE, TWO = "one worker", "two workers"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a slot had in hand, and when (s since the epoch)."""
+
+    slot: int
+    clips: int
+    start: float
+    end: float
+
+
+def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
+    """Wall times of both, their ratio, and each worker's share of busy time, for each length."""
+    logs = {ONE: folder / "one.log", TWO: folder / "two.log"}
+    single = one_worker(options.threads)
+    figures: Figures = {"threads_of_each": options.threads}
+    rows = []
+    with (
+        running_service(log=logs[ONE], **single) as one,
+        running_service(log=logs[TWO], **two_workers(options.threads)) as two,
+    ):
+        clients = {ONE: one, TWO: two}
+        for minutes in options.lengths(5, 30):
+            path = talk_for(folder, 60 * minutes, talk=options.talk).path
+            shares: dict[str, list[list[float]]] = {ONE: [], TWO: []}
+            sizes: dict[str, list[float]] = {ONE: [], TWO: []}
+
+            def run(
+                name: str,
+                path: Path = path,
+                shares: dict[str, list[list[float]]] = shares,
+                sizes: dict[str, list[float]] = sizes,
+            ) -> float:
+                begun = logs[name].stat().st_size
+                seconds = timed(partial(_ask, clients[name], path))
+                batches = batches_of(logs[name], begun)
+                shares[name].append(busy_shares(batches))
+                sizes[name].append(sum(batch.clips for batch in batches) / len(batches))
+                return seconds
+
+            ways: dict[str, Callable[[], float]] = {name: partial(run, name) for name in clients}
+            taken = interleaved(ways, options.repetitions)
+            busy = {name: _least(found[1:]) for name, found in shares.items()}
+            found = {
+                "runs_s": taken,
+                "median_s": {name: median(times) for name, times in taken.items()},
+                "ratio": round(ratio(taken[ONE], taken[TWO]), 3),
+                "least_busy_share": busy,
+                "clips_in_a_batch": {name: median(counts[1:], 2) for name, counts in sizes.items()},
+            }
+            figures[f"{minutes:g} min"] = found
+            rows.append(
+                [
+                    f"{minutes:g} min",
+                    f"{median(taken[ONE]):.2f}",
+                    f"{median(taken[TWO]):.2f}",
+                    f"{found['ratio']:.2f}",
+                    f"{100 * busy[ONE]:.0f} %",
+                    f"{100 * busy[TWO]:.0f} %",
+                ]
+            )
+    columns = ["talk", "one worker, s", "two, s", "ratio", "the one is busy", "the less busy of two"]
+    return figures, [Table("One worker against two", columns, rows)]
+
+
+def two_workers(threads: int) -> dict[str, str]:
+    return one_worker(threads) | {"WHISPER_CPU_WORKERS": "2"}
+
+
+def _ask(client: httpx.Client, path: Path) -> str:
+    return ask_for_srt(client, path)
+
+
+def _least(shares: list[list[float]]) -> float:
+    """The median over the runs of the least busy slot's share."""
+    return median([min(run) for run in shares])
+
+
+def batches_of(log: Path, begun: int) -> list[Batch]:
+    """The batches that a service's log tells of, from that many bytes on."""
+    found = []
+    with log.open("rb") as lines:
+        lines.seek(begun)
+        for line in lines:
+            entry = json.loads(line)
+            if entry.get("event") == "batch heard":
+                end = datetime.fromisoformat(entry["timestamp"]).timestamp()
+                found.append(Batch(entry["slot"], entry["clips"], end - entry["took_s"], end))
+    return found
+
+
+def busy_shares(batches: list[Batch]) -> list[float]:
+    """Of each slot that had any, the share of the time from the first dispatch to the last result."""
+    whole = max(batch.end for batch in batches) - min(batch.start for batch in batches)
+    return [
+        sum(batch.end - batch.start for batch in batches if batch.slot == slot) / whole
+        for slot in sorted({batch.slot for batch in batches})
+    ]
+
+
+if __name__ == "__main__":
+    run_alone("scaling", measure, __doc__)

@@ -1,0 +1,166 @@
+"""Where the time goes: one request from its first byte to its subtitles, as a table and as a picture.
+
+    python -m bench.stages [--minutes 5] [--threads 1] [--repetitions 5] [--json FILE]
+
+The service runs in this very process, with the `inline` engine, so that each stage can be clocked; media
+children are processes as ever. Of each moment the first of these that was going on counts: the worker's
+stages, what the server did, media work, and else waiting. What media did behind a busy worker cost no time.
+"""
+
+import asyncio
+import inspect
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import httpx
+import uvicorn
+
+from app import pipeline
+from app.api import answers
+from app.audio.media import MediaSlot
+from app.audio.sink import FileSink
+from app.logs import configure_logs
+from app.main import create_app
+from app.service import Service
+from app.settings import load_settings
+from bench.command import Options, run_alone
+from bench.drawing import stacked_bars
+from bench.measuring import Figures, Table, median
+from bench.peers import ENGINE_STAGES, clocked
+from bench.recordings import TALK, talk_for
+from bench.throughput import BATCH_SIZE
+from workers import media, whisper
+
+PICTURE = Path(__file__).with_name("stages.svg")
+# In the order in which they count, where several go on at once.
+STAGES = (*ENGINE_STAGES, "rest of the worker", "merge and cues", "upload", "decode", "speech", "waiting")
+
+Interval = tuple[str, float, float]  # stage, start and end (s)
+
+
+def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
+    """The medians of each stage's share of the wall time, and the picture."""
+    minutes = options.lengths(5)[0]
+    recording = talk_for(folder, 60 * minutes, talk=options.talk)
+    runs = asyncio.run(_run(recording.path, folder, options))
+    alone = {stage: median([run[1].get(stage, 0.0) for run in runs]) for stage in STAGES[:-1]}
+    shares = {stage: median([run[0][stage] for run in runs]) for stage in STAGES}
+    wall_s = median([sum(run[0].values()) for run in runs], 2)
+    if not options.quick:
+        title = f"{minutes:g} minutes of talk, upload to SRT: {wall_s} s"
+        PICTURE.write_text(stacked_bars(title, {"wall time": shares, "work done": alone}, "s"))
+    columns = ["stage", "of the wall time, s", "work done, overlap included, s"]
+    rows = [[stage, f"{shares[stage]:.2f}", f"{alone.get(stage, 0):.2f}"] for stage in STAGES]
+    figures = {"minutes": minutes, "wall_s": wall_s, "of_the_wall_time_s": shares, "work_s": alone}
+    return figures, [Table(f"Where the time goes: {minutes:g} minutes, {wall_s} s", columns, rows)]
+
+
+async def _run(path: Path, folder: Path, options: Options) -> list[tuple[dict[str, float], dict[str, float]]]:
+    """For each run the seconds of wall time by stage, and the seconds of work."""
+    settings = load_settings(
+        model="demo",
+        device="cpu",
+        engine="inline",
+        cpu_threads=options.threads,
+        cpu_workers=1,
+        batch_size=BATCH_SIZE,
+        data_dir=folder / "data",
+        log_level="error",
+    )
+    configure_logs(settings)
+    service = Service(settings)
+    noted: list[Interval] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(create_app(settings, service), log_config=None))
+        serving = asyncio.create_task(server.serve([listener]))
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with httpx.AsyncClient(base_url=url, timeout=None, trust_env=False) as client:
+            # The listener is open: what is asked before the server answers waits.
+            (await client.get("/v1/models")).raise_for_status()
+            await _ask(client, TALK)  # which waits for the model to be loaded
+            with _clocks(lambda *interval: noted.append(interval)):
+                runs = []
+                for _ in range(1 + options.repetitions):
+                    noted.clear()
+                    began = time.perf_counter()
+                    await _ask(client, path)
+                    runs.append(_shares(noted, began, time.perf_counter()))
+        server.should_exit = True
+        await serving
+    return runs[1:]
+
+
+async def _ask(client: httpx.AsyncClient, path: Path) -> None:
+    # Not a file: httpx reads those only where the event loop need not go on.
+    data = {"model": "whisper-1", "response_format": "srt"}
+    content = path.read_bytes()  # noqa: ASYNC240
+    answer = await client.post("/v1/audio/transcriptions", files={"file": (path.name, content)}, data=data)
+    answer.raise_for_status()
+
+
+@contextmanager
+def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
+    """Clocks on every stage."""
+
+    def clock(work: Callable[..., Any], stage: Callable[..., str]) -> Callable[..., Any]:
+        if inspect.iscoroutinefunction(work):
+
+            async def run_async(*args: Any, **kwargs: Any) -> Any:
+                began = time.perf_counter()
+                try:
+                    return await work(*args, **kwargs)
+                finally:
+                    note(stage(*args), began, time.perf_counter())
+
+            return run_async
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return work(*args, **kwargs)
+            finally:
+                note(stage(*args), began, time.perf_counter())
+
+        return run
+
+    def of_media(slot: MediaSlot, calls: list[Any]) -> str:
+        return "decode" if calls[0].function is media.decode else "speech"
+
+    with ExitStack() as stack:
+        [listener] = whisper._listeners.values()
+        stack.enter_context(clocked(listener, note))
+        for owner, name, stage in (
+            (FileSink, "drain", lambda *_: "upload"),
+            (FileSink, "finish", lambda *_: "upload"),
+            (MediaSlot, "run", of_media),
+            (whisper.Listener, "transcribe", lambda *_: "rest of the worker"),
+            (pipeline, "merge", lambda *_: "merge and cues"),
+            (answers, "subtitles", lambda *_: "merge and cues"),
+        ):
+            stack.enter_context(patch.object(owner, name, clock(getattr(owner, name), stage)))
+        yield
+
+
+def _shares(noted: list[Interval], began: float, ended: float) -> tuple[dict[str, float], dict[str, float]]:
+    """Seconds of wall time by stage, which add up to all of it, and seconds of work by stage."""
+    work: dict[str, float] = defaultdict(float)
+    for stage, start, end in noted:
+        work[stage] += end - start
+    work["rest of the worker"] -= sum(work[stage] for stage in ENGINE_STAGES)
+    edges = sorted({began, ended, *(edge for _, *span in noted for edge in span)})
+    shares = dict.fromkeys(STAGES, 0.0)
+    for start, end in pairwise(edges):
+        going_on = {stage for stage, first, last in noted if first <= start and end <= last}
+        shares[next((stage for stage in STAGES if stage in going_on), "waiting")] += end - start
+    return shares, dict(work)
+
+
+if __name__ == "__main__":
+    run_alone("stages", measure, __doc__)

@@ -1,0 +1,135 @@
+"""The whole service, upload to SRT, against faster-whisper in process, on the same file and threads.
+
+    python -m bench.throughput [--minutes 5 30] [--threads 1] [--repetitions 5] [--json FILE]
+
+One worker with so many threads, the demo model, int8, beam 5, word times, the same batch size. In each round
+every way hears the file once. `engine alone` is the worker's own code on the clips that the service plans,
+without service, decoding, speech detection: the least that the service could take.
+"""
+
+import re
+import time
+from pathlib import Path
+
+import httpx
+import jiwer
+
+from bench.command import Options, run_alone
+from bench.measuring import Figures, Table, interleaved, median, ratio
+from bench.peers import Peers, Taken, running_peers
+from bench.recordings import Recording, talk_for
+from bench.service import running_service
+
+BATCH_SIZE = 4
+SERVICE, BATCHED, SEQUENTIAL, ENGINE = "whisperfleet", "batched", "sequential", "engine alone"
+
+
+def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
+    """Wall times, their ratios, word error rates, and the engine's stages, for each length."""
+    figures: Figures = {"threads": options.threads, "batch_size": BATCH_SIZE, "lengths": {}}
+    tables = []
+    with (
+        running_service(**one_worker(options.threads)) as client,
+        running_peers(options.threads, BATCH_SIZE) as peers,
+    ):
+        for minutes in options.lengths(5, 30):
+            recording = talk_for(folder, 60 * minutes, talk=options.talk)
+            found = _compare(client, peers, recording, options.repetitions)
+            figures["lengths"][f"{minutes:g} min"] = found
+            tables.append(_table(minutes, found))
+    return figures, tables
+
+
+def one_worker(threads: int) -> dict[str, str]:
+    return {
+        "WHISPER_CPU_WORKERS": "1",
+        "WHISPER_CPU_THREADS": str(threads),
+        "WHISPER_BATCH_SIZE": str(BATCH_SIZE),
+    }
+
+
+def ask_for_srt(client: httpx.Client, path: Path) -> str:
+    """The subtitles of a recording, over HTTP."""
+    with path.open("rb") as file:
+        answer = client.post(
+            "/v1/audio/transcriptions",
+            files={"file": (path.name, file)},
+            data={"model": "whisper-1", "response_format": "srt"},
+        )
+    return answer.raise_for_status().text
+
+
+def words_of(srt: str) -> str:
+    """What a subtitle file says."""
+    return " ".join(" ".join(block.split("\n")[2:]) for block in srt.strip().split("\n\n"))
+
+
+def word_error_rate(truth: str, heard: str) -> float:
+    return float(jiwer.wer(_plain(truth), _plain(heard)))
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.sub(r"[^\w\s]", " ", text.lower()).split())
+
+
+def _compare(client: httpx.Client, peers: Peers, recording: Recording, repetitions: int) -> Figures:
+    heard: dict[str, str] = {}
+    stages: list[dict[str, float]] = []
+
+    def service() -> float:
+        began = time.perf_counter()
+        srt = ask_for_srt(client, recording.path)
+        seconds = time.perf_counter() - began
+        heard[SERVICE] = words_of(srt)
+        return seconds
+
+    def keep(name: str, taken: Taken) -> float:
+        heard[name] = taken.text
+        if taken.stages:
+            stages.append(taken.stages)
+        return taken.seconds
+
+    taken = interleaved(
+        {
+            SERVICE: service,
+            BATCHED: lambda: keep(BATCHED, peers.batched(recording.path)),
+            SEQUENTIAL: lambda: keep(SEQUENTIAL, peers.sequential(recording.path)),
+            ENGINE: lambda: keep(ENGINE, peers.engine(recording.path)),
+        },
+        repetitions,
+    )
+    return {
+        "seconds_of_audio": recording.seconds,
+        "runs_s": taken,
+        "median_s": {name: median(times) for name, times in taken.items()},
+        "ratio_of_the_service": {
+            name: round(ratio(taken[SERVICE], times), 3) for name, times in taken.items() if name != SERVICE
+        },
+        "word_error_rate": {
+            name: round(word_error_rate(recording.truth, text), 4) for name, text in heard.items()
+        },
+        "engine_stages_s": {
+            stage: median([run.get(stage, 0.0) for run in stages[1:] or stages]) for stage in stages[-1]
+        },
+    }
+
+
+def _table(minutes: float, found: Figures) -> Table:
+    rows = [
+        [
+            name,
+            f"{seconds:.2f}",
+            f"{found['seconds_of_audio'] / seconds:.0f}",
+            f"{found['ratio_of_the_service'].get(name, 1.0):.2f}",
+            f"{found['word_error_rate'][name]:.3f}",
+        ]
+        for name, seconds in found["median_s"].items()
+    ]
+    stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in found["engine_stages_s"].items())
+    rows.append(["of the engine (s)", stages, "", "", ""])
+    columns = ["", "wall, s", "x real time", "whisperfleet takes so many times that", "word error rate"]
+    return Table(f"{minutes:g} minutes of talk, upload to SRT", columns, rows)
+
+
+if __name__ == "__main__":
+    run_alone("throughput", measure, __doc__)

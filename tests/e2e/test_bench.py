@@ -1,0 +1,36 @@
+"""`whisperfleet bench`, as short as it can be."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Commands
+
+pytestmark = pytest.mark.timeout(170)
+
+
+def test_a_quick_bench_fills_every_table(commands: Commands, tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    run = commands.run("bench", "--quick", "--json", figures)
+    assert run.process.returncode == 0, run.stderr
+    found = json.loads(figures.read_text())
+    assert found["machine"]["versions"]["ctranslate2"]
+    [length] = found["throughput"]["lengths"].values()
+    assert set(length["median_s"]) == {"whisperfleet", "batched", "sequential", "engine alone"}
+    assert all(rate < 0.5 for rate in length["word_error_rate"].values())
+    assert found["clients"]["ratio"] > 0
+    assert found["scaling"]["1 min"]["least_busy_share"]["one worker"] > 0
+    assert found["first_cue"]["median_s"]["1 min"] > 0
+    assert found["memory"]["grown_mib"]["1 min"]["server"] >= 0
+    assert found["media"]["1 min"]["cpu_s"]["speech"] > 0
+    shares = found["stages"]["of_the_wall_time_s"]
+    assert shares["encode"] > 0
+    assert sum(shares.values()) == pytest.approx(found["stages"]["wall_s"], abs=0.1)
+    assert "| encode |" in run.stdout
+
+
+def test_a_part_that_is_not_there_is_named(commands: Commands) -> None:
+    run = commands.run("bench", "sightseeing")
+    assert run.process.returncode == 2
+    assert "no such part: sightseeing" in run.stderr
