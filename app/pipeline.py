@@ -209,15 +209,13 @@ class Pipeline:
         else:
             # No worker stands still until the first clips have voted: what it is given before is heard in the
             # language that it seems to be in, which is nearly always the one that is elected.
-            result = await (self._cast_vote if clip.index < VOTERS else self._hear_early)(clip)
+            result = await (
+                self._cast_vote(clip) if clip.index < VOTERS else self._submit(clip, None, follows_vote=True)
+            )
             language = await self._vote.language()
             if result.language != language:
                 result = await self._submit(clip, language)
         return result
-
-    async def _hear_early(self, clip: PlannedClip) -> ClipResult:
-        """What is said in a clip, in the elected language if there is one by the time of its turn."""
-        return await self._submit(clip, None, elected=lambda: self._vote.elected)
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
         """What is said in a clip, in the language that it seems to be in, which gets its vote."""
@@ -226,8 +224,12 @@ class Pipeline:
         return result
 
     async def _submit(
-        self, clip: PlannedClip, language: str | None, elected: Callable[[], str | None] = lambda: None
+        self, clip: PlannedClip, language: str | None, *, follows_vote: bool = False
     ) -> ClipResult:
+        """What is said in a clip, in a language or, where none is given, in what it seems to be in.
+
+        `follows_vote`: in the elected language, if there is one by the time that its turn comes.
+        """
         decoding = Decoding(
             model=self.model,
             task=self.options.task,
@@ -240,14 +242,18 @@ class Pipeline:
         )
 
         key = (clip.start, clip.end, language)
+        # The last vote is not to wait for the rest of a batch that could as well come after it.
+        early = follows_vote and self._vote.elected is None
+
+        def source() -> Clip:
+            elected = self._vote.elected if follows_vote else None
+            return read_clip(self.pcm_path, clip, replace(decoding, language=language or elected))
 
         async def work() -> ClipResult:
             done = await self.fleet.submit(
                 self.job,
-                lambda: read_clip(
-                    self.pcm_path, clip, replace(decoding, language=decoding.language or elected())
-                ),
-                key=decoding.batch_key,
+                source,
+                key=(decoding.batch_key, early),
                 deaths=self.heard_before.deaths(key),
                 on_death=partial(self.heard_before.died, key),
                 length=expected_tokens(clip.speech),

@@ -49,6 +49,7 @@ class FakeFleet:
     def __init__(self, answer: Callable[[int, str | None], ClipResult]) -> None:
         self.answer = answer
         self.asked: list[tuple[int, str | None]] = []
+        self.keys: list[object] = []
 
     async def submit(
         self,
@@ -64,6 +65,7 @@ class FakeFleet:
         number = len(self.asked)
         language = clip.decoding.language
         self.asked.append((number, language))
+        self.keys.append(key)
         await asyncio.sleep(0.02 / (1 + number))
         return Done(self.answer(number, language), 0, 0)
 
@@ -137,6 +139,7 @@ def test_a_clip_is_heard_before_the_vote_and_again_only_if_that_went_otherwise(
     transcript = run(tmp_path, fleet)
     assert transcript.language == "en"
     assert [language for _, language in fleet.asked[:8]] == [None] * 8, "nobody waits for the vote"
+    assert set(fleet.keys[:3]).isdisjoint(fleet.keys[3:8]), "and no vote waits for them"
     assert fleet.asked[8:] == ([] if heard == "en" else [(8, "en")])
     assert f"clip {5 if heard == 'en' else 8}" in transcript.text
 
