@@ -7,8 +7,6 @@ same options: python -m bench.PART
 """
 
 import argparse
-import importlib
-import importlib.util
 import json
 import sys
 import tempfile
@@ -16,21 +14,20 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import clients, first_cue, media, memory, scaling, stages, throughput
+from bench import clients, first_cue, media, memory, scaling, scheduling, stages, throughput
 from bench.command import Measure, Options, add_options, options_of
 from bench.measuring import Figures, Table, machine, write_json
 
 PARTS: dict[str, Measure] = {
     "throughput": throughput.measure,
     "scaling": scaling.measure,
+    "scheduling": scheduling.measure,
     "clients": clients.measure,
     "first_cue": first_cue.measure,
     "memory": memory.measure,
     "media": media.measure,
     "stages": stages.measure,
 }
-# Bench modules that may not be there: `measure` as above, if they are.
-FURTHER = ("scheduling",)
 RESULTS = Path("bench-results")
 
 
@@ -39,17 +36,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="whisperfleet bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parts = PARTS | _further()
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     add_options(parser)
     asked = parser.parse_args(arguments)
-    unknown = [part for part in asked.parts if part not in parts]
+    unknown = [part for part in asked.parts if part not in PARTS]
     if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(parts)}")
+        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
     figures: Figures = {"machine": machine()}
     print(_describe(figures["machine"]), flush=True)
-    for part in asked.parts or parts:
-        figures[part], tables = _measure(parts[part], options_of(asked))
+    for part in asked.parts or PARTS:
+        figures[part], tables = _measure(PARTS[part], options_of(asked))
         print("", *tables, sep="\n\n", flush=True)
     figures["load_average_after"] = machine()["load_average"]
     path = asked.json or RESULTS.with_suffix(".json")
@@ -63,16 +59,6 @@ def _measure(measure: Measure, options: Options) -> tuple[Figures, list[Table]]:
     with tempfile.TemporaryDirectory() as folder:
         figures, tables = measure(options, Path(folder))
     return {**figures, "took_s": round(time.monotonic() - began, 1)}, tables
-
-
-def _further() -> dict[str, Measure]:
-    found: dict[str, Measure] = {}
-    for name in FURTHER:
-        if importlib.util.find_spec(f"bench.{name}") is None:
-            print(f"bench: no part {name} here", file=sys.stderr)
-            continue
-        found[name] = importlib.import_module(f"bench.{name}").measure
-    return found
 
 
 def _describe(found: Figures) -> str:

@@ -1,22 +1,17 @@
 """How well the dispatcher keeps many slots busy: simulated workers on a virtual clock.
 
-    .venv/bin/python bench/scheduling.py [--json OUT]
+    python -m bench.scheduling [--quick] [--json FILE]
 
 Real: the clips' plan, the dispatcher, its queue, messages. Simulated: the workers, whose batches take
 10 ms + 50 ms x clips + 2 ms x tokens of the longest, and time itself. Everything but the dispatcher's own
 cost comes out the same on any machine.
 """
 
-import argparse
 import asyncio
-import json
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.audio.clips import PlannedClip
 from app.fleet import virtual_clock
@@ -25,7 +20,9 @@ from app.fleet.dispatcher import Dispatcher
 from app.fleet.simulated import SIMULATED, SimulatedSlot, Simulation
 from app.fleet.slot import Catalogue, ClipSource, Limits
 from app.pipeline import Fleet
+from bench.command import Options, run_alone
 from bench.lower_bound import lower_bound
+from bench.measuring import Figures, Table
 from bench.speech_samples import KINDS, TALKS, drawn_clips, probabilities_of, tiled_clips
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Clip, ClipResult, Decoding, LoadOptions
 
@@ -199,22 +196,21 @@ def _percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
-def scheduling_rows(simulation: Simulation | None = None) -> list[Row]:
+def scheduling_rows(simulation: Simulation | None = None, minutes: Sequence[int] = MINUTES) -> list[Row]:
     """Every recording on every number of slots."""
     simulation = simulation or Simulation()
     recorded = probabilities_of(TALKS)
     rows: list[Row] = []
-    for minutes in MINUTES:
-        rows += schedule("talks", minutes, tiled_clips(recorded, minutes), simulation)
+    for length in minutes:
+        rows += schedule("talks", length, tiled_clips(recorded, length), simulation)
         for kind in KINDS:
-            rows += schedule(kind, minutes, drawn_clips(kind, minutes), simulation)
+            rows += schedule(kind, length, drawn_clips(kind, length), simulation)
     return rows
 
 
-def scheduling_table(rows: Sequence[Row]) -> str:
-    """In Markdown: makespan / lower bound (ratio), and how many times as fast as one slot (and at most)."""
-    lines = ["| speech | clips | " + " | ".join(f"{slots} slots" for slots in SLOTS) + " |"]
-    lines.append("| --- | --- |" + " --- |" * len(SLOTS))
+def scheduling_table(rows: Sequence[Row]) -> Table:
+    """Makespan / lower bound (ratio), and how many times as fast as one slot (and at most)."""
+    lines = []
     for first in rows:
         if first.slots != SLOTS[0]:
             continue
@@ -224,40 +220,57 @@ def scheduling_table(rows: Sequence[Row]) -> str:
             f"· {row.times_one:.2f} × ({row.best_times_one:.2f})"
             for row in same
         ]
-        lines.append(f"| {first.speech}, {first.minutes} min | {first.clips} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([f"{first.speech}, {first.minutes} min", first.clips, *cells])
+    return Table("Simulated slots", ["speech", "clips", *(f"{slots} slots" for slots in SLOTS)], lines)
 
 
-def crowd_table(rows: Sequence[Crowd]) -> str:
-    """In Markdown, a line for each number of slots."""
-    lines = ["| slots | clients | clips/s | p50 | p99 | against one at a time |", "| --- |" + " --- |" * 5]
-    for row in rows:
-        cells = f"{row.per_second:.1f} | {row.p50_ms:.0f} ms | {row.p99_ms:.0f} ms | {row.times_one:.2f} ×"
-        lines.append(f"| {row.slots} | {row.clients} | {cells} |")
-    return "\n".join(lines)
+def crowd_table(rows: Sequence[Crowd]) -> Table:
+    """A line for each number of slots."""
+    lines = [
+        [
+            row.slots,
+            row.clients,
+            f"{row.per_second:.1f}",
+            f"{row.p50_ms:.0f} ms",
+            f"{row.p99_ms:.0f} ms",
+            f"{row.times_one:.2f} ×",
+        ]
+        for row in rows
+    ]
+    columns = ["slots", "clients", "clips/s", "p50", "p99", "against one at a time"]
+    return Table("Many clients at once, simulated", columns, lines)
 
 
-def main() -> None:
-    """Print the tables; with `--json`, write the figures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--json", type=Path, help="write the rows there")
-    arguments = parser.parse_args()
-    rows = scheduling_rows()
-    print(scheduling_table(rows))
-    print(f"\nworst ratio {max(row.ratio for row in rows):.3f}; ", end="")
-    print(f"most processor time for a clip {max(row.own_ms for row in rows):.2f} ms")
+def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
+    """All of it; with `options.quick`, of the shortest recordings."""
+    minutes = MINUTES[:1] if options.quick else MINUTES
+    rows = scheduling_rows(minutes=minutes)
     crowds = [crowd(64, slots, Simulation()) for slots in (1, 2, 4, 8)]
-    print(crowd_table(crowds))
-    worst, batch = short_beside_long(2, Simulation(), drawn_clips("lecture", 600))
-    print(f"short clip beside a 10-hour job: {worst:.3f} s at worst; a full batch takes {batch:.3f} s")
-    if arguments.json:
-        figures = {
-            "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
-            "crowds": [asdict(row) for row in crowds],
-            "short_beside_long": {"worst_s": worst, "batch_s": batch},
-        }
-        arguments.json.write_text(json.dumps(figures, indent=1))
+    worst, batch = short_beside_long(2, Simulation(), drawn_clips("lecture", MINUTES[-1]))
+    summary = Table(
+        "In short",
+        [
+            "worst makespan / lower bound",
+            "own cost of a clip, at most",
+            "short clip beside long job",
+            "batch",
+        ],
+        [
+            [
+                f"{max(row.ratio for row in rows):.3f}",
+                f"{max(row.own_ms for row in rows):.2f} ms",
+                f"{worst:.3f} s",
+                f"{batch:.3f} s",
+            ]
+        ],
+    )
+    figures = {
+        "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
+        "crowds": [asdict(row) for row in crowds],
+        "short_beside_long": {"worst_s": worst, "batch_s": batch},
+    }
+    return figures, [scheduling_table(rows), crowd_table(crowds), summary]
 
 
 if __name__ == "__main__":
-    main()
+    run_alone("scheduling", measure, __doc__)
