@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
 from app.exclusive import hold
+from app.whole import run_whole
 
 FILE_NAME = "whisperfleet.db"
 _DRIVERS = {
@@ -34,18 +35,6 @@ _ADVISORY_LOCK = 0x77686973  # any number that no other program is likely to tak
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-async def run_whole(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which runs to its end even where the caller is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # nobody else will look at it
-        raise
 
 
 def whole(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
