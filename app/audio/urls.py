@@ -73,13 +73,13 @@ async def download(
         found = await child.call(fetch.look, url, deadline_s=LOOK_TIMEOUT_S)
         await child.call(fetch.take, deadline_s=TAKE_TIMEOUT_S)
         size, sha256 = await run_whole(asyncio.to_thread(_keep, work / fetch.RECORDING, folder / name))
+        await run_whole(_discard(child, work))
     except BaseException as error:
         await run_whole(_discard(child, work, folder / name))
         told = _told(error)
         if told is error:
             raise
         raise told from error
-    await run_whole(_discard(child, work))
     return Upload(folder / name, _filename(found), size, sha256)
 
 

@@ -109,6 +109,29 @@ def test_whatever_ends_a_download_ends_the_child_and_leaves_nothing(
         os.kill(pid, 0)
 
 
+def test_one_that_is_cancelled_when_all_is_there_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    discard = urls._discard
+
+    async def check() -> None:
+        discarding = asyncio.Event()
+
+        async def note(*arguments: Any) -> None:
+            discarding.set()
+            await discard(*arguments)
+
+        monkeypatch.setattr(urls, "_discard", note)
+        downloading = asyncio.create_task(get(URL, tmp_path))
+        await discarding.wait()
+        downloading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await downloading
+
+    asyncio.run(check())
+    assert left(tmp_path) == []
+
+
 def test_the_child_itself_is_guarded(tmp_path: Path) -> None:
     """Whatever the server has checked before, or forgotten to."""
 
