@@ -4,7 +4,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import wraps
 from importlib.resources import files
 from pathlib import Path
@@ -132,26 +132,34 @@ class Database:
 
         Raises InvalidSetting where another service has taken it, and DatabaseUnavailable.
         """
-        if self._guard is None:
+        if self.is_sqlite:
             return
-        try:
-            with _clear_errors():
+        if self._guard is not None:
+            with suppress(DatabaseUnavailable), _clear_errors():
                 await self._guard.execute(sa.text("SELECT 1"))
                 await self._guard.commit()
-        except DatabaseUnavailable:
+                return
+            await self._let_go()
+        await self._take()
+
+    async def _let_go(self) -> None:
+        if self._guard is not None:
             lost, self._guard = self._guard, None
             await lost.invalidate()
             await lost.close()
-            await self._take()
 
     async def _take(self) -> None:
         """Hold PostgreSQL's advisory lock, for as long as this connection lives."""
-        with _clear_errors():
-            self._guard = await self._engine.connect()
-            taken = await self._guard.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK)))
-            await self._guard.commit()
-        if not taken:
-            raise self._in_use()
+        try:
+            with _clear_errors():
+                self._guard = await self._engine.connect()
+                taken = await self._guard.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK)))
+                await self._guard.commit()
+            if not taken:
+                raise self._in_use()
+        except BaseException:
+            await self._let_go()  # what is held is locked
+            raise
 
     async def _take_file(self) -> None:
         """Hold a lock on a file beside SQLite's, for as long as this process lives."""
