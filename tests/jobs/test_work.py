@@ -41,15 +41,18 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_what_was_downloaded_is_kept_where_that_is_noted(
     tmp_path: Path, downloads: list[str], monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
-    """The run is cancelled while the row is being updated."""
-    update = Store.update
+    """The run is cancelled when the row has been updated, and before it knows."""
+    update, resumed = Store.update, False
 
     async def body(site: Site) -> None:
+        nonlocal resumed
         noting = asyncio.Event()
 
         async def note(store: Store, *arguments: Any, **changes: Any) -> None:
-            noting.set()
             await update(store, *arguments, **changes)
+            noting.set()
+            if not resumed:
+                await asyncio.Event().wait()  # on its way back
 
         monkeypatch.setattr(Store, "update", note)
         job = await site.add(url=URL)
@@ -65,6 +68,7 @@ def test_what_was_downloaded_is_kept_where_that_is_noted(
         assert (job.submission.filename, job.submission.size) == ("talk.mp3", len(CONTENT))
         if way == "stop":
             assert job.status is Status.QUEUED
+            resumed = True
             site.new_runner().start()
             await site.until(job, "succeeded")
             assert downloads == [URL]
