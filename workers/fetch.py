@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from workers.sites import Visit
 
 RECORDING = "recording"  # what the file is called; while it grows, others may begin so, too
-EXPECTED = "expected"  # a file that holds the size in bytes, once it is known
 
 # Called like `socket.create_connection`, with an address that has been resolved already.
 Connect = Callable[[tuple[str, int], float | None], socket.socket]

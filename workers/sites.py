@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.addresses import Refused, Resolver, check_url
-from workers.fetch import EXPECTED, RECORDING, Connect, FetchError, Found
+from workers.fetch import RECORDING, Connect, FetchError, Found
 
 os.environ["YTDLP_NO_PLUGINS"] = "1"  # whatever lies about in this user's folders
 
@@ -50,7 +50,6 @@ class Visit:
         self._network = Network(resolver, connect)
         self._site = _Site(self._network, self._watch)
         self._info: dict[str, Any] = {}
-        self._expected: int | None = None
 
     def look(self, url: str) -> Found:
         """See `fetch.look`."""
@@ -103,10 +102,6 @@ class Visit:
         """Called by yt-dlp after every piece: what counts is what lies on the disk."""
         self._check_size(status.get("total_bytes") or 0)
         self._check_size(sum(path.stat().st_size for path in self._folder.glob(f"{RECORDING}*")))
-        expected = status.get("total_bytes") or status.get("total_bytes_estimate")
-        if expected and self._expected is None:
-            self._expected = int(expected)
-            (self._folder / EXPECTED).write_text(str(self._expected))
 
     def _check_size(self, size: float) -> None:
         if size > self._max_bytes:

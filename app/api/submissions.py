@@ -18,9 +18,9 @@ from app.audio.parts import base_name
 from app.audio.uploads import Fields, Upload
 from app.audio.urls import check_destination
 from app.errors import InvalidInput, UnsupportedContentType
-from app.jobs.database import run_whole
 from app.jobs.job import Job, Submission
 from app.jobs.webhooks import check_webhook_url
+from app.whole import run_whole
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService

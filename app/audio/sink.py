@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from collections.abc import Callable
 from io import BufferedWriter
 from pathlib import Path
 
 from app.errors import InvalidInput, TooLarge
+from app.whole import run_whole
 
 BUFFER_BYTES = 1 << 20  # written and hashed at once
 MAX_PLAIN_TEXT_BYTES = 4096
@@ -57,16 +57,16 @@ class FileSink:
     async def drain(self) -> None:
         """Write what is pending once it is worth a thread. Raises OSError."""
         if len(self._pending) >= BUFFER_BYTES:
-            await _in_thread(self._write)
+            await run_whole(asyncio.to_thread(self._write))
 
     async def finish(self) -> None:
         """Write the rest. Raises InvalidInput where the part holds no file, and OSError."""
         self._check()
-        await _in_thread(self._close)
+        await run_whole(asyncio.to_thread(self._close))
 
     async def discard(self) -> None:
         """Remove the file as far as it was written."""
-        await _in_thread(self._delete)
+        await run_whole(asyncio.to_thread(self._delete))
 
     def _check(self) -> None:
         if not self.size:
@@ -126,13 +126,3 @@ def _is_plain_text(data: bytearray) -> bool:
         return data.decode().strip().isprintable()
     except UnicodeDecodeError:
         return False
-
-
-async def _in_thread(work: Callable[[], None]) -> None:
-    """Run `work` in a thread and see its end even when cancelled, so that removal never races a write."""
-    running = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.gather(running, return_exceptions=True)
-        raise

@@ -11,10 +11,7 @@ import shutil
 import socket
 import stat
 import uuid
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
 
 import structlog
 
@@ -22,22 +19,17 @@ from app import destinations
 from app.audio.uploads import Upload, raise_if_full
 from app.errors import ChildDied, InvalidInput, TooLarge, WhisperfleetError
 from app.fleet.child import Child
+from app.whole import run_whole
 from workers import fetch, runtime
 from workers.addresses import Resolver
 
 PARAM = "url"
 LOOK_TIMEOUT_S = 120.0
 TAKE_TIMEOUT_S = 3600.0
-POLL_S = 0.5
 MAX_TITLE_CHARS = 150
-
-R = TypeVar("R")
 
 _FOLDER_SUFFIX = ".download"
 _TOO_LARGE = frozenset({"file_too_large", "audio_too_long"})
-
-# Bytes downloaded so far, and bytes in all where that is known.
-OnProgress = Callable[[float, float | None], None]
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +49,6 @@ async def download(
     folder: Path,
     max_bytes: int,
     max_duration_s: float | None,
-    on_progress: OnProgress = lambda done, total: None,
     *,
     resolver: Resolver = socket.getaddrinfo,
     connect: fetch.Connect = socket.create_connection,
@@ -80,15 +71,15 @@ async def download(
             fetch.prepare, str(work), max_bytes, max_duration_s, resolver, connect, deadline_s=LOOK_TIMEOUT_S
         )
         found = await child.call(fetch.look, url, deadline_s=LOOK_TIMEOUT_S)
-        await _take(child, work, on_progress)
-        size, sha256 = await _see_through(asyncio.to_thread(_keep, work / fetch.RECORDING, folder / name))
+        await child.call(fetch.take, deadline_s=TAKE_TIMEOUT_S)
+        size, sha256 = await run_whole(asyncio.to_thread(_keep, work / fetch.RECORDING, folder / name))
+        await run_whole(_discard(child, work))
     except BaseException as error:
-        await _see_through(_discard(child, work, folder / name))
+        await run_whole(_discard(child, work, folder / name))
         told = _told(error)
         if told is error:
             raise
         raise told from error
-    await _see_through(_discard(child, work))
     return Upload(folder / name, _filename(found), size, sha256)
 
 
@@ -96,33 +87,6 @@ def clean(folder: Path) -> None:
     """Remove what a killed process left behind of downloads that it had begun."""
     for path in folder.glob(f"*{_FOLDER_SUFFIX}"):
         shutil.rmtree(path, ignore_errors=True)
-
-
-async def _take(child: Child, work: Path, on_progress: OnProgress) -> None:
-    """Have the child download what it has found, and tell how far it is."""
-    taking = asyncio.ensure_future(child.call(fetch.take, deadline_s=TAKE_TIMEOUT_S))
-    try:
-        most = 0
-        while not taking.done():
-            await asyncio.wait([taking], timeout=POLL_S)
-            done, total = await asyncio.to_thread(_progress, work)
-            if done > most:
-                most = done
-                on_progress(done, max(done, total) if total is not None else None)
-        taking.result()
-    finally:
-        taking.cancel()
-
-
-def _progress(work: Path) -> tuple[int, int | None]:
-    """How many bytes are there, and how many are to come in all."""
-    total = None
-    with suppress(OSError, ValueError):
-        total = int((work / fetch.EXPECTED).read_text())
-    done = 0
-    with suppress(OSError):  # pieces come and go
-        done = sum(path.stat().st_size for path in work.glob(f"{fetch.RECORDING}*"))
-    return done, total
 
 
 def _keep(source: Path, target: Path) -> tuple[int, str]:
@@ -145,16 +109,6 @@ async def _discard(child: Child, *paths: Path) -> None:
             await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-async def _see_through(work: Coroutine[Any, Any, R]) -> R:
-    """Do `work` to its end, even when cancelled, so that nothing is written behind the removal."""
-    running = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.gather(running, return_exceptions=True)
-        raise
 
 
 def _told(error: BaseException) -> BaseException:

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import wraps
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
 from app.exclusive import hold
+from app.whole import run_whole
 
 FILE_NAME = "whisperfleet.db"
 _DRIVERS = {
@@ -34,18 +35,6 @@ _ADVISORY_LOCK = 0x77686973  # any number that no other program is likely to tak
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-async def run_whole(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which runs to its end even where the caller is cancelled meanwhile."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # nobody else will look at it
-        raise
 
 
 def whole(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -143,26 +132,34 @@ class Database:
 
         Raises InvalidSetting where another service has taken it, and DatabaseUnavailable.
         """
-        if self._guard is None:
+        if self.is_sqlite:
             return
-        try:
-            with _clear_errors():
+        if self._guard is not None:
+            with suppress(DatabaseUnavailable), _clear_errors():
                 await self._guard.execute(sa.text("SELECT 1"))
                 await self._guard.commit()
-        except DatabaseUnavailable:
+                return
+            await self._let_go()
+        await self._take()
+
+    async def _let_go(self) -> None:
+        if self._guard is not None:
             lost, self._guard = self._guard, None
             await lost.invalidate()
             await lost.close()
-            await self._take()
 
     async def _take(self) -> None:
         """Hold PostgreSQL's advisory lock, for as long as this connection lives."""
-        with _clear_errors():
-            self._guard = await self._engine.connect()
-            taken = await self._guard.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK)))
-            await self._guard.commit()
-        if not taken:
-            raise self._in_use()
+        try:
+            with _clear_errors():
+                self._guard = await self._engine.connect()
+                taken = await self._guard.scalar(sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK)))
+                await self._guard.commit()
+            if not taken:
+                raise self._in_use()
+        except BaseException:
+            await self._let_go()  # what is held is locked
+            raise
 
     async def _take_file(self) -> None:
         """Hold a lock on a file beside SQLite's, for as long as this process lives."""

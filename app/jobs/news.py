@@ -2,11 +2,15 @@
 
 import asyncio
 import time
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
 from app.jobs.store import Store
+
+T = TypeVar("T")
 
 TICK_S = 0.5
 _SHARE = 1000  # news of a job are stored once in this part of the time that it has run
@@ -42,7 +46,6 @@ class News:
         """Store what has become known, whenever it is time to."""
         while True:
             await asyncio.sleep(TICK_S)
-            # What cannot be stored is not missed: a restart decodes again, and later progress says more.
             with suppress(DatabaseUnavailable, DiskFull):
                 await self._store_those([job_id for job_id in self._progress if self._is_time(job_id)])
 
@@ -54,13 +57,22 @@ class News:
         async with self._storing:  # whoever finds no news is to find them stored
             pcm, self._pcm = self._pcm, {}
             progress = {job_id: self._progress.pop(job_id) for job_id in job_ids if job_id in self._progress}
-            for job_id, expected in pcm.items():
-                await self._store.update(job_id, pcm=expected)
-            if progress:
-                await self._store.progress(progress)
+            try:
+                for job_id, expected in pcm.items():
+                    await self._store.update(job_id, pcm=expected)
+                if progress:
+                    await self._store.progress(progress)
+            except BaseException:  # the next time, then, but for what is not true any more
+                self._pcm = _of(self._began, pcm) | self._pcm
+                self._progress = _of(self._began, progress) | self._progress
+                raise
             self._told |= dict.fromkeys(progress.keys() & self._told.keys(), time.monotonic())
 
     def _is_time(self, job_id: str) -> bool:
         # Else a recording of ten hours would come to tens of thousands of events.
         now = time.monotonic()
         return now - self._told.get(job_id, 0) >= (now - self._began.get(job_id, 0)) / _SHARE
+
+
+def _of(job_ids: Collection[str], news: Mapping[str, T]) -> dict[str, T]:
+    return {job_id: told for job_id, told in news.items() if job_id in job_ids}

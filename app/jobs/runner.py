@@ -1,6 +1,7 @@
 """Which jobs are worked on: as many at once as keep the workers busy, in turn for all who hand them in."""
 
 import asyncio
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -68,6 +69,8 @@ class Runner:
 
     async def stop(self) -> None:
         """Put all jobs back into the queue; what was done of them stays stored."""
+        with suppress(WhisperfleetError):
+            await self._news.store()  # while the jobs are there of which it tells
         runs = list(self._running.values())
         for pause in self._pausing.values():
             pause.cancel()
@@ -76,7 +79,6 @@ class Runner:
         await asyncio.gather(*self._tasks, *(run.task for run in runs), return_exceptions=True)
         await self._clips.stop()
         with suppress(WhisperfleetError):  # the next start finds them in any case
-            await self._news.store()
             for run in runs:
                 await self._give_back(run.job)
 
@@ -89,27 +91,28 @@ class Runner:
             await asyncio.gather(run.task, return_exceptions=True)
 
     async def _take_jobs(self) -> None:
+        look_at = time.monotonic() + _LOOK_S
         while True:
             try:
+                if time.monotonic() >= look_at:
+                    look_at = time.monotonic() + _LOOK_S
+                    await self._adopt()
                 while len(self._running) < self._service.jobs_at_once and await self._take_one():
                     pass
             except WhisperfleetError as error:
                 log.error("jobs cannot be taken; trying again", error=error.message)
             except Exception:  # this task is the only one that takes jobs: it has to go on
                 log.exception("a job could not be begun")
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK_S):
                     await self._wakeup.wait()
-                self._wakeup.clear()
-            except TimeoutError:
-                await self._adopt()
+            self._wakeup.clear()
 
     async def _adopt(self) -> None:
         """Put jobs back that run by the database and yet not here: a change was made, but seemed to fail."""
-        with suppress(WhisperfleetError):
-            for job in await self._store.in_state([Status.RUNNING]):
-                if job.id not in self._running:
-                    await self._give_back(job)
+        for job in await self._store.in_state([Status.RUNNING]):
+            if job.id not in self._running:
+                await self._give_back(job)
 
     async def _take_one(self) -> bool:
         owners = Counter(run.job.submission.owner for run in self._running.values())

@@ -200,7 +200,9 @@ class JobService:
                 if stored[-1].is_last:
                     return
             try:
-                await self._store.get(job.id)
+                job = await self._store.get(job.id)
+                if job.status.is_terminal and not await self.has_events(job, after):
+                    return  # what `after` counts is more than there ever was
             except UnknownJob:
                 live.put_nowait(None)  # deleted: of that we were told, or it was over before we listened
             while (event_or_end := await live.get()) is not None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs.database import Database, run_whole
+from app.jobs.database import Database
 from app.jobs.job import Status, Submission
 from app.jobs.store import Store
 from app.options import Options
@@ -34,32 +34,3 @@ def test_whoever_is_cancelled_leaves_the_database_to_others(tmp_path: Path) -> N
         await database.close()
 
     asyncio.run(check())
-
-
-def test_work_comes_to_its_end_and_the_cancellation_is_told_after_that() -> None:
-    async def check() -> None:
-        done: list[str] = []
-
-        async def work() -> str:
-            for _ in range(5):
-                await asyncio.sleep(0)
-            done.append("work")
-            return "result"
-
-        assert await run_whole(work()) == "result"
-        caller = asyncio.create_task(run_whole(work()))
-        await asyncio.sleep(0)
-        caller.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await caller
-        assert done == ["work"] * 2
-
-    asyncio.run(check())
-
-
-def test_errors_pass_through() -> None:
-    async def fail() -> None:
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        asyncio.run(run_whole(fail()))

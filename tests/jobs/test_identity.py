@@ -9,8 +9,8 @@ from app.options import Options
 from workers.messages import LoadOptions
 
 
-def load_options(path: Path | str, compute_type: str = "int8") -> LoadOptions:
-    return LoadOptions("demo", str(path), "cpu", compute_type, 1)
+def load_options(path: Path | str, compute_type: str = "int8", *, safe: bool = False) -> LoadOptions:
+    return LoadOptions("demo", str(path), "cpu", compute_type, 1, safe=safe)
 
 
 def folder(parent: Path, name: str, content: bytes) -> Path:
@@ -27,9 +27,10 @@ def test_it_is_that_of_the_options_and_of_the_model_and_its_files(tmp_path: Path
         identity(Options(), load_options(one)),
         identity(Options(), load_options(other)),
         identity(Options(), load_options(one, "float32")),
+        identity(Options(), load_options(one, safe=True)),
         identity(Options(language="de"), load_options(one)),
     }
-    assert len(different) == 4
+    assert len(different) == 5
 
 
 def test_a_model_without_files_has_one_wherever_the_service_runs(

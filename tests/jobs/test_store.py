@@ -150,6 +150,21 @@ def test_jobs_wait_in_their_order(url: str) -> None:
     with_store(url, body)
 
 
+def test_owners_take_turns(url: str) -> None:
+    async def body(store: Store) -> None:
+        many = [await store.add(submission(owner="many")) for _ in range(3)]
+        one = await store.add(submission(owner="one"))
+        assert await store.next_queued({}) == many[0], "the longest waiting, where nobody has more running"
+        assert await store.next_queued({"many": 1}) == one
+        assert await store.next_queued({"many": 1, "one": 1}) == many[0]
+        assert await store.next_queued({"many": 1, "one": 2}) == many[0]
+        assert await store.next_queued({"many": 1}, [one.id]) == many[0]
+        assert await store.next_queued({}, [many[0].id]) == many[1]
+        assert await store.next_queued({}, [job.id for job in [*many, one]]) is None
+
+    with_store(url, body)
+
+
 def test_pages(url: str) -> None:
     async def body(store: Store) -> None:
         jobs = [await store.add(SUBMISSION) for _ in range(5)]

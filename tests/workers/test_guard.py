@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -31,6 +32,8 @@ def child(folder: Path) -> Iterator[ProcessPoolExecutor]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("http_proxy", "http://127.0.0.1:9")
         patch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+        patch.setenv("WHISPER_API_KEYS", "secret")
+        patch.setenv("WHISPER_DATABASE_URL", "postgresql://somebody:secret@host/database")
         pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=guard.install, initargs=(folder,))
         pool.submit(os.getpid).result()
     with pool:
@@ -93,6 +96,16 @@ def test_proxies_of_the_environment_are_forgotten(child: ProcessPoolExecutor) ->
     assert child.submit(urllib.request.getproxies).result() == {}
 
 
+def environment() -> dict[str, str]:
+    return dict(os.environ)
+
+
+def test_so_are_the_services_settings(child: ProcessPoolExecutor) -> None:
+    left = child.submit(environment).result()
+    assert "PATH" in left
+    assert not [name for name in left if name.startswith("WHISPER_")]
+
+
 @pytest.mark.parametrize(
     ("way", "arguments"),
     [
@@ -126,6 +139,44 @@ def test_files_are_written_in_the_folder_alone(child: ProcessPoolExecutor, folde
         with pytest.raises(PermissionError, match="not allowed"):
             child.submit(link, folder / "renamed", folder / "link").result()
     assert not outside.exists()
+
+
+@pytest.mark.parametrize(
+    ("way", "arguments"),
+    [
+        (os.remove, ()),
+        (os.mkdir, ()),
+        (os.rmdir, ()),
+        (os.truncate, (0,)),
+        (os.chmod, (0o777,)),
+        (os.chown, (0, 0)),
+        (os.utime, ()),
+        (shutil.rmtree, ()),
+    ],
+)
+def test_files_are_changed_in_the_folder_alone(
+    child: ProcessPoolExecutor, folder: Path, way: Callable[..., object], arguments: tuple[object, ...]
+) -> None:
+    outside = folder.parent / "kept"
+    outside.write_bytes(b"recording")
+    before = outside.stat()
+    for path in (outside, folder / ".." / "kept", folder / "way_out" / "kept", os.fsencode(outside)):
+        with pytest.raises(PermissionError, match="outside of the folder"):
+            child.submit(way, path, *arguments).result()
+    assert outside.read_bytes() == b"recording"
+    assert (outside.stat().st_mode, outside.stat().st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+
+
+def test_files_in_the_folder_may_be_changed(child: ProcessPoolExecutor, folder: Path) -> None:
+    inner = folder / "inner"
+    child.submit(os.mkdir, inner).result()
+    child.submit(Path.write_bytes, inner / "recording", b"recording").result()
+    child.submit(os.truncate, inner / "recording", 3).result()
+    child.submit(os.chmod, inner / "recording", 0o600).result()
+    assert (inner / "recording").read_bytes() == b"rec"
+    child.submit(os.remove, inner / "recording").result()
+    child.submit(os.rmdir, inner).result()
+    assert not inner.exists()
 
 
 def test_this_process_is_not_guarded() -> None:
