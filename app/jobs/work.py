@@ -90,6 +90,7 @@ class Work:
         await self._news.store()
         failure = Failure(error.message, error.code or code)
         with suppress(IllegalTransition, UnknownJob):
+            job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
             await self._store.fail(job, failure, failed_spans, self._settings.keep_audio)
             log.warning("job failed", error=error.message)
         await self._remove_files(job)
