@@ -151,7 +151,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         yield start
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with serve_site(Settings(data_dir=tmp_path_factory.mktemp("site"), _env_file=None)) as site:
         yield site

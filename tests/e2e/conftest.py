@@ -106,8 +106,9 @@ def two_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="session")
-def four_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 240 * RATE))
+def two_minutes_srt(server: Server, two_minutes: Path) -> str:
+    """What comes of it where nothing happens to the server."""
+    return server.srt(two_minutes)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ def undisturbed(server: Server, recordings: dict[str, Path]) -> dict[str, str]:
 
 @pytest.mark.timeout(240)
 def test_jobs_outlive_kills(commands, server, sabotage, talk_pcm, tmp_path):
-    recordings = mixed_recordings(talk_pcm, tmp_path, (4, 75, 20, 40, 130, 60))
+    recordings = mixed_recordings(talk_pcm, tmp_path, (4, 60, 20, 40, 90))
     chaos = Chaos(commands, tmp_path, sabotage, seed=1, pause_s=(0.3, 3))
     results = chaos.run(recordings, ("server", "worker", "media"))
     assert results == undisturbed(server, recordings)

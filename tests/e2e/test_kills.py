@@ -37,12 +37,6 @@ def calm(hardy: Server) -> Server:
     return hardy
 
 
-@pytest.fixture(scope="module")
-def two_minutes_srt(server: Server, two_minutes: Path) -> str:
-    """What comes of it where nothing happens to the server."""
-    return server.srt(two_minutes)
-
-
 def opens(process: psutil.Process, folder: Path) -> bool:
     """Whether a process has a file open in a folder, be it deleted meanwhile."""
     return any(path.startswith(str(folder)) for path in open_paths(process.pid))
