@@ -61,6 +61,7 @@ def test_the_vocabulary_is_the_shapes_own(tmp_path: Path) -> None:
     assert len(result.segments[0].tokens) == TOKENS + 2
 
 
+@pytest.mark.soak
 def test_the_gpu_bench_runs_on_a_cpu(folder: Path) -> None:
     decoding = Decoding("model", language="en", beam_size=1)
     runs = asyncio.run(measure(folder, "cpu", "", "int8", 2, [2, 1], 1, decoding=decoding, threads=1))

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.mark.parametrize("kind", ["lecture", "film"])
-@pytest.mark.parametrize("minutes", [5, 15, 30, 60, 600])
+@pytest.mark.parametrize("minutes", [5, 15, 30, 60, pytest.param(600, marks=pytest.mark.soak)])
 def test_no_schedule_could_be_much_faster(kind: str, minutes: float) -> None:
     rows = schedule(kind, minutes, drawn_clips(kind, minutes), Simulation())
     assert {row.slots: row.ratio for row in rows if not 1 <= row.ratio <= 1.05} == {}

@@ -10,15 +10,14 @@ from tests.e2e.conftest import Commands
 pytestmark = pytest.mark.timeout(170)
 
 
-def test_parts_of_the_bench(commands: Commands, tmp_path: Path) -> None:
+def test_a_part_of_the_bench(commands: Commands, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
-    run = commands.run("bench", "scheduling", "media", "--quick", "--json", figures)
+    run = commands.run("bench", "media", "--quick", "--json", figures)
     assert run.process.returncode == 0, run.stderr
     found = json.loads(figures.read_text())
     assert found["machine"]["versions"]["ctranslate2"]
-    assert max(row["ratio"] for row in found["scheduling"]["rows"]) <= 1.05
     assert found["media"]["1 min"]["cpu_s"]["speech"] > 0
-    assert "Many clients at once" in run.stdout
+    assert "| ---" in run.stdout
 
 
 @pytest.mark.soak
