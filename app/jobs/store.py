@@ -169,7 +169,7 @@ class Store:
         return await self._move(job.id, Status.QUEUED, {"stage": Stage.QUEUED.value})
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
-        """A running job is done; its clips are not needed any more. Raises IllegalTransition."""
+        """A running job is done. Raises IllegalTransition."""
         content = await asyncio.to_thread(pack_transcript, transcript)
         duration = round(transcript.samples / SAMPLE_RATE, 3)
         changes = {
@@ -178,14 +178,12 @@ class Store:
             "total_s": duration,
             "language": transcript.language,
             "failed_spans": list(transcript.failed_spans),
-            "pcm": None,
             **({} if keep_file else {"file": None}),
         }
 
         async def store(connection: AsyncConnection) -> None:
             row = {"job_number": job.number, "content": content}
             await connection.execute(sa.insert(transcripts).values(row))
-            await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
 
         return await self._move(job.id, Status.SUCCEEDED, changes, store)
 
@@ -194,14 +192,9 @@ class Store:
         changes = {
             "error": {"message": failure.message, "code": failure.code},
             "failed_spans": list(failed_spans),
-            "pcm": None,
             **({} if keep_file else {"file": None}),
         }
-
-        async def forget(connection: AsyncConnection) -> None:
-            await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
-
-        return await self._move(job.id, Status.FAILED, changes, forget)
+        return await self._move(job.id, Status.FAILED, changes)
 
     async def cancel(self, job: Job) -> Job:
         """An unfinished job is not wanted any more. Raises IllegalTransition."""
@@ -297,17 +290,22 @@ class Store:
         changes: Mapping[str, Any],
         also: Callable[[AsyncConnection], Any] | None = None,
     ) -> Job:
-        """Change a job's status and what goes with it, and tell of it: all of that or nothing."""
+        """Change a job's status and what goes with it, and tell of it: all of that or nothing.
+
+        A job that is at its end needs neither its clips nor its decoded audio any more.
+        """
         allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
         values: dict[str, Any] = {"status": status.value, **changes}
         if status.is_terminal:
-            values |= {"finished_at": self._clock(), "stage": Stage.DONE.value}
+            values |= {"finished_at": self._clock(), "stage": Stage.DONE.value, "pcm": None}
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
         async with self._write() as connection:
             changed = (await connection.execute(change)).rowcount
             job = await _get(connection, job_id)
             if not changed:
                 raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
+            if status.is_terminal:
+                await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
             if also is not None:
                 await also(connection)
             event = await self._record(connection, job, f"job.{status}")

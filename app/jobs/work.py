@@ -128,9 +128,8 @@ class Work:
                 size=upload.size,
                 sha256=upload.sha256,
             )
-        except (
-            WhisperfleetError
-        ):  # not where this is cancelled: then it is noted, and there for the next start
+        except WhisperfleetError:
+            # Not where this is cancelled: then it is noted, and there for the next start.
             await asyncio.to_thread(upload.remove)
             raise
         return upload

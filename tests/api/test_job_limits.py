@@ -145,16 +145,22 @@ def test_the_lengths_of_a_key(site):
 
 
 @pytest.fixture
-def full(serve):
-    """A site whose queue is full; the last of its jobs has the idempotency key "k"."""
+def busy(serve):
+    """A site that works on as many jobs as it can, and has room for two more to wait."""
     site = serve(max_queued_jobs=2)
     site.service.holds = True
     for _ in range(site.service.jobs_at_once):
         site.submitted()
     until_running(site, site.service.jobs_at_once)
-    site.submitted()
-    assert site.submit(headers={"idempotency-key": "k"}).status_code == 202
     return site
+
+
+@pytest.fixture
+def full(busy):
+    """A site whose queue is full; the last of its jobs has the idempotency key "k"."""
+    busy.submitted()
+    assert busy.submit(headers={"idempotency-key": "k"}).status_code == 202
+    return busy
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -186,16 +192,11 @@ def test_a_queue_has_room_again(full):
     assert full.submit().status_code == 429
 
 
-def test_many_at_once_do_not_overfill_the_queue(serve):
-    site = serve(max_queued_jobs=2)
-    site.service.holds = True
-    for _ in range(site.service.jobs_at_once):
-        site.submitted()
-    until_running(site, site.service.jobs_at_once)
+def test_many_at_once_do_not_overfill_the_queue(busy):
     with ThreadPoolExecutor(12) as threads:
-        statuses = sorted(answer.status_code for answer in threads.map(lambda _: site.submit(), range(12)))
+        statuses = sorted(answer.status_code for answer in threads.map(lambda _: busy.submit(), range(12)))
     assert statuses == [202] * 2 + [429] * 10
-    assert len(site.uploads) == site.service.jobs_at_once + 2
+    assert len(busy.uploads) == busy.service.jobs_at_once + 2
 
 
 def test_jobs_of_one_api_key(serve):
