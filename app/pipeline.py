@@ -7,6 +7,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,7 @@ log = structlog.get_logger(__name__)
 Fleet = Dispatcher[ClipSource, ClipResult]
 Probabilities = npt.NDArray[np.float32]
 
+_SPANS_AHEAD = 8  # that children are asked to look at: two for each of the most that there are
 _NOTHING = ClipResult("", (), ())  # of a clip that failed
 _SILENT_LANGUAGE = "en"  # of a recording in which nobody speaks, where none was asked for
 
@@ -79,7 +81,9 @@ class Pipeline:
     _speech: list[Span] = field(default_factory=list)
     _segments: PackedSegments = field(default_factory=PackedSegments)
     failed_spans: list[Span] = field(default_factory=list)
-    _samples: int = 0
+    _samples: int = 0  # decoded
+    _unheard: int = 0  # clips that have been planned
+    _moved: asyncio.Event = field(default_factory=asyncio.Event)  # something got further
     _vote: LanguageVote = field(default_factory=LanguageVote)
     _hearing: deque[tuple[PlannedClip, asyncio.Task[ClipResult]]] = field(default_factory=deque)
     _languages: Counter[str] = field(default_factory=Counter)
@@ -96,7 +100,8 @@ class Pipeline:
             async for clip in clips:
                 task = group.create_task(self._hear(clip))
                 self._hearing.append((clip, task))
-                task.add_done_callback(lambda _: self._tell())
+                self._unheard += 1
+                task.add_done_callback(self._heard)
                 planned += 1
             self._vote.limit(planned)
             self._report(clips_total=planned)
@@ -131,38 +136,58 @@ class Pipeline:
             self.fleet.cancel(self.job)
 
     async def _probabilities(self) -> AsyncGenerator[Probabilities]:
-        """The frames' speech probabilities, in order, span by span, while decoding goes on."""
+        """The frames' speech probabilities, in order, span by span, while decoding goes on.
+
+        No further ahead of the workers than does them good: clips that wait take memory, and finding them
+        takes cores from workers on the CPU.
+        """
         spans: deque[asyncio.Task[Probabilities]] = deque()
         asked = 0  # frames
+        decoding = asyncio.create_task(self._decode())
+        decoding.add_done_callback(self._move)
         try:
-            async with aclosing(self._decode()) as steps:
-                async for samples, finished in steps:
-                    self._decoded(samples, finished)
-                    frames = -(-samples // FRAME_SAMPLES) if finished else samples // FRAME_SAMPLES
-                    while frames - asked >= SPAN_FRAMES or (finished and frames > asked):
-                        count = min(SPAN_FRAMES, frames - asked)
-                        span = self.media.speech_probabilities(self.job, self.pcm_path, asked, count)
-                        spans.append(asyncio.create_task(span))
-                        asked += count
-                    while spans and spans[0].done():
-                        yield spans.popleft().result()
-            while spans:
-                yield await spans[0]
-                spans.popleft()
+            while True:
+                self._moved.clear()
+                while spans and spans[0].done():
+                    yield spans.popleft().result()
+                finished = decoding.done()
+                if finished:
+                    decoding.result()
+                frames = -(-self._samples // FRAME_SAMPLES) if finished else self._samples // FRAME_SAMPLES
+                while self._may_ask(len(spans)) and (
+                    frames - asked >= SPAN_FRAMES or (finished and frames > asked)
+                ):
+                    count = min(SPAN_FRAMES, frames - asked)
+                    span = self.media.speech_probabilities(self.job, self.pcm_path, asked, count)
+                    spans.append(asyncio.create_task(span))
+                    spans[-1].add_done_callback(self._move)
+                    asked += count
+                if finished and asked == frames and not spans:
+                    return
+                await self._moved.wait()
         finally:
-            for task in spans:
+            for task in (decoding, *spans):
                 task.cancel()
+            await asyncio.gather(decoding, *spans, return_exceptions=True)
 
-    async def _decode(self) -> AsyncGenerator[tuple[int, bool]]:
-        """How many samples there are, again and again, and whether that is all."""
+    def _may_ask(self, spans: int) -> bool:
+        """Whether another span is to be looked at, besides so many."""
+        return spans < _SPANS_AHEAD and self._unheard < self.fleet.plenty
+
+    def _move(self, _: asyncio.Task[Any]) -> None:
+        self._moved.set()
+
+    async def _decode(self) -> None:
+        """Decode all of the recording, unless that has been done, and note how far it is."""
         if self.decoded is not None:
-            yield self.decoded, True
+            self._decoded(self.decoded, finished=True)
             return
         async with aclosing(self.media.decode(self.job, self.upload, self.pcm_path)) as steps:
             async for samples, finished in steps:
                 if finished:
                     self.on_decoded(samples)
-                yield samples, finished
+                self._decoded(samples, finished)
+                self._moved.set()
 
     async def _clips(self) -> AsyncGenerator[PlannedClip]:
         """The clips of the recording, each as soon as it is certain."""
@@ -219,8 +244,10 @@ class Pipeline:
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
         """What is said in a clip, in the language that it seems to be in, which gets its vote."""
+        weight = sum(end - start for start, end in clip.speech)
+        self._vote.announce(clip.index, weight)
         result = await self._submit(clip, None)
-        self._vote.cast(clip.index, sum(end - start for start, end in clip.speech), result)
+        self._vote.cast(clip.index, weight, result)
         return result
 
     async def _submit(
@@ -292,6 +319,11 @@ class Pipeline:
     def _report(self, **changes: float | int | None) -> None:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
         self.on_progress(self._progress)
+
+    def _heard(self, task: asyncio.Task[ClipResult]) -> None:
+        self._unheard -= 1
+        self._move(task)
+        self._tell()
 
     def _tell(self) -> None:
         """Lay out what has been heard without a hole from the recording's start, and tell of it."""

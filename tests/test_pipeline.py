@@ -27,6 +27,7 @@ class FakeMedia:
 
     def __init__(self, clips: int) -> None:
         self.samples = clips * PERIOD_S * SAMPLE_RATE
+        self.looked_at_s = 0.0  # s of the recording
         self.cancelled: list[str] = []
 
     async def decode(self, job: str, upload: Upload, pcm_path: Path) -> AsyncGenerator[tuple[int, bool]]:
@@ -36,6 +37,7 @@ class FakeMedia:
 
     async def speech_probabilities(self, job: str, pcm_path: Path, start: int, frames: int) -> Any:
         await asyncio.sleep(0)
+        self.looked_at_s = (start + frames) * FRAME_SAMPLES / SAMPLE_RATE
         seconds = (start + np.arange(frames)) * FRAME_SAMPLES / SAMPLE_RATE
         return np.where(seconds % PERIOD_S < 5, 1.0, 0.0).astype(np.float32)
 
@@ -45,6 +47,8 @@ class FakeMedia:
 
 class FakeFleet:
     """Hears `answer(number of the clip, asked language)`; the later a clip, the sooner it is done."""
+
+    plenty = 100
 
     def __init__(self, answer: Callable[[int, str | None], ClipResult]) -> None:
         self.answer = answer
@@ -93,9 +97,15 @@ def said(number: int, language: str | None = None, *, heard: str = "en") -> Clip
 
 
 def run(
-    tmp_path: Path, fleet: FakeFleet, clips: int = 8, told: list[str] | None = None, **options: object
+    tmp_path: Path,
+    fleet: FakeFleet,
+    clips: int = 8,
+    told: list[str] | None = None,
+    media: FakeMedia | None = None,
+    max_duration_s: float = 200,
+    **options: object,
 ) -> Transcript:
-    media = FakeMedia(clips)
+    media = media or FakeMedia(clips)
     (tmp_path / "pcm").write_bytes(bytes(2 * media.samples))
     pipeline = Pipeline(
         job="job",
@@ -106,7 +116,7 @@ def run(
         fleet=fleet,  # type: ignore[arg-type]
         pcm_path=tmp_path / "pcm",
         heard_before=Recording(),
-        max_duration_s=200,
+        max_duration_s=max_duration_s,
         on_segments=lambda segments: (told if told is not None else []).extend(s.text for s in segments),
     )
     return asyncio.run(pipeline.run())
@@ -119,6 +129,22 @@ def test_segments_are_told_in_order_whichever_clip_is_done_first(tmp_path: Path)
     assert transcript.text == "".join(told).strip()
     assert transcript.samples == 80 * SAMPLE_RATE
     assert len(transcript.speech) == 8
+
+
+def test_speech_is_not_looked_for_much_further_than_the_workers_are(tmp_path: Path) -> None:
+    ahead: list[float] = []
+    media = FakeMedia(120)
+
+    def answer(number: int, language: str | None) -> ClipResult:
+        ahead.append(media.looked_at_s / PERIOD_S - number)
+        return said(number, language)
+
+    fleet = OneByOne(answer)
+    fleet.plenty = 2
+    transcript = run(tmp_path, fleet, media=media, max_duration_s=2000, language="en")
+    assert len(transcript.segments) == 120
+    # Eight minutes are looked at before the first clips are known, and what is certain only with the next.
+    assert max(ahead) <= 2 + 9 * 60 / PERIOD_S
 
 
 def test_the_first_clips_choose_the_language_and_the_outvoted_is_heard_again(tmp_path: Path) -> None:

@@ -90,13 +90,22 @@ class Backlog(Generic[P, R]):
                 break
         return batch
 
+    @property
+    def plenty(self) -> int:
+        """So many tasks of one job fill all batches in hand, and leave more than the end is planned with."""
+        return 2 * ROUNDS * self._full_round()
+
+    def _full_round(self) -> int:
+        """How many tasks all slots take at once."""
+        return sum(slot.batch_limit for slot in self._slots)
+
     def _shares(self) -> bool:
         """Whether any slot takes several tasks at once: else there is nothing to be chosen."""
         return any(slot.batch_limit > 1 for slot in self._slots)
 
     def _is_ending(self) -> bool:
         """Whether so little is queued that the end is planned."""
-        return len(self._queue) <= ROUNDS * sum(slot.batch_limit for slot in self._slots)
+        return len(self._queue) <= ROUNDS * self._full_round()
 
     def _outlook(self, slot: Slot[P, R]) -> int:
         """So many tasks have to be looked at to choose a batch."""
@@ -115,7 +124,7 @@ class Backlog(Generic[P, R]):
         first = line[0]
         # The end is planned longest first, and new tasks may come for as long as a recording is decoded.
         if not self._is_ending() or first.passed_over >= ROUNDS * len(self._slots):
-            return choose_alike([task.length for task in line], slot.batch_limit)
+            return choose_alike([task.length for task in line], slot.batch_limit, self._cost)
         places = self._choose_for_the_end(slot, line)
         first.passed_over += 0 not in places
         return places

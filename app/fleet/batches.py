@@ -22,6 +22,8 @@ ROUNDS = 3
 # be found, and little enough that the recording is still heard from its beginning to its end.
 WINDOW_BATCHES = 4
 
+# A batch whose halves, one after the other, take less than so many times as long saves nothing worth having.
+_NO_SAVING = 1.02
 _BISECTIONS = 10  # of the bracket around the best end: to a tenth of a percent of it
 
 
@@ -57,15 +59,16 @@ def expected_tokens(speech: Iterable[Span]) -> float:
     return TOKENS_PER_SECOND * sum(end - start for start, end in speech) / SAMPLE_RATE
 
 
-def choose_alike(lengths: Sequence[float], limit: int) -> list[int]:
-    """The places of a full batch that holds place 0, of clips of like length.
+def choose_alike(lengths: Sequence[float], limit: int, cost: BatchCost) -> list[int]:
+    """The places of a batch that holds place 0, of clips of like length; a full one, where that saves time.
 
     `lengths`: expected tokens of the clips that are next in line. The longest `limit` belong together, the
     next longest, and so on: no other grouping makes fewer decoding steps.
     """
     order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
-    start = order.index(0) // limit * limit
-    return order[start : start + limit]
+    size = _worth_having([lengths[place] for place in order[:limit]], cost)
+    start = order.index(0) // size * size
+    return order[start : start + size]
 
 
 def choose_for_the_end(
@@ -83,7 +86,21 @@ def choose_for_the_end(
     start, size = next(
         ((start, size) for runner, start, size in packed if runner == mine), (packed[-1][1], packed[-1][2])
     )
-    return order[start : start + min(size, runners[mine].limit)]
+    places = order[start : start + min(size, runners[mine].limit)]
+    # What a slot has in hand goes to no other, however wrong the plan was about the time that it takes.
+    return places[: _worth_having([lengths[place] for place in places], cost)]
+
+
+def _worth_having(lengths: Sequence[float], cost: BatchCost) -> int:
+    """How many of the clips are to be heard at once, where they could as well be heard in several batches."""
+    size = len(lengths)
+    while size > 1:
+        half = -(-size // 2)
+        apart = cost.seconds(lengths[:half]) + cost.seconds(lengths[half:size])
+        if apart > _NO_SAVING * cost.seconds(lengths[:size]):
+            break
+        size = half
+    return size
 
 
 _Packed = list[tuple[int, int, int]]  # runner, first rank, number of clips

@@ -66,6 +66,11 @@ class Dispatcher(Generic[P, R]):
                 await self._nothing_in_hand.wait()
         await asyncio.sleep(0)  # for those who wait for it to take what was done
 
+    @property
+    def plenty(self) -> int:
+        """How many tasks of one job are enough: with more, batches are no fuller and plans no better."""
+        return self._backlog.plenty
+
     async def submit(
         self,
         job: str,

@@ -15,8 +15,10 @@ from app.settings import Settings
 from workers.messages import LoadOptions
 
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
-# On a CPU the encoder takes most of the time, and takes it for each clip (measured with the demo model).
-_COST = {"cuda": BatchCost(), "cpu": BatchCost(fixed_ms=10, clip_ms=350, token_ms=2)}
+# On a CPU the encoder takes most of the time, and takes it for each clip; a single thread has its hands full
+# with the beams of one clip, and a batch saves it nothing (measured with the demo model and with `small`).
+_CPU_COST = BatchCost(fixed_ms=10, clip_ms=350, token_ms=2)
+_ONE_THREAD_COST = BatchCost(fixed_ms=5, clip_ms=450, token_ms=0.1)
 # A worker that keeps CPU cores busy must not keep the server from answering; one that feeds a GPU takes no
 # more than a core, and the GPU waits for it.
 _NICENESS = {"cuda": 0, "cpu": 10}
@@ -85,8 +87,14 @@ def make_plan(settings: Settings) -> Plan:
         engine=settings.engine,
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
-        cost=_COST[devices.device],
+        cost=_cost(devices),
     )
+
+
+def _cost(devices: Devices) -> BatchCost:
+    if devices.device == "cuda":
+        return BatchCost()
+    return _ONE_THREAD_COST if devices.cpu_threads == 1 else _CPU_COST
 
 
 def _simulated_plan(settings: Settings, devices: Devices) -> Plan:

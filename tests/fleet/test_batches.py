@@ -16,8 +16,8 @@ def test_tokens_come_from_speech_and_not_from_silence() -> None:
 
 
 def test_a_full_batch_holds_the_first_in_line_and_its_like() -> None:
-    assert sorted(choose_alike([50, 90, 52, 91, 20, 21], 2)) == [0, 2]
-    assert sorted(choose_alike([20, 90, 52, 91, 50, 21], 2)) == [0, 5]
+    assert sorted(choose_alike([50, 90, 52, 91, 20, 21], 2, COST)) == [0, 2]
+    assert sorted(choose_alike([20, 90, 52, 91, 50, 21], 2, COST)) == [0, 5]
 
 
 def test_what_is_left_is_dealt_out_evenly() -> None:
@@ -54,6 +54,13 @@ def test_runners_keep_to_their_limits() -> None:
     assert len(choose_for_the_end([50] * 8, [IDLE, slow], 1, COST)) == 1
 
 
+def test_where_batches_save_nothing_clips_are_heard_one_by_one() -> None:
+    by_clip = BatchCost(fixed_ms=5, clip_ms=450, token_ms=0.1)
+    assert choose_alike([50, 20, 80, 10], 4, by_clip) == [0]
+    assert choose_for_the_end([50, 20, 80, 10], [IDLE] * 2, 0, by_clip) == [2]  # the longest
+    assert len(choose_for_the_end([50] * 4, [IDLE], 0, BatchCost(fixed_ms=100, clip_ms=450))) == 4
+
+
 @given(
     st.lists(st.floats(0, 100), min_size=1, max_size=60),
     st.lists(st.tuples(st.floats(0, 2), st.floats(0.2, 5), st.integers(1, 9)), max_size=6),
@@ -64,8 +71,8 @@ def test_a_batch_has_different_places_none_too_many_and_not_none(
     lengths: list[float], others: list[tuple[float, float, int]], limit: int, pace: float
 ) -> None:
     runners = [Runner(0, pace, limit), *(Runner(*other) for other in others)]
-    for places in (choose_for_the_end(lengths, runners, 0, COST), choose_alike(lengths, limit)):
+    for places in (choose_for_the_end(lengths, runners, 0, COST), choose_alike(lengths, limit, COST)):
         assert 1 <= len(places) <= limit
         assert len(set(places)) == len(places)
         assert set(places) <= set(range(len(lengths)))
-    assert 0 in choose_alike(lengths, limit)
+    assert 0 in choose_alike(lengths, limit, COST)

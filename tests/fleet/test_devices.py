@@ -53,9 +53,13 @@ def test_without_a_visible_gpu_the_cpu_works(given: str) -> None:
 def test_cpu_workers_share_the_cores() -> None:
     devices = plan_devices(settings(device="cpu"), {}, 4, 8)
     assert (devices.visible, devices.cpu_threads) == (("0", "1"), 4)
+    for cores, threads in ((2, 1), (4, 2), (7, 3)):  # two workers at least
+        devices = plan_devices(settings(device="cpu"), {}, 0, cores)
+        assert (devices.visible, devices.cpu_threads) == (("0", "1"), threads)
     devices = plan_devices(settings(device="cpu", cpu_workers=3, cpu_threads=1), {}, 0, 2)
     assert (devices.visible, devices.cpu_threads) == (("0", "1", "2"), 1)
-    assert plan_devices(settings(device="cpu"), {}, 0, 1).cpu_threads == 1
+    devices = plan_devices(settings(device="cpu"), {}, 0, 1)
+    assert (devices.visible, devices.cpu_threads) == (("0",), 1)
 
 
 def test_on_a_cpu_each_entry_of_gpus_is_a_worker_pinned_as_on_a_gpu() -> None:
