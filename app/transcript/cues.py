@@ -37,8 +37,8 @@ def shape_cues(
     style: CueStyle,
     language: str,
     samples: int | None = None,
-) -> tuple[Cue, ...]:
-    """The cues of a recording, in order, with a gap of two frames at least between them.
+) -> Iterator[Cue]:
+    """The cues of a recording, in order, with a gap of two frames at least between them; made one by one.
 
     `segments` as `timeline.merge` gives them; `speech`: where speech was found, ordered, in samples;
     `language`: ISO 639-1 code of the text; `samples`: length of the recording, after which no cue stays.
@@ -46,7 +46,7 @@ def shape_cues(
     stay into the silence after them, as long as `style.min_cue_s` and `style.max_cps` ask.
     """
     pieces = (piece for segment in segments for piece in split(tokens(segment, speech), style, language))
-    return tuple(_timed(_join_fragments(pieces, style), style, language, samples))
+    return _timed(_join_fragments(pieces, style), style, language, samples)
 
 
 def _timed(pieces: Iterable[Piece], style: CueStyle, language: str, samples: int | None) -> Iterator[Cue]:

@@ -1,6 +1,7 @@
 from dataclasses import replace
 from itertools import pairwise
 from textwrap import dedent
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,13 +17,18 @@ from transcript_cases import (
     spoken,
 )
 
-from app.transcript.cues import Cue, CueStyle, shape_cues
+from app.transcript import cues as room
+from app.transcript.cues import Cue, CueStyle
 from app.transcript.style import MIN_GAP
 from app.transcript.timeline import merge
 from app.transcript.width import width
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span
 
 ALL = (span(0, 1000),)
+
+
+def shape_cues(*given: Any, **more: Any) -> tuple[Cue, ...]:
+    return tuple(room.shape_cues(*given, **more))
 
 
 def shaped(*segments: Segment, style: CueStyle = STYLE, language: str = "en") -> str:

@@ -1,6 +1,6 @@
 """Transcripts as files: one module for each family of formats, and the registry that names them all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from app.transcript.cues import Cue
@@ -17,7 +17,7 @@ class Format:
     """A kind of file that a transcript can be written as; its name is the file's suffix, too."""
 
     media_type: str
-    write: Callable[[Transcript, Sequence[Cue]], str]
+    write: Callable[[Transcript, Iterable[Cue]], Iterator[str]]
 
 
 FORMATS: dict[str, Format] = {
@@ -32,9 +32,9 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def render(transcript: Transcript, cues: Sequence[Cue], format: str) -> str:
+def render(transcript: Transcript, cues: Iterable[Cue], format: str) -> str:
     """The transcript as a file of the format, one of `FORMATS`; raises KeyError for any other.
 
     `cues` are those of the transcript, in order; formats without cues do not look at them.
     """
-    return FORMATS[format].write(transcript, cues)
+    return "".join(FORMATS[format].write(transcript, cues))

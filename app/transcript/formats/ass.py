@@ -1,6 +1,6 @@
 """Advanced SubStation Alpha, as libass and VSFilter read it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.cues import Cue
 from app.transcript.formats.clock import SAMPLES_PER_CS, timed_cues
@@ -31,12 +31,11 @@ Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
 _LIKENESSES = str.maketrans({"{": "(", "}": ")", "\\": "∖"})
 
 
-def write_ass(_: Transcript, cues: Sequence[Cue]) -> str:
+def write_ass(_: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
     """ASS; a header without events for no cues."""
-    return _HEADER + "".join(
-        f"Dialogue: 0,{_clock(start_cs)},{_clock(end_cs)},Default,,0,0,0,,{_text(lines)}\n"
-        for start_cs, end_cs, lines in timed_cues(cues, SAMPLES_PER_CS)
-    )
+    yield _HEADER
+    for start_cs, end_cs, lines in timed_cues(cues, SAMPLES_PER_CS):
+        yield f"Dialogue: 0,{_clock(start_cs)},{_clock(end_cs)},Default,,0,0,0,,{_text(lines)}\n"
 
 
 def _text(lines: Sequence[str]) -> str:

@@ -27,5 +27,13 @@ def timed_cues(
             yield start, shown_until, lines
 
 
+def clock(milliseconds: int, decimal_sign: str = ".") -> str:
+    """`hh:mm:ss.mmm`; hours have more digits where they need them."""
+    seconds, milliseconds = divmod(milliseconds, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{seconds:02}{decimal_sign}{milliseconds:03}"
+
+
 def _ticks(samples: int, samples_per_tick: int) -> int:
     return (samples + samples_per_tick // 2) // samples_per_tick

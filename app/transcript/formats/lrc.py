@@ -1,7 +1,7 @@
 """LRC, the format of lyrics: one line for each cue, without an end."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from app.transcript.cues import Cue
@@ -14,11 +14,10 @@ _LIKENESSES = str.maketrans("[]", "()")
 _WORD_TIME = re.compile(r"<(\d+:\d+(?:[.:]\d+)?)>")  # a tag of the format's extension A2
 
 
-def write_lrc(_: Transcript, cues: Sequence[Cue]) -> str:
+def write_lrc(_: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
     """LRC; nothing at all for no cues. Minutes go on beyond 59, as the format has no hours."""
-    return "".join(
-        f"[{_clock(start_cs)}]{_text(lines)}\n" for start_cs, _, lines in timed_cues(cues, SAMPLES_PER_CS)
-    )
+    for start_cs, _end_cs, lines in timed_cues(cues, SAMPLES_PER_CS):
+        yield f"[{_clock(start_cs)}]{_text(lines)}\n"
 
 
 def _text(lines: Sequence[str]) -> str:

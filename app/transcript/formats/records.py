@@ -1,7 +1,7 @@
 """What was heard, segment by segment, without regard to how it is shown: text, TSV and JSON."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.transcript.cues import Cue
@@ -10,22 +10,22 @@ from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word
 
 
-def write_txt(transcript: Transcript, _: Sequence[Cue]) -> str:
+def write_txt(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
     """Plain text, a line for each segment."""
-    lines = filter(None, (plain_line(segment.text) for segment in transcript.segments))
-    return "".join(f"{line}\n" for line in lines)
-
-
-def write_tsv(transcript: Transcript, _: Sequence[Cue]) -> str:
-    """Tab-separated values as openai-whisper writes them: a header, times in ms, no quoting."""
-    rows = ["start\tend\ttext\n"]
     for segment in transcript.segments:
         if text := plain_line(segment.text):
-            rows.append(f"{milliseconds(segment.start)}\t{milliseconds(segment.end)}\t{text}\n")
-    return "".join(rows)
+            yield f"{text}\n"
 
 
-def write_json(transcript: Transcript, _: Sequence[Cue]) -> str:
+def write_tsv(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
+    """Tab-separated values as openai-whisper writes them: a header, times in ms, no quoting."""
+    yield "start\tend\ttext\n"
+    for segment in transcript.segments:
+        if text := plain_line(segment.text):
+            yield f"{milliseconds(segment.start)}\t{milliseconds(segment.end)}\t{text}\n"
+
+
+def write_json(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
     """The whole transcript; times in seconds."""
     document = {
         "language": transcript.language,
@@ -33,7 +33,8 @@ def write_json(transcript: Transcript, _: Sequence[Cue]) -> str:
         "text": transcript.text,
         "segments": [_segment(segment) for segment in transcript.segments],
     }
-    return f"{json.dumps(document, ensure_ascii=False, indent=2)}\n"
+    yield from json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(document)
+    yield "\n"
 
 
 def _segment(segment: Segment) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """Timed Text Markup Language (TTML1), of which IMSC and EBU-TT-D are profiles."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from app.transcript.cues import Cue
-from app.transcript.formats.clock import timed_cues
+from app.transcript.formats.clock import clock, timed_cues
 from app.transcript.timeline import Transcript
 
 # Without a region of its own, text would stand at the top left.
-_DOCUMENT = """\
+_BEGINNING = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <tt xmlns="http://www.w3.org/ns/ttml" xmlns:tts="http://www.w3.org/ns/ttml#styling"
     xml:lang={language} xml:space="preserve">
@@ -20,7 +20,8 @@ _DOCUMENT = """\
   </head>
   <body region="bottom">
     <div>
-{paragraphs}\
+"""
+_END = """\
     </div>
   </body>
 </tt>
@@ -30,24 +31,14 @@ _DOCUMENT = """\
 _LANGUAGE_TAGS = {"jw": "jv"}
 
 
-def write_ttml(transcript: Transcript, cues: Sequence[Cue]) -> str:
+def write_ttml(transcript: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
     """TTML, to be encoded as UTF-8; an empty division for no cues."""
     language = "en" if transcript.task == "translate" else transcript.language
-    return _DOCUMENT.format(
-        language=quoteattr(_LANGUAGE_TAGS.get(language, language)),
-        paragraphs="".join(
-            f'      <p begin="{_clock(start_ms)}" end="{_clock(end_ms)}">{_content(lines)}</p>\n'
-            for start_ms, end_ms, lines in timed_cues(cues)
-        ),
-    )
+    yield _BEGINNING.format(language=quoteattr(_LANGUAGE_TAGS.get(language, language)))
+    for start_ms, end_ms, lines in timed_cues(cues):
+        yield f'      <p begin="{clock(start_ms)}" end="{clock(end_ms)}">{_content(lines)}</p>\n'
+    yield _END
 
 
 def _content(lines: Sequence[str]) -> str:
     return "<br/>".join(map(escape, lines))
-
-
-def _clock(milliseconds: int) -> str:
-    seconds, milliseconds = divmod(milliseconds, 1000)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}"
