@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from workers import guard, runtime
 from workers.addresses import Resolver
+from workers.refusal import Refusal
 
 if TYPE_CHECKING:
     from workers.sites import Visit
@@ -34,20 +35,8 @@ class Found:
     duration_s: float | None
 
 
-class FetchError(Exception):
-    """The recording cannot be had, or is not wanted.
-
-    `code` is a short constant that a program can test for, `message` says what is wrong and what to do.
-    """
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-
-    def __reduce__(self) -> tuple[type["FetchError"], tuple[str, str]]:
-        # The default would call the class with the message alone.
-        return (type(self), (self.code, self.message))
+class FetchError(Refusal):
+    """The recording cannot be had, or is not wanted."""
 
 
 _visits: list["Visit"] = []

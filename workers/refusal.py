@@ -6,8 +6,8 @@ from pathlib import Path
 HEAD_BYTES = 4096  # of a file, enough to tell what it is
 
 
-class MediaError(Exception):
-    """The file cannot be transcribed.
+class Refusal(Exception):
+    """What a child tells whoever asked for the impossible.
 
     `code` is a short constant that a program can test for, `message` says what is wrong and what to do.
     """
@@ -17,9 +17,13 @@ class MediaError(Exception):
         self.code = code
         self.message = message
 
-    def __reduce__(self) -> tuple[type["MediaError"], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type["Refusal"], tuple[str, str]]:
         # The default would call the class with the message alone.
         return (type(self), (self.code, self.message))
+
+
+class MediaError(Refusal):
+    """The file cannot be transcribed."""
 
 
 # What files of no use begin with, and what their senders call them.

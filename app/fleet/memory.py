@@ -1,12 +1,11 @@
 """Clips that were heard for a client which went away: it may come back for them."""
 
 import asyncio
-import pickle
-import zlib
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from app.packing import pack, unpack
 from workers.messages import ClipResult
 
 ClipKey = tuple[int, int, str | None]  # first and last sample, and the language that was asked for
@@ -54,7 +53,8 @@ class Recording:
             if task is None or (task.done() and (task.cancelled() or task.exception())):
                 task = self._heard[clip] = asyncio.create_task(_packed(work))
             try:
-                return _unpacked(await asyncio.shield(task))
+                result: ClipResult = unpack(await asyncio.shield(task))
+                return result
             except asyncio.CancelledError:
                 caller = asyncio.current_task()
                 if caller is None or caller.cancelling() or not task.cancelled():
@@ -63,13 +63,8 @@ class Recording:
 
 
 async def _packed(work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> bytes:
-    """What work comes to, in a twentieth of the memory: most of it is never asked for again."""
-    return zlib.compress(pickle.dumps(await work(), pickle.HIGHEST_PROTOCOL), 1)
-
-
-def _unpacked(content: bytes) -> ClipResult:
-    result: ClipResult = pickle.loads(zlib.decompress(content))
-    return result
+    """What work comes to, packed: most of it is never asked for again."""
+    return pack(await work())
 
 
 class ClipMemory:

@@ -1,21 +1,15 @@
 """Segments of long recordings, held in little memory. Pure."""
 
-import pickle
-import zlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
+from app.packing import pack, unpack
 from workers.messages import Segment
-
-_LEVEL = 1  # text and numbers: higher levels save little
 
 
 class PackedSegments(Sequence[Segment]):
-    """Segments in order, compressed as they were added; each part is unpacked only while it is looked at.
-
-    With word times they take a twentieth of the memory that the objects do.
-    """
+    """Segments in order, packed as they were added; each part is unpacked only while it is looked at."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._parts: list[bytes] = []
@@ -26,7 +20,7 @@ class PackedSegments(Sequence[Segment]):
         """Add segments at the end; those added together are unpacked together."""
         part = tuple(segments)
         if part:
-            self._parts.append(zlib.compress(pickle.dumps(part, pickle.HIGHEST_PROTOCOL), _LEVEL))
+            self._parts.append(pack(part))
             self._ends.append(len(self) + len(part))
 
     def __len__(self) -> int:
@@ -34,7 +28,7 @@ class PackedSegments(Sequence[Segment]):
 
     def __iter__(self) -> Iterator[Segment]:
         for part in self._parts:
-            yield from _unpack(part)
+            yield from unpack(part)
 
     @overload
     def __getitem__(self, index: int) -> Segment: ...
@@ -45,14 +39,10 @@ class PackedSegments(Sequence[Segment]):
             return tuple(self[at] for at in range(*index.indices(len(self))))
         at = range(len(self))[index]
         number = bisect_right(self._ends, at)
-        return _unpack(self._parts[number])[at - self._ends[number]]
+        segment: Segment = unpack(self._parts[number])[at - self._ends[number]]
+        return segment
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def _unpack(content: bytes) -> tuple[Segment, ...]:
-    part: tuple[Segment, ...] = pickle.loads(zlib.decompress(content))
-    return part
