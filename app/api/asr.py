@@ -162,14 +162,14 @@ def _headers(upload: Upload, output: str) -> dict[str, str]:
     return {"Asr-Engine": ENGINE, "Content-Disposition": f'attachment; filename="{name}.{output}"'}
 
 
-def _body(transcript: Transcript, asked: AsrQuery) -> str:
+def _body(transcript: Transcript, asked: AsrQuery) -> bytes:
     """The answer in the form asked for. Costs CPU time on long recordings: call it in a thread."""
     if asked.output == "json":
         return _json(transcript, words=asked.word_timestamps)
     return subtitles(transcript, asked.options, asked.output)
 
 
-def _json(transcript: Transcript, *, words: bool) -> str:
+def _json(transcript: Transcript, *, words: bool) -> bytes:
     """The transcript as openai-whisper words it."""
     document = {
         "text": transcript.text,
@@ -178,7 +178,7 @@ def _json(transcript: Transcript, *, words: bool) -> str:
         ],
         "language": transcript.language,
     }
-    return json.dumps(document, ensure_ascii=False)
+    return json.dumps(document, ensure_ascii=False).encode()
 
 
 def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:

@@ -30,7 +30,7 @@ SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "ve
 Target = tuple[Path, Path | None]  # a recording, and where its transcript goes: None is standard output
 
 # Transcribes one file into text, telling of its progress: (done, total) in any unit.
-Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[str]]
+Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[bytes]]
 
 
 def run_transcribe(
@@ -127,7 +127,7 @@ async def _transcribe_here(
         configure_logs(settings)
         service = Service(settings)
 
-        async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> str:
+        async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> bytes:
             def progressed(progress: PipelineProgress) -> None:
                 report(progress.done_s, progress.total_s)
 
@@ -165,7 +165,7 @@ async def _transcribe_there(
         base_url=server, headers=headers, timeout=httpx.Timeout(30, read=None)
     ) as client:
 
-        async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> str:
+        async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> bytes:
             path = f"/v1/audio/{'translations' if options.task == 'translate' else 'transcriptions'}"
             with file.open("rb") as content:
                 try:
@@ -175,7 +175,7 @@ async def _transcribe_there(
             if answer.is_error:
                 raise WhisperfleetError(_message(answer))
             report(1, 1)
-            return answer.text if chosen != "txt" else _lines(answer)
+            return answer.content if chosen != "txt" else _lines(answer).encode()
 
         return await _transcribe_all(targets, transcriber)
 
@@ -208,8 +208,8 @@ async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber) -
             async with room:
                 bar = bars.add_task(file.name, total=None, said="")
                 try:
-                    text = await transcriber(file, _reporter(bars, bar))
-                    await asyncio.to_thread(_write, target, text)
+                    content = await transcriber(file, _reporter(bars, bar))
+                    await asyncio.to_thread(_write, target, content)
                 except (WhisperfleetError, OSError) as error:
                     bars.update(bar, total=1, completed=0, said="failed")
                     # Never broken into lines: what reads it may look for a phrase.
@@ -233,9 +233,9 @@ def _reporter(bars: Progress, bar: TaskID) -> Callable[[float, float | None], No
     return report
 
 
-def _write(target: Path | None, text: str) -> None:
+def _write(target: Path | None, content: bytes) -> None:
     if target is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
     else:
-        target.write_text(text, encoding="utf-8")
+        target.write_bytes(content)

@@ -32,7 +32,8 @@ class Recording:
     def __init__(self) -> None:
         self.users = 0
         self.forgetting: asyncio.TimerHandle | None = None
-        self._heard: dict[ClipKey, asyncio.Task[bytes]] = {}
+        self._heard: dict[ClipKey, bytes] = {}  # packed
+        self._at_work: dict[ClipKey, asyncio.Task[bytes]] = {}
         self._deaths: dict[ClipKey, int] = {}
 
     def deaths(self, clip: ClipKey) -> int:
@@ -48,23 +49,28 @@ class Recording:
 
         Work that has been begun goes on when the caller is cancelled; whoever gave it out takes it back.
         """
-        while True:
-            task = self._heard.get(clip)
-            if task is None or (task.done() and (task.cancelled() or task.exception())):
-                task = self._heard[clip] = asyncio.create_task(_packed(work))
+        while (content := self._heard.get(clip)) is None:
+            task = self._at_work.get(clip)
+            if task is None or task.done():
+                task = self._at_work[clip] = asyncio.create_task(self._work(clip, work))
             try:
-                result: ClipResult = unpack(await asyncio.shield(task))
-                return result
+                content = await asyncio.shield(task)
+                break
             except asyncio.CancelledError:
                 caller = asyncio.current_task()
                 if caller is None or caller.cancelling() or not task.cancelled():
                     raise
                 # Another request for the same recording took its work back, and it was this clip's.
+        result: ClipResult = unpack(content)
+        return result
 
-
-async def _packed(work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> bytes:
-    """What work comes to, packed: most of it is never asked for again."""
-    return pack(await work())
+    async def _work(self, clip: ClipKey, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> bytes:
+        """Note what work comes to; packed, since most of it is never asked for again."""
+        try:
+            content = self._heard[clip] = pack(await work())
+        finally:
+            self._at_work.pop(clip, None)
+        return content
 
 
 class ClipMemory:

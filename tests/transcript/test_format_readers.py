@@ -19,10 +19,10 @@ import ttconv.model
 import webvtt
 from hypothesis import example, given
 from hypothesis import strategies as st
-from transcript_cases import raw_segment
+from transcript_cases import raw_segment, render
 
 from app.transcript.cues import Cue
-from app.transcript.formats import FORMATS, render
+from app.transcript.formats import FORMATS
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE
 

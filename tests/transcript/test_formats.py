@@ -8,10 +8,10 @@ import pysubs2
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from transcript_cases import samples, segment, span
+from transcript_cases import render, samples, segment, span
 
 from app.transcript.cues import Cue
-from app.transcript.formats import FORMATS, render
+from app.transcript.formats import FORMATS
 from app.transcript.payload import milliseconds
 from app.transcript.timeline import Transcript
 

@@ -1,11 +1,20 @@
 """Segments and speech for tests: by hand, in seconds, and drawn by hypothesis."""
 
+from collections.abc import Iterable
+
 from hypothesis import strategies as st
 
-from app.transcript.cues import CueStyle
+from app.transcript.cues import Cue, CueStyle
+from app.transcript.formats import pieces
+from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word
 
 STYLE = CueStyle(max_line_chars=42, max_lines=2, max_cps=20, min_cue_s=0.83, max_cue_s=7)
+
+
+def render(transcript: Transcript, cues: Iterable[Cue], file_format: str) -> str:
+    """The whole file."""
+    return "".join(pieces(transcript, cues, file_format))
 
 
 def samples(seconds: float) -> int:

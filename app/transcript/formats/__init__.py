@@ -32,9 +32,9 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def render(transcript: Transcript, cues: Iterable[Cue], format: str) -> str:
-    """The transcript as a file of the format, one of `FORMATS`; raises KeyError for any other.
+def pieces(transcript: Transcript, cues: Iterable[Cue], format: str) -> Iterator[str]:
+    """The text of a file of the format, one of `FORMATS`, bit by bit; raises KeyError for any other.
 
     `cues` are those of the transcript, in order; formats without cues do not look at them.
     """
-    return "".join(FORMATS[format].write(transcript, cues))
+    return FORMATS[format].write(transcript, cues)
