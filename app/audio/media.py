@@ -21,6 +21,7 @@ from app.errors import InvalidInput, TaskFailed
 from app.fleet.child import Child
 from app.fleet.dispatcher import MAX_DEATHS, Dispatcher
 from app.fleet.tasks import Done, Status
+from app.whole import run_whole
 from workers import media, runtime
 from workers.messages import FRAME_SAMPLES
 
@@ -95,7 +96,8 @@ class Media:
         Yields how many samples are there and whether that is all. Raises InvalidInput for a file in which
         there is nothing to decode, or which crashes decoders.
         """
-        await asyncio.to_thread(_make, pcm_path)
+        # Whoever is cancelled here removes the file afterwards, and it must not be made after that.
+        await run_whole(asyncio.to_thread(_make, pcm_path))
         call = Call(media.decode, (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm))
         home: int | None = None
         finished = False
