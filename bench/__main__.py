@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import clients, first_cue, media, memory, scaling, scheduling, stages, throughput
-from bench.command import Measure, Options, add_options, options_of
+from bench.command import Measure, Options, add_options, keep_quiet, options_of
 from bench.measuring import Figures, Table, machine, write_json
 
 PARTS: dict[str, Measure] = {
@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = [part for part in asked.parts if part not in PARTS]
     if unknown:
         parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    keep_quiet()
     figures: Figures = {"machine": machine()}
     print(_describe(figures["machine"]), flush=True)
     for part in asked.parts or PARTS:

@@ -1,10 +1,13 @@
 """What the benches have in common as commands: their options, and where their figures go."""
 
 import argparse
+import logging
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+
+import structlog
 
 from bench.measuring import REPETITIONS, Figures, Table, machine, write_json
 from bench.recordings import TALK
@@ -49,11 +52,17 @@ def options_of(asked: argparse.Namespace) -> Options:
     )
 
 
+def keep_quiet() -> None:
+    """Have the service's rooms log nothing from within a bench: that takes time, and hides the tables."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+
+
 def run_alone(name: str, measure: Measure, description: str | None) -> None:
     """One bench as a command of its own."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     add_options(parser)
     asked = parser.parse_args()
+    keep_quiet()
     before = machine()
     with tempfile.TemporaryDirectory() as folder:
         figures, tables = measure(options_of(asked), Path(folder))
