@@ -25,6 +25,7 @@ def test_only_the_missing_clips_are_heard(commands, two_minutes):
     assert clips(server) == 3 * whole, "an answered recording is heard anew"
 
 
+@pytest.mark.soak
 def test_other_options_are_another_question(commands, two_minutes):
     server = commands.ready(WHISPER_BATCH_SIZE=1)
     cut_off_midway(server, two_minutes)

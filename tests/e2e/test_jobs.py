@@ -107,6 +107,7 @@ def test_a_server_told_to_stop_leaves_the_rest_to_its_successor(
     assert second.result(job["id"]) == two_minutes_srt
 
 
+@pytest.mark.soak
 def test_another_model_begins_anew(commands, sabotage, two_minutes):
     first = commands.ready(**sabotage.settings)
     job = first.submit(two_minutes)
@@ -192,6 +193,7 @@ def stored_deaths(server: Server) -> int:
         return database.execute("SELECT max(deaths) FROM clips").fetchone()[0] or 0
 
 
+@pytest.mark.soak
 def test_deaths_count_over_restarts(commands, sabotage, talk_pcm, tmp_path):
     """A clip that kills its worker each time is given up, however often the server is killed meanwhile."""
     poisoned = write_wav(tmp_path, with_pattern(talk_pcm[: 60 * RATE], POISONED_S, DEADLY))

@@ -180,7 +180,7 @@ def test_a_server_killed_while_it_starts_leaves_nobody_behind(commands):
     wait_for(lambda: not server.running(), 5)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])
 def test_a_server_told_to_stop_does(commands, ten_minutes, background, number):
     server = commands.ready()
     work = background.submit(server.post, ten_minutes)

@@ -30,11 +30,10 @@ def test_among_ten_others(server, talk, shorts, alone, background):
 @pytest.mark.parametrize(
     ("settings", "devices"),
     [
-        ({"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1}, ["0"]),
         ({"WHISPER_GPUS": "0,0,GPU-4711", "WHISPER_BATCH_SIZE": 1}, ["0", "0", "GPU-4711"]),
         ({"WHISPER_ENGINE": "inline"}, [None]),
     ],
-    ids=["one worker", "three workers without batches", "inline"],
+    ids=["three workers without batches", "inline"],
 )
 def test_on_another_fleet(commands, talk, alone, settings, devices):
     server = commands.ready(**settings)

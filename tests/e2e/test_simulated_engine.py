@@ -56,6 +56,7 @@ def test_a_job_is_done_and_goes_on_after_a_kill(commands, talk, two_minutes):
     assert again.result(job["id"]) == first.srt(two_minutes)
 
 
+@pytest.mark.soak
 def test_crashes_are_survived(commands, talk):
     calm = commands.ready(**ENGINE)
     # One worker draws its deaths in one order, whenever its clips come.
