@@ -6,14 +6,8 @@ import os
 import resource
 import signal
 import threading
-from contextlib import suppress
 from multiprocessing import parent_process
 from pathlib import Path
-
-# Of `mallopt` (malloc.h).
-_M_TRIM_THRESHOLD = -1
-_M_MMAP_THRESHOLD = -3
-_KEPT_BYTES = 1 << 30  # more than any single buffer, and than all that is freed at the top of the heap
 
 
 def initialise(visible_devices: str, niceness: int = 0) -> None:
@@ -53,19 +47,6 @@ def limit_memory(headroom_bytes: int) -> None:
     limit = pages * resource.getpagesize() + headroom_bytes
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
-
-
-def keep_freed_memory() -> None:
-    """Have glibc keep what is freed instead of giving it back to the system, until `malloc_trim`.
-
-    A model on the CPU takes the same large buffers again for each clip. By default they come fresh from the
-    kernel each time, which has to zero them: that was a quarter of a worker's time. Elsewhere than on glibc
-    nothing happens.
-    """
-    with suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        for parameter in (_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD):
-            mallopt(parameter, _KEPT_BYTES)
 
 
 def preload_cublas() -> None:
