@@ -1,6 +1,6 @@
-"""What the service is measured against, in a process of its own: faster-whisper, and the bare engine.
+"""What the service is measured against, each in a process of its own: faster-whisper, and the bare engine.
 
-The functions here run in that process; `Peers` is how the bench calls them.
+The functions here run in those processes; `Peers` is how the bench calls them.
 """
 
 import multiprocessing
@@ -37,28 +37,31 @@ class Taken:
 
 
 class Peers:
-    """A process that transcribes files in other ways than the service's, with so many threads."""
+    """Processes that transcribe files in other ways than the service's, with so many threads."""
 
     def __init__(self, threads: int, batch_size: int) -> None:
         self.threads = threads
         self.batch_size = batch_size
         spawn = multiprocessing.get_context("spawn")
-        self._process = ProcessPoolExecutor(1, spawn, runtime.initialise, ("",))
+        self._faster_whisper = ProcessPoolExecutor(1, spawn, runtime.initialise, ("",))
+        # A worker's ways with memory must not be faster-whisper's, too.
+        self._engine = ProcessPoolExecutor(1, spawn, runtime.initialise, ("",))
 
     def sequential(self, path: Path) -> Taken:
         """faster-whisper's `WhisperModel.transcribe`, without previous text."""
-        return self._process.submit(_sequential, path, self.threads).result()
+        return self._faster_whisper.submit(_sequential, path, self.threads).result()
 
     def batched(self, path: Path) -> Taken:
         """faster-whisper's `BatchedInferencePipeline`, with timestamps."""
-        return self._process.submit(_batched, path, self.threads, self.batch_size).result()
+        return self._faster_whisper.submit(_batched, path, self.threads, self.batch_size).result()
 
     def engine(self, path: Path) -> Taken:
         """The clips that the service would plan, read and planned beforehand, one batch after the other."""
-        return self._process.submit(_engine, path, self.threads, self.batch_size).result()
+        return self._engine.submit(_engine, path, self.threads, self.batch_size).result()
 
     def close(self) -> None:
-        self._process.shutdown()
+        self._faster_whisper.shutdown()
+        self._engine.shutdown()
 
 
 @contextmanager
@@ -130,6 +133,7 @@ def _engine(path: Path, threads: int, batch_size: int) -> Taken:
 
 @cache
 def _listener(threads: int) -> whisper.Listener:
+    runtime.keep_freed_memory()
     return whisper.Listener(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
 
 

@@ -24,7 +24,7 @@ from workers.messages import (
     Word,
     WorkerInfo,
 )
-from workers.runtime import preload_cublas
+from workers.runtime import keep_freed_memory, preload_cublas
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,6 +110,8 @@ def _compute_type(options: LoadOptions) -> str:
 def _prepare(device: str) -> None:
     if device == "cuda":
         preload_cublas()
+    else:
+        keep_freed_memory()
 
 
 @dataclass(slots=True)

@@ -1,0 +1,43 @@
+"""What a child does to its own process."""
+
+import platform
+import subprocess
+import sys
+
+import pytest
+
+FREE_AND_LOOK = """
+import ctypes, threading, psutil
+from workers import runtime
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+BUFFERS, SIZE = 16, 4 << 20
+def take_and_free():
+    buffers = [libc.malloc(ctypes.c_size_t(SIZE)) for _ in range(BUFFERS)]
+    for buffer in buffers:
+        ctypes.memset(buffer, 1, SIZE)
+    for buffer in buffers:
+        libc.free(ctypes.c_void_p(buffer))
+def grown_mib():
+    return (psutil.Process().memory_info().rss - before) >> 20
+before = psutil.Process().memory_info().rss
+if {keep}:
+    runtime.keep_freed_memory()
+thread = threading.Thread(target=take_and_free)
+thread.start()
+thread.join()
+kept = grown_mib()
+libc.malloc_trim(0)
+print(kept, grown_mib())
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a matter of glibc")
+@pytest.mark.parametrize("keep", [True, False])
+def test_freed_memory_is_kept_until_it_is_asked_for(keep):
+    """Whichever thread it was that took it: CTranslate2 has threads of its own."""
+    script = FREE_AND_LOOK.format(keep=keep)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    kept, after_trim = map(int, done.stdout.split())
+    assert (kept > 48) == keep
+    assert after_trim < 16
