@@ -71,6 +71,18 @@ def test_a_child_that_hangs_at_work_is_killed() -> None:
     asyncio.run(check())
 
 
+def test_a_childs_matrix_products_take_one_thread() -> None:
+    """Even on a machine of many cores: those that wait for the next product would keep them busy."""
+
+    async def check() -> None:
+        child = Child(runtime.initialise, "")
+        await child.start()
+        assert await child.call(threads_of_a_matrix_product) == 0
+        await child.close()
+
+    asyncio.run(check())
+
+
 def test_a_child_may_stand_back_behind_its_parent() -> None:
     async def check() -> None:
         child = Child(runtime.initialise, "", 7)
@@ -81,3 +93,13 @@ def test_a_child_may_stand_back_behind_its_parent() -> None:
         await child.close()
 
     asyncio.run(check())
+
+
+def threads_of_a_matrix_product() -> int:
+    """How many more threads there are after it."""
+    before = psutil.Process().num_threads()
+    import numpy as np
+
+    square = np.ones((512, 512), np.float32)
+    square @ square
+    return psutil.Process().num_threads() - before
