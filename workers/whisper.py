@@ -6,6 +6,7 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate, chain
@@ -164,6 +165,7 @@ class Listener:
         self.compute_type: str = self._whisper.model.compute_type
         self.languages = _languages(self._whisper)
         self._thresholds = _thresholds(Path(options.path))
+        self._threads = ThreadPoolExecutor(options.cpu_threads, "features")
         self._tokenizers: dict[tuple[str, str], Tokenizer] = {}
         self._suppressed = get_suppressed_tokens(self._tokenizer("en", "transcribe"), [_SUPPRESS_NON_SPEECH])
 
@@ -206,9 +208,8 @@ class Listener:
     def _hear(self, requests: Sequence[_Request]) -> list[Heard]:
         """Decode one window of each request."""
         import ctranslate2
-        import numpy as np
 
-        features = np.stack([self._features(request) for request in requests])
+        features = self._features(requests)
         encoded = self._whisper.model.encode(ctranslate2.StorageView.from_array(features))
         detected = self._languages(requests, encoded)
         languages = [r.window.language or probs[0][0] for r, probs in zip(requests, detected, strict=True)]
@@ -255,7 +256,13 @@ class Listener:
                 if own:
                     row.words = _deal(timings, [len(tokens) for tokens in text])
 
-    def _features(self, request: _Request) -> "npt.NDArray[np.float32]":
+    def _features(self, requests: Sequence[_Request]) -> "npt.NDArray[np.float32]":
+        """The windows' log-mel spectrograms: shape (windows, mel bins, 3000). Meanwhile the device waits."""
+        import numpy as np
+
+        return np.stack(list(self._threads.map(self._spectrogram, requests)))
+
+    def _spectrogram(self, request: _Request) -> "npt.NDArray[np.float32]":
         """The window's log-mel spectrogram, padded to 30 s: shape (mel bins, 3000)."""
         import numpy as np
 
