@@ -133,7 +133,6 @@ def _engine(path: Path, threads: int, batch_size: int) -> Taken:
 
 @cache
 def _listener(threads: int) -> whisper.Listener:
-    runtime.keep_freed_memory()
     return whisper.Listener(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
 
 

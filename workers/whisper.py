@@ -1,13 +1,11 @@
 """The Whisper worker: load a model once, then hear batches of clips."""
 
-import ctypes
 import gc
 import json
 import os
 from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate, chain
 from pathlib import Path
@@ -25,7 +23,7 @@ from workers.messages import (
     Word,
     WorkerInfo,
 )
-from workers.runtime import keep_freed_memory, preload_cublas
+from workers.runtime import give_back_freed_memory, keep_freed_memory, preload_cublas
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,9 +75,8 @@ def unload(model: str) -> None:
     """Give back the memory of a model; one that is not loaded is no error."""
     _listeners.pop(model, None)
     gc.collect()
-    with suppress(OSError, AttributeError):
-        # glibc keeps what was freed for later; nothing as large may come for hours.
-        ctypes.CDLL(None).malloc_trim(0)
+    # Nothing as large may come for hours.
+    give_back_freed_memory()
 
 
 def transcribe(clips: Sequence[Clip]) -> list[ClipResult]:
