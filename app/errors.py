@@ -75,15 +75,15 @@ class DiskFull(WhisperfleetError):
     """The data folder's disk has no room left."""
 
 
-class ChildDied(WhisperfleetError):
+class ProcessCrashed(WhisperfleetError):
     """A child process ended, or was ended because it hung, before it had answered."""
 
 
-class TryAgain(WhisperfleetError):
+class RequeueBatch(WhisperfleetError):
     """A slot could not do a batch as it was: it goes back to the queue, and none of its tasks is to blame."""
 
 
-class TaskFailed(WhisperfleetError):
+class TaskCrashes(WhisperfleetError):
     """A piece of work killed each process that took it on."""
 
 

@@ -20,7 +20,7 @@ from app.api.system import VERSION, model_routes, probe_routes, serve_docs, work
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.service import Service
+    from app.transcription.service import Service
 
 
 def create_app(settings: Settings, service: "Service | None" = None) -> FastAPI:
@@ -31,7 +31,7 @@ def create_app(settings: Settings, service: "Service | None" = None) -> FastAPI:
     Raises InvalidSetting where the settings make no sense.
     """
     from app.jobs.service import JobService
-    from app.service import Service
+    from app.transcription.service import Service
 
     running = service or Service(settings)
     jobs = JobService(running, settings)

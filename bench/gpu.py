@@ -26,10 +26,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.errors import TryAgain
-from app.fleet.ladder import is_out_of_memory
-from app.fleet.local import LocalSlot
-from app.fleet.slot import Catalogue, Limits
+from app.engines.local import LocalSlot
+from app.engines.oom_fallback import is_out_of_memory
+from app.engines.slot import Limits, ModelCatalogue
+from app.errors import RequeueBatch
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Clip, Decoding, LoadOptions
 
 MODEL = "model"
@@ -69,7 +69,7 @@ async def measure(
 ) -> list[Run]:
     """So many workers on one device, with each batch size in turn, the smallest first."""
     options = LoadOptions(MODEL, str(folder), device, compute_type, threads)
-    catalogue = Catalogue(MODEL, idle_s=600, options={MODEL: options})
+    catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
     limits = Limits(max(batches))
     slots = [LocalSlot(index, catalogue, limits, visible, niceness=0) for index in range(workers)]
     before = _used_mb(device, visible, [])
@@ -83,7 +83,7 @@ async def measure(
         for batch in sorted(batches):
             try:
                 batch_s = await _batch_s(slots, batch, repeat, decoding)
-            except TryAgain:  # memory was short
+            except RequeueBatch:  # memory was short
                 batch_s = None
             except RuntimeError as error:
                 if not is_out_of_memory(error):

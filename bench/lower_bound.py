@@ -29,7 +29,7 @@ long, with r large they are many. For such a part, with n clips d1 >= d2 >= ... 
 
 from collections.abc import Sequence
 
-from app.fleet.batches import BatchCost
+from app.scheduling.batching import BatchCost
 
 _BISECTIONS = 20
 _PARTS = 40  # sizes of parts that are tried, beside the multiples of the number of slots
@@ -69,7 +69,7 @@ def _work(ranked: Sequence[float], batches: int, cost: BatchCost, limit: int) ->
     """The least that so many batches of all these clips can take together, in s."""
     leaders = ranked[::limit]
     decoding = sum(leaders) + (batches - len(leaders)) * ranked[-1]
-    return (cost.fixed_ms * batches + cost.clip_ms * len(ranked) + cost.token_ms * decoding) / 1000
+    return (cost.fixed_ms * batches + cost.task_ms * len(ranked) + cost.size_ms * decoding) / 1000
 
 
 def _possible(end: float, ranked: Sequence[float], slots: int, cost: BatchCost, limit: int) -> bool:

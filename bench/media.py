@@ -20,17 +20,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from app.audio.media import Call, Media
-from app.audio.speech import SPAN_FRAMES
-from app.audio.uploads import Upload
-from app.fleet.memory import Recording
+from app.media.pool import Call, Media
+from app.media.speech import SPAN_FRAMES
+from app.media.uploads import Upload
 from app.options import Options as Asked
-from app.pipeline import Fleet, Pipeline
+from app.transcription.pipeline import Fleet, Pipeline
+from app.transcription.result_cache import Recording
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, interleaved, median
 from bench.recordings import write
-from workers import media as work
 from workers import runtime
+from workers.media import tasks as work
 from workers.messages import FRAME_SAMPLES
 
 STEP_SAMPLES = 10**9  # all at once
@@ -127,9 +127,9 @@ async def _go_through(room: Media, path: Path) -> float:
             options=Asked(),
             model="",
             media=room,
-            fleet=cast(Fleet, SimpleNamespace(plenty=1)),  # there are no clips
+            fleet=cast(Fleet, SimpleNamespace(prefetch_limit=1)),  # there are no clips
             pcm_path=Path(folder) / "pcm",
-            heard_before=Recording(),
+            clip_results=Recording(),
         )
         began = time.perf_counter()
         frames = sum([len(found) async for found in pipeline._probabilities()])

@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from app.audio.clips import ClipPlanner, PlannedClip
-from app.audio.speech import SPAN_FRAMES, SpeechDetector, VadParameters
-from app.fleet.models import DEMO_PATH
-from workers import media, runtime, whisper
+from app.engines.model_files import DEMO_PATH
+from app.media.clip_planner import ClipPlanner, PlannedClip
+from app.media.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from workers import runtime
+from workers.media import tasks as media
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Clip, Decoding, LoadOptions
+from workers.whisper import model as whisper
 
 BEAM_SIZE = 5
 COMPUTE_TYPE = "int8"
@@ -132,12 +134,12 @@ def _engine(path: Path, threads: int, batch_size: int) -> Taken:
 
 
 @cache
-def _listener(threads: int) -> whisper.Listener:
-    return whisper.Listener(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
+def _listener(threads: int) -> whisper.LoadedModel:
+    return whisper.LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
 
 
 @contextmanager
-def clocked(listener: whisper.Listener, note: Callable[[str, float, float], None]) -> Iterator[None]:
+def clocked(listener: whisper.LoadedModel, note: Callable[[str, float, float], None]) -> Iterator[None]:
     """Have `note(stage, start, end)` told whenever the listener is through with one of `ENGINE_STAGES`."""
 
     def clock(stage: str, work: Callable[..., Any]) -> Callable[..., Any]:

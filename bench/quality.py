@@ -22,7 +22,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.fleet.models import DEMO_PATH
+from app.engines.model_files import DEMO_PATH
 from bench.service import running_service
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from app.fleet.models import DEMO_PATH
+from app.engines.model_files import DEMO_PATH
 
 _PROMPT_TOKENS = 3  # <|startoftranscript|>, language, task
 _FRAMES = 1500  # that the encoder makes of 30 s

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from app.audio.clips import PlannedClip
-from app.fleet import virtual_clock
-from app.fleet.batches import expected_tokens
-from app.fleet.dispatcher import Dispatcher
-from app.fleet.simulated import SIMULATED, SimulatedSlot, Simulation
-from app.fleet.slot import Catalogue, ClipSource, Limits
-from app.pipeline import Fleet
+from app.engines.clip_request import expected_tokens
+from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation
+from app.engines.slot import ClipSource, Limits, ModelCatalogue
+from app.media.clip_planner import PlannedClip
+from app.scheduling.dispatcher import Dispatcher
+from app.transcription.pipeline import Fleet
+from bench import virtual_clock
 from bench.command import Options, run_alone
 from bench.lower_bound import lower_bound
 from bench.measuring import Figures, Table
@@ -67,7 +67,7 @@ class Crowd:
 def make_fleet(slots: int, simulation: Simulation) -> Fleet:
     """A dispatcher with simulated workers, not started. To be made inside the event loop that it is for."""
     options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
-    catalogue = Catalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
+    catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
     limits = Limits(simulation.batch)
     return Dispatcher[ClipSource, ClipResult](
         "worker",
@@ -83,7 +83,7 @@ async def hear(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
     def read() -> Clip:
         return Clip(bytes((clip.end - clip.start) * BYTES_PER_SAMPLE), speech, DECODING)
 
-    done = await fleet.submit(job, read, key=DECODING.batch_key, length=expected_tokens(speech))
+    done = await fleet.submit(job, read, key=DECODING.batch_key, size=expected_tokens(speech))
     return done.result
 
 

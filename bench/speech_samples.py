@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import numpy.typing as npt
 
-from app.audio.clips import ClipPlanner, PlannedClip
-from app.audio.media import Media
-from app.audio.speech import SPAN_FRAMES, SpeechDetector, VadParameters
-from app.audio.uploads import Upload
+from app.media.clip_planner import ClipPlanner, PlannedClip
+from app.media.pool import Media
+from app.media.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from app.media.uploads import Upload
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
 
 TALKS = [

@@ -22,21 +22,22 @@ from unittest.mock import patch
 import httpx
 import uvicorn
 
-from app import pipeline
 from app.api import answers
-from app.audio.media import MediaSlot
-from app.audio.sink import FileSink
 from app.logs import configure_logs
 from app.main import create_app
-from app.service import Service
+from app.media.file_sink import FileSink
+from app.media.pool import MediaWorkerSlot
 from app.settings import load_settings
+from app.transcription import pipeline
+from app.transcription.service import Service
 from bench.command import Options, run_alone
 from bench.drawing import stacked_bars
 from bench.measuring import Figures, Table, median
 from bench.peers import ENGINE_STAGES, clocked
 from bench.recordings import TALK, talk_for
 from bench.throughput import BATCH_SIZE
-from workers import media, whisper
+from workers.media import tasks as media
+from workers.whisper import model as whisper
 
 PICTURE = Path(__file__).with_name("stages.svg")
 # In the order in which they count, where several go on at once.
@@ -130,7 +131,7 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
 
         return run
 
-    def of_media(slot: MediaSlot, calls: list[Any]) -> str:
+    def of_media(slot: MediaWorkerSlot, calls: list[Any]) -> str:
         return "decode" if calls[0].function is media.decode else "speech"
 
     with ExitStack() as stack:
@@ -139,8 +140,8 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
         for owner, name, stage in (
             (FileSink, "drain", lambda *_: "upload"),
             (FileSink, "finish", lambda *_: "upload"),
-            (MediaSlot, "run", of_media),
-            (whisper.Listener, "transcribe", lambda *_: "rest of the worker"),
+            (MediaWorkerSlot, "run", of_media),
+            (whisper.LoadedModel, "transcribe", lambda *_: "rest of the worker"),
             (pipeline, "merge", lambda *_: "merge and cues"),
             (answers, "subtitles", lambda *_: "merge and cues"),
         ):

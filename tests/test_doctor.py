@@ -20,11 +20,11 @@ import pytest
 
 from app.commands.doctor import exit_code
 from app.doctor import fleet, gpus, machine, model
-from app.doctor.finding import Finding, Status, fail, failed_with, ok, warn
+from app.doctor.finding import Finding, Severity, fail, failed_with, ok, warn
 from app.errors import ModelUnavailable
+from app.known_errors import GUIDE, KNOWN_ERRORS, diagnose, explain, last_line
 from app.settings import load_settings
-from app.trouble import GUIDE, TROUBLES, diagnose, explain, last_line
-from tests.fleet.test_slot import TightSlot
+from tests.engines.test_slot import TightSlot
 from workers.messages import Clip, Decoding
 
 ROOT = Path(__file__).parents[1]
@@ -62,7 +62,7 @@ def test_every_message_in_the_guide_is_known(message: str, anchor: str) -> None:
 
 def test_every_trouble_has_its_section_and_a_message_in_it() -> None:
     quoted = {anchor for _, anchor in MESSAGES}
-    assert {trouble.anchor for trouble in TROUBLES} == quoted
+    assert {trouble.anchor for trouble in KNOWN_ERRORS} == quoted
     assert set(sections()) >= WITHOUT_MESSAGE
 
 
@@ -120,25 +120,25 @@ def test_two_gpus() -> None:
 def test_an_old_driver() -> None:
     old = gpus.Machine("470.256.02", (A10,))
     driver, _ = of_gpus(old)
-    assert driver.status is Status.FAIL
+    assert driver.status is Severity.FAIL
     assert "update it to 525 or newer" in driver.cure
     assert driver.cure.endswith("#driver-too-old)")
     for unused in (of_gpus(old, "cpu"), of_gpus(old, visible=())):
-        assert [finding.status for finding in unused] == [Status.OK, Status.OK]
-    assert of_gpus(old, visible=None)[0].status is Status.FAIL
+        assert [finding.status for finding in unused] == [Severity.OK, Severity.OK]
+    assert of_gpus(old, visible=None)[0].status is Severity.FAIL
 
 
 @pytest.mark.parametrize(
     ("changes", "status", "said"),
     [
-        ({"capability": (5, 2)}, Status.FAIL, "#no-kernel-image"),
-        ({"memory": (GB, 24 * GB)}, Status.WARN, "#gpu-out-of-memory"),
-        ({"memory": None}, Status.OK, ""),
-        ({"mig": ()}, Status.FAIL, "#wrong-gpu-names"),
-        ({"mig": ("MIG-a", "MIG-b")}, Status.WARN, "WHISPER_GPUS=MIG-a,MIG-b"),
+        ({"capability": (5, 2)}, Severity.FAIL, "#no-kernel-image"),
+        ({"memory": (GB, 24 * GB)}, Severity.WARN, "#gpu-out-of-memory"),
+        ({"memory": None}, Severity.OK, ""),
+        ({"mig": ()}, Severity.FAIL, "#wrong-gpu-names"),
+        ({"mig": ("MIG-a", "MIG-b")}, Severity.WARN, "WHISPER_GPUS=MIG-a,MIG-b"),
     ],
 )
-def test_a_gpu_with_a_peculiarity(changes: dict[str, object], status: Status, said: str) -> None:
+def test_a_gpu_with_a_peculiarity(changes: dict[str, object], status: Severity, said: str) -> None:
     _, finding = of_gpus(gpus.Machine("570.1", (replace(A10, **changes),)))  # type: ignore[arg-type]
     assert finding.status is status
     assert said in finding.cure
@@ -148,14 +148,14 @@ def test_a_gpu_with_a_peculiarity(changes: dict[str, object], status: Status, sa
 def test_ways_to_name_a_gpu(entry: str) -> None:
     divided = replace(A10, mig=("MIG-a",))
     _, finding = of_gpus(gpus.Machine("570.1", (divided,)), visible=(entry,))
-    assert finding.status is (Status.OK if entry.startswith("MIG-") else Status.WARN)
+    assert finding.status is (Severity.OK if entry.startswith("MIG-") else Severity.WARN)
     assert "not used" not in finding.found
 
 
 def test_a_gpu_that_is_left_out_does_no_harm() -> None:
     old = replace(A10, capability=(3, 5))
     _, first, second = of_gpus(gpus.Machine("570.1", (old, H200)), visible=("1",))
-    assert (first.status, second.status) == (Status.OK, Status.OK)
+    assert (first.status, second.status) == (Severity.OK, Severity.OK)
     assert first.found.endswith("; not used")
 
 
@@ -227,15 +227,15 @@ def test_nvml_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("error", "device", "status", "said"),
     [
-        ("NVML Shared Library Not Found", "auto", Status.OK, ""),
-        ("NVML Shared Library Not Found", "cuda", Status.FAIL, "#no-gpu"),
-        ("RM has detected an NVML/RM version mismatch.", "auto", Status.WARN, "Reboot"),
-        ("RM has detected an NVML/RM version mismatch.", "cuda", Status.FAIL, "Reboot"),
-        ("RM has detected an NVML/RM version mismatch.", "cpu", Status.OK, ""),
-        ("Unknown Error", "cuda", Status.FAIL, "#container-lost-gpus"),
+        ("NVML Shared Library Not Found", "auto", Severity.OK, ""),
+        ("NVML Shared Library Not Found", "cuda", Severity.FAIL, "#no-gpu"),
+        ("RM has detected an NVML/RM version mismatch.", "auto", Severity.WARN, "Reboot"),
+        ("RM has detected an NVML/RM version mismatch.", "cuda", Severity.FAIL, "Reboot"),
+        ("RM has detected an NVML/RM version mismatch.", "cpu", Severity.OK, ""),
+        ("Unknown Error", "cuda", Severity.FAIL, "#container-lost-gpus"),
     ],
 )
-def test_nvml_that_tells_nothing(error: str, device: str, status: Status, said: str) -> None:
+def test_nvml_that_tells_nothing(error: str, device: str, status: Severity, said: str) -> None:
     [driver] = of_gpus(gpus.Machine(error=error), device)
     assert driver.status is status
     assert said in driver.cure
@@ -248,17 +248,17 @@ def test_a_model_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model, "_is_cached", lambda name: False)
     monkeypatch.setattr(model, "_size_to_download", unreachable)
     finding, files = model.look("small", falls_back=False)
-    assert (finding.status, files) == (Status.FAIL, None)
+    assert (finding.status, files) == (Severity.FAIL, None)
     assert "WHISPER_MODEL" in finding.cure
     assert finding.cure.endswith("#model-not-downloadable)")
-    assert model.look("small", falls_back=True)[0].status is Status.WARN
+    assert model.look("small", falls_back=True)[0].status is Severity.WARN
     monkeypatch.setattr(model, "_size_to_download", lambda name: 484 * 10**6)
     assert "484 MB will be downloaded" in model.look("small", falls_back=False)[0].found
 
 
 def test_the_demo_model_says_what_it_cannot_do() -> None:
     finding, files = model.look("demo", falls_back=False)
-    assert finding.status is Status.WARN
+    assert finding.status is Severity.WARN
     assert "synthetic speech and nothing else" in finding.cure
     assert files is not None
 
@@ -272,19 +272,19 @@ def locked(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_data_folder_that_another_one_uses(locked: Path) -> None:
     finding = machine.data_folder(load_settings(data_dir=locked, max_upload_mb=1))
-    assert finding.status is Status.WARN
+    assert finding.status is Severity.WARN
     assert "another whisperfleet uses this folder" in finding.found
 
 
 def test_data_folders(tmp_path: Path) -> None:
     new = tmp_path / "a" / "b"
-    assert machine.data_folder(load_settings(data_dir=new, max_upload_mb=1)).status is Status.OK
+    assert machine.data_folder(load_settings(data_dir=new, max_upload_mb=1)).status is Severity.OK
     assert not new.exists()
     assert machine.data_folder(load_settings(data_dir=new, max_upload_mb=10**9)).cure.endswith(
         "#507-disk-full)"
     )
     (tmp_path / "file").touch()
-    assert machine.data_folder(load_settings(data_dir=tmp_path / "file")).status is Status.FAIL
+    assert machine.data_folder(load_settings(data_dir=tmp_path / "file")).status is Severity.FAIL
 
 
 def test_settings_are_shown_and_secrets_are_not() -> None:
@@ -296,15 +296,15 @@ def test_settings_are_shown_and_secrets_are_not() -> None:
 def test_a_port_in_use() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         finding = machine.port(load_settings(host="127.0.0.1", port=server.getsockname()[1]))
-    assert finding.status is Status.WARN
+    assert finding.status is Severity.WARN
     assert finding.cure.endswith("#port-in-use)")
 
 
 def test_children_are_spawned() -> None:
     assert asyncio.run(fleet.start_method()) == "spawn"
-    assert machine.start_method("spawn", None).status is Status.OK
-    assert machine.start_method("spawn", "fork").status is Status.WARN
-    assert machine.start_method("fork", None).status is Status.FAIL
+    assert machine.start_method("spawn", None).status is Severity.OK
+    assert machine.start_method("spawn", "fork").status is Severity.WARN
+    assert machine.start_method("fork", None).status is Severity.FAIL
     assert machine.start_method(RuntimeError("process 7 died"), None).cure.endswith("#process-died)")
 
 
@@ -390,5 +390,5 @@ def test_a_worker_that_has_to_make_do_with_less_is_a_warning() -> None:
     slot = TightSlot({}, too_large=("float32",))
     clip = Clip(bytes(32_000), ((0, 16_000),), Decoding("main"))
     finding = asyncio.run(fleet._transcribe_on(slot, clip))
-    assert finding.status is Status.WARN
+    assert finding.status is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.cure

@@ -65,7 +65,7 @@ _NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 _FORBIDDEN_IN_URL = re.compile(r"[\x00-\x20\x7f\\]")
 
 
-class Refused(ValueError):
+class AddressRefused(ValueError):
     """A URL, host or address that the service does not contact on a client's behalf."""
 
 
@@ -87,61 +87,61 @@ def is_public(address: str) -> bool:
 def check_url(url: str) -> tuple[str, int]:
     """The host and the port of a plain http or https URL of a host that may be contacted.
 
-    Raises Refused for all else. Names are not resolved: that is for `resolve`, when the connection is made.
+    Raises AddressRefused for all else. Names are not resolved here; `resolve` does that for each connection.
     """
     host, port = split_url(url)
     return check_host(host), port
 
 
 def split_url(url: str) -> tuple[str, int]:
-    """The host and the port of a plain http or https URL. Raises Refused for all else, whatever the host."""
+    """The host and port of a plain http or https URL, whatever the host. Raises AddressRefused otherwise."""
     if len(url) > MAX_URL_CHARS:
-        raise Refused(f"The URL is longer than {MAX_URL_CHARS} characters.")
+        raise AddressRefused(f"The URL is longer than {MAX_URL_CHARS} characters.")
     # A parser that skips or turns such characters would see another host than we do.
     if _FORBIDDEN_IN_URL.search(url):
-        raise Refused("The URL has spaces, control characters or backslashes in it.")
+        raise AddressRefused("The URL has spaces, control characters or backslashes in it.")
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise Refused("The URL is malformed.") from None
+        raise AddressRefused("The URL is malformed.") from None
     if parts.scheme not in ("http", "https"):
-        raise Refused("Only http:// and https:// URLs are taken.")
+        raise AddressRefused("Only http:// and https:// URLs are taken.")
     if "@" in parts.netloc:
-        raise Refused("The URL must not hold a user name or password.")
+        raise AddressRefused("The URL must not hold a user name or password.")
     if not host:
-        raise Refused("The URL names no host.")
+        raise AddressRefused("The URL names no host.")
     if port is None:
         port = 443 if parts.scheme == "https" else 80
     if port == 0:
-        raise Refused("The URL is malformed.")
+        raise AddressRefused("The URL is malformed.")
     return host, port
 
 
 def check_host(host: str) -> str:
     """The host as it is to be resolved: an address that may be contacted, or a name in plain spelling.
 
-    Raises Refused for other addresses, for local names, and for spellings that only a resolver understands.
+    Raises AddressRefused for other addresses, local names, and spellings that only a resolver understands.
     """
     if ":" in host:
         return _public(host)
     try:
         name = host.lower() if host.isascii() else host.encode("idna").decode("ascii").lower()
     except UnicodeError:
-        raise Refused("The URL's host name is malformed.") from None
+        raise AddressRefused("The URL's host name is malformed.") from None
     if _NUMBER.fullmatch(name.rstrip(".")):
         return _public(name)
     if not _NAME.fullmatch(name):
-        raise Refused("The URL's host name is malformed.")
+        raise AddressRefused("The URL's host name is malformed.")
     if name == "localhost" or name.endswith(".localhost"):
-        raise Refused(f"{name} is this machine itself, which is not contacted for clients.")
+        raise AddressRefused(f"{name} is this machine itself, which is not contacted for clients.")
     return name
 
 
 def resolve(host: str, port: int, resolver: Resolver = socket.getaddrinfo) -> tuple[str, ...]:
     """The IP addresses of a host. To be called for every connection, which must then go to one of them.
 
-    Raises Refused if any single one of them may not be contacted, and OSError if the name is not found.
+    Raises AddressRefused if any of them may not be contacted, and OSError if the name is not found.
     """
     name = check_host(host)
     if is_public(name):
@@ -152,11 +152,11 @@ def resolve(host: str, port: int, resolver: Resolver = socket.getaddrinfo) -> tu
         raise OSError(f"{name} has no address")
     # Which address it is, is nothing for clients to know: they would map the private network with it.
     if not all(map(is_public, addresses)):
-        raise Refused(f"{name} leads to an address that is not on the public internet.")
+        raise AddressRefused(f"{name} leads to an address that is not on the public internet.")
     return addresses
 
 
 def _public(address: str) -> str:
     if not is_public(address):
-        raise Refused("The URL's address is not on the public internet, or not in its plain spelling.")
+        raise AddressRefused("The URL's address is not on the public internet, or not in its plain spelling.")
     return address

@@ -1,4 +1,4 @@
-"""The language that the front end and its child processes speak: frozen dataclasses, stdlib only.
+"""What the front end and its child processes exchange: frozen dataclasses and an error, stdlib only.
 
 Audio is 16 kHz mono int16 everywhere; times are whole samples of it, so that an offset is one integer
 and nothing drifts. Milliseconds exist in subtitle files only.
@@ -107,3 +107,19 @@ class WorkerInfo:
     compute_type: str
     loads: int  # how often this process has loaded a model
     languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
+
+
+class RecordingRefused(Exception):
+    """A child process cannot use a client's file or URL.
+
+    `code` is a short constant that a program can test for; `message` says what is wrong and what to do.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    def __reduce__(self) -> tuple[type["RecordingRefused"], tuple[str, str]]:
+        # The default would call the class with the message alone.
+        return (type(self), (self.code, self.message))

@@ -12,7 +12,7 @@ from app.api.schemas import (
     VerboseTranscription,
 )
 from app.languages import language_name
-from app.subtitles import MADE_OF_CUES, subtitles
+from app.transcript.rendering import MADE_OF_CUES, subtitles
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, Word
 

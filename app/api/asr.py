@@ -16,16 +16,16 @@ from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented
 from app.api.forms import QueryFields
 from app.api.receiving import receive
-from app.audio.uploads import Upload
 from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
+from app.media.uploads import Upload
 from app.options import Options, Text
-from app.subtitles import MADE_OF_CUES, subtitles
+from app.transcript.rendering import MADE_OF_CUES, subtitles
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word
 
 if TYPE_CHECKING:
-    from app.service import Service
+    from app.transcription.service import Service
 
 FILE_FIELD = "audio_file"
 ENGINE = "faster_whisper"  # of the engines that clients know, the one whose models run here

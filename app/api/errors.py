@@ -40,7 +40,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
     errors.QueueFull: Kind(429, "queue_full"),
-    errors.ChildDied: Kind(500, "child_died"),
+    errors.ProcessCrashed: Kind(500, "child_died"),
     errors.ClipFailed: Kind(500, "clip_failed"),
     errors.ModelUnavailable: Kind(503, "model_unavailable"),
     errors.DatabaseUnavailable: Kind(503, "database_unavailable"),

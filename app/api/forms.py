@@ -6,10 +6,10 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 from pydantic import Field, ValidationError, WithJsonSchema, model_validator
 
 from app.api.errors import invalid
-from app.audio.uploads import Fields, Upload
 from app.errors import InvalidInput
+from app.media.uploads import Fields, Upload
 from app.options import Options, Text
-from app.subtitles import MADE_OF_CUES
+from app.transcript.rendering import MADE_OF_CUES
 
 Granularity = Literal["segment", "word"]
 ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt"]

@@ -15,13 +15,13 @@ from app.api.answers import brief_response, verbose_response
 from app.api.errors import answer, envelope
 from app.api.streaming import HEADERS, HEARTBEAT_S
 from app.errors import JobNotDone, UnknownJob
-from app.jobs.job import Job, Status
-from app.subtitles import subtitles
+from app.jobs.job import Job, JobStatus
 from app.transcript.formats import FORMATS
+from app.transcript.rendering import subtitles
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.service import Service
+    from app.transcription.service import Service
 
 ResultFormat = Literal["srt", "vtt", "ass", "ttml", "txt", "tsv", "lrc", "json", "verbose_json"]
 
@@ -56,7 +56,7 @@ async def events_response(jobs: "JobService", job: Job, after: int) -> Response:
 
 async def result_response(jobs: "JobService", job: Job, form: ResultFormat) -> Response:
     """The transcript in a format. Raises JobNotDone where there is none."""
-    if job.status is not Status.SUCCEEDED:
+    if job.status is not JobStatus.SUCCEEDED:
         why = f": {job.error.message}" if job.error else ""
         raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
     transcript = await jobs.transcript(job)

@@ -13,12 +13,12 @@ from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList
 from app.api.submissions import BINARY, submission_body, submit_job
 from app.errors import UnknownJob
-from app.jobs.job import Job, Status
+from app.jobs.job import Job, JobStatus
 from app.transcript.formats import FORMATS
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.service import Service
+    from app.transcription.service import Service
 
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
@@ -30,7 +30,7 @@ _EVENT = {
         "id": {"type": "string", "description": "Counts from 1, without a gap."},
         "event": {
             "type": "string",
-            "enum": ["job.progress", *(f"job.{status}" for status in Status)],
+            "enum": ["job.progress", *(f"job.{status}" for status in JobStatus)],
         },
         "data": {
             "type": "string",
@@ -80,7 +80,7 @@ def job_routes(service: "Service", jobs: "JobService") -> APIRouter:
         responses=documented(400, 401, 404, 503),
     )
     async def list_jobs(
-        status: Status | None = None,
+        status: JobStatus | None = None,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         after: Annotated[str, Query(description="The id of the last job of the page before.")] = "",
     ) -> Response:

@@ -14,10 +14,10 @@ from app.api.forms import AudioForm, TranscriptionForm, TranslationForm, check_e
 from app.api.receiving import receive
 from app.api.schemas import Transcription, VerboseTranscription
 from app.api.streaming import stream_response
-from app.audio.uploads import Fields
+from app.media.uploads import Fields
 
 if TYPE_CHECKING:
-    from app.service import Service
+    from app.transcription.service import Service
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}},

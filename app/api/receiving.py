@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.audio.uploads import Fields, Form, Upload, receive_form, receive_raw
 from app.errors import InvalidInput, TooLarge
+from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 
 if TYPE_CHECKING:
-    from app.service import Service
+    from app.transcription.service import Service
 
 MAX_DOCUMENT_BYTES = 1 << 16
 STEADY_BYTES = 1 << 14  # that must arrive before the patience with an upload begins anew
@@ -25,10 +25,10 @@ async def receive(
     raw_pcm: bool = False,
     durable: bool = False,
 ) -> Form:
-    """The multipart body of a request, its file on disk. Raises what `receive_form` and `_steady` raise."""
+    """The multipart body, its file on disk. Raises as `receive_form` and `with_stall_timeout` do."""
     settings = service.settings
     return await receive_form(
-        _steady(request, settings.upload_stall_s),
+        with_stall_timeout(request, settings.upload_stall_s),
         request.headers.get("content-type", ""),
         settings.uploads_dir,
         settings.max_upload_bytes,
@@ -41,10 +41,10 @@ async def receive(
 
 
 async def receive_body(service: "Service", request: Request, filename: str) -> Upload:
-    """A body that is the recording itself, on disk. Raises what `receive_raw` and `_steady` raise."""
+    """The recording that is the body, on disk. Raises as `receive_raw` and `with_stall_timeout` do."""
     settings = service.settings
     return await receive_raw(
-        _steady(request, settings.upload_stall_s),
+        with_stall_timeout(request, settings.upload_stall_s),
         filename,
         settings.uploads_dir,
         settings.max_upload_bytes,
@@ -54,9 +54,9 @@ async def receive_body(service: "Service", request: Request, filename: str) -> U
 
 
 async def receive_document(service: "Service", request: Request) -> bytes:
-    """A small body, in memory. Raises TooLarge, and what `_steady` raises."""
+    """A small body, in memory. Raises TooLarge, and what `with_stall_timeout` raises."""
     body = bytearray()
-    async for chunk in _steady(request, service.settings.upload_stall_s):
+    async for chunk in with_stall_timeout(request, service.settings.upload_stall_s):
         body += chunk
         if len(body) > MAX_DOCUMENT_BYTES:
             raise TooLarge(f"The JSON document is over {MAX_DOCUMENT_BYTES} bytes.")
@@ -68,7 +68,7 @@ def _declared_length(request: Request) -> int | None:
     return int(declared) if declared.isdecimal() else None
 
 
-async def _steady(request: Request, stall_s: float) -> AsyncIterator[bytes]:
+async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[bytes]:
     """The chunks of a body. Raises InvalidInput where `STEADY_BYTES` take longer than `stall_s` to arrive."""
     loop = asyncio.get_running_loop()
     chunks = aiter(request.stream())

@@ -14,17 +14,17 @@ from starlette.responses import JSONResponse, Response
 from app.api.errors import invalid
 from app.api.forms import JobFields, JobForm, JobUrl, check_early, parse, request_body
 from app.api.receiving import receive, receive_body, receive_document
-from app.audio.parts import base_name
-from app.audio.uploads import Fields, Upload
-from app.audio.urls import check_destination
 from app.errors import InvalidInput, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhooks import check_webhook_url
-from app.whole import run_whole
+from app.media.downloads import check_destination
+from app.media.multipart import base_name
+from app.media.uploads import Fields, Upload
+from app.shielding import run_shielded
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.service import Service
+    from app.transcription.service import Service
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 
@@ -39,7 +39,7 @@ async def submit_job(
     owner = getattr(request.state, "owner", "")
     given = query.model_dump(exclude_unset=True, by_alias=True)
     if not await jobs.knows(owner, key):
-        await jobs.check_room(owner)  # before a long upload, not after it
+        await jobs.check_capacity(owner)  # before a long upload, not after it
     _check_model(service, [query.model])
     await _check_webhook(service, query.webhook_url)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -55,7 +55,7 @@ async def submit_job(
                 await asyncio.to_thread(upload.remove)
         return job
 
-    job = await run_whole(take_on())  # or the file of a job that was taken on might be removed
+    job = await run_shielded(take_on())  # or the file of a job that was taken on might be removed
     headers = {"Location": f"{request.scope.get('root_path', '')}/v1/jobs/{job.id}"}
     return JSONResponse(jobs.public(job), 202, headers)
 

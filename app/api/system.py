@@ -15,7 +15,7 @@ from app.api.schemas import Health, Model, ModelList, Ready, WorkerList
 from app.errors import NotReady, UnknownModel
 
 if TYPE_CHECKING:
-    from app.service import Service
+    from app.transcription.service import Service
 
 VERSION = version("whisperfleet")
 

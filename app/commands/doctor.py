@@ -14,14 +14,14 @@ from rich.table import Table
 from rich.text import Text
 
 from app.doctor import fleet, gpus, machine, model
-from app.doctor.finding import Finding, Status, invalid_setting, ok, warn
+from app.doctor.finding import Finding, Severity, invalid_setting, ok, warn
+from app.engines.model_files import DEMO, ModelFiles, locate
+from app.engines.plan import Plan, make_plan
 from app.errors import InvalidSetting
-from app.fleet.engine import Plan, make_plan
-from app.fleet.models import DEMO, ModelFiles, locate
 from app.logs import configure_logs
 from app.settings import Settings, load_settings
 
-_STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red"}
+_STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "bold red"}
 
 
 def run_doctor() -> int:
@@ -79,7 +79,7 @@ async def _examine_plan(plan: Plan, settings: Settings) -> AsyncGenerator[Findin
         files.append(located)
         yield finding
     with tempfile.TemporaryDirectory(prefix="whisperfleet-doctor-") as folder:
-        heard, pcm = await fleet.listen(Path(folder))
+        heard, pcm = await fleet.detect_speech(Path(folder))
     for finding in heard:
         yield finding
     if not pcm:
@@ -140,7 +140,7 @@ def exit_code(findings: Sequence[Finding]) -> int:
     """What the command ends with: 2 for a senseless setting, else 1 for a failure, else 0."""
     if any(finding.senseless for finding in findings):
         return 2
-    return int(any(finding.status is Status.FAIL for finding in findings))
+    return int(any(finding.status is Severity.FAIL for finding in findings))
 
 
 def _show(console: Console, finding: Finding) -> None:
@@ -162,5 +162,5 @@ def _show(console: Console, finding: Finding) -> None:
 
 def _summary(findings: Sequence[Finding]) -> str:
     counts = Counter(finding.status for finding in findings)
-    said = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
+    said = ", ".join(f"{counts[status]} {status}" for status in Severity if counts[status])
     return f"{_counted(len(findings), 'check')}: {said}"

@@ -11,13 +11,13 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 
+from app.engines.plan import check_compute_type, make_plan
 from app.errors import InvalidSetting
-from app.fleet.engine import check_compute_type, make_plan
 from app.jobs.database import Database
 from app.logs import configure_logs
 from app.main import create_app
-from app.service import Service
 from app.settings import Settings, load_settings
+from app.transcription.service import Service
 
 GRACE_S = 3  # that answers under way have to end once the service is told to stop
 
@@ -45,7 +45,7 @@ def run_server(overrides: dict[str, Any]) -> int:
         settings = load_settings(**overrides)
         check_compute_type(make_plan(settings))
         service = Service(settings)
-        service.take_folder()
+        service.lock_data_dir()
         asyncio.run(_try_database(settings))
         app = create_app(settings, service)
     except InvalidSetting as error:

@@ -13,16 +13,16 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from app.audio.uploads import Upload
+from app.engines.plan import check_compute_type, make_plan
 from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
-from app.fleet.engine import check_compute_type, make_plan
 from app.logs import configure_logs
+from app.media.uploads import Upload
 from app.options import Options
-from app.pipeline import Progress as PipelineProgress
-from app.service import Service
 from app.settings import load_settings
-from app.subtitles import MADE_OF_CUES, subtitles
 from app.transcript.formats import FORMATS
+from app.transcript.rendering import MADE_OF_CUES, subtitles
+from app.transcription.pipeline import Progress as PipelineProgress
+from app.transcription.service import Service
 
 FILES_AT_ONCE = 4  # enough to keep the workers busy while one file ends and the next begins
 SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from app.audio.media import Media
-from app.audio.uploads import Upload
 from app.doctor.finding import Finding, fail, failed_with, ok, warn
-from app.fleet.child import Child
-from app.fleet.engine import Plan
-from app.fleet.models import DEMO, DEMO_PATH, ModelFiles
-from app.fleet.slot import Catalogue, WhisperSlot
+from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
+from app.engines.plan import Plan
+from app.engines.slot import ModelCatalogue, WhisperSlot
+from app.media.pool import Media
+from app.media.uploads import Upload
+from app.scheduling.process import ChildProcess
 from workers import probe
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE, Clip, Decoding
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 async def start_method() -> str | BaseException:
     """What a child says of the way it was started, or why it says nothing."""
-    child = Child(probe.initialise, "")
+    child = ChildProcess(probe.initialise, "")
     try:
         await child.start()
         return await child.call(probe.start_method, deadline_s=_DEADLINE_S)
@@ -51,7 +51,7 @@ async def libraries(plan: Plan) -> AsyncGenerator[Finding]:
                 yield finding
 
 
-async def listen(folder: Path) -> tuple[list[Finding], bytes]:
+async def detect_speech(folder: Path) -> tuple[list[Finding], bytes]:
     """Decode the sample and look for speech in it, in a media child; what was found, and the samples.
 
     They are s16le, mono, 16 kHz; empty where they could not be had. `folder` is where the child writes.
@@ -59,7 +59,7 @@ async def listen(folder: Path) -> tuple[list[Finding], bytes]:
     media = Media(1)
     media.start()
     try:
-        return await _listen(media, folder / "sample.pcm")
+        return await _detect_speech_in(media, folder / "sample.pcm")
     finally:
         await media.stop()
 
@@ -68,7 +68,7 @@ async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes) -> AsyncGenerato
     """Have each worker of the plan load a model and transcribe the sample, all of them at once."""
     # Never in this very process: it could not be ended, and CUDA would stay in it.
     plan = replace(plan, engine="local") if plan.engine == "inline" else plan
-    catalogue = Catalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
+    catalogue = ModelCatalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
     slots = plan.slots(catalogue)
     clip = Clip(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model.name))
     try:
@@ -83,7 +83,7 @@ async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes) -> AsyncGenerato
 async def _libraries_on(visible: str, plan: Plan) -> list[Finding]:
     device = plan.devices.device
     name = f"GPU {visible}" if device == "cuda" else "CPU"
-    child = Child(probe.initialise, visible)
+    child = ChildProcess(probe.initialise, visible)
     try:
         await child.start()
         findings = []
@@ -106,7 +106,7 @@ async def _found(title: str, call: Awaitable[str]) -> Finding:
         return failed_with(title, error)
 
 
-async def _ctranslate2(title: str, child: Child, plan: Plan, visible: str) -> Finding:
+async def _ctranslate2(title: str, child: ChildProcess, plan: Plan, visible: str) -> Finding:
     device, wanted = plan.devices.device, plan.compute_type
     try:
         count = await child.call(probe.count_cuda_devices, deadline_s=_DEADLINE_S)
@@ -126,7 +126,7 @@ async def _ctranslate2(title: str, child: Child, plan: Plan, visible: str) -> Fi
     return ok(title, f"compute types {listed}")
 
 
-async def _listen(media: Media, pcm_path: Path) -> tuple[list[Finding], bytes]:
+async def _detect_speech_in(media: Media, pcm_path: Path) -> tuple[list[Finding], bytes]:
     decoder, detector = "audio decoder", "speech detector"
     sample = Upload(SAMPLE, SAMPLE.name, SAMPLE.stat().st_size, sha256="")
     try:

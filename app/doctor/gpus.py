@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from app.doctor.finding import UNKNOWN, Finding, Status, fail, ok, warn
+from app.doctor.finding import UNKNOWN, Finding, Severity, fail, ok, warn
 from app.doctor.machine import gigabytes
-from app.trouble import diagnose
+from app.known_errors import diagnose
 
 MIN_DRIVER = 525  # of CUDA 12.x: NVIDIA, "CUDA Compatibility", minor version compatibility
 # What the wheel of CTranslate2 4.8 brings: machine code for 5.3 to 8.6, which runs on 8.9, too, and PTX
@@ -102,7 +102,7 @@ def _unreachable(title: str, error: str, device: str) -> Finding:
     if device == "cpu" or (device == "auto" and error == _NO_DRIVER):
         return ok(title, f"none ({error}); the CPU does the work")
     trouble = diagnose(f"NVML: {error}")
-    status = Status.FAIL if device == "cuda" else Status.WARN
+    status = Severity.FAIL if device == "cuda" else Severity.WARN
     found = error if device == "cuda" else f"{error}; so the CPU does the work"
     return Finding(title, found, status, trouble.advice if trouble else UNKNOWN)
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from app.doctor.finding import Finding, Status, failed_with, ok, warn
+from app.doctor.finding import Finding, Severity, failed_with, ok, warn
 from app.doctor.machine import gigabytes
+from app.engines.model_files import CONNECT_TIMEOUT_S, DEMO, REPOSITORIES, ModelFiles, locate
 from app.errors import ModelUnavailable
-from app.fleet.models import CONNECT_TIMEOUT_S, DEMO, REPOSITORIES, ModelFiles, locate
 
 _WEIGHTS = "model.bin"  # nearly all of a model's bytes
 
@@ -57,4 +57,4 @@ def _missing(title: str, error: ModelUnavailable, falls_back: bool) -> Finding:
     if not falls_back:
         return finding
     found = f"{finding.found}; the demo model will stand in (WHISPER_DEMO_FALLBACK)"
-    return Finding(title, found, Status.WARN, finding.cure)
+    return Finding(title, found, Severity.WARN, finding.cure)

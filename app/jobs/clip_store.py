@@ -12,11 +12,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import WhisperfleetError
-from app.fleet.memory import ClipKey
 from app.jobs.database import Database, whole
 from app.jobs.job import Job
-from app.jobs.payload import pack_result, unpack_result
+from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.tables import clips
+from app.transcription.result_cache import ClipKey
 from workers.messages import ClipResult
 
 _RETRY_S = 1.0  # after the database could not take what was heard
@@ -118,7 +118,7 @@ class ClipStore:
 
 
 class StoredRecording:
-    """What was heard of one job's recording; see `app.fleet.memory.Heard`."""
+    """What was heard of one job's recording; see `app.transcription.result_cache.ClipResults`."""
 
     def __init__(
         self,

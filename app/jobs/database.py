@@ -17,8 +17,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
-from app.exclusive import hold
-from app.whole import run_whole
+from app.file_lock import hold
+from app.shielding import run_shielded
 
 FILE_NAME = "whisperfleet.db"
 _DRIVERS = {
@@ -46,7 +46,7 @@ def whole(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutin
 
     @wraps(function)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await run_whole(function(*args, **kwargs))
+        return await run_shielded(function(*args, **kwargs))
 
     return run
 

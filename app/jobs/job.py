@@ -9,7 +9,7 @@ from app.options import Options
 from workers.messages import SAMPLE_RATE, Span
 
 
-class Status(StrEnum):
+class JobStatus(StrEnum):
     """Where a job is in its life."""
 
     QUEUED = "queued"  # accepted; waits for its turn
@@ -24,13 +24,15 @@ class Status(StrEnum):
         return not TRANSITIONS[self]
 
 
-TRANSITIONS: dict[Status, frozenset[Status]] = {
-    Status.QUEUED: frozenset({Status.RUNNING, Status.FAILED, Status.CANCELLED}),
+TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
+    JobStatus.QUEUED: frozenset({JobStatus.RUNNING, JobStatus.FAILED, JobStatus.CANCELLED}),
     # Back to the queue: the service stopped, or something that it needs is gone for a while.
-    Status.RUNNING: frozenset({Status.QUEUED, Status.SUCCEEDED, Status.FAILED, Status.CANCELLED}),
-    Status.SUCCEEDED: frozenset(),
-    Status.FAILED: frozenset(),
-    Status.CANCELLED: frozenset(),
+    JobStatus.RUNNING: frozenset(
+        {JobStatus.QUEUED, JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED}
+    ),
+    JobStatus.SUCCEEDED: frozenset(),
+    JobStatus.FAILED: frozenset(),
+    JobStatus.CANCELLED: frozenset(),
 }
 
 
@@ -96,7 +98,7 @@ class Job:
 
     number: int  # in the order in which jobs were accepted
     id: str
-    status: Status
+    status: JobStatus
     created_at: float
     started_at: float | None
     finished_at: float | None
@@ -143,7 +145,7 @@ class Job:
 
     def _realtime_factor(self, now: float) -> float | None:
         """Seconds of the recording done for each second since the job was begun; None before anything is."""
-        done_s = self.duration if self.status is Status.SUCCEEDED else self.progress.done_s
+        done_s = self.duration if self.status is JobStatus.SUCCEEDED else self.progress.done_s
         if self.started_at is None or not done_s:
             return None
         took_s = (now if self.finished_at is None else self.finished_at) - self.started_at

@@ -17,12 +17,12 @@ from app.errors import (
     WhisperfleetError,
 )
 from app.jobs.clip_store import ClipStore
-from app.jobs.job import Job, Status
-from app.jobs.news import News
+from app.jobs.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
+from app.jobs.job import Job, JobStatus
+from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.store import Store
-from app.jobs.work import PASSING, UNEXPECTED, Work
-from app.service import Service
 from app.settings import Settings
+from app.transcription.service import Service
 
 _LOOK_S = 10.0  # after which jobs are looked for unasked
 _READY_POLL_S = 0.2
@@ -41,15 +41,15 @@ class Run:
     task: asyncio.Task[None]
 
 
-class Runner:
+class JobRunner:
     """Takes queued jobs, and gives them back to the queue when the service stops."""
 
     def __init__(self, service: Service, store: Store, clips: ClipStore, settings: Settings) -> None:
         self._service = service
         self._store = store
         self._clips = clips
-        self._news = News(store)
-        self._work = Work(service, store, clips, self._news, settings)
+        self._news = ProgressBuffer(store)
+        self._work = JobExecutor(service, store, clips, self._news, settings)
         self._running: dict[str, Run] = {}
         self._tries: Counter[str] = Counter()  # of jobs that something hindered
         self._pausing: dict[str, asyncio.TimerHandle] = {}  # such jobs, until they are tried again
@@ -80,7 +80,7 @@ class Runner:
         await self._clips.stop()
         with suppress(WhisperfleetError):  # the next start finds them in any case
             for run in runs:
-                await self._give_back(run.job)
+                await self._requeue(run.job)
 
     async def cancel(self, job_id: str) -> None:
         """Stop working on a job, if that is being done. Its state is the caller's."""
@@ -96,7 +96,7 @@ class Runner:
             try:
                 if time.monotonic() >= look_at:
                     look_at = time.monotonic() + _LOOK_S
-                    await self._adopt()
+                    await self._requeue_orphans()
                 while len(self._running) < self._service.jobs_at_once and await self._take_one():
                     pass
             except WhisperfleetError as error:
@@ -108,11 +108,11 @@ class Runner:
                     await self._wakeup.wait()
             self._wakeup.clear()
 
-    async def _adopt(self) -> None:
+    async def _requeue_orphans(self) -> None:
         """Put jobs back that run by the database and yet not here: a change was made, but seemed to fail."""
-        for job in await self._store.in_state([Status.RUNNING]):
+        for job in await self._store.in_state([JobStatus.RUNNING]):
             if job.id not in self._running:
-                await self._give_back(job)
+                await self._requeue(job)
 
     async def _take_one(self) -> bool:
         owners = Counter(run.job.submission.owner for run in self._running.values())
@@ -136,7 +136,7 @@ class Runner:
             try:
                 await self._work.do(job)
                 self._tries.pop(job.id, None)
-            except PASSING as error:
+            except TRANSIENT_ERRORS as error:
                 log.warning("the job waits", error=error.message)
                 await self._try_again(job, error)
             except Exception as error:
@@ -153,16 +153,16 @@ class Runner:
             await asyncio.to_thread(self._work.forget_audio, job)
         self._tries[job.id] += 1
         tries = self._tries[job.id]
-        may_be_the_cause = type(error) in _GIVEN_UP or not isinstance(error, PASSING)
+        may_be_the_cause = type(error) in _GIVEN_UP or not isinstance(error, TRANSIENT_ERRORS)
         try:
             if may_be_the_cause and tries > len(_PAUSES_S):
                 known = error if isinstance(error, WhisperfleetError) else UNEXPECTED
                 await self._work.fail(job, known, code=_GIVEN_UP.get(type(error)))
                 del self._tries[job.id]
                 return
-            await self._give_back(job)
+            await self._requeue(job)
         except (DatabaseUnavailable, DiskFull) as worse:
-            log.warning("the job cannot be put back yet", error=worse.message)  # `_adopt` does that
+            log.warning("the job cannot be put back yet", error=worse.message)  # `_requeue_orphans` does that
         pause_s = _PAUSES_S[min(tries, len(_PAUSES_S)) - 1]
         loop = asyncio.get_running_loop()
         self._pausing[job.id] = loop.call_later(pause_s, self._resume, job.id)
@@ -171,6 +171,6 @@ class Runner:
         self._pausing.pop(job_id, None)
         self.wake()
 
-    async def _give_back(self, job: Job) -> None:
+    async def _requeue(self, job: Job) -> None:
         with suppress(IllegalTransition, UnknownJob):
             await self._store.requeue(job)

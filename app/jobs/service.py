@@ -10,7 +10,6 @@ from typing import Any
 import structlog
 from sqlalchemy.exc import IntegrityError
 
-from app.audio.urls import clean as clean_downloads
 from app.errors import (
     IllegalTransition,
     InvalidSetting,
@@ -22,18 +21,19 @@ from app.errors import (
 )
 from app.jobs.clip_store import ClipStore
 from app.jobs.database import Database
-from app.jobs.followers import Followers
-from app.jobs.job import Job, Status, Submission
+from app.jobs.job import Job, JobStatus, Submission
 from app.jobs.outbox import DatabaseOutbox
-from app.jobs.runner import Runner
+from app.jobs.runner import JobRunner
 from app.jobs.store import Event, Store
+from app.jobs.subscriptions import Subscriptions
 from app.jobs.webhooks import Webhooks
-from app.service import Service
+from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
 from app.transcript.timeline import Transcript
+from app.transcription.service import Service
 
-UNFINISHED = (Status.QUEUED, Status.RUNNING)
-FINISHED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
+UNFINISHED = (JobStatus.QUEUED, JobStatus.RUNNING)
+FINISHED = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED)
 DRAIN_S = 4.0  # that batches in hand have to end when the service stops; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two looks for jobs whose time is over
 
@@ -50,8 +50,8 @@ class JobService:
         self._database = Database(settings.database_url, settings.data_dir)
         self._store = Store(self._database)
         self._clips = ClipStore(self._database)
-        self._runner = Runner(service, self._store, self._clips, settings)
-        self._followers = Followers()
+        self._runner = JobRunner(service, self._store, self._clips, settings)
+        self._followers = Subscriptions()
         self._store.on_event = self._followers.tell
         self._webhooks = Webhooks(
             DatabaseOutbox(self._database), settings.webhook_secret, settings.webhook_allow_private
@@ -67,11 +67,11 @@ class JobService:
         Raises InvalidSetting where the database cannot be used.
         """
         await self._database.open()
-        for job in await self._store.in_state([Status.RUNNING]):
+        for job in await self._store.in_state([JobStatus.RUNNING]):
             await self._store.requeue(job)
-        for job in await self._store.in_state([Status.CANCELLED]):
+        for job in await self._store.in_state([JobStatus.CANCELLED]):
             await self._store.delete(job)  # its deletion was cut short
-        waiting = await self._store.in_state([Status.QUEUED])
+        waiting = await self._store.in_state([JobStatus.QUEUED])
         await asyncio.to_thread(self._clean, await self._store.files(), {job.id for job in waiting})
         if waiting:
             log.info("going on with unfinished jobs", jobs=len(waiting))
@@ -111,7 +111,7 @@ class JobService:
         await self._webhooks.stop()
         await self._database.close()
 
-    async def check_room(self, owner: str) -> None:
+    async def check_capacity(self, owner: str) -> None:
         """Raise QueueFull where no further job can be taken of `owner`."""
         # Those that could run at this moment do not wait, whether they have been begun yet or not.
         room = self._settings.max_queued_jobs + self._service.jobs_at_once
@@ -141,7 +141,7 @@ class JobService:
                 earlier = await self._store.find(submission.owner, key)
                 if earlier is not None:
                     return _same(earlier, submission), False
-            await self.check_room(submission.owner)
+            await self.check_capacity(submission.owner)
             try:
                 job = await self._store.add(submission)
             except IntegrityError:
@@ -165,7 +165,7 @@ class JobService:
         """Raises UnknownJob."""
         return await self._store.get(job_id)
 
-    async def page(self, status: Status | None, limit: int, after: str | None) -> tuple[list[Job], bool]:
+    async def page(self, status: JobStatus | None, limit: int, after: str | None) -> tuple[list[Job], bool]:
         """See `Store.page`."""
         return await self._store.page(status, limit, after)
 

@@ -15,16 +15,24 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import IllegalTransition, InvalidInput, UnknownJob
 from app.jobs.database import Database, whole
-from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission, timestamp
-from app.jobs.payload import pack_transcript, unpack_transcript
-from app.jobs.rows import job_of, progress_row, submission_row
-from app.jobs.tables import clips, deliveries, events, jobs, transcripts
+from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, JobStatus, Stage, Submission, timestamp
+from app.jobs.serialization import pack_transcript, unpack_transcript
+from app.jobs.tables import (
+    clips,
+    deliveries,
+    events,
+    job_from_row,
+    jobs,
+    progress_row,
+    submission_row,
+    transcripts,
+)
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Span
 
 NOTHING: Mapping[str, int] = {}
 _REMEMBERED = 1000  # jobs
-_LAST = frozenset(f"job.{status}" for status in Status if status.is_terminal)
+_LAST = frozenset(f"job.{status}" for status in JobStatus if status.is_terminal)
 
 
 class Event(NamedTuple):
@@ -58,7 +66,7 @@ class Store:
         """A new job, queued. Raises sqlalchemy's IntegrityError where its idempotency key is taken."""
         values = submission_row(submission) | {
             "id": uuid.uuid4().hex,
-            "status": Status.QUEUED.value,
+            "status": JobStatus.QUEUED.value,
             "created_at": self._clock(),
             "failed_spans": [],
             **progress_row(JobProgress()),
@@ -81,10 +89,10 @@ class Store:
         query = sa.select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == idempotency_key)
         async with self._database.read() as connection:
             row = (await connection.execute(query)).one_or_none()
-        return job_of(row) if row else None
+        return job_from_row(row) if row else None
 
     @whole
-    async def page(self, status: Status | None, limit: int, after: str | None) -> tuple[list[Job], bool]:
+    async def page(self, status: JobStatus | None, limit: int, after: str | None) -> tuple[list[Job], bool]:
         """Jobs, the newest first, and whether there are more. Raises InvalidInput for an unknown `after`."""
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
         if status is not None:
@@ -96,7 +104,7 @@ class Store:
                     raise InvalidInput(f"There is no job {after!r} to go on after.", param="after")
                 query = query.where(jobs.c.number < number)
             rows = (await connection.execute(query)).all()
-        return [job_of(row) for row in rows[:limit]], len(rows) > limit
+        return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
 
     @whole
     async def next_queued(
@@ -107,17 +115,17 @@ class Store:
         `passing_over`: ids of jobs that are not to be taken now.
         """
         waiting = sa.select(jobs.c.owner, sa.func.min(jobs.c.number)).group_by(jobs.c.owner)
-        waiting = waiting.where(jobs.c.status == Status.QUEUED.value, jobs.c.id.not_in(list(passing_over)))
+        waiting = waiting.where(jobs.c.status == JobStatus.QUEUED.value, jobs.c.id.not_in(list(passing_over)))
         async with self._database.read() as connection:
             firsts = [(running.get(owner, 0), number) for owner, number in await connection.execute(waiting)]
             if not firsts:
                 return None
             query = sa.select(jobs).where(jobs.c.number == min(firsts)[1])
             row = (await connection.execute(query)).one_or_none()
-        return job_of(row) if row else None
+        return job_from_row(row) if row else None
 
     @whole
-    async def count(self, statuses: Collection[Status], owner: str | None = None) -> int:
+    async def count(self, statuses: Collection[JobStatus], owner: str | None = None) -> int:
         """How many jobs there are of some statuses, of one owner if one is given."""
         query = sa.select(sa.func.count()).where(jobs.c.status.in_([status.value for status in statuses]))
         if owner is not None:
@@ -126,13 +134,15 @@ class Store:
             return int(await connection.scalar(query) or 0)
 
     @whole
-    async def in_state(self, statuses: Collection[Status], finished_before: float | None = None) -> list[Job]:
+    async def in_state(
+        self, statuses: Collection[JobStatus], finished_before: float | None = None
+    ) -> list[Job]:
         """All jobs of some statuses, the oldest first; of those that are done, done before a Unix time."""
         query = sa.select(jobs).where(jobs.c.status.in_([status.value for status in statuses]))
         if finished_before is not None:
             query = query.where(jobs.c.finished_at < finished_before)
         async with self._database.read() as connection:
-            return [job_of(row) for row in await connection.execute(query.order_by(jobs.c.number))]
+            return [job_from_row(row) for row in await connection.execute(query.order_by(jobs.c.number))]
 
     @whole
     async def files(self) -> set[str]:
@@ -146,7 +156,7 @@ class Store:
         changes: dict[str, Any] = progress_row(replace(job.progress, stage=stage))
         if job.started_at is None:
             changes["started_at"] = self._clock()
-        return await self._move(job.id, Status.RUNNING, changes)
+        return await self._move(job.id, JobStatus.RUNNING, changes)
 
     @whole
     async def identify(self, job: Job, identity: str) -> Job:
@@ -166,7 +176,7 @@ class Store:
 
     async def requeue(self, job: Job) -> Job:
         """A running job waits again, with all that was done of it. Raises IllegalTransition."""
-        return await self._move(job.id, Status.QUEUED, {"stage": Stage.QUEUED.value})
+        return await self._move(job.id, JobStatus.QUEUED, {"stage": Stage.QUEUED.value})
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
         """A running job is done. Raises IllegalTransition."""
@@ -185,7 +195,7 @@ class Store:
             row = {"job_number": job.number, "content": content}
             await connection.execute(sa.insert(transcripts).values(row))
 
-        return await self._move(job.id, Status.SUCCEEDED, changes, store)
+        return await self._move(job.id, JobStatus.SUCCEEDED, changes, store)
 
     async def fail(self, job: Job, failure: Failure, failed_spans: Sequence[Span], keep_file: bool) -> Job:
         """An unfinished job is given up. Raises IllegalTransition."""
@@ -194,11 +204,11 @@ class Store:
             "failed_spans": list(failed_spans),
             **({} if keep_file else {"file": None}),
         }
-        return await self._move(job.id, Status.FAILED, changes)
+        return await self._move(job.id, JobStatus.FAILED, changes)
 
     async def cancel(self, job: Job) -> Job:
         """An unfinished job is not wanted any more. Raises IllegalTransition."""
-        return await self._move(job.id, Status.CANCELLED, {})
+        return await self._move(job.id, JobStatus.CANCELLED, {})
 
     @whole
     async def delete(self, job: Job) -> None:
@@ -221,11 +231,11 @@ class Store:
         told: list[tuple[Job, Event]] = []
         async with self._write() as connection:
             for job_id, progress in news.items():
-                query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING.value)
+                query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == JobStatus.RUNNING.value)
                 row = (await connection.execute(query)).one_or_none()
                 if row is None:
                     continue
-                job = job_of(row)
+                job = job_from_row(row)
                 job = replace(job, progress=progress.after(job.progress))
                 change = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
                 await connection.execute(change)
@@ -286,7 +296,7 @@ class Store:
     async def _move(
         self,
         job_id: str,
-        status: Status,
+        status: JobStatus,
         changes: Mapping[str, Any],
         also: Callable[[AsyncConnection], Any] | None = None,
     ) -> Job:
@@ -345,4 +355,4 @@ async def _get(connection: AsyncConnection, job_id: str) -> Job:
     row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
     if row is None:
         raise UnknownJob(f"There is no job {job_id!r}; it may have been deleted, or its time may be over.")
-    return job_of(row)
+    return job_from_row(row)

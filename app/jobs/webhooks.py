@@ -17,7 +17,7 @@ import httpcore
 import structlog
 from standardwebhooks import Webhook
 
-from app.jobs.receivers import Receivers, check_webhook_url
+from app.jobs.webhook_client import WebhookClient, check_webhook_url
 from workers.addresses import Resolver
 
 __all__ = ["RETRY_AFTER_S", "Delivery", "Outbox", "Webhooks", "check_webhook_url"]
@@ -85,7 +85,7 @@ class Webhooks:
     ) -> None:
         self._outbox = outbox
         self._signer = Webhook(secret) if secret is not None else None
-        self._receivers = Receivers(allow_private, resolver, backend)
+        self._receivers = WebhookClient(allow_private, resolver, backend)
         self._clock = clock
         self._awake = asyncio.Event()
         self._in_flight: dict[str, asyncio.Task[None]] = {}

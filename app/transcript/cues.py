@@ -7,12 +7,10 @@ matter only where a segment is split.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from app.transcript.breaks import ends_sentence, may_join
-from app.transcript.lines import break_lines
+from app.transcript.break_points import ends_sentence, may_join
+from app.transcript.lines import MIN_GAP, SHORTEST_CUE, CueStyle, break_lines, width
 from app.transcript.split import Piece, fits, split
-from app.transcript.style import MIN_GAP, SHORTEST_CUE, CueStyle
-from app.transcript.tokens import tokens
-from app.transcript.width import width
+from app.transcript.timed_text import tokens
 from workers.messages import SAMPLE_RATE, Segment, Span
 
 __all__ = ["Cue", "CueStyle", "shape_cues"]

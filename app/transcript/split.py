@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
-from app.transcript.breaks import Break, break_between
-from app.transcript.lines import Ruler, count_lines
-from app.transcript.style import CueStyle
-from app.transcript.tokens import Token
+from app.transcript.break_points import Break, break_between
+from app.transcript.lines import CueStyle, WidthIndex, count_lines
+from app.transcript.timed_text import TimedText
 from workers.messages import SAMPLE_RATE
 
-Piece = tuple[Token, ...]  # the tokens of one cue
+Piece = tuple[TimedText, ...]  # the tokens of one cue
 
 # One scale for all that makes a split good or bad. A piece twice as long or short as the others costs
 # `_UNEVEN`; after a sentence is worth a good deal of unevenness, and more pieces are worth it only where
@@ -21,13 +20,13 @@ _INSIDE_WORD = 100
 _PAUSE = 80  # taken off for a pause of a second, and in proportion for a shorter one
 
 
-def fits(piece: Sequence[Token], style: CueStyle) -> bool:
+def fits(piece: Sequence[TimedText], style: CueStyle) -> bool:
     """Whether the tokens can be one cue: in time and in its lines."""
-    lines = count_lines(Ruler([token.text for token in piece]), len(piece), style.max_line_chars)
+    lines = count_lines(WidthIndex([token.text for token in piece]), len(piece), style.max_line_chars)
     return lines <= style.max_lines and piece[-1].end - piece[0].start <= style.max_samples
 
 
-def split(tokens: Sequence[Token], style: CueStyle, language: str) -> list[Piece]:
+def split(tokens: Sequence[TimedText], style: CueStyle, language: str) -> list[Piece]:
     """The tokens of a segment in as many pieces as it takes for each to fit, best places first.
 
     A single token that does not fit is a piece of its own.
@@ -36,7 +35,7 @@ def split(tokens: Sequence[Token], style: CueStyle, language: str) -> list[Piece
         return []
     if fits(tokens, style):
         return [tuple(tokens)]
-    ruler = Ruler([token.text for token in tokens])
+    ruler = WidthIndex([token.text for token in tokens])
     even = _even_chars(tokens, ruler, style)
     total, shortest = len(tokens), style.min_samples
     costs: list[int | None] = [0, *[None] * total]  # of the best pieces that end before each token
@@ -52,7 +51,9 @@ def split(tokens: Sequence[Token], style: CueStyle, language: str) -> list[Piece
     return _pieces(tokens, begins)
 
 
-def _fitting_ends(tokens: Sequence[Token], ruler: Ruler, begin: int, style: CueStyle) -> Iterator[int]:
+def _fitting_ends(
+    tokens: Sequence[TimedText], ruler: WidthIndex, begin: int, style: CueStyle
+) -> Iterator[int]:
     """Where a piece that begins at `begin` may end: after one token always, then as long as it fits."""
     yield begin + 1
     lines, line_begin = 1, begin
@@ -65,7 +66,7 @@ def _fitting_ends(tokens: Sequence[Token], ruler: Ruler, begin: int, style: CueS
         yield end
 
 
-def _pieces(tokens: Sequence[Token], begins: Sequence[int]) -> list[Piece]:
+def _pieces(tokens: Sequence[TimedText], begins: Sequence[int]) -> list[Piece]:
     """The pieces, found from the last one back."""
     pieces: list[Piece] = []
     end = len(tokens)
@@ -75,7 +76,7 @@ def _pieces(tokens: Sequence[Token], begins: Sequence[int]) -> list[Piece]:
     return pieces[::-1]
 
 
-def _even_chars(tokens: Sequence[Token], ruler: Ruler, style: CueStyle) -> int:
+def _even_chars(tokens: Sequence[TimedText], ruler: WidthIndex, style: CueStyle) -> int:
     """Width of each piece if all were alike."""
     chars = ruler.between(0, len(tokens))
     by_chars = -(-chars // (style.max_line_chars * style.max_lines))
@@ -83,7 +84,7 @@ def _even_chars(tokens: Sequence[Token], ruler: Ruler, style: CueStyle) -> int:
     return max(chars // max(by_chars, by_time, 2), 1)
 
 
-def _break_cost(tokens: Sequence[Token], position: int, language: str) -> int:
+def _break_cost(tokens: Sequence[TimedText], position: int, language: str) -> int:
     before, after = tokens[position - 1], tokens[position]
     pause = min(after.start - before.end, SAMPLE_RATE)
     cost = _BREAK_COST[break_between(before.text, after.text, language)] - _PAUSE * pause // SAMPLE_RATE

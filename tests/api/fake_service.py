@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.audio.uploads import Upload, clean
 from app.errors import InvalidInput, UnknownModel
+from app.media.uploads import Upload, clean
 from app.options import Options
-from app.pipeline import Progress
 from app.settings import Settings
 from app.transcript.timeline import Transcript
+from app.transcription.pipeline import Progress
 from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Span, Word
 
 
@@ -131,7 +131,7 @@ class FakeService:
         return LoadOptions(model, str(Path(__file__).parent), "cpu", "int8", 1)
 
     def pipeline(
-        self, job: str, upload: Upload, options: Options, model: str, fleet: None, heard_before: object
+        self, job: str, upload: Upload, options: Options, model: str, fleet: None, clip_results: object
     ) -> "FakePipeline":
         return FakePipeline(self, self.settings.pcm_dir / job, upload, options, model)
 

@@ -10,9 +10,9 @@ import pytest
 from waiting import wait_for
 
 from app.api import receiving
-from app.audio import sink as sinks
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.database import Database
+from app.media import file_sink as sinks
 
 KEYS = ("sk-first", "sk-second")
 CONTENT = bytes(range(256)) * 40

@@ -10,8 +10,8 @@ from waiting import wait_for
 
 from app.errors import ClipFailed
 from app.options import Options
-from app.subtitles import subtitles
 from app.transcript.formats import FORMATS
+from app.transcript.rendering import subtitles
 
 CONTENT = bytes(range(256)) * 40
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.fleet.batches import BatchCost
+from app.scheduling.batching import BatchCost
 from bench.lower_bound import lower_bound
 
 COST = BatchCost()

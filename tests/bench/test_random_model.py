@@ -11,7 +11,7 @@ import pytest
 from bench.gpu import cost_of_batches, measure, table
 from bench.random_model import SHAPES, make_model
 from workers.messages import SAMPLE_RATE, Clip, Decoding, LoadOptions
-from workers.whisper import Listener
+from workers.whisper.model import LoadedModel
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -33,7 +33,7 @@ def clip(seconds: int, language: str | None, *, words: bool) -> Clip:
 
 @pytest.mark.parametrize("words", [False, True])
 def test_every_clip_is_one_window_of_one_length(folder: Path, words: bool) -> None:
-    listener = Listener(LoadOptions("tiny", str(folder), "cpu", "int8", 1))
+    listener = LoadedModel(LoadOptions("tiny", str(folder), "cpu", "int8", 1))
     results = listener.transcribe([clip(30, "en", words=words), clip(4, None, words=words)])
     assert [result.language for result in results] == ["en", "en"]
     for result, seconds in zip(results, (30, 4), strict=True):
@@ -55,7 +55,7 @@ def test_the_vocabulary_is_the_shapes_own(tmp_path: Path) -> None:
     )
     make_model(small, tmp_path, TOKENS)
     assert len(json.loads((tmp_path / "vocabulary.json").read_text())) == 51_866
-    listener = Listener(LoadOptions("small", str(tmp_path), "cpu", "int8", 1))
+    listener = LoadedModel(LoadOptions("small", str(tmp_path), "cpu", "int8", 1))
     assert "yue" in listener.languages
     [result] = listener.transcribe([clip(10, "en", words=False)])
     assert len(result.segments[0].tokens) == TOKENS + 2

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.fleet.simulated import Simulation
+from app.engines.simulated import Simulation
 from bench.scheduling import crowd, schedule, short_beside_long
 from bench.speech_samples import drawn_clips
 

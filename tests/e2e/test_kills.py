@@ -10,7 +10,7 @@ import httpx
 import psutil
 import pytest
 
-from app.fleet.devices import usable_cores
+from app.engines.devices import usable_cores
 from tests.e2e.conftest import Commands
 from tests.e2e.running import Server, wait_for
 

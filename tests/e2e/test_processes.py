@@ -10,10 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.fleet.models import DEMO_PATH
+from app.engines.model_files import DEMO_PATH
 from tests.e2e.running import Server
-from workers import runtime, whisper
+from workers import runtime
 from workers.messages import LoadOptions
+from workers.whisper import model as whisper
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -81,7 +82,7 @@ def test_workers_load_nothing_of_the_web(server, after_ten):
 
 def test_importing_the_service_loads_no_model_library():
     script = (
-        "import sys, app.main, app.service, app.commands.serve, app.commands.transcribe\n"
+        "import sys, app.main, app.transcription.service, app.commands.serve, app.commands.transcribe\n"
         "print(*({'torch', 'ctranslate2', 'faster_whisper', 'silero_vad', 'av'} & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
@@ -95,7 +96,7 @@ def test_loading_a_model_imports_nothing_of_the_web():
         assert pool.submit(whisper.load, options).result(60).visible_devices == "7"
         modules = pool.submit(eval, "set(__import__('sys').modules)").result(60)
     assert "ctranslate2" in modules
-    assert not {"fastapi", "starlette", "pydantic", "app.main", "app.service", "torch"} & modules
+    assert not {"fastapi", "starlette", "pydantic", "app.main", "app.transcription", "torch"} & modules
 
 
 def test_the_event_loop_is_never_held_up(watched):

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from app.fleet.devices import count_gpus
+from app.engines.devices import count_gpus
 from tests.e2e.running import wait_for
 
 pytestmark = pytest.mark.timeout(60)

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.fleet.models import DEMO_PATH
+from app.engines.model_files import DEMO_PATH
 from tests.e2e.running import wait_for
 
 pytestmark = pytest.mark.timeout(120)

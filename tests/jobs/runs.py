@@ -9,12 +9,12 @@ from typing import Any
 
 from samples import TRANSCRIPT, submission
 
-from app.audio.uploads import Upload
 from app.jobs.clip_store import ClipStore
 from app.jobs.database import Database
 from app.jobs.job import Job
-from app.jobs.runner import Runner
+from app.jobs.runner import JobRunner
 from app.jobs.store import Event, Store
+from app.media.uploads import Upload
 from app.settings import Settings
 from app.transcript.timeline import Transcript
 from tests.api.fake_service import FakePipeline, FakeService
@@ -65,11 +65,11 @@ class Site:
         self._told = asyncio.Event()
         self.runner = self.new_runner()
 
-    def new_runner(self) -> Runner:
+    def new_runner(self) -> JobRunner:
         """One as after a start of the service."""
         clips = ClipStore(self.database)
         clips.start()
-        self.runner = Runner(self.service, self.store, clips, self.settings)  # type: ignore[arg-type]
+        self.runner = JobRunner(self.service, self.store, clips, self.settings)  # type: ignore[arg-type]
         return self.runner
 
     def _tell(self, job_id: str, event: Event) -> None:

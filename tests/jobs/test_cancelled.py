@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.jobs.database import Database
-from app.jobs.job import Status, Submission
+from app.jobs.job import JobStatus, Submission
 from app.jobs.store import Store
 from app.options import Options
 
@@ -27,10 +27,10 @@ def test_whoever_is_cancelled_leaves_the_database_to_others(tmp_path: Path) -> N
             await asyncio.sleep(step * 5e-5)
             adding.cancel()
             await asyncio.gather(adding, return_exceptions=True)
-            before = await store.count([Status.QUEUED])
+            before = await store.count([JobStatus.QUEUED])
             async with asyncio.timeout(2):
                 await store.add(SUBMISSION)
-            assert await store.count([Status.QUEUED]) == before + 1
+            assert await store.count([JobStatus.QUEUED]) == before + 1
         await database.close()
 
     asyncio.run(check())

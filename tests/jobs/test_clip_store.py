@@ -11,7 +11,7 @@ from samples import RESULT, SUBMISSION, TRANSCRIPT, with_database
 from app.errors import DatabaseUnavailable
 from app.jobs import clip_store as module
 from app.jobs.clip_store import ClipStore
-from app.jobs.payload import pack_result, pack_transcript, unpack_result, unpack_transcript
+from app.jobs.serialization import pack_result, pack_transcript, unpack_result, unpack_transcript
 from app.jobs.store import Store
 from workers.messages import ClipResult, Segment, Word
 

@@ -10,7 +10,7 @@ import pytest
 from samples import TRANSCRIPT, submission
 from structlog.testing import capture_logs
 
-from app.jobs.job import Job, Status
+from app.jobs.job import Job, JobStatus
 from app.jobs.service import JobService
 from app.jobs.store import Store
 from app.settings import Settings
@@ -55,7 +55,7 @@ def test_recordings_of_jobs_in_another_database_are_left_alone(tmp_path: Path) -
         with capture_logs() as logs:
             async with started(data) as jobs:
                 assert [path.name for path in uploads.iterdir()] == [recording.name]
-                assert (await jobs.get(job.id)).status is Status.QUEUED
+                assert (await jobs.get(job.id)).status is JobStatus.QUEUED
         assert not [line for line in logs if line["log_level"] == "warning"]
         note.unlink()  # whoever means it
         async with started(data, database_url=elsewhere):

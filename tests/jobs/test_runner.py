@@ -15,10 +15,10 @@ from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady
 from app.jobs import database as database_module
 from app.jobs import runner as module
 from app.jobs import store as store_module
-from app.jobs.job import Status
+from app.jobs.job import JobStatus
 from app.jobs.store import Store
-from app.pipeline import Progress
 from app.transcript.timeline import Transcript
+from app.transcription.pipeline import Progress
 from tests.postgresql import NewDatabase
 
 pytestmark = pytest.mark.timeout(30)
@@ -220,7 +220,7 @@ def test_a_stop_puts_jobs_back_with_all_that_is_known_of_them(tmp_path: Path) ->
         await begun.wait()
         await site.runner.stop()
         job = await site.store.get(job.id)
-        assert job.status is Status.QUEUED
+        assert job.status is JobStatus.QUEUED
         assert (job.progress.done_s, job.progress.clips_done) == (30.0, 1)
         assert job.pcm is not None
         seen = []

@@ -10,7 +10,7 @@ from samples import SUBMISSION, TRANSCRIPT, submission, with_database, with_stor
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import IllegalTransition, InvalidInput, UnknownJob
-from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
+from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, JobStatus, Stage
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.store import Store
 from app.jobs.tables import metadata
@@ -18,22 +18,22 @@ from app.jobs.tables import metadata
 pytestmark = pytest.mark.timeout(60)
 
 
-async def brought_to(store: Store, status: Status, **changes: object) -> Job:
+async def brought_to(store: Store, status: JobStatus, **changes: object) -> Job:
     """A new job that has come to a status the way that jobs do."""
     job = await store.add(submission(**changes))
-    if status is Status.QUEUED:
+    if status is JobStatus.QUEUED:
         return job
     job = await store.begin(job)
-    return job if status is Status.RUNNING else await moved(store, job, status)
+    return job if status is JobStatus.RUNNING else await moved(store, job, status)
 
 
-async def moved(store: Store, job: Job, status: Status) -> Job:
+async def moved(store: Store, job: Job, status: JobStatus) -> Job:
     moves = {
-        Status.QUEUED: lambda: store.requeue(job),
-        Status.RUNNING: lambda: store.begin(job),
-        Status.SUCCEEDED: lambda: store.succeed(job, TRANSCRIPT, keep_file=True),
-        Status.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), [(1, 2)], keep_file=True),
-        Status.CANCELLED: lambda: store.cancel(job),
+        JobStatus.QUEUED: lambda: store.requeue(job),
+        JobStatus.RUNNING: lambda: store.begin(job),
+        JobStatus.SUCCEEDED: lambda: store.succeed(job, TRANSCRIPT, keep_file=True),
+        JobStatus.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), [(1, 2)], keep_file=True),
+        JobStatus.CANCELLED: lambda: store.cancel(job),
     }
     return await moves[status]()
 
@@ -42,22 +42,22 @@ def test_a_job_comes_back_as_it_was_handed_in(url: str) -> None:
     async def body(store: Store) -> None:
         job = await store.add(SUBMISSION)
         assert job.submission == SUBMISSION
-        assert (job.status, job.progress) == (Status.QUEUED, JobProgress())
+        assert (job.status, job.progress) == (JobStatus.QUEUED, JobProgress())
         assert await store.get(job.id) == job
 
     with_store(url, body)
 
 
 def test_it_is_there_when_the_database_is_opened_again(url: str) -> None:
-    job = with_store(url, lambda store: brought_to(store, Status.SUCCEEDED))
+    job = with_store(url, lambda store: brought_to(store, JobStatus.SUCCEEDED))
     assert with_store(url, lambda store: store.get(job.id)) == job
     assert with_store(url, lambda store: store.transcript(job)) == TRANSCRIPT
 
 
-@pytest.mark.parametrize("before", Status)
-def test_only_legal_transitions(url: str, before: Status) -> None:
+@pytest.mark.parametrize("before", JobStatus)
+def test_only_legal_transitions(url: str, before: JobStatus) -> None:
     async def body(store: Store) -> None:
-        for after in Status:
+        for after in JobStatus:
             job = await brought_to(store, before)
             if after in TRANSITIONS[before]:
                 assert (await moved(store, job, after)).status is after
@@ -99,7 +99,7 @@ def test_times_of_a_job(url: str) -> None:
 
 def test_progress_never_goes_back(url: str) -> None:
     async def body(store: Store) -> None:
-        job = await brought_to(store, Status.RUNNING)
+        job = await brought_to(store, JobStatus.RUNNING)
         await store.progress({job.id: JobProgress(Stage.TRANSCRIBING, 60.0, 600.0, 2, 20)})
         earlier = JobProgress(Stage.DECODING, 30.0, None, 1, None)
         await store.progress({job.id: earlier, "nobody": earlier})
@@ -115,10 +115,10 @@ def test_events_tell_all_without_a_gap(url: str) -> None:
     async def body(store: Store) -> None:
         live = []
         store.on_event = lambda job_id, event: live.append((job_id, event))
-        job = await brought_to(store, Status.RUNNING)
+        job = await brought_to(store, JobStatus.RUNNING)
         await store.progress({job.id: JobProgress(Stage.DECODING, 1.0)})
-        other = await brought_to(store, Status.QUEUED)
-        await moved(store, job, Status.SUCCEEDED)
+        other = await brought_to(store, JobStatus.QUEUED)
+        await moved(store, job, JobStatus.SUCCEEDED)
         await store.progress({job.id: JobProgress(Stage.DECODING, 2.0)})  # too late
         stored = await store.events(job, 0)
         kinds = ["queued", "running", "progress", "succeeded"]
@@ -143,9 +143,9 @@ def test_jobs_wait_in_their_order(url: str) -> None:
         assert await store.next_queued() == second
         first = await store.requeue(first)
         assert await store.next_queued() == first
-        assert await store.in_state([Status.QUEUED]) == [first, second]
-        assert await store.count([Status.QUEUED]) == 2
-        assert await store.count([Status.QUEUED], owner="nobody") == 0
+        assert await store.in_state([JobStatus.QUEUED]) == [first, second]
+        assert await store.count([JobStatus.QUEUED]) == 2
+        assert await store.count([JobStatus.QUEUED], owner="nobody") == 0
 
     with_store(url, body)
 
@@ -175,7 +175,7 @@ def test_pages(url: str) -> None:
         assert await store.page(None, 2, newest[1].id) == (newest[2:4], True)
         assert await store.page(None, 2, newest[3].id) == (newest[4:], False)
         assert await store.page(None, 5, None) == (newest, False)
-        assert await store.page(Status.RUNNING, 5, None) == ([running], False)
+        assert await store.page(JobStatus.RUNNING, 5, None) == ([running], False)
         with pytest.raises(InvalidInput):
             await store.page(None, 5, "unknown")
 
@@ -202,7 +202,7 @@ def test_an_idempotency_key_is_one_jobs_and_one_owners(url: str) -> None:
 def test_deleting_leaves_nothing_but_the_webhook(url: str) -> None:
     async def body(database) -> None:
         store = Store(database)
-        job = await brought_to(store, Status.SUCCEEDED, webhook_url="https://example.org/hook")
+        job = await brought_to(store, JobStatus.SUCCEEDED, webhook_url="https://example.org/hook")
         await store.delete(job)
         with pytest.raises(UnknownJob):
             await store.get(job.id)
@@ -217,8 +217,8 @@ def test_deleting_leaves_nothing_but_the_webhook(url: str) -> None:
     with_database(url, body)
 
 
-@pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELLED])
-def test_the_end_of_a_job_is_announced(url: str, status: Status) -> None:
+@pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED])
+def test_the_end_of_a_job_is_announced(url: str, status: JobStatus) -> None:
     async def body(database) -> None:
         store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
         woken = []
@@ -240,8 +240,8 @@ def test_the_end_of_a_job_is_announced(url: str, status: Status) -> None:
 def test_the_outbox(url: str) -> None:
     async def body(database) -> None:
         store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
-        await brought_to(store, Status.FAILED, webhook_url="https://example.org/1")
-        await brought_to(store, Status.FAILED, webhook_url="https://example.org/2")
+        await brought_to(store, JobStatus.FAILED, webhook_url="https://example.org/1")
+        await brought_to(store, JobStatus.FAILED, webhook_url="https://example.org/2")
         assert await outbox.due(999.0) == []
         first, second = await outbox.due(1000.0)
         await outbox.put_off(first.id, 1, 1005.0)
@@ -260,14 +260,14 @@ def test_many_at_once(url: str) -> None:
     """Readers and writers of one process do not trip over one another."""
 
     async def one(store: Store) -> str:
-        job = await brought_to(store, Status.RUNNING)
+        job = await brought_to(store, JobStatus.RUNNING)
         await store.progress({job.id: JobProgress(Stage.DECODING, 1.0)})
         await store.page(None, 10, None)
-        return (await moved(store, job, Status.SUCCEEDED)).id
+        return (await moved(store, job, JobStatus.SUCCEEDED)).id
 
     async def body(store: Store) -> None:
         ids = await asyncio.gather(*(one(store) for _ in range(30)))
         assert len(set(ids)) == 30
-        assert await store.count([Status.SUCCEEDED]) == 30
+        assert await store.count([JobStatus.SUCCEEDED]) == 30
 
     with_store(url, body)

@@ -15,7 +15,8 @@ import pytest
 from standardwebhooks import Webhook
 
 from app.errors import InvalidInput
-from app.jobs import receivers, webhooks
+from app.jobs import webhook_client as receivers
+from app.jobs import webhooks
 from app.jobs.webhooks import RETRY_AFTER_S, Delivery, Webhooks, check_webhook_url
 from tests.internet import MEDIA, Internet
 

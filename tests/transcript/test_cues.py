@@ -19,9 +19,8 @@ from transcript_cases import (
 
 from app.transcript import cues as room
 from app.transcript.cues import Cue, CueStyle
-from app.transcript.style import MIN_GAP
+from app.transcript.lines import MIN_GAP, width
 from app.transcript.timeline import merge
-from app.transcript.width import width
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span
 
 ALL = (span(0, 1000),)

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcript_cases import render, samples, segment, span
 
+from app.transcript.cue_text import milliseconds
 from app.transcript.cues import Cue
 from app.transcript.formats import FORMATS
-from app.transcript.payload import milliseconds
 from app.transcript.timeline import Transcript
 
 EMPTY = Transcript("transcribe", "demo", "en", samples(5), (), ())

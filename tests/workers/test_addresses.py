@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.addresses import Refused, check_host, check_url, is_public, resolve
+from workers.addresses import AddressRefused, check_host, check_url, is_public, resolve
 
 PUBLIC = ["93.184.215.14", "8.8.8.8", "1.1.1.1", "2606:2800:21f:cb07:6820:80da:af6b:8b2c", "2a00:1450::1"]
 NOT_PUBLIC = [
@@ -179,7 +179,7 @@ def test_urls_that_are_taken(url: str) -> None:
     ],
 )
 def test_urls_that_are_refused(url: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         check_url(url)
 
 
@@ -200,7 +200,7 @@ def test_names_are_resolved_to_all_their_addresses() -> None:
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
 def test_one_address_that_leads_elsewhere_refuses_the_whole_name(address: str) -> None:
-    with pytest.raises(Refused, match=r"media\.example leads") as refusal:
+    with pytest.raises(AddressRefused, match=r"media\.example leads") as refusal:
         resolve("media.example", 80, lambda *_, **__: answer("93.184.215.14", address))
     assert address not in str(refusal.value).split()
 
@@ -210,7 +210,7 @@ def test_refused_hosts_are_not_even_looked_up(host: str) -> None:
     def resolver(*args: Any, **kwargs: Any) -> list[tuple[Any, ...]]:
         pytest.fail(f"{host} was looked up")
 
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         resolve(host, 80, resolver)
 
 

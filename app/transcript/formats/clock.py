@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from app.transcript.cue_text import plain_lines
 from app.transcript.cues import Cue
-from app.transcript.payload import plain_lines
-from app.transcript.style import SAMPLES_PER_MS
+from app.transcript.lines import SAMPLES_PER_MS
 
 SAMPLES_PER_CS = 10 * SAMPLES_PER_MS  # hundredths of a second are the clock of older formats
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from app.transcript.cue_text import milliseconds, plain_line
 from app.transcript.cues import Cue
-from app.transcript.payload import milliseconds, plain_line
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from app.transcript.cue_text import payload_lines, with_references, without_markup
 from app.transcript.cues import Cue
 from app.transcript.formats.clock import clock, timed_cues
-from app.transcript.payload import payload_lines, with_references, without_markup
 from app.transcript.timeline import Transcript
 
 

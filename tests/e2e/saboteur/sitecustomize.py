@@ -27,7 +27,7 @@ class Saboteur(importlib.abc.MetaPathFinder):
     """Waits for the worker's module, and changes it as soon as it has been imported."""
 
     def find_spec(self, name, path, target=None):
-        if name != "workers.whisper":
+        if name != "workers.whisper.model":
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -35,7 +35,7 @@ class Saboteur(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             execute(module)
-            sabotage(module.Listener)
+            sabotage(module.LoadedModel)
 
         spec.loader.exec_module = exec_module
         return spec

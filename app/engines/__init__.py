@@ -1,0 +1,1 @@
+"""How a model is run: devices, model files, and the slots of each engine."""

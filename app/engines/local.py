@@ -1,0 +1,53 @@
+"""The engines `local` and `inline`: models in a spawned process for each slot, or in this very process."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from app.engines.slot import Limits, ModelCatalogue, WhisperSlot
+from app.scheduling.process import ChildProcess
+from workers import runtime
+from workers.whisper import model as whisper
+
+R = TypeVar("R")
+
+
+class LocalSlot(WhisperSlot):
+    """A worker process on one GPU, or on some CPU cores."""
+
+    def __init__(
+        self, index: int, catalogue: ModelCatalogue, limits: Limits, visible_devices: str, niceness: int
+    ) -> None:
+        super().__init__(index, catalogue, limits)
+        self._child = ChildProcess(runtime.initialise, visible_devices, niceness)
+        self._child.on_crash = self.died.set
+
+    async def _spawn(self) -> None:
+        await self._child.start()
+
+    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
+        return await self._child.call(function, *args, deadline_s=deadline_s)
+
+    async def _end(self) -> None:
+        await self._child.close()
+
+
+class InlineSlot(WhisperSlot):
+    """Models that are loaded here, and heard in a thread of their own, which nobody can kill."""
+
+    _executor: ThreadPoolExecutor | None = None
+
+    async def _spawn(self) -> None:
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="inline-whisper")
+
+    async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
+        # A thread that takes too long cannot be ended, so the deadline is not kept.
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
+
+    async def _end(self) -> None:
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            for model in self._catalogue.options:
+                executor.submit(whisper.unload, model)  # no process ends and takes them along
+            await asyncio.to_thread(executor.shutdown)

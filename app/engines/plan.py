@@ -1,0 +1,143 @@
+"""From settings to slots: which engine, which devices, how large a batch."""
+
+import os
+from dataclasses import dataclass
+
+from app.engines.devices import Devices, count_gpus, plan_devices, usable_cores
+from app.engines.local import InlineSlot, LocalSlot
+from app.engines.model_files import ModelFiles, model_name
+from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, parse_simulation
+from app.engines.slot import Limits, ModelCatalogue, WhisperSlot
+from app.errors import InvalidSetting
+from app.scheduling.batching import BatchCost
+from app.settings import Settings
+from workers.messages import LoadOptions
+
+_BATCH_SIZE = {"cuda": 8, "cpu": 4}
+# On a CPU the encoder takes most of the time, and takes it for each clip; a single thread has its hands full
+# with the beams of one clip, and a batch saves it nothing (measured with the demo model and with `small`).
+_CPU_COST = BatchCost(fixed_ms=10, task_ms=350, size_ms=2)
+_ONE_THREAD_COST = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
+# A worker that keeps CPU cores busy must not keep the server from answering; one that feeds a GPU takes no
+# more than a core, and the GPU waits for it.
+_NICENESS = {"cuda": 0, "cpu": 10}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the settings come to on this machine."""
+
+    models: tuple[str, ...]  # that requests may name, the default one first
+    devices: Devices
+    limits: Limits
+    engine: str
+    compute_type: str
+    safe_mode: bool
+    cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
+    simulation: Simulation | None = None
+
+    def load_options(self, files: ModelFiles) -> LoadOptions:
+        """How a worker is to load a model."""
+        return LoadOptions(
+            model=files.name,
+            path="" if self.simulation is not None else str(files.path),
+            device=self.devices.device,
+            compute_type=self.compute_type,
+            cpu_threads=self.devices.cpu_threads,
+            safe=self.safe_mode,
+        )
+
+    @property
+    def worker_count(self) -> int:
+        """How many slots there are to be."""
+        return 1 if self.engine == "inline" else len(self.devices.visible)
+
+    def slots(self, catalogue: ModelCatalogue) -> list[WhisperSlot]:
+        """The slots, none of them started."""
+        if self.engine == "inline":
+            return [InlineSlot(0, catalogue, self.limits)]
+        visible = self.devices.visible
+        if self.simulation is not None:
+            return [
+                SimulatedSlot(index, catalogue, self.limits, name, self.simulation)
+                for index, name in enumerate(visible)
+            ]
+        niceness = _NICENESS[self.devices.device]
+        return [
+            LocalSlot(index, catalogue, self.limits, name, niceness) for index, name in enumerate(visible)
+        ]
+
+
+def make_plan(settings: Settings) -> Plan:
+    """Look at the machine and the settings. Raises InvalidSetting where they do not fit.
+
+    Safe mode goes before WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE before safe mode: a type may be what
+    works at all on a device.
+    """
+    devices = plan_devices(settings, os.environ, count_gpus(), usable_cores())
+    if settings.engine == "simulated":
+        return _simulated_plan(settings, devices)
+    default = model_name("WHISPER_MODEL", settings.model, devices.device)
+    others = [model_name("WHISPER_MODELS", name, devices.device) for name in settings.models]
+    return Plan(
+        models=tuple(dict.fromkeys([default, *others])),
+        devices=devices,
+        limits=_limits(settings, _BATCH_SIZE[devices.device]),
+        engine=settings.engine,
+        compute_type=settings.compute_type,
+        safe_mode=settings.safe_mode,
+        cost=_cost(devices),
+    )
+
+
+def _cost(devices: Devices) -> BatchCost:
+    if devices.device == "cuda":
+        return BatchCost()
+    return _ONE_THREAD_COST if devices.cpu_threads == 1 else _CPU_COST
+
+
+def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
+    """No model has to be there, and so none is looked for, whatever the settings name."""
+    simulation = parse_simulation(settings.simulated)
+    return Plan(
+        models=(SIMULATED,),
+        devices=devices,
+        limits=_limits(settings, simulation.batch),
+        engine=settings.engine,
+        compute_type=SIMULATED,
+        safe_mode=settings.safe_mode,
+        cost=simulation.cost,
+        simulation=simulation,
+    )
+
+
+def _limits(settings: Settings, batch_size: int) -> Limits:
+    """`batch_size` is what a batch may have unless the settings say otherwise."""
+    return Limits(
+        batch_size=1 if settings.safe_mode else settings.batch_size or batch_size,
+        batch_timeout_s=settings.batch_timeout_s,
+        one_model=settings.safe_mode,
+    )
+
+
+def check_compute_type(plan: Plan) -> None:
+    """Raise InvalidSetting for a compute type that the device lacks.
+
+    CTranslate2 is asked, in a process that ends with the question: this one must not touch CUDA.
+    """
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    from workers import runtime
+    from workers.whisper import model as whisper
+
+    if plan.compute_type in ("auto", "default", SIMULATED):
+        return
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, runtime.initialise, (plan.devices.visible[0],)) as pool:
+        supported = pool.submit(whisper.supported_compute_types, plan.devices.device).result()
+    if plan.compute_type not in supported:
+        raise InvalidSetting(
+            f"WHISPER_COMPUTE_TYPE={plan.compute_type}: device {plan.devices.device} has "
+            f"{', '.join(sorted(supported))}"
+        )

@@ -1,0 +1,217 @@
+"""The `simulated` engine: workers that hear nothing and take as long as a cost model says.
+
+For experiments with scheduling on any number of slots, and for clients under development. Everything else
+is real: dispatcher, messages, pipeline, HTTP. It runs on the real clock as well as on a virtual one.
+"""
+
+import asyncio
+import os
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from app.engines.clip_request import expected_tokens
+from app.engines.slot import ClipSource, Limits, ModelCatalogue, WhisperSlot
+from app.errors import InvalidSetting, ProcessCrashed
+from app.languages import LANGUAGES
+from app.scheduling.batching import BatchCost
+from workers.messages import Clip, ClipResult, LoadOptions, Segment, Span, Word, WorkerInfo
+from workers.whisper import model as whisper
+
+R = TypeVar("R")
+
+SIMULATED = "simulated"  # the name of the device and of the model
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """How simulated workers behave. Times in simulated seconds, unless their names say otherwise."""
+
+    cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
+    batch: int = 8  # most clips in one
+    load_ms: float = 0.0  # of a model
+    crash: float = 0.0  # probability that a worker dies of a batch, somewhere in the middle of it
+    seed: int = 0  # of these deaths
+    crash_at: tuple[
+        tuple[int, float], ...
+    ] = ()  # slot, and when its worker dies, from the slot's first start
+    slow: dict[int, float] = field(default_factory=dict)  # slot, and how many times as long it takes
+    speed: float = 1.0  # simulated seconds that pass in a real one
+
+
+def parse_simulation(text: str) -> Simulation:
+    """`fixed_ms=10,clip_ms=50,slow=1:3+2:1.5,crash_at=0:12,…` in any order; what is left out is the default.
+
+    Raises InvalidSetting for anything else.
+    """
+    given: dict[str, Any] = {}
+    costs: dict[str, float] = {}
+    try:
+        for part in filter(None, (part.strip() for part in text.split(","))):
+            name, _, value = part.partition("=")
+            if name in _COSTS:
+                costs[_COSTS[name]] = float(value)
+            else:
+                given[name] = _PARSERS[name](value)
+        simulation = Simulation(cost=BatchCost(**costs), **given)
+    except (KeyError, ValueError):
+        raise InvalidSetting(
+            f"WHISPER_SIMULATED={text}: {part!r} makes no sense; known are "
+            f"{', '.join([*_COSTS, *_PARSERS])}, as in {_EXAMPLE}"
+        ) from None
+    _check(text, simulation)
+    return simulation
+
+
+def _by_slot(value: str) -> list[tuple[int, float]]:
+    pairs = (entry.split(":") for entry in value.split("+"))
+    return [(int(slot), float(number)) for slot, number in pairs]
+
+
+_EXAMPLE = "fixed_ms=10,clip_ms=50,token_ms=2,batch=8,crash=0.01,slow=1:3"
+# Names of the setting, and what `BatchCost` calls them: a task is a clip, and its size is in tokens.
+_COSTS = {"clip_ms": "task_ms", "fixed_ms": "fixed_ms", "token_ms": "size_ms"}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "batch": int,
+    "load_ms": float,
+    "crash": float,
+    "seed": int,
+    "crash_at": lambda value: tuple(_by_slot(value)),
+    "slow": lambda value: dict(_by_slot(value)),
+    "speed": float,
+}
+
+
+def _check(text: str, simulation: Simulation) -> None:
+    cost = simulation.cost
+    times = [cost.fixed_ms, cost.size_ms, simulation.load_ms, *(at for _, at in simulation.crash_at)]
+    above_0 = [cost.task_ms, simulation.speed, *simulation.slow.values()]
+    if (
+        min(times) < 0
+        or min(above_0) <= 0
+        or not 1 <= simulation.batch <= 128
+        or not 0 <= simulation.crash <= 1
+    ):
+        raise InvalidSetting(
+            f"WHISPER_SIMULATED={text}: times must not be negative; clip_ms, speed and the factors of slow "
+            "slots must be above 0; batch is 1 to 128, crash 0 to 1"
+        )
+
+
+class SimulatedSlot(WhisperSlot):
+    """A worker that is not there: its calls are timers."""
+
+    def __init__(
+        self,
+        index: int,
+        catalogue: ModelCatalogue,
+        limits: Limits,
+        visible_devices: str,
+        simulation: Simulation,
+    ) -> None:
+        super().__init__(index, catalogue, limits)
+        self._visible_devices = visible_devices
+        self._simulation = simulation
+        self._random = random.Random(f"{simulation.seed}-{index}")
+        self._crashes: list[asyncio.TimerHandle] | None = None  # None: never started
+        self._killed = asyncio.Event()
+        self._deaths = 0
+
+    async def _spawn(self) -> None:
+        self._killed = asyncio.Event()
+        if self._crashes is None:
+            loop = asyncio.get_running_loop()
+            self._crashes = [
+                loop.call_later(at / self._simulation.speed, self._kill)
+                for slot, at in self._simulation.crash_at
+                if slot == self.index
+            ]
+
+    async def _read(self, payloads: Sequence[ClipSource]) -> list[Clip]:
+        # A virtual clock has no threads. Some megabytes that were just written come from memory at once.
+        return [source() for source in payloads]
+
+    async def _call(self, function: Callable[..., R], *args: Any, deadline_s: float) -> R:
+        # What takes too long does so because it was asked to: the deadline is not kept.
+        answer: Any = None
+        if function is whisper.load:
+            await self._pass(self._simulation.load_ms / 1000)
+            answer = self._loaded(args[0])
+        elif function is whisper.transcribe:
+            await self._decode(args[0])
+            answer = [simulated_result(clip) for clip in args[0]]
+        return answer  # type: ignore[no-any-return]
+
+    async def _end(self) -> None: ...
+
+    async def _decode(self, clips: Sequence[Clip]) -> None:
+        simulation = self._simulation
+        seconds = simulation.cost.seconds([expected_tokens(clip.speech) for clip in clips])
+        seconds *= simulation.slow.get(self.index, 1.0)
+        if self._random.random() < simulation.crash:
+            await self._pass(seconds * self._random.random())
+            self._kill()
+            raise self._dead()
+        await self._pass(seconds)
+
+    async def _pass(self, seconds: float) -> None:
+        """Let simulated time pass. Raises ProcessCrashed if the worker is killed meanwhile."""
+        try:
+            async with asyncio.timeout(seconds / self._simulation.speed):
+                await self._killed.wait()
+        except TimeoutError:
+            return
+        raise self._dead()
+
+    def _kill(self) -> None:
+        self._deaths += 1
+        self._killed.set()
+        self.died.set()
+
+    def _dead(self) -> ProcessCrashed:
+        return ProcessCrashed(f"simulated worker {self.index} died, its death number {self._deaths}")
+
+    def _loaded(self, options: LoadOptions) -> WorkerInfo:
+        return WorkerInfo(
+            pid=os.getpid(),  # there is no other process
+            visible_devices=self._visible_devices,
+            model=options.model,
+            device=options.device,
+            compute_type=options.compute_type,
+            loads=self._loads + 1,
+            languages=tuple(LANGUAGES),
+        )
+
+
+def simulated_result(clip: Clip) -> ClipResult:
+    """A result of the right shape, made of the clip's speech spans alone: the same for the same clip."""
+    language = clip.decoding.language
+    return ClipResult(
+        language=language or "en",
+        language_probs=() if language else (("en", 1.0),),
+        segments=tuple(_segment(span, clip) for span in clip.speech),
+    )
+
+
+def _segment(span: Span, clip: Clip) -> Segment:
+    start, end = span
+    text = f" Simulated: speech from sample {start} to {end} of a clip."
+    words = text.split()
+    edges = [start + (end - start) * place // len(words) for place in range(len(words) + 1)]
+    return Segment(
+        start=start,
+        end=end,
+        text=text,
+        tokens=(),
+        temperature=clip.decoding.temperature,
+        avg_logprob=0.0,
+        compression_ratio=1.0,
+        no_speech_prob=0.0,
+        words=tuple(
+            Word(f" {word}", begin, stop, 1.0)
+            for word, begin, stop in zip(words, edges, edges[1:], strict=False)
+        )
+        if clip.decoding.word_timestamps
+        else (),
+    )

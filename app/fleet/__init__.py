@@ -1,1 +1,0 @@
-"""The workers and who gets what: fair queue, dispatcher, slots, engines."""

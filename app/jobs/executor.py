@@ -1,0 +1,190 @@
+"""The work on one job: its recording, its pipeline, and what came of it, in the store and on disk."""
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+
+import structlog
+
+from app.errors import (
+    DatabaseUnavailable,
+    DiskFull,
+    IllegalTransition,
+    InvalidInput,
+    ModelUnavailable,
+    NotReady,
+    UnknownJob,
+    WhisperfleetError,
+)
+from app.jobs.clip_store import ClipStore
+from app.jobs.job import Failure, Job, JobProgress, Stage
+from app.jobs.progress_buffer import ProgressBuffer
+from app.jobs.result_digest import result_digest
+from app.jobs.store import Store
+from app.media.downloads import download
+from app.media.uploads import Upload
+from app.options import Options
+from app.settings import Settings
+from app.transcript.timeline import Transcript
+from app.transcription.pipeline import Pipeline, Progress
+from app.transcription.service import Service
+from workers.messages import BYTES_PER_SAMPLE, Span
+
+# What is no job's own fault, and may get better.
+TRANSIENT_ERRORS = (NotReady, ModelUnavailable, DiskFull, DatabaseUnavailable)
+
+UNEXPECTED = WhisperfleetError(
+    "The service failed unexpectedly; its log has the details.", code="internal_error"
+)
+
+log = structlog.get_logger(__name__)
+
+
+class JobExecutor:
+    """How jobs are worked on, one at a time or many."""
+
+    def __init__(
+        self, service: Service, store: Store, clips: ClipStore, news: ProgressBuffer, settings: Settings
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._clips = clips
+        self._news = news
+        self._settings = settings
+
+    async def do(self, job: Job) -> None:
+        """Bring a running job to its end. Raises one of `TRANSIENT_ERRORS` if it can be retried later."""
+        failed_spans: list[Span] = []
+        try:
+            fleet, model = await self._service.ready(job.submission.model, job.submission.options)
+            options = _with_word_times(job)
+            depends_on = await asyncio.to_thread(result_digest, options, self._service.load_options(model))
+            job = await self._store.identify(job, depends_on)
+            upload = await self._upload(job)
+            job = replace(job, submission=replace(job.submission, file=upload.path.name))
+            clip_results = await self._clips.recall(job)
+            pipeline = self._service.pipeline(job.id, upload, options, model, fleet, clip_results)
+            await self._go_on(pipeline, job)
+            failed_spans = pipeline.failed_spans
+            transcript = await pipeline.run()
+        except TRANSIENT_ERRORS:
+            raise
+        except UnknownJob:
+            log.info("the job was deleted meanwhile")
+        except WhisperfleetError as error:
+            await self.fail(job, error, failed_spans)
+        except Exception:
+            log.exception("the job failed unexpectedly")
+            await self.fail(job, UNEXPECTED)
+        else:
+            await self._succeed(job, transcript)
+
+    async def fail(
+        self, job: Job, error: WhisperfleetError, failed_spans: Sequence[Span] = (), code: str | None = None
+    ) -> None:
+        """Give a job up. Raises what the database raises."""
+        await self._news.store()
+        failure = Failure(error.message, error.code or code)
+        with suppress(IllegalTransition, UnknownJob):
+            job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
+            await self._store.fail(job, failure, failed_spans, self._settings.keep_audio)
+            log.warning("job failed", error=error.message)
+        await self._remove_files(job)
+
+    def forget_audio(self, job: Job) -> None:
+        """Remove what was decoded of a job's recording."""
+        self._pcm_path(job).unlink(missing_ok=True)
+
+    async def _succeed(self, job: Job, transcript: Transcript) -> None:
+        await self._news.store()  # first: a success is the last event
+        with suppress(IllegalTransition, UnknownJob):  # deleted meanwhile
+            await self._store.succeed(job, transcript, self._settings.keep_audio)
+            log.info("job succeeded", samples=transcript.samples)
+        await self._remove_files(job)
+
+    async def _upload(self, job: Job) -> Upload:
+        """The recording, downloaded if it has to be."""
+        submission = job.submission
+        path = self._settings.uploads_dir / (submission.file or "")
+        if await asyncio.to_thread(path.is_file):
+            return Upload(path, submission.filename, submission.size or 0, submission.sha256 or "")
+        if submission.url is None:
+            raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
+        return await self._download(job, submission.url)
+
+    async def _download(self, job: Job, url: str) -> Upload:
+        settings = self._settings
+        folder, max_bytes = settings.uploads_dir, settings.max_upload_bytes
+        upload = await download(url, folder, max_bytes, settings.max_duration_s)
+        try:
+            await self._store.update(
+                job.id,
+                file=upload.path.name,
+                filename=upload.filename,
+                size=upload.size,
+                sha256=upload.sha256,
+            )
+        except WhisperfleetError:
+            # Not where this is cancelled: then it is noted, and there for the next start.
+            await asyncio.to_thread(upload.remove)
+            raise
+        return upload
+
+    async def _go_on(self, pipeline: Pipeline, job: Job) -> None:
+        """Have a pipeline go on where the job was left, and tell of its progress."""
+        pipeline.decoded = await asyncio.to_thread(_decoded, job.pcm, pipeline.pcm_path)
+        pipeline.on_decoded = lambda samples: self._news.decoded(job.id, _expected_pcm(samples))
+        pipeline.on_progress = partial(self._progressed, job.id)
+
+    def _progressed(self, job_id: str, progress: Progress) -> None:
+        told = JobProgress(
+            stage=Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING,
+            done_s=progress.done_s,
+            total_s=progress.total_s,
+            clips_done=progress.clips_done,
+            clips_total=progress.clips_total,
+        )
+        self._news.progressed(job_id, told)
+
+    async def _remove_files(self, job: Job) -> None:
+        """Remove what a job that is done does not need any more."""
+        await asyncio.to_thread(self.forget_audio, job)
+        if not self._settings.keep_audio and job.submission.file:
+            upload = self._settings.uploads_dir / job.submission.file
+            await asyncio.to_thread(upload.unlink, missing_ok=True)
+
+    def _pcm_path(self, job: Job) -> Path:
+        return self._settings.pcm_dir / job.id
+
+
+def _with_word_times(job: Job) -> Options:
+    """The job's options, and word times in any case: the result may be asked for in every format."""
+    return job.submission.options.model_copy(update={"word_timestamps": True})
+
+
+def _expected_pcm(samples: int) -> str:
+    """What a decoded recording should be: how long, and written since which start of the machine.
+
+    What the machine had not written to its disk yet when its power failed may be there and yet be empty.
+    """
+    return f"{samples} {_boot_id()}"
+
+
+def _decoded(expected: str | None, path: Path) -> int | None:
+    """How many samples lie at `path`, if that is the whole recording."""
+    if expected is None or not path.is_file():
+        return None
+    samples = path.stat().st_size // BYTES_PER_SAMPLE
+    return samples if expected == _expected_pcm(samples) else None
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # not Linux: then nothing is known of the time before
+        return str(uuid.uuid4())

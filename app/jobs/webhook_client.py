@@ -1,0 +1,107 @@
+"""One webhook to one receiver: a single POST, to the address that was checked."""
+
+import asyncio
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import httpcore
+import httpx
+
+from app import url_policy as destinations
+from app.errors import InvalidInput
+from app.url_policy import resolve
+from workers import addresses
+from workers.addresses import AddressRefused, Resolver
+
+PARAM = "webhook_url"
+TIMEOUT_S = 15.0  # for all of it, from the name's resolution to the status
+CONNECT_TIMEOUT_S = 5.0  # for each address
+
+
+async def check_webhook_url(url: str, allow_private: bool, resolver: Resolver = socket.getaddrinfo) -> None:
+    """Raise InvalidInput for a URL that no webhook will be sent to, as far as that can be told now.
+
+    With `allow_private` any host will do.
+    """
+    if not allow_private:
+        await destinations.check_destination(url, PARAM, resolver)
+        return
+    try:
+        addresses.split_url(url)
+    except AddressRefused as refusal:
+        raise InvalidInput(str(refusal), param=PARAM, code="url_refused") from None
+
+
+class PublicBackend(httpcore.AsyncNetworkBackend):
+    """Connects to public addresses alone: resolves a name, checks all it finds, and dials one of those."""
+
+    def __init__(self, inner: httpcore.AsyncNetworkBackend, resolver: Resolver) -> None:
+        self._inner = inner
+        self._resolver = resolver
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 (httpcore's signature)
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """A connection, with the name in the certificate still being `host`. Raises ConnectError."""
+        try:
+            found = await resolve(host, port, self._resolver)
+        except (AddressRefused, OSError) as error:
+            raise httpcore.ConnectError(str(error)) from error
+        failure: Exception = httpcore.ConnectError(f"{host} has no address")
+        for address in found:
+            try:
+                return await self._inner.connect_tcp(
+                    address, port, CONNECT_TIMEOUT_S, local_address, socket_options
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                failure = error
+        raise failure
+
+
+class WebhookClient:
+    """Sends webhooks out. Follows no redirects, keeps no connections, and uses no proxy."""
+
+    def __init__(
+        self,
+        allow_private: bool,
+        resolver: Resolver = socket.getaddrinfo,
+        backend: httpcore.AsyncNetworkBackend | None = None,
+    ) -> None:
+        inner = backend or httpcore.AnyIOBackend()
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=httpx.create_ssl_context(),
+            network_backend=inner if allow_private else PublicBackend(inner, resolver),
+            # A connection that is kept would be to an address that was checked long ago.
+            max_keepalive_connections=0,
+        )
+
+    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
+        """Send it, and read no more of the answer than its status. Raises OSError with what went wrong."""
+        parsed = httpx.URL(url)
+        target = httpcore.URL(
+            scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path
+        )
+        lines = [
+            (b"host", parsed.netloc),
+            *((name.encode(), text.encode()) for name, text in headers.items()),
+        ]
+        try:
+            async with (
+                asyncio.timeout(TIMEOUT_S),
+                self._pool.stream("POST", target, headers=lines, content=body) as response,
+            ):
+                return response.status
+        except TimeoutError:
+            raise OSError(f"no answer within {TIMEOUT_S:.0f} s") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+            raise OSError(str(error) or type(error).__name__) from error
+
+    async def close(self) -> None:
+        """Close the connections that are open."""
+        await self._pool.aclose()

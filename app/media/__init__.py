@@ -1,0 +1,1 @@
+"""Recordings: received, downloaded, decoded, and cut into clips where nobody speaks."""

@@ -1,0 +1,204 @@
+"""Uploads: a multipart body goes to disk as it arrives, hashed on the way and never held in memory.
+
+The event loop only parses; writing and hashing happen in threads, about a mebibyte at a time, and the
+body is read no faster than the disk takes it.
+"""
+
+import errno
+import re
+import uuid
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from app.errors import DiskFull, InvalidInput, UnsupportedContentType
+from app.media.file_sink import FileSink, too_large
+from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
+
+FEED_BYTES = 1 << 16  # parsed at once, so that a huge chunk neither fills memory nor holds the loop
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+Fields = Mapping[str, list[str]]
+
+_UPLOAD_NAME = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that a client sent, complete on disk."""
+
+    path: Path
+    filename: str  # as the client calls it, without folders; may be empty
+    size: int  # bytes
+    sha256: str  # of the content, in hex
+    raw_pcm: bool = False  # the file is bare int16 mono 16 kHz samples, not a media container
+
+    def remove(self) -> None:
+        """Delete the file; one that is gone already is no error."""
+        self.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A multipart body: its text fields in order of arrival, and its one file if there is one."""
+
+    fields: dict[str, list[str]]
+    file: Upload | None
+
+    def remove(self) -> None:
+        if self.file is not None:
+            self.file.remove()
+
+
+async def receive_form(
+    stream: AsyncIterator[bytes],
+    content_type: str,
+    folder: Path,
+    max_bytes: int,
+    *,
+    content_length: int | None = None,
+    file_field: str = "file",
+    before_file: Callable[[Fields], None] | None = None,
+    raw_pcm: bool = False,
+    durable: bool = False,
+) -> Form:
+    """Read a multipart body; its part called `file_field` becomes a file in `folder`.
+
+    `max_bytes` limits the file. `content_length` is what the client declared: a body that cannot fit is
+    refused before it is read. `before_file` sees the fields that came before the file and may raise, which
+    spares a client the upload of a file whose options are wrong. `durable`: the file outlasts a power cut.
+
+    Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, and whatever `stream` raises; nothing
+    stays on disk then.
+    """
+    boundary = _boundary(content_type)
+    if content_length is not None and content_length > _max_body(max_bytes):
+        raise too_large(max_bytes, file_field)
+    sinks: list[FileSink] = []
+
+    def open_sink(filename: str, *, described: bool) -> FileSink:
+        if sinks:
+            raise InvalidInput(f"Send one `{file_field}`, not several.", param=file_field)
+        if before_file is not None:
+            before_file(parts.fields)
+        path = folder / uuid.uuid4().hex
+        sinks.append(FileSink(path, filename, max_bytes, file_field, described=described, durable=durable))
+        return sinks[0]
+
+    parts = Parts(file_field, open_sink)
+    try:
+        with _clear_errors():
+            await _read(_limited(stream, max_bytes, file_field), boundary, parts, sinks)
+    except BaseException:
+        for sink in sinks:
+            await sink.discard()
+        raise
+    uploads = [Upload(sink.path, sink.filename, sink.size, sink.sha256, raw_pcm) for sink in sinks]
+    return Form(parts.fields, next(iter(uploads), None))
+
+
+async def receive_raw(
+    stream: AsyncIterator[bytes],
+    filename: str,
+    folder: Path,
+    max_bytes: int,
+    *,
+    content_length: int | None = None,
+    durable: bool = False,
+) -> Upload:
+    """Read a body that is the recording itself, and nothing else, into a file in `folder`.
+
+    Parameters and errors as of `receive_form`.
+    """
+    if content_length is not None and content_length > max_bytes:
+        raise too_large(max_bytes, "file")
+    name = base_name(filename.encode())
+    path = folder / uuid.uuid4().hex
+    sink = FileSink(path, name or "recording", max_bytes, "file", described=True, durable=durable)
+    try:
+        with _clear_errors():
+            async for chunk in _limited(stream, max_bytes, "file"):
+                sink.feed(chunk)
+                await sink.drain()
+            await sink.finish()
+    except BaseException:
+        await sink.discard()
+        raise
+    return Upload(sink.path, name, sink.size, sink.sha256)
+
+
+def clean(folder: Path, keep: Collection[str]) -> None:
+    """Remove uploads that a killed process left behind, but for those to `keep`.
+
+    Anything in `folder` that cannot be an upload stays.
+    """
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if _UPLOAD_NAME.fullmatch(path.name) and path.name not in keep and path.is_file():
+            path.unlink(missing_ok=True)
+
+
+def _max_body(max_bytes: int) -> int:
+    """What a whole body may weigh: its file, its fields, and room for headers and boundaries."""
+    return max_bytes + 2 * MAX_FIELD_BYTES
+
+
+def _boundary(content_type: str) -> bytes:
+    kind, options = parse_options_header(content_type)
+    if kind != b"multipart/form-data":
+        raise UnsupportedContentType(
+            f"This path takes multipart/form-data, not {content_type[:100] or 'a body without Content-Type'}."
+        )
+    boundary = options.get(b"boundary")
+    if not boundary:
+        raise InvalidInput("The Content-Type names no multipart boundary.")
+    return boundary
+
+
+async def _read(
+    chunks: AsyncIterator[bytes], boundary: bytes, parts: Parts, sinks: Sequence[FileSink]
+) -> None:
+    """Parse the body to its end; `sinks` grows when the file begins."""
+    parser = MultipartParser(boundary, parts.callbacks())
+    async for chunk in chunks:
+        parser.write(chunk)
+        for sink in sinks:
+            await sink.drain()
+    if not parts.complete:
+        raise InvalidInput("The multipart body ends before its closing boundary.")
+    for sink in sinks:
+        await sink.finish()
+
+
+@contextmanager
+def _clear_errors() -> Iterator[None]:
+    """What the parser and the disk complain of, in the service's own terms."""
+    try:
+        yield
+    except FormParserError as error:
+        raise InvalidInput(f"The multipart body is malformed: {error}.") from None
+    except OSError as error:
+        raise_if_full(error)
+        raise
+
+
+def raise_if_full(error: OSError) -> None:
+    """Raise DiskFull if that is what `error` comes from."""
+    if error.errno in NO_SPACE:
+        raise DiskFull("The service's disk is full; try again later.") from error
+
+
+async def _limited(stream: AsyncIterator[bytes], max_bytes: int, param: str) -> AsyncIterator[bytes]:
+    """The chunks of `stream`, at most `FEED_BYTES` each; raises TooLarge past what a body may weigh."""
+    received = 0
+    async for chunk in stream:
+        received += len(chunk)
+        if received > _max_body(max_bytes):
+            raise too_large(max_bytes, param)
+        for start in range(0, len(chunk), FEED_BYTES):
+            yield chunk[start : start + FEED_BYTES]

@@ -1,0 +1,114 @@
+"""One long-lived spawned process that does one thing at a time, and can be replaced."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+from app.errors import ProcessCrashed
+
+R = TypeVar("R")
+
+_SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be very busy
+
+
+class ChildProcess:
+    """A `ProcessPoolExecutor` with one spawned worker, whose process can be watched and killed.
+
+    Spawned, because a forked child inherits CUDA state that it cannot use. Whoever owns a child starts it,
+    calls it, and closes it before it starts another in its place.
+    """
+
+    def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
+        self._initializer = initializer
+        self._initargs = initargs
+        self._executor: ProcessPoolExecutor | None = None
+        self._pidfd: int | None = None
+        self.pid: int | None = None
+        self.on_crash: Callable[[], None] = lambda: None
+
+    async def start(self) -> None:
+        """Spawn the process. Raises ProcessCrashed if it does not come up, or takes too long over it."""
+        self._executor = ProcessPoolExecutor(
+            max_workers=1,
+            mp_context=multiprocessing.get_context("spawn"),
+            initializer=self._initializer,
+            initargs=self._initargs,
+        )
+        with _sigint_blocked():
+            # The process is spawned here, and inherits the mask: until it ignores Ctrl-C by itself, it
+            # would print a traceback.
+            up = self._executor.submit(os.getpid)
+        # From the executor's own table: a child that hangs while it starts tells nobody who it is.
+        [self.pid] = self._executor._processes
+        self._watch(self.pid)
+        await self._result(up, _SPAWN_DEADLINE_S)
+
+    async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
+        """Run `function(*args)` in the child. A child that takes longer than `deadline_s` is killed.
+
+        Raises ProcessCrashed if the process ends before it has answered, and what the function raises.
+        """
+        if self._executor is None:
+            raise ProcessCrashed("the process has not been started")
+        try:
+            answer = self._executor.submit(function, *args)
+        except BrokenProcessPool:
+            raise ProcessCrashed(f"process {self.pid} died") from None
+        return await self._result(answer, deadline_s)
+
+    async def _result(self, answer: Future[R], deadline_s: float | None) -> R:
+        try:
+            async with asyncio.timeout(deadline_s):
+                return await asyncio.wrap_future(answer)
+        except BrokenProcessPool:
+            raise ProcessCrashed(f"process {self.pid} died") from None
+        except TimeoutError:
+            self._kill()
+            raise ProcessCrashed(f"process {self.pid} did not answer within {deadline_s:.0f} s") from None
+
+    async def close(self) -> None:
+        """Kill the process, whatever it is doing, and wait until it is gone."""
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            self._kill()
+            self._unwatch()
+            self.pid = None
+            await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
+
+    def _kill(self) -> None:
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def _watch(self, pid: int) -> None:
+        """Call `on_crash` when the process ends, even while it has nothing to do."""
+        if not hasattr(os, "pidfd_open"):
+            return  # not Linux: the next call finds out
+        with suppress(OSError):
+            self._pidfd = os.pidfd_open(pid)
+            asyncio.get_running_loop().add_reader(self._pidfd, self._died)
+
+    def _died(self) -> None:
+        self._unwatch()
+        self.on_crash()
+
+    def _unwatch(self) -> None:
+        if self._pidfd is not None:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,61 @@
+from pathlib import Path
+
+import pytest
+
+from app.engines.model_files import DEMO_PATH, REPOSITORIES, can_translate, locate, model_name
+from app.errors import InvalidSetting, ModelUnavailable
+
+
+def test_the_sizes_are_those_of_faster_whisper() -> None:
+    from faster_whisper.utils import _MODELS
+
+    assert REPOSITORIES == _MODELS
+
+
+@pytest.mark.parametrize(
+    ("setting", "device", "name"),
+    [
+        ("auto", "cuda", "large-v3-turbo"),
+        ("auto", "cpu", "small"),
+        ("demo", "cuda", "demo"),
+        ("large-v3", "cpu", "large-v3"),
+        ("Systran/faster-whisper-tiny", "cpu", "Systran/faster-whisper-tiny"),
+        (str(DEMO_PATH), "cpu", str(DEMO_PATH)),
+    ],
+)
+def test_a_model_is_named(setting: str, device: str, name: str) -> None:
+    assert model_name("WHISPER_MODEL", setting, device) == name
+
+
+@pytest.mark.parametrize("setting", ["gigantic", "/no/such/folder", "./nowhere", "a b/c"])
+def test_what_can_be_no_model_is_refused(setting: str) -> None:
+    with pytest.raises(InvalidSetting, match="WHISPER_MODEL="):
+        model_name("WHISPER_MODEL", setting, "cpu")
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"no model\.bin"):
+        model_name("WHISPER_MODEL", str(tmp_path), "cpu")
+
+
+def test_the_demo_model_and_folders_are_there() -> None:
+    assert locate("demo").path == DEMO_PATH
+    assert locate(str(DEMO_PATH)).path == DEMO_PATH
+    assert (DEMO_PATH / "model.bin").is_file()
+
+
+@pytest.mark.timeout(30)
+def test_a_model_that_cannot_be_had_is_said_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
+    with pytest.raises(ModelUnavailable, match=r"'tiny' is not on this machine.*WHISPER_MODEL"):
+        locate("tiny")
+
+
+def test_turbo_and_english_models_cannot_translate() -> None:
+    able = {name for name in REPOSITORIES if can_translate(name)}
+    assert able == {"tiny", "base", "small", "medium", "large-v1", "large-v2", "large-v3", "large"}
+    assert can_translate("demo")

@@ -1,0 +1,133 @@
+"""The clip plan, for any speech: Hypothesis draws it as probabilities, the detector makes spans of it."""
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.media.clip_planner import MARGIN_SAMPLES, MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
+from app.media.speech import SpeechDetector, VadParameters
+from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
+
+# Stretches of (speech probability, frames): pauses and speech of up to 45 s.
+stretches = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.1, 0.4, 0.7, 1.0]), st.integers(1, 1400)), min_size=1, max_size=25
+)
+cuts = st.lists(st.integers(1, 2000), max_size=20)
+
+
+def probabilities_of(drawn: list[tuple[float, int]]) -> npt.NDArray[np.float32]:
+    return np.repeat(np.array([p for p, _ in drawn], np.float32), np.array([frames for _, frames in drawn]))
+
+
+def plan(
+    probabilities: npt.NDArray[np.float32], pieces: list[int] | None = None, total: int | None = None
+) -> tuple[list[Span], list[PlannedClip]]:
+    """The speech and the clips of a recording whose probabilities come in pieces of so many frames."""
+    detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
+    total = len(probabilities) * FRAME_SAMPLES if total is None else total
+    speech: list[Span] = []
+    clips: list[PlannedClip] = []
+    for piece in np.split(probabilities, np.cumsum(pieces or [])):
+        spans = detector.feed(piece)
+        speech += spans
+        clips += planner.extend(spans, detector.ongoing, detector.settled_until, piece)
+    spans = detector.finish(total)
+    return speech + spans, clips + planner.finish(spans, total)
+
+
+def seconds(*spans: tuple[float, float]) -> npt.NDArray[np.float32]:
+    """Probabilities of a recording with speech in these spans (s) and 3 s of silence at its end."""
+    frames = np.zeros(int((spans[-1][1] + 3) * SAMPLE_RATE / FRAME_SAMPLES), np.float32)
+    for start, end in spans:
+        frames[round(start * SAMPLE_RATE / FRAME_SAMPLES) : round(end * SAMPLE_RATE / FRAME_SAMPLES)] = 1
+    return frames
+
+
+@given(stretches)
+def test_every_sample_of_speech_is_in_exactly_one_clip(drawn: list[tuple[float, int]]) -> None:
+    speech, clips = plan(probabilities_of(drawn))
+    assert sum(end - start for start, end in speech) == sum(
+        end - start for clip in clips for start, end in clip.speech
+    )
+    heard = [span for clip in clips for span in clip.speech]
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(heard))
+    for start, end in heard:
+        assert any(a <= start and end <= b for a, b in speech)
+
+
+@given(stretches)
+def test_clips_are_short_apart_and_close_to_their_speech(drawn: list[tuple[float, int]]) -> None:
+    probabilities = probabilities_of(drawn)
+    _, clips = plan(probabilities)
+    assert [clip.index for clip in clips] == list(range(len(clips)))
+    assert all(before.end <= after.start for before, after in itertools.pairwise(clips))
+    for clip in clips:
+        assert 0 <= clip.start < clip.end <= len(probabilities) * FRAME_SAMPLES
+        assert clip.end - clip.start <= MAX_CLIP_SAMPLES
+        assert clip.speech
+        assert 0 <= clip.speech[0][0] - clip.start <= MARGIN_SAMPLES
+        assert 0 <= clip.end - clip.speech[-1][1] <= MARGIN_SAMPLES
+        for (_, end), (start, _) in zip(clip.speech, clip.speech[1:], strict=False):
+            assert start - end <= MAX_SILENCE_SAMPLES
+
+
+@given(stretches, cuts)
+def test_the_plan_does_not_depend_on_how_the_audio_comes_in(
+    drawn: list[tuple[float, int]], pieces: list[int]
+) -> None:
+    assert plan(probabilities_of(drawn), pieces) == plan(probabilities_of(drawn))
+
+
+@given(stretches, stretches)
+def test_the_plan_looks_ahead_a_bounded_way(
+    drawn: list[tuple[float, int]], more: list[tuple[float, int]]
+) -> None:
+    """What is cut off a recording changes only the clips that reach into the last window before the cut."""
+    short = probabilities_of(drawn)
+    total = len(short) * FRAME_SAMPLES
+    horizon = total - MAX_CLIP_SAMPLES - 2 * MAX_SILENCE_SAMPLES
+    _, clips = plan(short)
+    _, longer = plan(np.concatenate((short, probabilities_of(more))))
+    settled = [clip for clip in clips if clip.end < horizon]
+    assert longer[: len(settled)] == settled
+
+
+def test_silence_belongs_to_no_clip() -> None:
+    _, clips = plan(seconds((1, 5), (8, 12)))
+    assert [(round(c.start / SAMPLE_RATE, 1), round(c.end / SAMPLE_RATE, 1)) for c in clips] == [
+        (0.7, 5.3),
+        (7.7, 12.3),
+    ]
+
+
+def test_a_full_window_is_cut_at_its_longest_pause() -> None:
+    _, clips = plan(seconds((0, 10), (10.4, 17), (18.5, 24), (24.4, 29), (29.4, 40)))
+    assert round(clips[0].end / SAMPLE_RATE, 1) == 17.3
+    assert round(clips[1].start / SAMPLE_RATE, 1) == 18.2
+
+
+def test_speech_without_a_pause_is_cut_where_it_is_least_likely_speech() -> None:
+    frames = np.full(2000, 0.95, np.float32)
+    frames[800:803] = 0.6
+    frames[700] = 0.5  # one low frame alone is often a plosive
+    _, clips = plan(frames)
+    assert clips[0].end == clips[1].start == 801 * FRAME_SAMPLES + FRAME_SAMPLES // 2
+
+
+def test_hours_of_speech_are_planned_as_they_come() -> None:
+    """Nothing waits for the end of speech that never ends."""
+    detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
+    minute = np.ones(1875, np.float32)
+    counts = []
+    for _ in range(10):
+        spans = detector.feed(minute)
+        counts.append(len(planner.extend(spans, detector.ongoing, detector.settled_until, minute)))
+    assert min(counts[1:]) >= 1
+
+
+def test_nobody_speaks() -> None:
+    assert plan(np.zeros(100, np.float32)) == ([], [])
+    assert plan(np.zeros(0, np.float32)) == ([], [])

@@ -1,0 +1,128 @@
+import time
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from silero_vad import get_speech_timestamps_from_probs
+
+from app.media.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
+
+Probabilities = npt.NDArray[np.float32]
+
+parameters = st.builds(
+    VadParameters,
+    threshold=st.one_of(st.sampled_from([0.01, 0.1, 0.35, 0.5, 0.99]), st.floats(0.01, 0.99)),
+    min_speech_ms=st.sampled_from([0, 32, 100, 250, 1000]),
+    min_silence_ms=st.sampled_from([0, 1, 32, 64, 100, 500, 2000]),
+    speech_pad_ms=st.sampled_from([0, 1, 16, 30, 100, 400, 1000]),
+)
+# Runs of like probabilities, as speech and pauses give them, among them the thresholds themselves.
+runs = st.lists(
+    st.tuples(
+        st.one_of(st.sampled_from([0.0, 0.01, 0.2, 0.35, 0.4, 0.5, 0.9]), st.floats(0, 1, width=32)),
+        st.integers(1, 20),
+    ),
+    max_size=60,
+)
+
+
+def silero_spans(probabilities: Probabilities, chosen: VadParameters, total: int) -> list[Span]:
+    found = get_speech_timestamps_from_probs(
+        probabilities,
+        threshold=chosen.threshold,
+        min_speech_duration_ms=chosen.min_speech_ms,
+        min_silence_duration_ms=chosen.min_silence_ms,
+        speech_pad_ms=chosen.speech_pad_ms,
+        audio_length_samples=total,
+    )
+    return [(span["start"], span["end"]) for span in found]
+
+
+def pieces(probabilities: Probabilities, data: st.DataObject) -> list[Probabilities]:
+    cuts = data.draw(st.lists(st.integers(0, len(probabilities)), max_size=8).map(sorted), "cuts")
+    return np.split(probabilities, cuts)
+
+
+def total_samples(probabilities: Probabilities, data: st.DataObject) -> int:
+    """How long the recording is: its last frame may be partial."""
+    if not len(probabilities):
+        return 0
+    return (len(probabilities) - 1) * FRAME_SAMPLES + data.draw(st.integers(1, FRAME_SAMPLES), "last frame")
+
+
+@settings(max_examples=400, deadline=None)
+@given(runs, parameters, st.data())
+def test_spans_are_those_of_silero_however_the_probabilities_come(
+    runs: list[tuple[float, int]], chosen: VadParameters, data: st.DataObject
+) -> None:
+    probabilities = np.array([value for value, count in runs for _ in range(count)], np.float32)
+    total = total_samples(probabilities, data)
+    detector = SpeechDetector(chosen)
+
+    spans = [span for piece in pieces(probabilities, data) for span in detector.feed(piece)]
+    spans += detector.finish(total)
+
+    assert spans == silero_spans(probabilities, chosen, total)
+
+
+@settings(max_examples=200, deadline=None)
+@given(runs, parameters, st.data())
+def test_what_is_settled_stays(
+    runs: list[tuple[float, int]], chosen: VadParameters, data: st.DataObject
+) -> None:
+    probabilities = np.array([value for value, count in runs for _ in range(count)], np.float32)
+    total = total_samples(probabilities, data)
+    detector = SpeechDetector(chosen)
+    spans: list[Span] = []
+    told: list[tuple[int, int, Span | None]] = []  # spans known by then, settled until, ongoing
+
+    for piece in pieces(probabilities, data):
+        spans += detector.feed(piece)
+        told.append((len(spans), detector.settled_until, detector.ongoing))
+    spans += detector.finish(total)
+
+    assert [settled for _, settled, _ in told] == sorted(settled for _, settled, _ in told)
+    assert detector.settled_until >= total
+    for known, settled, ongoing in told:
+        assert all(start >= settled for start, _ in spans[known:])
+        assert all(end <= settled for _, end in spans[:known])
+        if ongoing is not None:
+            assert spans[known][0] == ongoing[0]
+            assert spans[known][1] >= ongoing[1]
+
+
+def test_a_span_is_given_out_as_soon_as_no_speech_can_be_close_to_it() -> None:
+    detector = SpeechDetector(VadParameters())
+    speech, pause = np.ones(30, np.float32), np.zeros(10, np.float32)
+
+    assert detector.feed(speech) == []
+    assert detector.ongoing == (0, 29 * FRAME_SAMPLES)
+    assert detector.feed(pause) == [(0, 30 * FRAME_SAMPLES + 480)]
+    assert detector.ongoing is None
+    assert detector.settled_until == 40 * FRAME_SAMPLES - 480
+
+
+def test_a_span_does_not_wait_for_the_end_of_the_speech_after_it() -> None:
+    detector = SpeechDetector(VadParameters(speech_pad_ms=100))
+    speech, pause = np.ones(30, np.float32), np.zeros(5, np.float32)
+    assert detector.feed(np.concatenate((speech, pause, speech))) == [(0, 30 * FRAME_SAMPLES + 80 * 16)]
+    assert detector.ongoing == (35 * FRAME_SAMPLES - 80 * 16, 64 * FRAME_SAMPLES)
+    assert detector.settled_until == 35 * FRAME_SAMPLES - 80 * 16
+
+
+def test_ten_hours_take_a_moment() -> None:
+    frames = 10 * 3600 * SAMPLE_RATE // FRAME_SAMPLES
+    random = np.random.default_rng(1)
+    probabilities = np.repeat(random.random(frames // 9, np.float32), 9)
+    detector = SpeechDetector(VadParameters())
+
+    began = time.perf_counter()
+    spans = sum(
+        len(detector.feed(probabilities[start : start + SPAN_FRAMES]))
+        for start in range(0, len(probabilities), SPAN_FRAMES)
+    )
+
+    assert spans > 10_000
+    assert time.perf_counter() - began < 2

@@ -1,0 +1,110 @@
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.scheduling.fair_queue import FairQueue
+
+
+def take_all(queue: FairQueue[str]) -> list[str]:
+    taken = []
+    while (item := queue.take(lambda item: True)) is not None:
+        taken.append(item)
+    return taken
+
+
+def test_jobs_take_turns() -> None:
+    queue = FairQueue[str]()
+    for item in ("film1", "film2", "film3", "talk1", "talk2", "clip1"):
+        queue.put(item[:4], item)
+    assert take_all(queue) == ["film1", "talk1", "clip1", "film2", "talk2", "film3"]
+
+
+def test_a_short_job_is_next_but_one_however_long_the_others_are() -> None:
+    queue = FairQueue[str]()
+    for number in range(1000):
+        queue.put("film", f"film{number}")
+    queue.take(lambda item: True)
+    queue.put("clip", "clip")
+    assert [queue.take(lambda item: True) for _ in range(2)] == ["film1", "clip"]
+
+
+def test_what_is_put_back_comes_first() -> None:
+    queue = FairQueue[str]()
+    for item in ("a1", "a2", "b1"):
+        queue.put(item[0], item)
+    first = queue.take(lambda item: True)
+    assert first == "a1"
+    queue.put_back("a", first)
+    assert take_all(queue) == ["a1", "b1", "a2"]
+
+
+def test_an_item_that_does_not_fit_holds_up_its_own_job_only() -> None:
+    queue = FairQueue[str]()
+    for item in ("a1", "a2", "b1"):
+        queue.put(item[0], item)
+    assert queue.take(lambda item: item != "a1") == "b1"
+    assert queue.take(lambda item: item != "a1") is None
+    assert len(queue) == 2
+
+
+def test_a_job_is_removed_whole() -> None:
+    queue = FairQueue[str]()
+    for item in ("a1", "b1", "a2"):
+        queue.put(item[0], item)
+    assert queue.remove("a") == ["a1", "a2"]
+    assert queue.remove("nobody") == []
+    assert len(queue) == 1
+    assert queue.clear() == ["b1"]
+    assert len(queue) == 0
+
+
+def test_the_only_line_can_be_looked_at_and_picked_from() -> None:
+    queue = FairQueue[str]()
+    for number in range(6):
+        queue.put("a", f"a{number}")
+    assert queue.only_line(3) == ["a0", "a1", "a2"]
+    assert queue.pick({4, 1, 2}) == ["a1", "a2", "a4"]
+    assert list(queue) == queue.only_line(9) == ["a0", "a3", "a5"]
+    queue.put("b", "b0")
+    assert list(queue.only_line(9)) == []
+    assert queue.pick([0]) == ["a0"]
+    assert take_all(queue) == ["b0", "a3", "a5"]
+    assert (len(queue), list(queue.only_line(9))) == (0, [])
+
+
+def test_another_item_may_be_chosen_than_the_first_and_the_turn_counts_all_the_same() -> None:
+    queue = FairQueue[str]()
+    for item in ("a1", "a2", "a3", "b1", "b2"):
+        queue.put(item[0], item)
+    seen: list[list[str]] = []
+
+    def last(line: Sequence[str]) -> int:
+        seen.append(list(line))
+        return len(line) - 1
+
+    assert [queue.take(lambda item: True, last, most=2) for _ in range(3)] == ["a2", "b2", "a3"]
+    assert seen == [["a1", "a2"], ["b1", "b2"], ["a1", "a3"]]
+    assert take_all(queue) == ["b1", "a1"]
+
+
+@given(st.lists(st.sampled_from("abcd")))
+def test_nothing_is_lost_and_jobs_keep_their_order(jobs: list[str]) -> None:
+    queue = FairQueue[str]()
+    items = [f"{job}{number:03}" for number, job in enumerate(jobs)]
+    for item in items:
+        queue.put(item[0], item)
+    taken = take_all(queue)
+    assert sorted(taken) == sorted(items)
+    for job in set(jobs):
+        line = [item for item in taken if item[0] == job]
+        assert line == sorted(line)
+    for number in range(len(taken)):
+        ahead = taken[:number]
+        served = {job: sum(item[0] == job for item in ahead) for job in set(jobs)}
+        waiting = {item[0] for item in taken[number:]}
+        assert (
+            max((served[job] for job in waiting), default=0)
+            - min((served[job] for job in waiting), default=0)
+            <= 1
+        )

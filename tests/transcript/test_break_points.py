@@ -1,0 +1,128 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.transcript.break_points import Break, break_between, break_units, may_join
+from app.transcript.lines import break_lines, width
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("abc", 3),
+        ("你好", 4),
+        ("ｱｲ", 2),
+        ("ＡＢ", 4),
+        ("e\u0301te\u0301", 3),
+        ("กำ้", 2),
+        ("a\u200bb", 2),
+        ("😀", 2),
+    ],
+)
+def test_width(text: str, columns: int) -> None:
+    assert width(text) == columns
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (" It's well-known.", [" It's", " well-known."]),
+        (" Quoi ? Non !", [" Quoi ?", " Non !"]),
+        (" « Oui » dit-il", [" « Oui »", " dit-il"]),
+        (" dix\u00a0000 fois", [" dix\u00a0000", " fois"]),
+        ("「你好。」他说，", ["「你", "好。」", "他", "说，"]),
+        ("ちょっと待って", ["ちょっ", "と", "待っ", "て"]),
+        ("用GPU算3次", ["用", "GPU", "算", "3", "次"]),
+        ("ไปน้ำ", ["ไป", "น้ำ"]),
+        (" مرحبا بكم", [" مرحبا", " بكم"]),
+        ("", []),
+    ],
+)
+def test_atoms(text: str, expected: list[str]) -> None:
+    assert break_units(text) == expected
+
+
+@given(st.text())
+def test_atoms_are_all_of_the_text(text: str) -> None:
+    assert "".join(break_units(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "language", "expected"),
+    [
+        (" done.", " And", "en", Break.SENTENCE),
+        ("好。」", "他", "zh", Break.SENTENCE),
+        (" you?»", " Oui", "fr", Break.SENTENCE),
+        (" Mr.", " Smith", "en", Break.POOR),
+        (" J.", " Smith", "en", Break.POOR),
+        (" house,", " the", "en", Break.CLAUSE),
+        ("說，", "他", "zh", Break.CLAUSE),
+        ("นี้", " ไป", "th", Break.CLAUSE),
+        (" house", " because", "en", Break.PHRASE),
+        (" Haus", " und", "de", Break.PHRASE),
+        (" casa", " pero", "es", Break.PHRASE),
+        (" the", " house", "en", Break.POOR),
+        (" house", " und", "en", Break.PLAIN),
+        (" house", " and", "xx", Break.PLAIN),
+    ],
+)
+def test_how_good_a_break_is(before: str, after: str, language: str, expected: Break) -> None:
+    assert break_between(before, after, language) is expected
+
+
+def test_texts_join_only_where_no_space_is_missing() -> None:
+    assert may_join(" one", " two")
+    assert may_join("你好", "世界")
+    assert not may_join("one", "two")
+
+
+def lines_of(text: str, max_chars: int = 42, language: str = "en") -> tuple[str, ...]:
+    return break_lines(break_units(text), max_chars, language)
+
+
+def test_a_short_text_is_one_line() -> None:
+    assert lines_of(" Good morning.") == ("Good morning.",)
+    assert lines_of(" x" * 21) == (("x " * 21).strip(),)
+
+
+def test_lines_break_after_punctuation() -> None:
+    assert lines_of(" When he came home, his mother was not there yet.") == (
+        "When he came home,",
+        "his mother was not there yet.",
+    )
+
+
+def test_lines_break_before_conjunctions_and_prepositions() -> None:
+    assert lines_of(" The little boy is standing alone near the old river.") == (
+        "The little boy is standing alone",
+        "near the old river.",
+    )
+
+
+def test_lines_are_balanced() -> None:
+    assert lines_of(" aaaa bbbb cccc dddd eeee ffff", 25) == ("aaaa bbbb cccc", "dddd eeee ffff")
+
+
+def test_a_word_wider_than_a_line_stays_whole() -> None:
+    assert lines_of(" a Donaudampfschifffahrt is", 10) == ("a", "Donaudampfschifffahrt", "is")
+
+
+def test_chinese_has_no_spaces_and_no_stop_at_the_start_of_a_line() -> None:
+    assert lines_of("我今天去了北京，天气很好。", 16, "zh") == ("我今天去了北京，", "天气很好。")
+    assert lines_of("一二三四五六七八。", 16, "zh") == ("一二三四", "五六七八。")
+    assert lines_of("一二三。", 6, "zh") == ("一二", "三。")
+
+
+def test_right_to_left_text_is_left_as_it_is() -> None:
+    text = " السلام عليكم ورحمة الله وبركاته يا أصدقائي"
+    assert " ".join(lines_of(text, 24, "ar")) == text.strip()
+
+
+@given(st.lists(st.text("ab你。", min_size=1, max_size=12), min_size=1, max_size=12), st.integers(4, 30))
+def test_lines_hold_all_text_within_their_width(words: list[str], max_chars: int) -> None:
+    text = "".join(f" {word}" for word in words)
+    lines = lines_of(text, max_chars)
+    assert "".join(lines).replace(" ", "") == "".join(words)
+    widest_atom = max(width(atom.strip()) for atom in break_units(text))
+    assert all(width(line) <= max(max_chars, widest_atom) for line in lines)
+    assert all(line == line.strip() and line for line in lines)

@@ -1,0 +1,51 @@
+"""Packed segments read like a list of them."""
+
+import sys
+
+import pytest
+
+from app.transcript.packed_segments import PackedSegments
+from workers.messages import Segment, Word
+
+SEGMENTS = [
+    Segment(n, n + 1, f" said {n}", (n, n + 1), 0.0, -0.5, 1.2, 0.1, (Word(f" said {n}", n, n + 1, 0.9),))
+    for n in range(10)
+]
+
+
+@pytest.fixture
+def packed() -> PackedSegments:
+    packed = PackedSegments(SEGMENTS[:1])
+    for start, end in ((1, 4), (4, 4), (4, 10)):
+        packed.extend(SEGMENTS[start:end])
+    return packed
+
+
+def test_they_come_back_as_they_went_in(packed: PackedSegments) -> None:
+    assert list(packed) == SEGMENTS
+    assert list(packed) == SEGMENTS, "more than once"
+    assert len(packed) == 10
+    assert packed == SEGMENTS
+    assert packed == PackedSegments(SEGMENTS)
+    assert packed != SEGMENTS[1:]
+
+
+@pytest.mark.parametrize("index", [0, 1, 3, 4, 9, -1, slice(2, 6), slice(None, None, -3)])
+def test_each_is_found(packed: PackedSegments, index: int | slice) -> None:
+    wanted = SEGMENTS[index]
+    assert packed[index] == (tuple(wanted) if isinstance(wanted, list) else wanted)
+
+
+def test_none_are_found_where_none_are(packed: PackedSegments) -> None:
+    assert len(PackedSegments()) == 0
+    assert not PackedSegments()
+    with pytest.raises(IndexError):
+        packed[10]
+
+
+def test_an_hour_of_them_is_small() -> None:
+    words = tuple(Word(f" word{n}", 1000 * n, 1000 * n + 900, 0.5 + n / 1000) for n in range(10))
+    packed = PackedSegments()
+    for _ in range(120):  # clips, ten segments in each
+        packed.extend([Segment(0, 9, " words", tuple(range(10)), 0.0, -0.5, 1.2, 0.1, words)] * 10)
+    assert sum(map(sys.getsizeof, packed._parts)) < 200_000

@@ -1,0 +1,499 @@
+import contextlib
+import itertools
+import multiprocessing
+import os
+import pickle
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+import pytest
+
+from tests import media_files
+from tests.media_files import BROKEN, GOOD, RATE, Pcm, encode, talk, wav_header
+from workers.media import tasks as media
+from workers.media.clock import Clock
+from workers.media.tasks import WARM_UP_FRAMES, DecodeStep
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, RecordingRefused
+
+STEP = 60 * RATE
+# Encoders that write no word of the delay they add shift the sound, in any player.
+MAX_OFFSET_S = {"wma": 0.05, "avi video mp3": 0.026}
+
+jobs = (f"job-{number}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def speech() -> Pcm:
+    return media_files.read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
+
+
+@pytest.fixture(scope="module")
+def long_speech(speech: Pcm) -> Pcm:
+    return talk(20, speech)
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+def decode_file(path: Path, max_samples: int = STEP, raw: bool = False) -> tuple[DecodeStep, Pcm]:
+    job, pcm_path = next(jobs), path.with_suffix(".pcm")
+    pcm_path.touch()
+    while True:
+        step = media.decode(job, str(path), str(pcm_path), max_samples, raw)
+        if step.finished:
+            return step, read(pcm_path)
+
+
+def decode_bytes(folder: Path, content: bytes) -> tuple[DecodeStep, Pcm]:
+    path = folder / "upload"
+    path.write_bytes(content)
+    return decode_file(path)
+
+
+def read(pcm_path: Path) -> Pcm:
+    return np.fromfile(pcm_path, "<i2")
+
+
+def offset_s(original: Pcm, decoded: Pcm, limit_s: float = 0.5) -> float:
+    """By how much `decoded` is late, where both fit best."""
+    limit = round(limit_s * RATE)
+    size = len(original) + len(decoded) + 2 * limit
+    spectrum = np.fft.rfft(decoded, size) * np.conj(np.fft.rfft(original, size))
+    fit = np.fft.irfft(spectrum, size)
+    lags = np.concatenate((np.arange(limit), np.arange(-limit, 0)))
+    return float(lags[np.argmax(fit[lags])] / RATE)
+
+
+def level(pcm: npt.NDArray[np.int16]) -> float:
+    return float(np.sqrt(np.mean(pcm.astype(np.float64) ** 2)))
+
+
+class TestFormats:
+    @pytest.mark.parametrize("name", GOOD)
+    def test_every_format_gives_the_same_sound_at_the_same_time(
+        self, name: str, speech: Pcm, tmp_path: Path
+    ) -> None:
+        step, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
+
+        assert step == DecodeStep(len(pcm), finished=True, warning=None)
+        assert len(pcm) / RATE == pytest.approx(len(speech) / RATE, abs=0.1)
+        assert abs(offset_s(speech, pcm)) < MAX_OFFSET_S.get(name, 0.025)
+        assert level(pcm) == pytest.approx(level(speech), rel=0.15)
+
+    @pytest.mark.parametrize("name", ["wav 16 bit", "flac", "mka flac", "caf", "w64"])
+    def test_16_khz_mono_stays_as_it_is(self, name: str, speech: Pcm, tmp_path: Path) -> None:
+        _, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
+        assert np.array_equal(pcm[: len(speech)], speech)
+
+    @pytest.mark.parametrize("data_bytes", [0, 0xFFFFFFFF, 0x7FFFFFFF])
+    def test_wav_that_was_streamed_does_not_know_its_length(
+        self, data_bytes: int, speech: Pcm, tmp_path: Path
+    ) -> None:
+        _, pcm = decode_bytes(tmp_path, wav_header(data_bytes) + speech.tobytes())
+        assert np.array_equal(pcm, speech)
+
+    def test_raw_pcm(self, speech: Pcm, tmp_path: Path) -> None:
+        (tmp_path / "upload").write_bytes(speech.tobytes() + b"\x01")
+        step, pcm = decode_file(tmp_path / "upload", max_samples=1000, raw=True)
+        assert step.finished
+        assert np.array_equal(pcm, speech)
+
+    def test_tags_in_an_unknown_encoding_do_no_harm(self, speech: Pcm, tmp_path: Path) -> None:
+        tags = b"LIST" + struct.pack("<I", 18) + b"INFOIART" + struct.pack("<I", 6) + b"M\xfcller"
+        header = wav_header(speech.nbytes)
+        _, pcm = decode_bytes(tmp_path, header[:36] + tags + header[36:] + speech.tobytes())
+        assert np.array_equal(pcm, speech)
+
+    def test_floats_that_are_no_numbers_are_only_heard_where_they_are(
+        self, speech: Pcm, tmp_path: Path
+    ) -> None:
+        floats = (speech / 32768).astype("<f4")
+        floats[1000:1004] = [np.nan, np.inf, -np.inf, 1e30]
+        _, pcm = decode_bytes(tmp_path, wav_header(floats.nbytes, bits=32, coding=3) + floats.tobytes())
+        assert np.array_equal(np.delete(pcm, slice(1000, 1004)), np.delete(speech, slice(1000, 1004)))
+
+    @pytest.mark.parametrize("channels", [2, 3, 6, 8, 12, 64])
+    def test_channels_weigh_the_same_and_do_not_clip(
+        self, channels: int, speech: Pcm, tmp_path: Path
+    ) -> None:
+        full = np.full(RATE, 32_000, np.int16)
+        everywhere = np.repeat(full, channels)
+        only_last = np.zeros((RATE, channels), np.int16)
+        only_last[:, -1] = full
+        header = wav_header(everywhere.nbytes, channels=channels)
+
+        _, loud = decode_bytes(tmp_path, header + everywhere.tobytes())
+        _, soft = decode_bytes(tmp_path, header + only_last.tobytes())
+
+        assert loud == pytest.approx(32_000, abs=2)
+        assert soft == pytest.approx(32_000 / channels, abs=2)
+
+
+class TestTimeline:
+    @pytest.mark.parametrize(
+        ("container", "codec", "rate", "video"),
+        [
+            ("mp4", "aac", 48_000, "mpeg4"),
+            ("mov", "pcm_s16le", 48_000, "mpeg4"),
+            ("matroska", "libopus", 48_000, "mpeg4"),
+            ("mpegts", "aac", 48_000, "mpeg2video"),
+            ("flv", "aac", 44_100, "flv"),
+        ],
+    )
+    @pytest.mark.parametrize("starts_at", [0.5, 12.0])
+    def test_sound_that_sets_in_late(
+        self, container: str, codec: str, rate: int, video: str, starts_at: float, speech: Pcm, tmp_path: Path
+    ) -> None:
+        content = encode(speech, container, codec, rate=rate, video=video, audio_starts_at=starts_at)
+        step, pcm = decode_bytes(tmp_path, content)
+
+        silent = round((starts_at - 0.05) * RATE)
+        assert not pcm[:silent].any()
+        assert abs(offset_s(speech, pcm[round(starts_at * RATE) :])) < 0.025
+        assert step.warning is None
+
+    def test_a_file_begins_with_its_first_timestamp(self, speech: Pcm, tmp_path: Path) -> None:
+        step, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", audio_starts_at=30))
+        assert np.array_equal(pcm, speech)
+        assert step.warning is None
+
+    @pytest.mark.parametrize("container", ["matroska", "nut"])
+    def test_a_gap_between_timestamps_is_silence(self, container: str, speech: Pcm, tmp_path: Path) -> None:
+        step, pcm = decode_bytes(tmp_path, encode(speech, container, "pcm_s16le", clock_jumps={3: 2.0}))
+
+        assert np.array_equal(pcm[: 3 * RATE], speech[: 3 * RATE])
+        assert not pcm[3 * RATE : 5 * RATE].any()
+        assert np.array_equal(pcm[5 * RATE :], speech[3 * RATE :])
+        assert step.warning == "The recording has gaps of 2.0 s in all."
+
+    def test_what_comes_twice_is_heard_once(self, speech: Pcm, tmp_path: Path) -> None:
+        _, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", clock_jumps={3: -0.5}))
+        assert np.array_equal(pcm, np.delete(speech, slice(3 * RATE, 7 * RATE // 2)))
+
+    def test_a_clock_that_leaps_for_days_is_not_believed(self, speech: Pcm, tmp_path: Path) -> None:
+        _, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", clock_jumps={3: 400_000.0}))
+        assert np.array_equal(pcm, speech)
+
+    @pytest.mark.parametrize("name", ["ogg opus", "flac", "mp3 44.1 kHz stereo", "ts video aac"])
+    def test_files_that_were_put_one_after_the_other(self, name: str, speech: Pcm, tmp_path: Path) -> None:
+        _, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech) * 2)
+
+        assert len(pcm) == pytest.approx(2 * len(speech), abs=RATE // 10)
+        for half in np.split(pcm[: len(pcm) // 2 * 2], 2):
+            assert abs(offset_s(speech, half)) < 0.05
+
+    def test_the_sampling_rate_may_change(self, speech: Pcm, tmp_path: Path) -> None:
+        content = GOOD["mp3 44.1 kHz stereo"].encode(speech) + GOOD["mp3 16 kHz"].encode(speech)
+        _, pcm = decode_bytes(tmp_path, content)
+        assert len(pcm) == pytest.approx(2 * len(speech), abs=RATE // 5)
+
+    @pytest.mark.parametrize(
+        ("start", "jump"),
+        [(5.05, 0), (4.95, 0), (7.0, 2.0), (4.92, 0), (None, 0), (100.0, 0), (4000.0, 0), (0.5, 0)],
+    )
+    def test_which_jumps_of_the_clock_are_believed(self, start: float | None, jump: float) -> None:
+        clock = Clock(origin=0.0, duration=20.0)
+        for second in range(5):
+            assert clock.place(float(second), 1.0) == 0
+
+        assert clock.place(start, 1.0) == round(jump * RATE)
+        assert clock.position == 6 + jump
+        if start is not None and not jump:
+            assert clock.place(start + 1.0, 1.0) == 0  # the clock was set
+
+    def test_frames_whose_time_is_taken_are_left_out(self) -> None:
+        clock = Clock(origin=0.0, duration=None)
+        assert clock.place(0.0, 5.0) == 0
+        assert clock.place(3.0, 1.0) is None
+        assert clock.place(4.0, 2.0) == -RATE
+        assert clock.position == 6.0
+
+    def test_one_stray_timestamp_moves_nothing(self) -> None:
+        clock = Clock(origin=0.0, duration=20.0)
+        clock.place(0.0, 1.0)
+        assert clock.is_stray(8.0, 1.0, following=2.0)
+        assert not clock.is_stray(8.0, 1.0, following=9.0)
+        assert not clock.is_stray(1.0, 1.0, following=9.0)
+
+
+class TestDamage:
+    @pytest.mark.parametrize("name", BROKEN)
+    def test_what_cannot_be_transcribed_is_refused_with_a_reason(self, name: str, tmp_path: Path) -> None:
+        make, code = BROKEN[name]
+        with pytest.raises(RecordingRefused) as refused:
+            decode_bytes(tmp_path, make())
+
+        assert refused.value.code == code
+        assert refused.value.message.endswith(".")
+        assert not media._sessions
+
+    @pytest.mark.parametrize(
+        ("name", "words"),
+        [
+            ("pdf", "PDF"),
+            ("html", "web page"),
+            ("text", "is text"),
+            ("m3u8", "playlist"),
+            ("mp4 without moov", "looks like MP4"),
+            ("mp4 video without sound", "no sound track"),
+            ("encrypted mp4", "copy-protected"),
+        ],
+    )
+    def test_the_reason_says_what_the_file_is(self, name: str, words: str, tmp_path: Path) -> None:
+        with pytest.raises(RecordingRefused, match=words):
+            decode_bytes(tmp_path, BROKEN[name][0]())
+
+    @pytest.mark.parametrize(
+        ("name", "warned"),
+        [
+            ("mp3 44.1 kHz stereo", False),  # players cannot tell either
+            ("flac", True),
+            ("wav 16 bit", False),
+            ("ogg opus", False),
+            ("webm opus", True),
+            ("mka flac", True),
+            ("mkv video opus", False),  # its pictures might have been longer
+            ("ts video aac", True),
+            ("fragmented mp4", False),
+            ("flv video aac", False),
+        ],
+    )
+    def test_a_recording_that_is_cut_off_is_decoded_as_far_as_it_goes(
+        self, name: str, warned: bool, long_speech: Pcm, tmp_path: Path
+    ) -> None:
+        whole = GOOD[name].encode(long_speech)
+        step, pcm = decode_bytes(tmp_path, whole[: len(whole) * 6 // 10])
+
+        assert 10 * RATE < len(pcm) < 13 * RATE
+        assert abs(offset_s(long_speech[: len(pcm)], pcm)) < 0.025
+        assert bool(step.warning) == warned
+
+    @pytest.mark.parametrize(
+        "name", ["flac", "ogg opus", "ogg vorbis", "webm opus", "ts video aac", "flv video aac", "m4a aac"]
+    )
+    def test_what_follows_a_damaged_stretch_is_where_it_was(
+        self, name: str, long_speech: Pcm, tmp_path: Path
+    ) -> None:
+        content = bytearray(GOOD[name].encode(long_speech))
+        middle, stretch = len(content) // 2, len(content) // 20
+        content[middle : middle + stretch] = np.random.default_rng(2).bytes(stretch)
+
+        _, pcm = decode_bytes(tmp_path, bytes(content))
+
+        assert len(pcm) == pytest.approx(len(long_speech), abs=RATE // 10)
+        assert abs(offset_s(long_speech[16 * RATE : 19 * RATE], pcm[16 * RATE : 19 * RATE])) < 0.1
+
+    def test_bit_errors_in_an_mp3_are_survived(self, long_speech: Pcm, tmp_path: Path) -> None:
+        content = np.frombuffer(GOOD["mp3 44.1 kHz stereo"].encode(long_speech), np.uint8).copy()
+        content[np.random.default_rng(3).integers(5000, len(content), 100)] ^= 0x10
+
+        _, pcm = decode_bytes(tmp_path, content.tobytes())
+
+        assert len(pcm) == pytest.approx(len(long_speech), abs=RATE // 2)
+
+    @pytest.mark.parametrize("name", ["wma", "m4a aac", "mkv video opus", "ogg vorbis", "ts video aac"])
+    def test_a_damaged_header_is_survived_or_refused(self, name: str, speech: Pcm, tmp_path: Path) -> None:
+        content = np.frombuffer(GOOD[name].encode(speech), np.uint8)
+        random = np.random.default_rng(4)
+        for _ in range(20):
+            damaged = content.copy()
+            damaged[random.integers(0, 600, 5)] = random.integers(0, 256, 5)
+            with contextlib.suppress(RecordingRefused):
+                step, _ = decode_bytes(tmp_path, damaged.tobytes())
+                assert step.samples
+
+
+class TestForeignFiles:
+    """A file may not make the service read another one."""
+
+    @pytest.fixture
+    def secret(self, speech: Pcm, tmp_path: Path) -> Path:
+        (tmp_path / "secret.ts").write_bytes(GOOD["ts video aac"].encode(speech))
+        return tmp_path / "secret.ts"
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n{path}\n#EXT-X-ENDLIST\n",
+            "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nfile://{path}\n#EXT-X-ENDLIST\n",
+            "ffconcat version 1.0\nfile {path}\n",
+            "ffconcat version 1.0\nfile file:{path}\n",
+            "<?xml version='1.0'?><MPD><Period><AdaptationSet mimeType='audio/mp4'><Representation>"
+            "<BaseURL>{path}</BaseURL></Representation></AdaptationSet></Period></MPD>",
+            "[playlist]\nFile1={path}\n",
+        ],
+    )
+    def test_playlists_are_not_followed(self, content: str, secret: Path, tmp_path: Path) -> None:
+        with pytest.raises(RecordingRefused) as refused:
+            decode_bytes(tmp_path, content.format(path=secret).encode())
+        assert refused.value.code == "not_audio"
+
+    def test_movies_with_their_sound_elsewhere_are_not_followed(self, speech: Pcm, tmp_path: Path) -> None:
+        elsewhere = tmp_path / "secret.mov"
+        elsewhere.write_bytes(encode(speech, "mov", "pcm_s16le"))
+        with pytest.raises(RecordingRefused):
+            decode_bytes(tmp_path, media_files.mov_with_external_sound(elsewhere))
+
+
+class TestSteps:
+    def test_each_step_goes_on_where_the_last_one_ended(self, speech: Pcm, tmp_path: Path) -> None:
+        (tmp_path / "upload").write_bytes(GOOD["mp3 44.1 kHz stereo"].encode(speech))
+        _, at_once = decode_file(tmp_path / "upload")
+        pcm_path = tmp_path / "steps.pcm"
+        pcm_path.touch()
+
+        sizes = []
+        while True:
+            step = media.decode("steps", str(tmp_path / "upload"), str(pcm_path), RATE)
+            sizes.append(step.samples)
+            assert pcm_path.stat().st_size == step.samples * BYTES_PER_SAMPLE
+            if step.finished:
+                break
+
+        assert len(sizes) >= 5
+        assert sizes == sorted(sizes)
+        assert np.array_equal(read(pcm_path), at_once)
+
+    def test_a_child_that_takes_over_writes_the_same_again(self, speech: Pcm, tmp_path: Path) -> None:
+        (tmp_path / "upload").write_bytes(GOOD["ogg opus"].encode(speech))
+        _, expected = decode_file(tmp_path / "upload")
+        left_behind = tmp_path / "taken.pcm"
+        left_behind.write_bytes(b"\x01" * 1_000_000)
+
+        step = media.decode("taken", str(tmp_path / "upload"), str(left_behind), RATE)
+        assert np.array_equal(read(left_behind)[: step.samples], expected[: step.samples])
+        assert left_behind.stat().st_size == 1_000_000  # others may be reading it
+        media.decode("taken", str(tmp_path / "upload"), str(left_behind), STEP)
+        assert np.array_equal(read(left_behind), expected)
+
+    def test_jobs_take_turns(self, speech: Pcm, tmp_path: Path) -> None:
+        recordings = {"a": speech, "b": speech[::-1].copy()}
+        for job, pcm in recordings.items():
+            (tmp_path / job).write_bytes(GOOD["flac"].encode(pcm))
+            (tmp_path / f"{job}.pcm").touch()
+
+        running = list(recordings)
+        while running:
+            for job in list(running):
+                if media.decode(job, str(tmp_path / job), str(tmp_path / f"{job}.pcm"), RATE).finished:
+                    running.remove(job)
+
+        for job, pcm in recordings.items():
+            assert np.array_equal(read(tmp_path / f"{job}.pcm"), pcm)
+
+    def test_close_lets_go_of_the_files(self, speech: Pcm, tmp_path: Path) -> None:
+        (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
+        (tmp_path / "pcm").touch()
+        before = psutil.Process().num_fds()
+
+        assert not media.decode("cancelled", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE).finished
+        assert psutil.Process().num_fds() == before + 2
+        media.close("cancelled")
+        media.close("cancelled")
+
+        assert psutil.Process().num_fds() == before
+        assert not media._sessions
+
+    def test_a_job_whose_file_is_gone_leaves_none(self, speech: Pcm, tmp_path: Path) -> None:
+        """Its request was cancelled while the call for it waited."""
+        (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
+        with pytest.raises(FileNotFoundError):
+            media.decode("gone", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE)
+        assert not (tmp_path / "pcm").exists()
+        assert not media._sessions
+
+    def test_a_full_disk_is_an_os_error(self, speech: Pcm, tmp_path: Path) -> None:
+        (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
+        with pytest.raises(OSError, match="No space left"):
+            media.decode("full", str(tmp_path / "upload"), "/dev/full", STEP)
+        assert not media._sessions
+
+    def test_memory_is_flat_in_length(self, tmp_path: Path) -> None:
+        size = 44 + 3600 * RATE * BYTES_PER_SAMPLE  # an hour
+        path = tmp_path / "upload"
+        path.write_bytes(wav_header(size - 44))
+        os.truncate(path, size)
+        (tmp_path / "pcm").touch()
+        process = psutil.Process()
+
+        memory = []
+        finished = False
+        while not finished:
+            finished = media.decode("long", str(path), str(tmp_path / "pcm"), 5 * STEP).finished
+            memory.append(process.memory_info().rss)
+
+        assert len(memory) >= 8
+        assert memory[-1] - memory[0] < 20_000_000
+
+
+@pytest.fixture(scope="module")
+def pcm_path(speech: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("speech") / "pcm"
+    talk(40.01, speech).tofile(path)
+    return path
+
+
+class TestSpeechProbabilities:
+    def probabilities(self, path: Path, start: int, frames: int) -> npt.NDArray[np.float32]:
+        return np.frombuffer(media.speech_probabilities(str(path), start, frames), "<f4")
+
+    def test_speech_is_found_where_it_is(self, pcm_path: Path) -> None:
+        speaking = self.probabilities(pcm_path, 0, 200) > 0.5
+        spoken = np.zeros(200, bool)  # as the recording's text tells: 0.75 to 2.13 s and 2.89 to 5.27 s
+        for start, end in [(0.75, 2.13), (2.89, 5.27)]:
+            spoken[round(start * RATE / FRAME_SAMPLES) : round(end * RATE / FRAME_SAMPLES)] = True
+        assert np.mean(speaking == spoken) > 0.85
+
+    def test_spans_together_are_like_one_run(self, pcm_path: Path) -> None:
+        whole = self.probabilities(pcm_path, 0, 10_000)
+        spans = [self.probabilities(pcm_path, start, 500) for start in range(0, len(whole), 500)]
+
+        together = np.concatenate(spans)
+        assert len(together) == len(whole) == -(-round(40.01 * RATE) // FRAME_SAMPLES)
+        assert np.mean((together > 0.5) == (whole > 0.5)) > 0.995
+
+    def test_a_span_does_not_depend_on_those_before_it(self, pcm_path: Path) -> None:
+        first = media.speech_probabilities(str(pcm_path), 400, 300)
+        media.speech_probabilities(str(pcm_path), 0, 100)
+        assert media.speech_probabilities(str(pcm_path), 400, 300) == first
+
+    def test_beyond_the_end_is_nothing(self, pcm_path: Path) -> None:
+        assert media.speech_probabilities(str(pcm_path), 2 * WARM_UP_FRAMES + 2000, 100) == b""
+
+
+class TestProcesses:
+    def test_naming_the_functions_loads_no_decoder(self) -> None:
+        heavy = "{'av', 'torch', 'onnxruntime', 'silero_vad'}"
+        code = f"import sys, workers.media.tasks; print(*({heavy} & set(sys.modules)))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == ""
+
+    def test_errors_cross_to_the_parent(self, child: ProcessPoolExecutor, tmp_path: Path) -> None:
+        (tmp_path / "upload").write_bytes(BROKEN["png"][0]())
+        (tmp_path / "pcm").touch()
+        with pytest.raises(RecordingRefused, match="picture") as refused:
+            child.submit(media.decode, "x", str(tmp_path / "upload"), str(tmp_path / "pcm"), 1).result()
+        assert refused.value.code == "not_audio"
+        assert pickle.loads(pickle.dumps(refused.value)).message == refused.value.message
+
+    def test_memory_is_limited(self, child: ProcessPoolExecutor, speech: Pcm, tmp_path: Path) -> None:
+        child.submit(media.limit_memory, 256 << 20).result()
+        with pytest.raises(MemoryError):
+            child.submit(bytes, 1 << 30).result()
+
+        (tmp_path / "upload").write_bytes(GOOD["mp4 video aac"].encode(speech))
+        (tmp_path / "pcm").touch()
+        step = child.submit(media.decode, "y", str(tmp_path / "upload"), str(tmp_path / "pcm"), STEP).result()
+        assert step.finished
+        speaking = child.submit(media.speech_probabilities, str(tmp_path / "pcm"), 0, 1875).result()
+        assert np.frombuffer(speaking, "<f4").max() > 0.5

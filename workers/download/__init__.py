@@ -1,0 +1,1 @@
+"""The download worker: what lies behind a URL."""

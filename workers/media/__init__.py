@@ -1,0 +1,1 @@
+"""The media worker: decoding and speech detection."""

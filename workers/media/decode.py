@@ -1,0 +1,223 @@
+"""Turn a recording of any kind into 16 kHz mono int16, piece by piece, at the times a player would show."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import SEEK_SET, FileIO
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+from workers.media import refusal
+from workers.media.clock import Clock
+from workers.media.mixer import Mixer
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
+
+# The demuxers that FFmpeg may use. Not among them: whatever opens another file or a device (hls, dash,
+# concat, sdp, image2, lavfi, ...), pictures, subtitles, and formats that only a file name gives away.
+DEMUXERS = (
+    "3gp,aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,au,avi,caf,dsf,dss,dts,dtshd,dv,eac3,flac,flv,ircam,loas,"
+    "matroska,mlp,mov,mp3,mpc,mpc8,mpeg,mpegts,mxf,nistsphere,nut,ogg,oma,qcp,rm,sox,tak,truehd,tta,voc,w64,"
+    "wav,wtv,wv,xwma"
+)
+# Demuxers that read a recording's length in its header; others estimate it, or look where the file ends.
+EXACT_DURATION = {"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"}
+CUT_OFF_S = 1.0  # missing at the end, before it is worth a word
+
+OPEN_OPTIONS = {
+    "format_whitelist": DEMUXERS,
+    "protocol_whitelist": "none",  # FFmpeg is given an open file and may open no other
+    # How far to look for the tracks of files without a table of them, where sound may set in late.
+    "probesize": str(32 << 20),  # bytes
+    "analyzeduration": str(60_000_000),  # microseconds
+}
+READ_BYTES = 1 << 18  # per read from disk
+PIECE_SAMPLES = 10 * SAMPLE_RATE  # of silence, and of raw PCM, at a time
+MAX_READ_FAILURES = 100  # before the rest of the file is given up
+
+# Beyond these, a header is damaged; FFmpeg's mixer takes no more channels either.
+RATES = range(1000, 1_000_001)  # Hz
+MAX_CHANNELS = 64
+
+Pcm = Generator[bytes, None, None]  # pieces of s16le mono 16 kHz; closing it closes the source
+Frame = Any  # av.AudioFrame: what the parent names may import PyAV in functions only
+TimedFrame = tuple[Frame, float | None]  # with the second at which it claims to start
+
+
+@dataclass(slots=True)
+class Findings:
+    """What came to light while a recording was decoded."""
+
+    damaged: int = 0  # packets that were skipped
+    gap_samples: int = 0  # that were missing between frames, and became silence
+    cut_off: bool = False
+
+    @property
+    def warning(self) -> str | None:
+        """What the sender should know, if anything."""
+        said = []
+        if self.damaged:
+            said.append("Parts of the recording are damaged and were skipped.")
+        if self.gap_samples:
+            said.append(f"The recording has gaps of {self.gap_samples / SAMPLE_RATE:.1f} s in all.")
+        if self.cut_off:
+            said.append("The recording is cut off: it is shorter than it says it is.")
+        return " ".join(said) or None
+
+
+def raw_pcm(source: Path) -> Pcm:
+    """The bytes of a file that is s16le mono 16 kHz already; half a sample at its end is dropped."""
+    with source.open("rb") as file:
+        while piece := file.read(PIECE_SAMPLES * BYTES_PER_SAMPLE):
+            yield piece[: len(piece) // BYTES_PER_SAMPLE * BYTES_PER_SAMPLE]
+
+
+def decoded_pcm(source: Path, findings: Findings) -> Pcm:
+    """The best sound track of a file as s16le mono 16 kHz, in pieces.
+
+    Sample 0 is where the file begins, which may be before its sound does; gaps between timestamps become
+    silence. Memory does not grow with length. Of a damaged file all is decoded that can be. Raises
+    `RecordingRefused` where the file cannot be read or has no sound track.
+    """
+    with _plain_errors(), _Source(source) as file, _open(source, file) as container:
+        stream = _sound_track(container)
+        clock = Clock(_seconds(container.start_time), _seconds(container.duration))
+        mixer: Mixer | None = None
+        for frame, start in _confirmed(_frames(container, stream, findings), clock):
+            jump = clock.place(start, frame.samples / frame.sample_rate)
+            if jump is None:
+                continue
+            if mixer is None or jump or not mixer.takes(frame):
+                if mixer is not None:
+                    yield mixer.finish()
+                    findings.gap_samples += max(0, jump)
+                yield from _silence(jump)
+                mixer = Mixer(frame, skip=max(0, -jump))
+            yield mixer.mix(frame)
+        if mixer is not None:
+            yield mixer.finish()
+        findings.cut_off = clock.position < _declared_s(container, stream) - CUT_OFF_S
+
+
+class _Source(FileIO):
+    """The file to decode, in the manners that FFmpeg expects: damaged files make it seek to nowhere."""
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        try:
+            return super().seek(offset, whence)
+        except (OSError, OverflowError):
+            return -1
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Raise `RecordingRefused` for what FFmpeg raises: its own errors mean nothing outside this module."""
+    import av
+
+    try:
+        yield
+    except MemoryError:
+        raise refusal.too_demanding() from None
+    except av.FFmpegError:
+        raise refusal.nothing_decoded() from None
+
+
+def _open(source: Path, file: Any) -> Any:
+    """The opened container."""
+    import av
+
+    av.logging.set_level(None)  # a damaged file may cause a message for each packet
+    try:
+        return av.open(
+            file,
+            container_options=OPEN_OPTIONS,
+            metadata_errors="replace",
+            buffer_size=READ_BYTES,
+        )
+    except av.MemoryError:
+        raise
+    except (av.FFmpegError, ValueError):
+        raise refusal.unreadable(source) from None
+
+
+def _sound_track(container: Any) -> Any:
+    """The stream that FFmpeg would play; the others are switched off."""
+    from av.stream import Discard
+
+    # Not the best but better than none: a track that has not shown its rate and channels yet.
+    best = container.streams.best("audio") or next(iter(container.streams.audio), None)
+    if best is None:
+        raise refusal.no_sound_track(has_video=bool(container.streams.video))
+    if best.codec_context is None:
+        raise refusal.unsupported_codec()
+    best.codec_context.thread_count = 1
+    for stream in container.streams:
+        if stream.index != best.index:
+            stream.discard = Discard.all
+    return best
+
+
+def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:
+    """Each frame that can be decoded."""
+    import av
+
+    seconds = float(stream.time_base)
+    for packet in _packets(container, stream, findings):
+        if packet.has_sidedata("encryption_info"):
+            raise refusal.encrypted()
+        try:
+            frames = packet.decode()
+        except av.EOFError:  # flushed already
+            return
+        except av.FFmpegError:
+            findings.damaged += 1
+            continue
+        for frame in frames:
+            if frame.sample_rate not in RATES or frame.layout.nb_channels > MAX_CHANNELS:
+                findings.damaged += 1
+            elif frame.samples:
+                yield frame, None if frame.pts is None else frame.pts * seconds
+
+
+def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
+    """Each packet of a stream, then an empty one that flushes the decoder. Read failures are skipped."""
+    import av
+
+    for _ in range(MAX_READ_FAILURES):
+        try:
+            yield from container.demux(stream)
+            return
+        except IndexError:  # how PyAV's demuxer ends where a track turned up late
+            break
+        except av.FFmpegError:
+            findings.damaged += 1
+    flush = av.Packet()
+    flush.stream = stream
+    yield flush
+
+
+def _confirmed(frames: Iterator[TimedFrame], clock: Clock) -> Iterator[TimedFrame]:
+    """Drop the time of a frame where the one after it continues as if that time were wrong."""
+    for (frame, start), (_, following) in pairwise(chain(frames, [(None, None)])):
+        seconds = frame.samples / frame.sample_rate
+        yield frame, None if clock.is_stray(start, seconds, following) else start
+
+
+def _silence(samples: int) -> Iterator[bytes]:
+    for start in range(0, samples, PIECE_SAMPLES):
+        yield bytes(min(PIECE_SAMPLES, samples - start) * BYTES_PER_SAMPLE)
+
+
+def _seconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / 1_000_000
+
+
+def _declared_s(container: Any, stream: Any) -> float:
+    """How long the sound is by the file's header; 0 where that does not say."""
+    if container.format.name not in EXACT_DURATION:
+        return 0.0
+    if stream.duration is not None:
+        return float(stream.duration) * float(stream.time_base)
+    if len(container.streams) > 1 or container.duration is None:
+        return 0.0  # another track may be longer
+    return float(container.duration - (container.start_time or 0)) / 1_000_000

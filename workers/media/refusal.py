@@ -1,0 +1,131 @@
+"""Why a file cannot be transcribed, in words for whoever sent it."""
+
+import codecs
+from pathlib import Path
+
+from workers.messages import RecordingRefused
+
+HEAD_BYTES = 4096  # of a file, enough to tell what it is
+
+
+# What files of no use begin with, and what their senders call them.
+_OTHER_FILES: tuple[tuple[bytes, str], ...] = (
+    (b"%PDF-", "a PDF document"),
+    (b"\x89PNG", "a picture (PNG)"),
+    (b"\xff\xd8\xff", "a picture (JPEG)"),
+    (b"GIF8", "a picture (GIF)"),
+    (b"II*\x00", "a picture (TIFF)"),
+    (b"MM\x00*", "a picture (TIFF)"),
+    (b"PK\x03\x04", "a ZIP archive or an office document"),
+    (b"\x1f\x8b", "a compressed archive (gzip)"),
+    (b"7z\xbc\xaf\x27\x1c", "a compressed archive (7z)"),
+    (b"Rar!", "a compressed archive (RAR)"),
+    (b"BZh", "a compressed archive (bzip2)"),
+    (b"\xfd7zXZ", "a compressed archive (xz)"),
+    (b"\x7fELF", "a program"),
+    (b"MZ\x90\x00", "a program"),
+    (b"SQLite format 3", "a database"),
+    (b"MThd", "a MIDI file, which holds notes and no sound"),
+    (b"#EXTM3U", "a playlist, which only points to recordings"),
+    (b"[playlist]", "a playlist, which only points to recordings"),
+    (b"ffconcat", "a playlist, which only points to recordings"),
+    (b"<!DOCTYPE html", "a web page"),
+    (b"<html", "a web page"),
+    (b"#!", "a script"),
+)
+
+# What recordings begin with: (offset, bytes, name).
+_RECORDINGS: tuple[tuple[int, bytes, str], ...] = (
+    (8, b"WAVE", "WAV"),
+    (8, b"AVI ", "AVI"),
+    (0, b"fLaC", "FLAC"),
+    (0, b"OggS", "Ogg"),
+    (0, b"ID3", "MP3"),
+    (0, b"\xff\xfb", "MP3"),
+    (0, b"\x1aE\xdf\xa3", "Matroska or WebM"),
+    (4, b"ftyp", "MP4 or M4A"),
+    (4, b"moov", "MP4 or M4A"),
+    (4, b"mdat", "MP4 or M4A"),
+    (0, b"FORM", "AIFF"),
+    (0, b"caff", "CAF"),
+    (0, b".snd", "AU"),
+    (0, b"#!AMR", "AMR"),
+    (0, b"FLV", "FLV"),
+    (0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "WMA or WMV"),
+)
+
+_SEND_INSTEAD = "Send an audio or video file, such as MP3, M4A, WAV, FLAC, OGG, MP4, MKV or WebM."
+
+
+def empty_file() -> RecordingRefused:
+    return RecordingRefused(
+        "empty_file", "The file is empty (0 bytes). The upload may have been interrupted: send it again."
+    )
+
+
+def unreadable(source: Path) -> RecordingRefused:
+    """What to say of a file in which no audio or video was recognised."""
+    with source.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    for offset, magic, name in _RECORDINGS:
+        if head.startswith(magic, offset):
+            return _broken(f"The file looks like {name}, but it is broken or incomplete and cannot be read.")
+    return RecordingRefused("not_audio", f"The file is {_kind(head)}. {_SEND_INSTEAD}")
+
+
+def nothing_decoded() -> RecordingRefused:
+    return _broken("The file is damaged or not a recording: no sound could be decoded from it.")
+
+
+def no_sound_track(has_video: bool) -> RecordingRefused:
+    what = "The video has no sound track" if has_video else "The file has no sound in it"
+    return RecordingRefused("no_audio_track", f"{what}, so there is nothing to transcribe. {_SEND_INSTEAD}")
+
+
+def too_short(seconds: float) -> RecordingRefused:
+    return RecordingRefused(
+        "audio_too_short",
+        f"The recording holds {seconds:.2f} s of sound; at least 0.1 s is needed. Send a longer recording.",
+    )
+
+
+def encrypted() -> RecordingRefused:
+    return RecordingRefused(
+        "encrypted", "The recording is copy-protected (encrypted). Send a file without copy protection."
+    )
+
+
+def unsupported_codec() -> RecordingRefused:
+    return RecordingRefused(
+        "unsupported_codec",
+        "The sound is encoded in a way that cannot be decoded here. Convert it to MP3, FLAC or WAV.",
+    )
+
+
+def too_demanding() -> RecordingRefused:
+    return RecordingRefused(
+        "too_demanding",
+        "Decoding the file takes more memory than a recording should need; it may be damaged. "
+        "Convert it to MP3, FLAC or WAV.",
+    )
+
+
+def _broken(what: str) -> RecordingRefused:
+    return RecordingRefused("broken_file", f"{what} Check that it plays, and send it again or convert it.")
+
+
+def _kind(head: bytes) -> str:
+    for magic, name in _OTHER_FILES:
+        if head.startswith(magic):
+            return name
+    return "text" if _is_text(head) else "neither audio nor video that could be recognised"
+
+
+def _is_text(head: bytes) -> bool:
+    if b"\x00" in head:
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the last character may be cut in two
+    except UnicodeDecodeError:
+        return False
+    return True
