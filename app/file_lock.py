@@ -1,14 +1,14 @@
-"""Lock files: held by one process at a time, and free again when that ends, however it does."""
+"""Lock files. The system releases a process's locks when it ends, however it ends."""
 
 import fcntl
 from pathlib import Path
 from typing import BinaryIO
 
 
-def hold(path: Path) -> BinaryIO | None:
-    """The lock file at `path`, held for as long as it is open; None where another process holds it.
+def try_lock(path: Path) -> BinaryIO | None:
+    """Acquire the lock file at `path`; closing the returned file releases it. None if another process has it.
 
-    Raises OSError where there can be no such file.
+    Raises OSError if the file cannot be made.
     """
     lock = path.open("wb")
     try:

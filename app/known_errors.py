@@ -139,7 +139,8 @@ KNOWN_ERRORS = (
         "gpu-failed",
     ),
     KnownError(
-        r"BrokenProcessPool|process pool was terminated abruptly|process \S+ died|processes died of it",
+        r"BrokenProcessPool|process pool was terminated abruptly|process \S+ (died|crashed)|"
+        r"processes crashed on it",
         "A child process was killed or crashed: most often the machine's memory was full.",
         "Look for `Out of memory` in `sudo dmesg`; fewer workers, a smaller model, or more memory for the "
         "container.",

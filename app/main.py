@@ -20,20 +20,21 @@ from app.api.system import VERSION, model_routes, probe_routes, serve_docs, work
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
 
-def create_app(settings: Settings, service: "Service | None" = None) -> FastAPI:
+def create_app(settings: Settings, service: "TranscriptionService | None" = None) -> FastAPI:
     """The application around `service`, by default the real one; its lifespan starts and stops it.
 
     `state.stopping()` is to be called as soon as it is known that it will be stopped.
 
     Raises InvalidSetting where the settings make no sense.
     """
+    from app.engines.plan import make_plan
     from app.jobs.service import JobService
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
-    running = service or Service(settings)
+    running = service or TranscriptionService(settings, make_plan(settings))
     jobs = JobService(running, settings)
 
     @asynccontextmanager
@@ -70,7 +71,7 @@ def create_app(settings: Settings, service: "Service | None" = None) -> FastAPI:
     return app
 
 
-def _middleware(settings: Settings, service: "Service") -> list[Middleware]:
+def _middleware(settings: Settings, service: "TranscriptionService") -> list[Middleware]:
     """Outermost first. CORS stands before the keys: a browser's preflight carries none."""
     cors = Middleware(
         CORSMiddleware,
@@ -80,7 +81,7 @@ def _middleware(settings: Settings, service: "Service") -> list[Middleware]:
         expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after"],
     )
     return [
-        Middleware(RequestLog, demo=lambda: service.demo),
+        Middleware(RequestLog, demo=lambda: service.catalogue.is_demo),
         *([cors] if settings.cors_origins else []),
         Middleware(Linger),
         Middleware(ApiKeys, keys=settings.api_keys),

@@ -133,16 +133,6 @@ class Settings(BaseSettings):
     def max_upload_bytes(self) -> int:
         return self.max_upload_mb * 10**6
 
-    @property
-    def uploads_dir(self) -> Path:
-        """Where uploads lie while they are worked on."""
-        return self.data_dir / "uploads"
-
-    @property
-    def pcm_dir(self) -> Path:
-        """Where decoded audio lies."""
-        return self.data_dir / "pcm"
-
 
 def check_secret(secret: str) -> None:
     """Raise ValueError for what is no secret of Standard Webhooks: base64, perhaps after `whsec_`.

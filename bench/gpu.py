@@ -26,9 +26,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from app.engines.catalogue import ModelCatalogue
 from app.engines.local import LocalSlot
 from app.engines.oom_fallback import is_out_of_memory
-from app.engines.slot import Limits, ModelCatalogue
+from app.engines.slot import Limits
 from app.errors import RequeueBatch
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Clip, Decoding, LoadOptions
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from app.media.pool import Call, Media
+from app.media.pool import Call, MediaPool
 from app.media.speech import SPAN_FRAMES
 from app.media.uploads import Upload
 from app.options import Options as Asked
@@ -87,7 +87,7 @@ async def _compare(path: Path, repetitions: int) -> tuple[dict[str, list[float]]
 
     The measuring goes on in a thread, while the children of both rooms are looked after here.
     """
-    rooms = {"one child": Media(1), "two children": Media(2)}
+    rooms = {"one child": MediaPool(1), "two children": MediaPool(2)}
     loop = asyncio.get_running_loop()
 
     def run(name: str) -> float:
@@ -119,7 +119,7 @@ async def _clocked(
         busy.append(time.perf_counter() - began)
 
 
-async def _go_through(room: Media, path: Path) -> float:
+async def _go_through(room: MediaPool, path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
         pipeline = Pipeline(
             job=folder,

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from app.engines.catalogue import ModelCatalogue
 from app.engines.clip_request import expected_tokens
 from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation
-from app.engines.slot import ClipSource, Limits, ModelCatalogue
+from app.engines.slot import ClipSource, Limits
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
 from app.transcription.pipeline import Fleet

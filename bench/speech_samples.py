@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.media.clip_planner import ClipPlanner, PlannedClip
-from app.media.pool import Media
+from app.media.pool import MediaPool
 from app.media.speech import SPAN_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
@@ -60,7 +60,7 @@ def probabilities_of(paths: Sequence[Path]) -> npt.NDArray[np.float32]:
     """The speech probabilities of recordings, one after the other, as media children give them."""
 
     async def look() -> list[npt.NDArray[np.float32]]:
-        media = Media(1)
+        media = MediaPool(1)
         media.start()
         try:
             with TemporaryDirectory() as folder:
@@ -71,7 +71,7 @@ def probabilities_of(paths: Sequence[Path]) -> npt.NDArray[np.float32]:
     return np.concatenate(asyncio.run(look()))
 
 
-async def _look(media: Media, path: Path, folder: Path) -> list[npt.NDArray[np.float32]]:
+async def _look(media: MediaPool, path: Path, folder: Path) -> list[npt.NDArray[np.float32]]:
     pcm, samples = folder / path.stem, 0
     async for step in media.decode(path.stem, Upload(path, path.name, 0, sha256=""), pcm):
         samples, _ = step

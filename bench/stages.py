@@ -29,7 +29,7 @@ from app.media.file_sink import FileSink
 from app.media.pool import MediaWorkerSlot
 from app.settings import load_settings
 from app.transcription import pipeline
-from app.transcription.service import Service
+from app.transcription.service import TranscriptionService
 from bench.command import Options, run_alone
 from bench.drawing import stacked_bars
 from bench.measuring import Figures, Table, median
@@ -76,7 +76,7 @@ async def _run(path: Path, folder: Path, options: Options) -> list[tuple[dict[st
         log_level="error",
     )
     configure_logs(settings)
-    service = Service(settings)
+    service = TranscriptionService(settings)
     noted: list[Interval] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(create_app(settings, service), log_config=None))

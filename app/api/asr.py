@@ -16,6 +16,7 @@ from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented
 from app.api.forms import QueryFields
 from app.api.receiving import receive
+from app.engines.model_files import can_translate
 from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
 from app.media.uploads import Upload
@@ -25,7 +26,7 @@ from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word
 
 if TYPE_CHECKING:
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
 FILE_FIELD = "audio_file"
 ENGINE = "faster_whisper"  # of the engines that clients know, the one whose models run here
@@ -82,7 +83,7 @@ class DetectedLanguage(BaseModel):
     confidence: float = Field(description="Probability, 0 to 1; 0 where nothing is spoken.")
 
 
-def asr_routes(service: "Service") -> APIRouter:
+def asr_routes(service: "TranscriptionService") -> APIRouter:
     router = APIRouter(tags=["whisper-asr-webservice"])
 
     @router.post(
@@ -121,17 +122,17 @@ def asr_routes(service: "Service") -> APIRouter:
     return router
 
 
-def _model(service: "Service", asked: AsrQuery) -> str:
+def _model(service: "TranscriptionService", asked: AsrQuery) -> str:
     """The model to use: the one named, else the default one or, where that cannot translate, one that can.
 
     Clients of this interface cannot name a model, as a rule. Raises UnknownModel and InvalidInput.
     """
     named = asked.model.strip()
-    model = service.resolve_model(named)
+    model = service.catalogue.resolve(named)
     if asked.task == "transcribe":
         return model
-    for candidate in [model] if named else service.models():
-        if service.can_translate(candidate):
+    for candidate in [model] if named else service.catalogue.states():
+        if can_translate(candidate):
             return candidate
     raise InvalidInput(
         f"The model {model!r} cannot translate. Start the service with one that can beside it, such as "
@@ -141,7 +142,9 @@ def _model(service: "Service", asked: AsrQuery) -> str:
 
 
 @asynccontextmanager
-async def _received(service: "Service", request: Request, *, raw_pcm: bool) -> AsyncIterator[Upload]:
+async def _received(
+    service: "TranscriptionService", request: Request, *, raw_pcm: bool
+) -> AsyncIterator[Upload]:
     """The file of a request, which is removed in the end. Raises what `receive` raises."""
     form = await receive(service, request, file_field=FILE_FIELD, raw_pcm=raw_pcm)
     if form.file is None:

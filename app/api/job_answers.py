@@ -21,7 +21,7 @@ from app.transcript.rendering import subtitles
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
 ResultFormat = Literal["srt", "vtt", "ass", "ttml", "txt", "tsv", "lrc", "json", "verbose_json"]
 
@@ -75,10 +75,10 @@ async def result_response(jobs: "JobService", job: Job, form: ResultFormat) -> R
     )
 
 
-async def audio_response(service: "Service", job: Job) -> Response:
+async def audio_response(service: "TranscriptionService", job: Job) -> Response:
     """The recording, or the ranges of it that are asked for. Raises UnknownJob where it is not kept."""
     submission = job.submission
-    path = service.settings.uploads_dir / (submission.file or "")
+    path = service.folder.uploads / (submission.file or "")
     if not await asyncio.to_thread(path.is_file):
         raise _not_kept()
     guessed = mimetypes.guess_type(submission.filename)[0] or ""

@@ -18,7 +18,7 @@ from app.transcript.formats import FORMATS
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
@@ -51,7 +51,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-def job_routes(service: "Service", jobs: "JobService") -> APIRouter:
+def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.post(

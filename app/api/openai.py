@@ -17,7 +17,7 @@ from app.api.streaming import stream_response
 from app.media.uploads import Fields
 
 if TYPE_CHECKING:
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
@@ -25,7 +25,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def openai_routes(service: "Service") -> APIRouter:
+def openai_routes(service: "TranscriptionService") -> APIRouter:
     router = APIRouter(tags=["audio"])
     # Of the two models the one that asks for more goes first: generated clients try them in order.
     shared: dict[str, Any] = {"response_model": VerboseTranscription | Transcription}
@@ -54,7 +54,7 @@ def openai_routes(service: "Service") -> APIRouter:
     return router
 
 
-async def _answer(service: "Service", request: Request, form_type: type[AudioForm]) -> Response:
+async def _answer(service: "TranscriptionService", request: Request, form_type: type[AudioForm]) -> Response:
     form = await receive(service, request, before_file=partial(_check_early, service, form_type))
     streaming = False
     try:
@@ -70,12 +70,12 @@ async def _answer(service: "Service", request: Request, form_type: type[AudioFor
     return await asyncio.to_thread(transcript_response, transcript, asked)
 
 
-def _check_early(service: "Service", form_type: type[AudioForm], fields: Fields) -> None:
+def _check_early(service: "TranscriptionService", form_type: type[AudioForm], fields: Fields) -> None:
     check_early(form_type, fields)
     names = [name for name in fields.get("model", []) if name.strip()]
     if names:
-        service.resolve_model(names[-1].strip())
+        service.catalogue.resolve(names[-1].strip())
 
 
-def _model(service: "Service", asked: AudioForm) -> str:
-    return service.resolve_model(asked.model.strip(), asked.task)
+def _model(service: "TranscriptionService", asked: AudioForm) -> str:
+    return service.catalogue.resolve(asked.model.strip(), asked.task)

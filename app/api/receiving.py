@@ -10,14 +10,14 @@ from app.errors import InvalidInput, TooLarge
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 
 if TYPE_CHECKING:
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
 MAX_DOCUMENT_BYTES = 1 << 16
 STEADY_BYTES = 1 << 14  # that must arrive before the patience with an upload begins anew
 
 
 async def receive(
-    service: "Service",
+    service: "TranscriptionService",
     request: Request,
     *,
     file_field: str = "file",
@@ -30,7 +30,7 @@ async def receive(
     return await receive_form(
         with_stall_timeout(request, settings.upload_stall_s),
         request.headers.get("content-type", ""),
-        settings.uploads_dir,
+        service.folder.uploads,
         settings.max_upload_bytes,
         content_length=_declared_length(request),
         file_field=file_field,
@@ -40,20 +40,20 @@ async def receive(
     )
 
 
-async def receive_body(service: "Service", request: Request, filename: str) -> Upload:
+async def receive_body(service: "TranscriptionService", request: Request, filename: str) -> Upload:
     """The recording that is the body, on disk. Raises as `receive_raw` and `with_stall_timeout` do."""
     settings = service.settings
     return await receive_raw(
         with_stall_timeout(request, settings.upload_stall_s),
         filename,
-        settings.uploads_dir,
+        service.folder.uploads,
         settings.max_upload_bytes,
         content_length=_declared_length(request),
         durable=True,
     )
 
 
-async def receive_document(service: "Service", request: Request) -> bytes:
+async def receive_document(service: "TranscriptionService", request: Request) -> bytes:
     """A small body, in memory. Raises TooLarge, and what `with_stall_timeout` raises."""
     body = bytearray()
     async for chunk in with_stall_timeout(request, service.settings.upload_stall_s):

@@ -24,13 +24,13 @@ from app.shielding import run_shielded
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
 async def submit_job(
-    service: "Service", jobs: "JobService", request: Request, query: JobFields, key: str | None
+    service: "TranscriptionService", jobs: "JobService", request: Request, query: JobFields, key: str | None
 ) -> Response:
     """Take a job on, by whatever kind of body. `query`: what the URL says; `key`: the idempotency key.
 
@@ -61,7 +61,7 @@ async def submit_job(
 
 
 async def _handed_in(
-    service: "Service", request: Request, kind: str, query: JobFields, given: Mapping[str, Any]
+    service: "TranscriptionService", request: Request, kind: str, query: JobFields, given: Mapping[str, Any]
 ) -> tuple[JobFields, Upload | None]:
     """What a request says, and the file in it if there is one, by the type of its body."""
     if kind == "multipart/form-data":
@@ -94,7 +94,7 @@ async def _handed_in(
     )
 
 
-async def _check_webhook(service: "Service", url: str | None) -> None:
+async def _check_webhook(service: "TranscriptionService", url: str | None) -> None:
     if url is None:
         return
     if service.settings.webhook_secret is None:
@@ -107,9 +107,9 @@ async def _check_webhook(service: "Service", url: str | None) -> None:
     await check_webhook_url(url, service.settings.webhook_allow_private)
 
 
-def _check_model(service: "Service", names: Sequence[str]) -> None:
+def _check_model(service: "TranscriptionService", names: Sequence[str]) -> None:
     """Raise UnknownModel before a long upload, not after it. The last name that is none counts."""
-    service.resolve_model(next((name.strip() for name in reversed(names) if name.strip()), ""))
+    service.catalogue.resolve(next((name.strip() for name in reversed(names) if name.strip()), ""))
 
 
 def _parse_url(body: bytes, given: Mapping[str, Any]) -> JobUrl:
@@ -126,12 +126,12 @@ def _parse_url(body: bytes, given: Mapping[str, Any]) -> JobUrl:
 
 
 async def _submission(
-    service: "Service", asked: JobFields, upload: Upload | None, owner: str, key: str | None
+    service: "TranscriptionService", asked: JobFields, upload: Upload | None, owner: str, key: str | None
 ) -> Submission:
     await _check_webhook(service, asked.webhook_url)
     options = asked.options
     url = asked.url if isinstance(asked, JobUrl) else None
-    model = service.resolve_model(asked.model.strip(), options.task)
+    model = service.catalogue.resolve(asked.model.strip(), options.task)
     filename = (upload.filename if upload else "") or base_name((asked.filename or "").encode())
     same = {
         "content": upload.sha256 if upload else url,

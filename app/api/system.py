@@ -15,31 +15,31 @@ from app.api.schemas import Health, Model, ModelList, Ready, WorkerList
 from app.errors import NotReady, UnknownModel
 
 if TYPE_CHECKING:
-    from app.transcription.service import Service
+    from app.transcription.service import TranscriptionService
 
 VERSION = version("whisperfleet")
 
 
-def model_routes(service: "Service") -> APIRouter:
+def model_routes(service: "TranscriptionService") -> APIRouter:
     router = APIRouter(tags=["models"])
     created = int(time.time())
 
     @router.get("/v1/models", responses=documented(401))
     async def list_models() -> ModelList:
-        models = service.models().items()
+        models = service.catalogue.states().items()
         return ModelList(data=[Model(id=name, created=created, state=state) for name, state in models])
 
     @router.get("/v1/models/{model:path}", responses=documented(401, 404))
     async def retrieve_model(model: str) -> Model:
         if not model:
             raise UnknownModel("Name a model; GET /v1/models lists them.", param="model")
-        state = service.models()[service.resolve_model(model)]
+        state = service.catalogue.states()[service.catalogue.resolve(model)]
         return Model(id=model, created=created, state=state)
 
     return router
 
 
-def worker_routes(service: "Service") -> APIRouter:
+def worker_routes(service: "TranscriptionService") -> APIRouter:
     router = APIRouter(tags=["service"])
 
     @router.get("/v1/workers", response_model=WorkerList, responses=documented(401))
@@ -50,13 +50,13 @@ def worker_routes(service: "Service") -> APIRouter:
     return router
 
 
-def probe_routes(service: "Service") -> APIRouter:
+def probe_routes(service: "TranscriptionService") -> APIRouter:
     """`/health` and `/ready`, which need no key."""
     router = APIRouter(tags=["service"])
 
     @router.get("/health", summary="The process is up", responses=documented())
     async def health() -> Health:
-        return Health(demo=service.demo, version=VERSION)
+        return Health(demo=service.catalogue.is_demo, version=VERSION)
 
     @router.get("/ready", summary="A worker is loaded", responses=documented(503))
     async def ready() -> Ready:

@@ -17,7 +17,7 @@ from app.jobs.database import Database
 from app.logs import configure_logs
 from app.main import create_app
 from app.settings import Settings, load_settings
-from app.transcription.service import Service
+from app.transcription.service import TranscriptionService
 
 GRACE_S = 3  # that answers under way have to end once the service is told to stop
 
@@ -43,9 +43,10 @@ def run_server(overrides: dict[str, Any]) -> int:
     """Serve until told to stop. The exit code: 2 where a setting makes no sense."""
     try:
         settings = load_settings(**overrides)
-        check_compute_type(make_plan(settings))
-        service = Service(settings)
-        service.lock_data_dir()
+        plan = make_plan(settings)
+        check_compute_type(plan)
+        service = TranscriptionService(settings, plan)
+        service.folder.lock()
         asyncio.run(_try_database(settings))
         app = create_app(settings, service)
     except InvalidSetting as error:

@@ -22,7 +22,7 @@ from app.settings import load_settings
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import MADE_OF_CUES, subtitles
 from app.transcription.pipeline import Progress as PipelineProgress
-from app.transcription.service import Service
+from app.transcription.service import TranscriptionService
 
 FILES_AT_ONCE = 4  # enough to keep the workers busy while one file ends and the next begins
 SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}
@@ -123,16 +123,17 @@ async def _transcribe_here(
     with tempfile.TemporaryDirectory(prefix="whisperfleet-") as folder:
         named = {"model": model} if model else {}
         settings = load_settings(data_dir=Path(folder), log_level="warning", **named)
-        check_compute_type(make_plan(settings))
+        plan = make_plan(settings)
+        check_compute_type(plan)
         configure_logs(settings)
-        service = Service(settings)
+        service = TranscriptionService(settings, plan)
 
         async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> bytes:
             def progressed(progress: PipelineProgress) -> None:
                 report(progress.done_s, progress.total_s)
 
             transcript = await service.transcribe(
-                _upload(file), options, service.resolve_model(""), progressed
+                _upload(file), options, service.catalogue.resolve(""), progressed
             )
             return await asyncio.to_thread(subtitles, transcript, options, chosen)
 

@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from app.doctor.finding import Finding, fail, failed_with, ok, warn
+from app.engines.catalogue import ModelCatalogue
+from app.engines.clip_request import ClipInMemory
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
 from app.engines.plan import Plan
-from app.engines.slot import ModelCatalogue, WhisperSlot
-from app.media.pool import Media
+from app.engines.slot import WhisperSlot
+from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from workers import probe
@@ -56,7 +58,7 @@ async def detect_speech(folder: Path) -> tuple[list[Finding], bytes]:
 
     They are s16le, mono, 16 kHz; empty where they could not be had. `folder` is where the child writes.
     """
-    media = Media(1)
+    media = MediaPool(1)
     media.start()
     try:
         return await _detect_speech_in(media, folder / "sample.pcm")
@@ -126,7 +128,7 @@ async def _ctranslate2(title: str, child: ChildProcess, plan: Plan, visible: str
     return ok(title, f"compute types {listed}")
 
 
-async def _detect_speech_in(media: Media, pcm_path: Path) -> tuple[list[Finding], bytes]:
+async def _detect_speech_in(media: MediaPool, pcm_path: Path) -> tuple[list[Finding], bytes]:
     decoder, detector = "audio decoder", "speech detector"
     sample = Upload(SAMPLE, SAMPLE.name, SAMPLE.stat().st_size, sha256="")
     try:
@@ -155,7 +157,7 @@ async def _transcribe_on(slot: WhisperSlot, clip: Clip) -> Finding:
         started = time.perf_counter()
         await slot.start()
         loaded = time.perf_counter()
-        [result] = await slot.run([lambda: clip])
+        [result] = await slot.run([ClipInMemory(clip)])
         done = time.perf_counter()
     except Exception as error:
         return failed_with(title, error)

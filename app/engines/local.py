@@ -5,7 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from app.engines.slot import Limits, ModelCatalogue, WhisperSlot
+from app.engines.catalogue import ModelCatalogue
+from app.engines.slot import Limits, WhisperSlot
 from app.scheduling.process import ChildProcess
 from workers import runtime
 from workers.whisper import model as whisper
@@ -21,7 +22,7 @@ class LocalSlot(WhisperSlot):
     ) -> None:
         super().__init__(index, catalogue, limits)
         self._child = ChildProcess(runtime.initialise, visible_devices, niceness)
-        self._child.on_crash = self.died.set
+        self._child.on_exit = self.needs_restart.set
 
     async def _spawn(self) -> None:
         await self._child.start()
@@ -34,7 +35,7 @@ class LocalSlot(WhisperSlot):
 
 
 class InlineSlot(WhisperSlot):
-    """Models that are loaded here, and heard in a thread of their own, which nobody can kill."""
+    """Models in this process, in a thread that nobody can kill; for debugging and for notebooks."""
 
     _executor: ThreadPoolExecutor | None = None
 
@@ -42,12 +43,12 @@ class InlineSlot(WhisperSlot):
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="inline-whisper")
 
     async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
-        # A thread that takes too long cannot be ended, so the deadline is not kept.
+        # A thread cannot be ended, so the deadline has no effect.
         return await asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
 
     async def _end(self) -> None:
         executor, self._executor = self._executor, None
         if executor is not None:
             for model in self._catalogue.options:
-                executor.submit(whisper.unload, model)  # no process ends and takes them along
+                executor.submit(whisper.unload, model)  # no process ends that would free their memory
             await asyncio.to_thread(executor.shutdown)

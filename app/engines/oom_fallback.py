@@ -1,6 +1,6 @@
-"""What a slot asks of its device's memory: less, each time that there was not enough of it. Pure.
+"""What a slot does when its device runs out of memory: smaller batches, then a smaller compute type. Pure.
 
-Nothing is ever asked for again that has failed once, for as long as the service runs.
+A limit that was lowered stays low until the service restarts.
 """
 
 import re
@@ -25,28 +25,28 @@ class OomFallback:
     def __init__(self, batch_size: int) -> None:
         self.batch_limit = batch_size
         self._batch_size = batch_size
-        self._compute_types: dict[str, tuple[str, str]] = {}  # by model: as it was asked for, and as it is
+        self._compute_types: dict[str, tuple[str, str]] = {}  # by model: the type in the settings, and in use
         self._reason = ""
 
-    def compute_type(self, model: str, asked: str) -> str:
-        """The compute type for a model for which the settings ask `asked`."""
-        return self._compute_types.get(model, ("", asked))[1]
+    def compute_type(self, model: str, configured: str) -> str:
+        """The compute type for a model for which the settings say `configured`."""
+        return self._compute_types.get(model, ("", configured))[1]
 
     def halve(self, clips: int, error: Exception) -> None:
-        """A batch of so many clips was too large."""
+        """A batch of so many clips ran out of memory."""
         self.batch_limit = max(1, min(self.batch_limit, clips // 2))
         self._reason = explain(error)
 
-    def step_down(self, model: str, asked: str, smaller: str, error: Exception) -> None:
-        """A model is to make do with a smaller compute type than the settings ask for."""
-        self._compute_types[model] = (asked, smaller)
+    def step_down(self, model: str, configured: str, smaller: str, error: Exception) -> None:
+        """A model ran out of memory: use a smaller compute type than the settings say."""
+        self._compute_types[model] = (configured, smaller)
         self._reason = explain(error)
 
     def explain(self) -> str | None:
-        """What is not as the settings ask, and why; None where all is."""
-        said = []
+        """What differs from the settings, and why; None if nothing does."""
+        changes = []
         if self.batch_limit < self._batch_size:
-            said.append(f"batches of {self.batch_limit} instead of {self._batch_size}")
-        for model, (asked, now) in self._compute_types.items():
-            said.append(f"{model} in {now} instead of {asked}")
-        return f"Memory was short, so {', '.join(said)}: {self._reason}" if said else None
+            changes.append(f"batches of {self.batch_limit} instead of {self._batch_size}")
+        for model, (configured, used) in self._compute_types.items():
+            changes.append(f"{model} in {used} instead of {configured}")
+        return f"Memory was short, so {', '.join(changes)}: {self._reason}" if changes else None

@@ -3,31 +3,32 @@
 import os
 from dataclasses import dataclass
 
+from app.engines.catalogue import ModelCatalogue
 from app.engines.devices import Devices, count_gpus, plan_devices, usable_cores
 from app.engines.local import InlineSlot, LocalSlot
 from app.engines.model_files import ModelFiles, model_name
 from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, parse_simulation
-from app.engines.slot import Limits, ModelCatalogue, WhisperSlot
+from app.engines.slot import Limits, WhisperSlot
 from app.errors import InvalidSetting
 from app.scheduling.batching import BatchCost
 from app.settings import Settings
 from workers.messages import LoadOptions
 
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
-# On a CPU the encoder takes most of the time, and takes it for each clip; a single thread has its hands full
-# with the beams of one clip, and a batch saves it nothing (measured with the demo model and with `small`).
+# On a CPU the encoder takes most of the time, for each clip anew. The beams of one clip keep a single thread
+# busy, so batches save it nothing (measured with the demo model and with `small`).
 _CPU_COST = BatchCost(fixed_ms=10, task_ms=350, size_ms=2)
 _ONE_THREAD_COST = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
-# A worker that keeps CPU cores busy must not keep the server from answering; one that feeds a GPU takes no
-# more than a core, and the GPU waits for it.
+# A worker that computes on the CPU must not slow the server's answers. One that feeds a GPU takes a single
+# core, and the GPU would wait for it.
 _NICENESS = {"cuda": 0, "cpu": 10}
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the settings come to on this machine."""
+    """The settings applied to this machine."""
 
-    models: tuple[str, ...]  # that requests may name, the default one first
+    models: tuple[str, ...]  # those that requests may name, the default one first
     devices: Devices
     limits: Limits
     engine: str
@@ -37,7 +38,7 @@ class Plan:
     simulation: Simulation | None = None
 
     def load_options(self, files: ModelFiles) -> LoadOptions:
-        """How a worker is to load a model."""
+        """How a worker loads a model."""
         return LoadOptions(
             model=files.name,
             path="" if self.simulation is not None else str(files.path),
@@ -49,11 +50,11 @@ class Plan:
 
     @property
     def worker_count(self) -> int:
-        """How many slots there are to be."""
+        """How many slots the plan has."""
         return 1 if self.engine == "inline" else len(self.devices.visible)
 
     def slots(self, catalogue: ModelCatalogue) -> list[WhisperSlot]:
-        """The slots, none of them started."""
+        """New slots, not started."""
         if self.engine == "inline":
             return [InlineSlot(0, catalogue, self.limits)]
         visible = self.devices.visible
@@ -69,10 +70,10 @@ class Plan:
 
 
 def make_plan(settings: Settings) -> Plan:
-    """Look at the machine and the settings. Raises InvalidSetting where they do not fit.
+    """Apply the settings to this machine. Raises InvalidSetting if they do not fit.
 
-    Safe mode goes before WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE before safe mode: a type may be what
-    works at all on a device.
+    Safe mode overrides WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE overrides safe mode: the type that is
+    named may be the only one that works on a device.
     """
     devices = plan_devices(settings, os.environ, count_gpus(), usable_cores())
     if settings.engine == "simulated":
@@ -97,7 +98,7 @@ def _cost(devices: Devices) -> BatchCost:
 
 
 def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
-    """No model has to be there, and so none is looked for, whatever the settings name."""
+    """A plan without model files: none is looked for, whatever the settings name."""
     simulation = parse_simulation(settings.simulated)
     return Plan(
         models=(SIMULATED,),
@@ -112,7 +113,7 @@ def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
 
 
 def _limits(settings: Settings, batch_size: int) -> Limits:
-    """`batch_size` is what a batch may have unless the settings say otherwise."""
+    """`batch_size` applies unless the settings say otherwise."""
     return Limits(
         batch_size=1 if settings.safe_mode else settings.batch_size or batch_size,
         batch_timeout_s=settings.batch_timeout_s,
@@ -121,9 +122,9 @@ def _limits(settings: Settings, batch_size: int) -> Limits:
 
 
 def check_compute_type(plan: Plan) -> None:
-    """Raise InvalidSetting for a compute type that the device lacks.
+    """Raise InvalidSetting if the device lacks the compute type.
 
-    CTranslate2 is asked, in a process that ends with the question: this one must not touch CUDA.
+    Asks CTranslate2 in a short-lived process, as this one must not touch CUDA.
     """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor

@@ -1,7 +1,7 @@
-"""The `simulated` engine: workers that hear nothing and take as long as a cost model says.
+"""The `simulated` engine: workers without a model, which take as long as a cost model says.
 
 For experiments with scheduling on any number of slots, and for clients under development. Everything else
-is real: dispatcher, messages, pipeline, HTTP. It runs on the real clock as well as on a virtual one.
+is real: dispatcher, messages, pipeline, HTTP. Runs on the real clock and on a virtual one.
 """
 
 import asyncio
@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from app.engines.clip_request import expected_tokens
-from app.engines.slot import ClipSource, Limits, ModelCatalogue, WhisperSlot
+from app.engines.catalogue import ModelCatalogue
+from app.engines.clip_request import ClipSource, expected_tokens
+from app.engines.slot import Limits, WhisperSlot
 from app.errors import InvalidSetting, ProcessCrashed
 from app.languages import LANGUAGES
 from app.scheduling.batching import BatchCost
@@ -31,17 +32,17 @@ class Simulation:
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
     batch: int = 8  # most clips in one
     load_ms: float = 0.0  # of a model
-    crash: float = 0.0  # probability that a worker dies of a batch, somewhere in the middle of it
-    seed: int = 0  # of these deaths
+    crash: float = 0.0  # probability that a worker crashes during a batch
+    seed: int = 0  # of the random crashes
     crash_at: tuple[
         tuple[int, float], ...
-    ] = ()  # slot, and when its worker dies, from the slot's first start
-    slow: dict[int, float] = field(default_factory=dict)  # slot, and how many times as long it takes
+    ] = ()  # slot, and when its worker crashes, counted from the slot's first start
+    slow: dict[int, float] = field(default_factory=dict)  # slot, and the factor on its times
     speed: float = 1.0  # simulated seconds that pass in a real one
 
 
 def parse_simulation(text: str) -> Simulation:
-    """`fixed_ms=10,clip_ms=50,slow=1:3+2:1.5,crash_at=0:12,…` in any order; what is left out is the default.
+    """Parse `fixed_ms=10,clip_ms=50,slow=1:3+2:1.5,crash_at=0:12,…`, in any order and with defaults.
 
     Raises InvalidSetting for anything else.
     """
@@ -100,7 +101,7 @@ def _check(text: str, simulation: Simulation) -> None:
 
 
 class SimulatedSlot(WhisperSlot):
-    """A worker that is not there: its calls are timers."""
+    """A worker without a process: its calls are timers."""
 
     def __init__(
         self,
@@ -116,7 +117,7 @@ class SimulatedSlot(WhisperSlot):
         self._random = random.Random(f"{simulation.seed}-{index}")
         self._crashes: list[asyncio.TimerHandle] | None = None  # None: never started
         self._killed = asyncio.Event()
-        self._deaths = 0
+        self._crash_count = 0
 
     async def _spawn(self) -> None:
         self._killed = asyncio.Event()
@@ -129,14 +130,14 @@ class SimulatedSlot(WhisperSlot):
             ]
 
     async def _read(self, payloads: Sequence[ClipSource]) -> list[Clip]:
-        # A virtual clock has no threads. Some megabytes that were just written come from memory at once.
-        return [source() for source in payloads]
+        # A virtual clock has no threads. A few megabytes that were just written come from the page cache.
+        return [payload.read() for payload in payloads]
 
     async def _call(self, function: Callable[..., R], *args: Any, deadline_s: float) -> R:
-        # What takes too long does so because it was asked to: the deadline is not kept.
+        # A call takes long only because the simulation says so: the deadline has no effect.
         answer: Any = None
         if function is whisper.load:
-            await self._pass(self._simulation.load_ms / 1000)
+            await self._elapse(self._simulation.load_ms / 1000)
             answer = self._loaded(args[0])
         elif function is whisper.transcribe:
             await self._decode(args[0])
@@ -150,27 +151,27 @@ class SimulatedSlot(WhisperSlot):
         seconds = simulation.cost.seconds([expected_tokens(clip.speech) for clip in clips])
         seconds *= simulation.slow.get(self.index, 1.0)
         if self._random.random() < simulation.crash:
-            await self._pass(seconds * self._random.random())
+            await self._elapse(seconds * self._random.random())
             self._kill()
-            raise self._dead()
-        await self._pass(seconds)
+            raise self._crashed()
+        await self._elapse(seconds)
 
-    async def _pass(self, seconds: float) -> None:
+    async def _elapse(self, seconds: float) -> None:
         """Let simulated time pass. Raises ProcessCrashed if the worker is killed meanwhile."""
         try:
             async with asyncio.timeout(seconds / self._simulation.speed):
                 await self._killed.wait()
         except TimeoutError:
             return
-        raise self._dead()
+        raise self._crashed()
 
     def _kill(self) -> None:
-        self._deaths += 1
+        self._crash_count += 1
         self._killed.set()
-        self.died.set()
+        self.needs_restart.set()
 
-    def _dead(self) -> ProcessCrashed:
-        return ProcessCrashed(f"simulated worker {self.index} died, its death number {self._deaths}")
+    def _crashed(self) -> ProcessCrashed:
+        return ProcessCrashed(f"simulated worker {self.index} crashed (crash {self._crash_count})")
 
     def _loaded(self, options: LoadOptions) -> WorkerInfo:
         return WorkerInfo(
@@ -185,7 +186,7 @@ class SimulatedSlot(WhisperSlot):
 
 
 def simulated_result(clip: Clip) -> ClipResult:
-    """A result of the right shape, made of the clip's speech spans alone: the same for the same clip."""
+    """A result of the right shape, made of the clip's speech spans only: the same for the same clip."""
     language = clip.decoding.language
     return ClipResult(
         language=language or "en",

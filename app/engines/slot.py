@@ -1,15 +1,17 @@
-"""What the slots of all engines have in common: the models that their worker holds, and what it has done."""
+"""What the slots of all engines share: the models that their worker holds, and their counters."""
 
 import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import structlog
 
+from app.engines.catalogue import ModelCatalogue
+from app.engines.clip_request import ClipSource
 from app.engines.oom_fallback import OomFallback, is_out_of_memory
 from app.errors import ProcessCrashed, RequeueBatch
 from app.known_errors import last_line
@@ -17,27 +19,15 @@ from app.scheduling.tasks import SlotStatus
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper
 
-# Reads a clip's audio when its turn has come: what waits in the queue takes no memory.
-ClipSource = Callable[[], Clip]
-
 R = TypeVar("R")
 
 _LOAD_DEADLINE_S = 900.0  # a large model from a slow disk, kernels compiled for a new GPU
-_ANSWER_DEADLINE_S = 120.0  # for what takes no time
-# A batch's deadline is given once more for each such stretch of audio (s): with 300 s that is 60 times the
-# audio's length on a CPU, where a large model on one slow core needs some 20, and 10 times on a GPU.
+_ANSWER_DEADLINE_S = 120.0  # for a call that takes no time
+# A batch's deadline is multiplied by its audio over this (s). With 300 s that is 60 times the audio's length
+# on a CPU, where a large model on one slow core needs some 20, and 10 times on a GPU.
 _AUDIO_PER_DEADLINE_S = {"cpu": 5.0, "cuda": 30.0, "simulated": 30.0}
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True)
-class ModelCatalogue:
-    """The models whose files are on this machine, by the names that requests use."""
-
-    default: str  # loaded at the start, and never unloaded for being idle
-    idle_s: float  # that another model may be idle before it is unloaded
-    options: dict[str, LoadOptions] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +36,22 @@ class Limits:
 
     batch_size: int  # clips
     batch_timeout_s: float = 300.0  # least time before the worker counts as hung
-    one_model: bool = False  # none is held beside the one in use
+    one_model: bool = False  # unload the others before another model is loaded
 
 
 class WhisperSlot(ABC):
-    """A worker and its models. One call at a time reaches it, in the order that they are made."""
+    """A worker and its models. One call at a time reaches it, in the order of the calls."""
 
     def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits) -> None:
         self.index = index
         self.status = SlotStatus()
-        self.died = asyncio.Event()
+        self.needs_restart = asyncio.Event()
         self._catalogue = catalogue
         self._limits = limits
-        self._ladder = OomFallback(limits.batch_size)
+        self._memory = OomFallback(limits.batch_size)
         self._info: WorkerInfo | None = None
-        self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory; when each is to go
-        self._languages: dict[str, tuple[str, ...]] = {}  # of the models that have been loaded
+        self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory, and their unload timers
+        self._languages: dict[str, tuple[str, ...]] = {}  # of the models that were loaded
         self._loads = 0
         self._clips = 0
         self._samples = 0
@@ -70,12 +60,12 @@ class WhisperSlot(ABC):
     @property
     def batch_limit(self) -> int:
         """How many clips the slot takes at once."""
-        return self._ladder.batch_limit
+        return self._memory.batch_limit
 
     async def start(self) -> None:
-        """Bring the worker up and have it load the default model, as a smaller one where memory is short.
+        """Start the worker and load the default model, with a smaller compute type if memory is short.
 
-        As a task, so that the real error is seen: an initializer that fails shows none.
+        Loading is a call of its own: an initializer that fails would hide the error.
         """
         model = self._catalogue.default
         while True:
@@ -83,14 +73,14 @@ class WhisperSlot(ABC):
             try:
                 return await self._load(model)
             except (RuntimeError, MemoryError) as error:
-                if not is_out_of_memory(error) or not await self._step_down(model, error):
+                if not is_out_of_memory(error) or not await self._use_smaller_type(model, error):
                     raise
             # GPU memory is returned for certain only when a process ends.
             await self.close()
             self.status.restarts += 1
 
     async def run(self, payloads: Sequence[ClipSource]) -> list[ClipResult]:
-        """Have the worker hear a batch of clips, with their model, which it loads if it has to.
+        """Transcribe a batch of clips of one model, which is loaded first if necessary.
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
         `batch_limit` is smaller then or, for a single clip, the worker restarts with a smaller compute type.
@@ -99,28 +89,28 @@ class WhisperSlot(ABC):
         clips = await self._read(payloads)
         model = clips[0].decoding.model
         if model in self._held:
-            self._keep(model)
+            self._stop_unload_timer(model)
         else:
-            await self._make_room_and_load(model)
+            await self._free_memory_and_load(model)
         try:
-            results = await self._with_room(model, lambda: self._hear(clips))
+            results = await self._retry_alone(model, lambda: self._transcribe(clips))
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                raise await self._with_less(model, len(clips), error) from error
+                raise await self._ask_for_less(model, len(clips), error) from error
             raise
         finally:
-            self._unload_when_idle(model)
+            self._start_unload_timer(model)
         self._clips += len(clips)
         self._samples += sum(clip.samples for clip in clips)
         took_s = round(time.monotonic() - began, 3)
-        log.debug("batch heard", slot=self.index, model=model, clips=len(clips), took_s=took_s)
+        log.debug("batch transcribed", slot=self.index, model=model, clips=len(clips), took_s=took_s)
         return results
 
     async def close(self) -> None:
         """End the worker."""
         self._info = None
         for model in list(self._held):
-            self._keep(model)
+            self._stop_unload_timer(model)
         self._held.clear()
         await self._end()
 
@@ -129,13 +119,13 @@ class WhisperSlot(ABC):
         return model in self._held
 
     def languages(self, model: str) -> tuple[str, ...] | None:
-        """The languages of a model, ISO 639-1; None where it has not been loaded yet."""
+        """The languages of a model, ISO 639-1; None before it was loaded."""
         return self._languages.get(model)
 
     def row(self) -> dict[str, object]:
         """The slot as `GET /v1/workers` shows it."""
         info = self._info
-        options = self._options(self._catalogue.default)
+        options = self._load_options(self._catalogue.default)
         return {
             "slot": self.index,
             "device": options.device,
@@ -151,12 +141,12 @@ class WhisperSlot(ABC):
             "clips": self._clips,
             "audio_s": round(self._samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
-            "error": self.status.error or self._ladder.explain(),
+            "error": self.status.error or self._memory.explain(),
         }
 
     @abstractmethod
     async def _spawn(self) -> None:
-        """Bring up a worker without a model."""
+        """Start a worker without a model."""
 
     @abstractmethod
     async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
@@ -167,92 +157,91 @@ class WhisperSlot(ABC):
         """End the worker."""
 
     async def _read(self, payloads: Sequence[ClipSource]) -> list[Clip]:
-        return await asyncio.to_thread(_read, payloads)
+        return await asyncio.to_thread(lambda: [payload.read() for payload in payloads])
 
-    async def _hear(self, clips: Sequence[Clip]) -> list[ClipResult]:
-        device = self._options(clips[0].decoding.model).device
+    async def _transcribe(self, clips: Sequence[Clip]) -> list[ClipResult]:
+        device = self._catalogue.options[clips[0].decoding.model].device
         audio_s = sum(clip.samples for clip in clips) / SAMPLE_RATE
         deadline_s = self._limits.batch_timeout_s * max(1.0, audio_s / _AUDIO_PER_DEADLINE_S[device])
         return await self._call(whisper.transcribe, clips, deadline_s=deadline_s)
 
-    async def _make_room_and_load(self, model: str) -> None:
+    async def _free_memory_and_load(self, model: str) -> None:
         if self._limits.one_model:
             await self._unload_others(model)
         try:
-            await self._with_room(model, lambda: self._load(model))
+            await self._retry_alone(model, lambda: self._load(model))
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                raise await self._with_less(model, 1, error) from error
+                raise await self._ask_for_less(model, 1, error) from error
             raise
 
-    async def _with_room(self, model: str, work: Callable[[], Awaitable[R]]) -> R:
-        """Do some work with a model; where it runs out of memory, once more without the other models."""
+    async def _retry_alone(self, model: str, call: Callable[[], Awaitable[R]]) -> R:
+        """Call with a model; if that runs out of memory, once more without the other models."""
         try:
-            return await work()
+            return await call()
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error) or not await self._unload_others(model):
                 raise
-        return await work()
+        return await call()
 
     async def _unload_others(self, model: str) -> bool:
-        """Unload all models but one; whether there were any."""
+        """Unload all models but one. Returns whether there were any."""
         others = [name for name in self._held if name != model]
         if others:
-            log.warning("making room: unloading other models", slot=self.index, models=others)
+            log.warning("unloading other models to free memory", slot=self.index, models=others)
         for name in others:
             await self._unload(name)
         return bool(others)
 
-    async def _with_less(self, model: str, clips: int, error: Exception) -> Exception:
-        """Ask for less memory from now on. Returns what is to be raised."""
+    async def _ask_for_less(self, model: str, clips: int, error: Exception) -> Exception:
+        """Use less memory from now on. Returns the exception to raise."""
         if clips > 1:
-            self._ladder.halve(clips, error)
+            self._memory.halve(clips, error)
             log.warning("memory is short: smaller batches", slot=self.index, batch_size=self.batch_limit)
             return RequeueBatch(f"out of memory with {clips} clips at once: {last_line(error)}")
-        if await self._step_down(model, error):
-            self.died.set()  # it has not, but is to be replaced, as memory comes back for certain only so
+        if await self._use_smaller_type(model, error):
+            self.needs_restart.set()  # memory comes back for certain only when the process ends
             return RequeueBatch(f"out of memory with one clip: {last_line(error)}")
         reason = last_line(error)
         return RuntimeError(f"not enough memory for one clip with the smallest compute type: {reason}")
 
-    async def _step_down(self, model: str, error: Exception) -> bool:
-        """Load a model with a smaller compute type from now on; whether there is one."""
-        options = self._options(model)
+    async def _use_smaller_type(self, model: str, error: Exception) -> bool:
+        """Load a model with a smaller compute type from now on. Returns whether there is one."""
+        options = self._load_options(model)
         smaller = await self._call(whisper.smaller_compute_type, options, deadline_s=_ANSWER_DEADLINE_S)
         if smaller is None:
             return False
-        self._ladder.step_down(model, self._catalogue.options[model].compute_type, smaller, error)
-        log.warning("memory is short", slot=self.index, model=model, compute_type=smaller)
+        self._memory.step_down(model, self._catalogue.options[model].compute_type, smaller, error)
+        log.warning("memory is short: smaller type", slot=self.index, model=model, compute_type=smaller)
         return True
 
-    def _options(self, model: str) -> LoadOptions:
+    def _load_options(self, model: str) -> LoadOptions:
         """How this slot loads a model."""
         options = self._catalogue.options[model]
-        return replace(options, compute_type=self._ladder.compute_type(model, options.compute_type))
+        return replace(options, compute_type=self._memory.compute_type(model, options.compute_type))
 
     async def _load(self, model: str) -> None:
-        info = await self._call(whisper.load, self._options(model), deadline_s=_LOAD_DEADLINE_S)
+        info = await self._call(whisper.load, self._load_options(model), deadline_s=_LOAD_DEADLINE_S)
         self._loads += 1
         self._languages[model] = info.languages
         if model == self._catalogue.default or self._info is None:
             self._info = info
         self._held[model] = None
 
-    def _keep(self, model: str) -> None:
-        """Stop the clock on which a model is unloaded."""
+    def _stop_unload_timer(self, model: str) -> None:
         timer = self._held[model]
         if timer is not None:
             timer.cancel()
         self._held[model] = None
 
-    def _unload_when_idle(self, model: str) -> None:
-        """Start that clock anew; for the default model there is none."""
+    def _start_unload_timer(self, model: str) -> None:
+        """Unload a model after `idle_s` without use, unless it is the default one."""
         if model in self._held and model != self._catalogue.default:
-            self._keep(model)
+            self._stop_unload_timer(model)
             loop = asyncio.get_running_loop()
-            self._held[model] = loop.call_later(self._catalogue.idle_s, self._unload_soon, model)
+            self._held[model] = loop.call_later(self._catalogue.idle_s, self._unload_idle, model)
 
-    def _unload_soon(self, model: str) -> None:
+    def _unload_idle(self, model: str) -> None:
         log.info("unloading idle model", slot=self.index, model=model)
         task = asyncio.get_running_loop().create_task(self._unload(model))
         self._background.add(task)
@@ -260,13 +249,9 @@ class WhisperSlot(ABC):
 
     async def _unload(self, model: str) -> None:
         if model not in self._held:
-            return  # its time ran out while another was being unloaded, or the worker has ended
-        # Forgotten first: whoever needs the model from now on loads it anew, behind this call.
-        self._keep(model)
+            return  # its timer ran out while another was being unloaded, or the worker has ended
+        # First, so that a request that needs the model loads it again, after this call.
+        self._stop_unload_timer(model)
         del self._held[model]
-        with suppress(ProcessCrashed):  # then it is unloaded, too
+        with suppress(ProcessCrashed):  # its memory is free then, too
             await self._call(whisper.unload, model, deadline_s=_LOAD_DEADLINE_S)
-
-
-def _read(sources: Sequence[ClipSource]) -> list[Clip]:
-    return [source() for source in sources]

@@ -1,7 +1,7 @@
 """What was heard of the clips of unfinished jobs: stored as it arrives, and there again after a restart."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +11,13 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.engines.clip_request import ClipKey, ClipRequest
 from app.errors import WhisperfleetError
 from app.jobs.database import Database, whole
 from app.jobs.job import Job
 from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.tables import clips
-from app.transcription.result_cache import ClipKey
+from app.transcription.result_cache import Transcribe
 from workers.messages import ClipResult
 
 _RETRY_S = 1.0  # after the database could not take what was heard
@@ -118,37 +119,38 @@ class ClipStore:
 
 
 class StoredRecording:
-    """What was heard of one job's recording; see `app.transcription.result_cache.ClipResults`."""
+    """The stored results of one job's clips; see `app.transcription.result_cache.ClipResults`."""
 
     def __init__(
         self,
         store: ClipStore,
         job_number: int,
-        heard: dict[ClipKey, ClipResult],
-        deaths: dict[ClipKey, int],
+        results: dict[ClipKey, ClipResult],
+        crash_counts: dict[ClipKey, int],
     ) -> None:
         self._store = store
         self._job_number = job_number
-        self._heard = heard
-        self._deaths = deaths
+        self._results = results
+        self._crash_counts = crash_counts
 
-    async def hear(self, clip: ClipKey, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> ClipResult:
-        """The clip's result: what is stored already, or else what `work` comes to, once that is stored."""
-        if clip in self._heard:
-            return self._heard[clip]
-        result = await work()
-        # What has been heard is worth storing even if nobody waits for it any more.
-        await asyncio.shield(self._store.put(self._job_number, clip, self.deaths(clip), result))
+    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
+        """The clip's stored result, or else the new one, once that is stored."""
+        key = request.key
+        if key in self._results:
+            return self._results[key]
+        result = await transcribe(request)
+        # The result is worth storing even if the caller is cancelled.
+        await asyncio.shield(self._store.put(self._job_number, key, self.crash_count(key), result))
         return result
 
-    def deaths(self, clip: ClipKey) -> int:
-        """How many workers have died of a clip that they had alone in hand."""
-        return self._deaths.get(clip, 0)
+    def crash_count(self, clip: ClipKey) -> int:
+        """How many workers crashed while this clip was their only one."""
+        return self._crash_counts.get(clip, 0)
 
-    def died(self, clip: ClipKey, deaths: int) -> None:
-        """Note a further death."""
-        self._deaths[clip] = deaths
-        self._store.put(self._job_number, clip, deaths, None)
+    def record_crash(self, clip: ClipKey, count: int) -> None:
+        """Store the new number of such crashes."""
+        self._crash_counts[clip] = count
+        self._store.put(self._job_number, clip, count, None)
 
 
 def _key(row: sa.Row[Any]) -> ClipKey:

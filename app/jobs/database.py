@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
-from app.file_lock import hold
+from app.file_lock import try_lock
 from app.shielding import run_shielded
 
 FILE_NAME = "whisperfleet.db"
@@ -163,7 +163,7 @@ class Database:
 
     async def _take_file(self) -> None:
         """Hold a lock on a file beside SQLite's, for as long as this process lives."""
-        self._lock = await asyncio.to_thread(hold, Path(f"{self.url.database}.lock"))
+        self._lock = await asyncio.to_thread(try_lock, Path(f"{self.url.database}.lock"))
         if self._lock is None:
             raise self._in_use()
 

@@ -4,8 +4,8 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 import structlog
@@ -30,8 +30,8 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import Pipeline, Progress
-from app.transcription.service import Service
+from app.transcription.pipeline import Observer, Progress
+from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
 
 # What is no job's own fault, and may get better.
@@ -44,16 +44,39 @@ UNEXPECTED = WhisperfleetError(
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class JobObserver(Observer):
+    """Records the progress of a job."""
+
+    job_id: str
+    progress: ProgressBuffer
+
+    def decoded(self, samples: int) -> None:
+        self.progress.decoded(self.job_id, _expected_pcm(samples))
+
+    def progressed(self, progress: Progress) -> None:
+        stage = Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING
+        self.progress.progressed(
+            self.job_id,
+            JobProgress(stage, progress.done_s, progress.total_s, progress.clips_done, progress.clips_total),
+        )
+
+
 class JobExecutor:
     """How jobs are worked on, one at a time or many."""
 
     def __init__(
-        self, service: Service, store: Store, clips: ClipStore, news: ProgressBuffer, settings: Settings
+        self,
+        service: TranscriptionService,
+        store: Store,
+        clips: ClipStore,
+        progress: ProgressBuffer,
+        settings: Settings,
     ) -> None:
         self._service = service
         self._store = store
         self._clips = clips
-        self._news = news
+        self._progress = progress
         self._settings = settings
 
     async def do(self, job: Job) -> None:
@@ -62,13 +85,17 @@ class JobExecutor:
         try:
             fleet, model = await self._service.ready(job.submission.model, job.submission.options)
             options = _with_word_times(job)
-            depends_on = await asyncio.to_thread(result_digest, options, self._service.load_options(model))
-            job = await self._store.identify(job, depends_on)
+            load_options = self._service.catalogue.options[model]
+            digest = await asyncio.to_thread(result_digest, options, load_options)
+            job = await self._store.identify(job, digest)
             upload = await self._upload(job)
             job = replace(job, submission=replace(job.submission, file=upload.path.name))
-            clip_results = await self._clips.recall(job)
-            pipeline = self._service.pipeline(job.id, upload, options, model, fleet, clip_results)
-            await self._go_on(pipeline, job)
+            results = await self._clips.recall(job)
+            decoded = await asyncio.to_thread(_decoded_samples, job.pcm, self._service.folder.pcm / job.id)
+            observer = JobObserver(job.id, self._progress)
+            pipeline = self._service.pipeline(
+                job.id, upload, options, model, fleet, results, observer, decoded
+            )
             failed_spans = pipeline.failed_spans
             transcript = await pipeline.run()
         except TRANSIENT_ERRORS:
@@ -87,7 +114,7 @@ class JobExecutor:
         self, job: Job, error: WhisperfleetError, failed_spans: Sequence[Span] = (), code: str | None = None
     ) -> None:
         """Give a job up. Raises what the database raises."""
-        await self._news.store()
+        await self._progress.store()
         failure = Failure(error.message, error.code or code)
         with suppress(IllegalTransition, UnknownJob):
             job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
@@ -100,7 +127,7 @@ class JobExecutor:
         self._pcm_path(job).unlink(missing_ok=True)
 
     async def _succeed(self, job: Job, transcript: Transcript) -> None:
-        await self._news.store()  # first: a success is the last event
+        await self._progress.store()  # first: a success is the last event
         with suppress(IllegalTransition, UnknownJob):  # deleted meanwhile
             await self._store.succeed(job, transcript, self._settings.keep_audio)
             log.info("job succeeded", samples=transcript.samples)
@@ -109,7 +136,7 @@ class JobExecutor:
     async def _upload(self, job: Job) -> Upload:
         """The recording, downloaded if it has to be."""
         submission = job.submission
-        path = self._settings.uploads_dir / (submission.file or "")
+        path = self._service.folder.uploads / (submission.file or "")
         if await asyncio.to_thread(path.is_file):
             return Upload(path, submission.filename, submission.size or 0, submission.sha256 or "")
         if submission.url is None:
@@ -118,7 +145,7 @@ class JobExecutor:
 
     async def _download(self, job: Job, url: str) -> Upload:
         settings = self._settings
-        folder, max_bytes = settings.uploads_dir, settings.max_upload_bytes
+        folder, max_bytes = self._service.folder.uploads, settings.max_upload_bytes
         upload = await download(url, folder, max_bytes, settings.max_duration_s)
         try:
             await self._store.update(
@@ -134,31 +161,15 @@ class JobExecutor:
             raise
         return upload
 
-    async def _go_on(self, pipeline: Pipeline, job: Job) -> None:
-        """Have a pipeline go on where the job was left, and tell of its progress."""
-        pipeline.decoded = await asyncio.to_thread(_decoded, job.pcm, pipeline.pcm_path)
-        pipeline.on_decoded = lambda samples: self._news.decoded(job.id, _expected_pcm(samples))
-        pipeline.on_progress = partial(self._progressed, job.id)
-
-    def _progressed(self, job_id: str, progress: Progress) -> None:
-        told = JobProgress(
-            stage=Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING,
-            done_s=progress.done_s,
-            total_s=progress.total_s,
-            clips_done=progress.clips_done,
-            clips_total=progress.clips_total,
-        )
-        self._news.progressed(job_id, told)
-
     async def _remove_files(self, job: Job) -> None:
         """Remove what a job that is done does not need any more."""
         await asyncio.to_thread(self.forget_audio, job)
         if not self._settings.keep_audio and job.submission.file:
-            upload = self._settings.uploads_dir / job.submission.file
+            upload = self._service.folder.uploads / job.submission.file
             await asyncio.to_thread(upload.unlink, missing_ok=True)
 
     def _pcm_path(self, job: Job) -> Path:
-        return self._settings.pcm_dir / job.id
+        return self._service.folder.pcm / job.id
 
 
 def _with_word_times(job: Job) -> Options:
@@ -174,7 +185,7 @@ def _expected_pcm(samples: int) -> str:
     return f"{samples} {_boot_id()}"
 
 
-def _decoded(expected: str | None, path: Path) -> int | None:
+def _decoded_samples(expected: str | None, path: Path) -> int | None:
     """How many samples lie at `path`, if that is the whole recording."""
     if expected is None or not path.is_file():
         return None

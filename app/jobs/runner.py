@@ -22,7 +22,7 @@ from app.jobs.job import Job, JobStatus
 from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.store import Store
 from app.settings import Settings
-from app.transcription.service import Service
+from app.transcription.service import TranscriptionService
 
 _LOOK_S = 10.0  # after which jobs are looked for unasked
 _READY_POLL_S = 0.2
@@ -44,7 +44,9 @@ class Run:
 class JobRunner:
     """Takes queued jobs, and gives them back to the queue when the service stops."""
 
-    def __init__(self, service: Service, store: Store, clips: ClipStore, settings: Settings) -> None:
+    def __init__(
+        self, service: TranscriptionService, store: Store, clips: ClipStore, settings: Settings
+    ) -> None:
         self._service = service
         self._store = store
         self._clips = clips

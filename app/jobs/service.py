@@ -30,7 +30,7 @@ from app.jobs.webhooks import Webhooks
 from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
 from app.transcript.timeline import Transcript
-from app.transcription.service import Service
+from app.transcription.service import TranscriptionService
 
 UNFINISHED = (JobStatus.QUEUED, JobStatus.RUNNING)
 FINISHED = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED)
@@ -43,7 +43,7 @@ log = structlog.get_logger(__name__)
 class JobService:
     """The jobs of one data folder and one database."""
 
-    def __init__(self, service: Service, settings: Settings) -> None:
+    def __init__(self, service: TranscriptionService, settings: Settings) -> None:
         """Raises InvalidSetting for a database that cannot be."""
         self._service = service
         self._settings = settings
@@ -92,8 +92,8 @@ class JobService:
             )
             return
         note.write_text(name)
-        self._service.clean(uploads, waiting)
-        clean_downloads(self._settings.uploads_dir)
+        self._service.folder.clean(uploads, waiting)
+        clean_downloads(self._service.folder.uploads)
 
     def close_to_clients(self) -> None:
         """Take no more jobs, and end what is told of those that are there: the service is about to stop."""
@@ -216,9 +216,9 @@ class JobService:
         # The row first: a job is there with all that belongs to it, or not at all. The next start clears
         # files that have outlived their row.
         await self._store.delete(job)
-        paths = [self._settings.pcm_dir / job.id]
+        paths = [self._service.folder.pcm / job.id]
         if job.submission.file:
-            paths.append(self._settings.uploads_dir / job.submission.file)
+            paths.append(self._service.folder.uploads / job.submission.file)
         for path in paths:
             await asyncio.to_thread(path.unlink, missing_ok=True)
 

@@ -131,10 +131,10 @@ async def receive_raw(
     return Upload(sink.path, name, sink.size, sink.sha256)
 
 
-def clean(folder: Path, keep: Collection[str]) -> None:
-    """Remove uploads that a killed process left behind, but for those to `keep`.
+def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
+    """Remove files that a killed process left in `folder`, except those named in `keep`.
 
-    Anything in `folder` that cannot be an upload stays.
+    Only files with names like those of uploads are removed.
     """
     if not folder.is_dir():
         return

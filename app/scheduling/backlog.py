@@ -1,11 +1,12 @@
-"""The tasks that wait, and which of them make a slot's next batch.
+"""The waiting tasks, and which of them make a slot's next batch.
 
-Several jobs take turns; the clips of one are chosen as `batches` plans it, for slots whose limits may differ.
+Several jobs take turns. The tasks of a single job are chosen as `batching` plans it, also for slots with
+different limits.
 """
 
 import asyncio
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from app.scheduling.batching import (
     ROUNDS,
@@ -21,169 +22,150 @@ from app.scheduling.tasks import Slot, Task
 P = TypeVar("P")
 R = TypeVar("R")
 
-
-_WEIGHT = 0.3  # of the last batch, against all before it: some batches have to be heard twice
+_LATEST_WEIGHT = 0.3  # of the last batch in the average: a single batch may take unusually long
 
 
 class ThroughputEstimator:
-    """For each slot, its time for a batch as a multiple of what was expected of it."""
+    """How long each slot takes for a batch, as a multiple of the time that `BatchCost` expects."""
 
     def __init__(self, slots: int) -> None:
-        self._paces: list[float | None] = [None] * slots
-        self._in_hand: dict[int, tuple[float, float]] = {}  # when it began, and how long it was to take
+        self._ratios: list[float | None] = [None] * slots
+        self._in_flight: dict[int, tuple[float, float]] = {}  # by slot: time of the start, expected seconds
 
-    def begin(self, slot: int, expected: float, now: float) -> None:
-        """A slot has begun a batch that is expected to take so many seconds."""
-        self._in_hand[slot] = (now, expected)
+    def begin(self, slot: int, expected_s: float, now: float) -> None:
+        """A slot starts a batch."""
+        self._in_flight[slot] = (now, expected_s)
 
     def end(self, slot: int, now: float) -> None:
-        """The slot has done it."""
-        began, expected = self._in_hand.pop(slot)
-        seen = (now - began) / expected
-        before = self._paces[slot]
-        self._paces[slot] = seen if before is None else before + _WEIGHT * (seen - before)
+        """The slot has finished its batch."""
+        began, expected_s = self._in_flight.pop(slot)
+        latest = (now - began) / expected_s
+        before = self._ratios[slot]
+        self._ratios[slot] = latest if before is None else before + _LATEST_WEIGHT * (latest - before)
 
-    def give_up(self, slot: int) -> None:
-        """The batch came to nothing: that says nothing about the pace."""
-        self._in_hand.pop(slot, None)
+    def discard(self, slot: int) -> None:
+        """The batch failed, so its time does not count. Does nothing after `end`."""
+        self._in_flight.pop(slot, None)
 
-    def pace(self, slot: int) -> float:
-        """That of a slot which has not done anything yet is the mean of the others'."""
-        pace = self._paces[slot]
-        if pace is not None:
-            return pace
-        known = [pace for pace in self._paces if pace is not None]
+    def ratio(self, slot: int) -> float:
+        """The slot's ratio; before its first batch, the mean of the other slots'."""
+        ratio = self._ratios[slot]
+        if ratio is not None:
+            return ratio
+        known = [ratio for ratio in self._ratios if ratio is not None]
         return sum(known) / len(known) if known else 1.0
 
     def free_in(self, slot: int, now: float) -> float:
-        """In how many seconds a slot will be free. The longer it is overdue, the longer it may still take."""
-        if slot not in self._in_hand:
+        """Seconds until the slot is free. The longer it is overdue, the longer it may still take."""
+        if slot not in self._in_flight:
             return 0.0
-        began, expected = self._in_hand[slot]
-        return abs(began + expected * self.pace(slot) - now)
+        began, expected_s = self._in_flight[slot]
+        return abs(began + expected_s * self.ratio(slot) - now)
 
 
-class Backlog(Generic[P, R]):
-    """One fair queue for all slots."""
+class Backlog(FairQueue[Task[P, R]]):
+    """The fair queue of all slots, which takes whole batches."""
 
-    def __init__(self, slots: Sequence[Slot[P, R]], paces: ThroughputEstimator, cost: BatchCost) -> None:
+    def __init__(self, slots: Sequence[Slot[P, R]], throughput: ThroughputEstimator, cost: BatchCost) -> None:
+        super().__init__()
         self._slots = slots
-        self._paces = paces
+        self._throughput = throughput
         self._cost = cost
-        self._queue: FairQueue[Task[P, R]] = FairQueue()
 
-    def put(self, task: Task[P, R]) -> None:
-        """Add a task at the end of its job's line."""
-        self._queue.put(task.job, task)
-
-    def put_back(self, batch: Sequence[Task[P, R]], *, alone: bool) -> None:
-        """Return tasks to the head of the queue, with or without suspicion; unwanted ones are dropped."""
+    def requeue_batch(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
+        """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile."""
         for task in reversed(batch):
-            if task.unwanted:
+            if task.cancelled:
                 task.done.cancel()
                 continue
-            task.alone = task.alone or alone
-            self._queue.put_back(task.job, task)
-
-    def remove(self, job: str) -> list[Task[P, R]]:
-        """Take a job's tasks out."""
-        return self._queue.remove(job)
-
-    def clear(self) -> list[Task[P, R]]:
-        """Take everything out."""
-        return self._queue.clear()
+            task.isolated = task.isolated or isolated
+            self.requeue(task.job, task)
 
     def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
-        """The next tasks for a slot: those of several jobs by turns, those of one as planning has it."""
-        if self._shares():
-            line = self._queue.only_line(self._outlook(slot))
-            if line and all(_may_share(task, line[0].key) for task in line):
-                return self._queue.pick(self._plan(slot, line))
-        return self._take_turns(slot)
+        """The next tasks for a slot: in turns if several jobs wait, as `batching` plans for a single job."""
+        if any(other.batch_limit > 1 for other in self._slots):  # else there is nothing to choose
+            lookahead = len(self) if self._is_ending() else WINDOW_BATCHES * slot.batch_limit
+            line = self.only_line(lookahead)
+            if line and all(_can_batch_with_others(task, line[0].key) for task in line):
+                return self.take_at(self._choose(slot, line))
+        return self._take_in_turns(slot)
 
-    def _take_turns(self, slot: Slot[P, R]) -> list[Task[P, R]]:
-        """The next tasks for a slot, job by job: its share of what is queued."""
+    def _take_in_turns(self, slot: Slot[P, R]) -> list[Task[P, R]]:
+        """The next tasks for a slot, job by job, up to its quota."""
 
         def fits(task: Task[P, R]) -> bool:
-            return task.home in (None, slot.index) or self._has_lost_its_process(task.home)
+            return task.affinity in (None, slot.index) or self._has_lost_its_process(task.affinity)
 
         def joins(task: Task[P, R]) -> bool:
-            return fits(task) and task.key == batch[0].key and not task.alone
+            return fits(task) and task.key == batch[0].key and not task.isolated
 
-        def most_alike(line: Sequence[Task[P, R]]) -> int:
+        def most_similar(line: Sequence[Task[P, R]]) -> int:
             first = line[0]
-            if not batch or first.alone or first.passed_over >= slot.batch_limit:
+            if not batch or first.isolated or first.passed_over >= slot.batch_limit:
                 return 0
             able = [place for place, task in enumerate(line) if joins(task)]
             place = min(able, key=lambda place: abs(line[place].size - batch[0].size))
             first.passed_over += place > 0
             return place
 
-        share = self._share(slot)
-        window = WINDOW_BATCHES * slot.batch_limit if share > 1 else 1
+        quota = self._batch_quota(slot)
+        window = WINDOW_BATCHES * slot.batch_limit if quota > 1 else 1
         batch: list[Task[P, R]] = []
-        while task := self._queue.take(joins if batch else fits, most_alike, window):
+        while task := self.take(joins if batch else fits, most_similar, window):
             if task.done.done():
-                continue  # cancelled meanwhile
+                continue  # its caller was cancelled
             batch.append(task)
-            if task.alone or len(batch) >= share:
+            if task.isolated or len(batch) >= quota:
                 break
         return batch
 
     @property
     def prefetch_limit(self) -> int:
-        """So many tasks of one job fill all batches in hand, and leave more than the end is planned with."""
+        """So many tasks of one job fill all batches in flight and leave more than `_is_ending` allows."""
         return 2 * ROUNDS * self._full_round()
 
     def _full_round(self) -> int:
         """How many tasks all slots take at once."""
         return sum(slot.batch_limit for slot in self._slots)
 
-    def _shares(self) -> bool:
-        """Whether any slot takes several tasks at once: else there is nothing to be chosen."""
-        return any(slot.batch_limit > 1 for slot in self._slots)
-
     def _is_ending(self) -> bool:
-        """Whether so little is queued that the end is planned."""
-        return len(self._queue) <= ROUNDS * self._full_round()
+        """Whether so few tasks wait that the last batches are planned."""
+        return len(self) <= ROUNDS * self._full_round()
 
-    def _outlook(self, slot: Slot[P, R]) -> int:
-        """So many tasks have to be looked at to choose a batch."""
-        return len(self._queue) if self._is_ending() else WINDOW_BATCHES * slot.batch_limit
-
-    def _share(self, slot: Slot[P, R]) -> int:
-        """How many tasks are to be in the slot's next batch."""
-        if slot.batch_limit == 1 or not len(self._queue):
+    def _batch_quota(self, slot: Slot[P, R]) -> int:
+        """How many tasks the slot's next batch may have."""
+        if slot.batch_limit == 1 or not len(self):
             return 1
-        if not self._is_ending():
-            return slot.batch_limit
-        return len(self._choose_for_the_end(slot, self._queue))
+        return len(self._plan_last(slot, self)) if self._is_ending() else slot.batch_limit
 
-    def _plan(self, slot: Slot[P, R], line: Sequence[Task[P, R]]) -> list[int]:
-        """Which of the tasks that are next in the only line make the slot's next batch."""
+    def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]]) -> list[int]:
+        """The places of the slot's next batch in the only job's line."""
         first = line[0]
-        # The end is planned longest first, and new tasks may come for as long as a recording is decoded.
+        # The last batches are planned longest first, and new tasks may come while a recording is decoded:
+        # the first task in line must not wait for ever.
         if not self._is_ending() or first.passed_over >= ROUNDS * len(self._slots):
             return choose_similar([task.size for task in line], slot.batch_limit, self._cost)
-        places = self._choose_for_the_end(slot, line)
+        places = self._plan_last(slot, line)
         first.passed_over += 0 not in places
         return places
 
-    def _choose_for_the_end(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]]) -> list[int]:
+    def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]]) -> list[int]:
         now = asyncio.get_running_loop().time()
         able = [other for other in self._slots if other is slot or other.status.state in ("idle", "busy")]
-        runners = [
+        estimates = [
             SlotEstimate(
-                self._paces.free_in(other.index, now), self._paces.pace(other.index), other.batch_limit
+                self._throughput.free_in(other.index, now),
+                self._throughput.ratio(other.index),
+                other.batch_limit,
             )
             for other in able
         ]
-        return plan_last_batches([task.size for task in tasks], runners, able.index(slot), self._cost)
+        return plan_last_batches([task.size for task in tasks], estimates, able.index(slot), self._cost)
 
     def _has_lost_its_process(self, index: int | None) -> bool:
         return index is not None and self._slots[index].status.state in ("restarting", "failed")
 
 
-def _may_share(task: Task[P, R], key: Hashable) -> bool:
-    """Whether a task may be put into any batch of that key, on any slot."""
-    return task.key == key and task.home is None and not task.alone and not task.done.done()
+def _can_batch_with_others(task: Task[P, R], key: Hashable) -> bool:
+    """Whether a task may join any batch of that key, on any slot."""
+    return task.key == key and task.affinity is None and not task.isolated and not task.done.done()

@@ -1,109 +1,109 @@
-"""Which of the queued clips make the next batch, so that all slots come to their end at the same time. Pure.
+"""Which waiting tasks make the next batch, so that all slots finish at the same time. Pure.
 
-A batch costs something whatever is in it, and decodes for as long as its longest clip does. So clips of
-like length belong together, batches want to be full while many tasks wait, and towards the end what is
-left has to be dealt out evenly: neither a last round in which a few slots are busy, nor many small batches.
+A batch has a fixed cost, and runs as long as its largest task. So tasks of similar size belong together and
+batches are full while many tasks wait. The last tasks are dealt out evenly: no last round in which only some
+slots are busy, and not many small batches.
 """
 
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# The end is planned when no more is queued than so many full batches for each slot. Before that all batches
-# are full; a plan that looks further ahead comes out the same.
+# The last batches are planned once so many full batches for each slot wait, or fewer. Until then every batch
+# is full; planning further ahead gives the same result.
 ROUNDS = 3
-# While many tasks wait, a batch is chosen among so many times its size: enough for clips of like length to
-# be found, and little enough that the recording is still heard from its beginning to its end.
+# While many tasks wait, a batch is chosen from so many times its size: enough to find tasks of similar size,
+# and few enough that a recording is still transcribed from its beginning to its end.
 WINDOW_BATCHES = 4
 
-# A batch whose halves, one after the other, take less than so many times as long saves nothing worth having.
+# Two halves of a batch, one after the other, may take so many times as long before the batch is preferred.
 _NO_SAVING = 1.02
-_BISECTIONS = 10  # of the bracket around the best end: to a tenth of a percent of it
+_BISECTIONS = 10  # of the bracket around the earliest end: to a tenth of a percent of it
 
 
 @dataclass(frozen=True, slots=True)
 class BatchCost:
-    """What a batch takes, in ms: only the ratios matter, as each slot's pace is measured."""
+    """How long a batch takes, in ms. Only the ratios matter: each slot's own speed is measured."""
 
     fixed_ms: float = 10.0
     task_ms: float = 50.0
     size_ms: float = 2.0  # for each unit of the largest task's size
 
-    def seconds(self, lengths: Sequence[float]) -> float:
-        """The time for a batch of clips with so many tokens each, in s."""
-        return (self.fixed_ms + self.task_ms * len(lengths) + self.size_ms * max(lengths)) / 1000
+    def seconds(self, sizes: Sequence[float]) -> float:
+        """The time for a batch of tasks of these sizes (s)."""
+        return (self.fixed_ms + self.task_ms * len(sizes) + self.size_ms * max(sizes)) / 1000
 
-    def room(self, seconds: float, length: float) -> int:
-        """How many clips a batch may have that is to take `seconds`, its longest having `length` tokens."""
-        # A hair more, so that rounding does not cost a clip.
-        return int((seconds * 1000 - self.fixed_ms - self.size_ms * length) / self.task_ms + 1e-6)
+    def capacity(self, seconds: float, size: float) -> int:
+        """How many tasks a batch of `seconds` may have if its largest has this size."""
+        # The small addend keeps rounding from costing a task.
+        return int((seconds * 1000 - self.fixed_ms - self.size_ms * size) / self.task_ms + 1e-6)
 
 
 @dataclass(frozen=True, slots=True)
 class SlotEstimate:
     """A slot as planning sees it."""
 
-    free_in: float  # s until it has done what it has in hand; 0: it is idle
-    pace: float  # its time for a batch, as a multiple of what `BatchCost` says
-    limit: int  # most clips in one of its batches
+    free_in: float  # s until its batch in flight is done; 0: it is idle
+    ratio: float  # its time for a batch, as a multiple of what `BatchCost` says
+    limit: int  # most tasks in one of its batches
 
 
-def choose_similar(lengths: Sequence[float], limit: int, cost: BatchCost) -> list[int]:
-    """The places of a batch that holds place 0, of clips of like length; a full one, where that saves time.
+def choose_similar(sizes: Sequence[float], limit: int, cost: BatchCost) -> list[int]:
+    """The places of a batch of tasks of similar size with place 0 among them; a full one if that saves time.
 
-    `lengths`: expected tokens of the clips that are next in line. The longest `limit` belong together, the
-    next longest, and so on: no other grouping makes fewer decoding steps.
+    `sizes`: of the next tasks in line. The largest `limit` tasks belong together, then the next largest, and
+    so on: for Whisper no other grouping takes fewer decoding steps.
     """
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
-    size = _saving_size([lengths[place] for place in order[:limit]], cost)
-    start = order.index(0) // size * size
-    return order[start : start + size]
+    order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+    count = _efficient_count([sizes[place] for place in order[:limit]], cost)
+    start = order.index(0) // count * count
+    return order[start : start + count]
 
 
 def plan_last_batches(
-    lengths: Sequence[float], slots: Sequence[SlotEstimate], mine: int, cost: BatchCost
+    sizes: Sequence[float], slots: Sequence[SlotEstimate], mine: int, cost: BatchCost
 ) -> list[int]:
-    """The places of the batch that slot `mine`, which is idle, is to do next; never none.
+    """The places of the next batch of slot `mine`, which is idle; at least one.
 
-    `lengths`: expected tokens of all clips that are left. They are packed, longest first, for the earliest
-    end that all slots together can make, as MULTIFIT does (Coffman, Garey and Johnson, 1978).
+    `sizes`: of all tasks left. They are packed, largest first, for the earliest end that all slots together
+    can reach, as MULTIFIT does (Coffman, Garey and Johnson, 1978).
     """
-    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
-    packed = _pack_tightest([lengths[place] for place in order], slots, mine, cost)
-    # A slow slot, for which the plan has nothing, does the least of it all the same: the others may be
-    # slower than they were.
-    start, size = next(
-        ((start, size) for slot, start, size in packed if slot == mine), (packed[-1][1], packed[-1][2])
+    order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+    packed = _pack_tightest([sizes[place] for place in order], slots, mine, cost)
+    # A slow slot may have nothing in the plan. It takes the smallest batch all the same: the others may be
+    # slower than estimated.
+    start, count = next(
+        ((start, count) for slot, start, count in packed if slot == mine), (packed[-1][1], packed[-1][2])
     )
-    places = order[start : start + min(size, slots[mine].limit)]
-    # What a slot has in hand goes to no other, however wrong the plan was about the time that it takes.
-    return places[: _saving_size([lengths[place] for place in places], cost)]
+    places = order[start : start + min(count, slots[mine].limit)]
+    # A batch in flight cannot move to another slot, however wrong the estimate of its time was.
+    return places[: _efficient_count([sizes[place] for place in places], cost)]
 
 
-def _saving_size(lengths: Sequence[float], cost: BatchCost) -> int:
-    """How many of the clips are to be heard at once, where they could as well be heard in several batches."""
-    size = len(lengths)
-    while size > 1:
-        half = -(-size // 2)
-        apart = cost.seconds(lengths[:half]) + cost.seconds(lengths[half:size])
-        if apart > _NO_SAVING * cost.seconds(lengths[:size]):
+def _efficient_count(sizes: Sequence[float], cost: BatchCost) -> int:
+    """How many of the tasks make a batch that is faster than two batches of half of them each."""
+    count = len(sizes)
+    while count > 1:
+        half = -(-count // 2)
+        apart = cost.seconds(sizes[:half]) + cost.seconds(sizes[half:count])
+        if apart > _NO_SAVING * cost.seconds(sizes[:count]):
             break
-        size = half
-    return size
+        count = half
+    return count
 
 
-_Packed = list[tuple[int, int, int]]  # slot, first rank, number of clips
+_Packed = list[tuple[int, int, int]]  # slot, first rank, number of tasks
 
 
 def _pack_tightest(
     ranked: Sequence[float], slots: Sequence[SlotEstimate], mine: int, cost: BatchCost
 ) -> _Packed:
-    # Full batches on all slots, and nobody waits: no plan ends earlier.
+    # Full batches on all slots without a pause: no plan ends earlier.
     limit = max(slot.limit for slot in slots)
     full = -(-len(ranked) // limit) * cost.fixed_ms + len(ranked) * cost.task_ms
     work = (full + cost.size_ms * sum(ranked[::limit])) / 1000
-    speed = sum(1 / slot.pace for slot in slots)
-    low = (work + sum(slot.free_in / slot.pace for slot in slots)) / speed
+    speed = sum(1 / slot.ratio for slot in slots)
+    low = (work + sum(slot.free_in / slot.ratio for slot in slots)) / speed
     high = low
     while (best := _pack(ranked, slots, mine, cost, high)) is None:
         low, high = high, high * 1.25 + cost.seconds(ranked[:1])
@@ -120,20 +120,19 @@ def _pack_tightest(
 def _pack(
     ranked: Sequence[float], slots: Sequence[SlotEstimate], mine: int, cost: BatchCost, end: float
 ) -> _Packed | None:
-    """Batches that are all done after `end` s, or None: the longest clips left go where most time is left."""
-    rooms = [(-(end - slot.free_in) / slot.pace, index != mine, index) for index, slot in enumerate(slots)]
-    heapq.heapify(rooms)
+    """Batches that all end within `end` s, or None. The largest tasks go where most time is left."""
+    # A heap of (minus the time left, whether it is another slot, slot): the most time left comes first.
+    slack = [(-(end - slot.free_in) / slot.ratio, index != mine, index) for index, slot in enumerate(slots)]
+    heapq.heapify(slack)
     packed: _Packed = []
     rank = 0
     while rank < len(ranked):
-        room, other, index = rooms[0]
-        size = min(slots[index].limit, len(ranked) - rank, cost.room(-room, ranked[rank]))
-        if size < 1:
+        minus_left, other, index = slack[0]
+        count = min(slots[index].limit, len(ranked) - rank, cost.capacity(-minus_left, ranked[rank]))
+        if count < 1:
             return None
-        packed.append((index, rank, size))
-        heapq.heapreplace(
-            rooms,
-            (room + cost.seconds(ranked[rank : rank + 1]) + (size - 1) * cost.task_ms / 1000, other, index),
-        )
-        rank += size
+        packed.append((index, rank, count))
+        left = minus_left + cost.seconds(ranked[rank : rank + 1]) + (count - 1) * cost.task_ms / 1000
+        heapq.heapreplace(slack, (left, other, index))
+        rank += count
     return packed

@@ -1,7 +1,7 @@
-"""Who does what: one puller for each slot takes work from one fair queue.
+"""Hands tasks to slots: one loop for each slot takes batches from one fair queue.
 
-The queue lives here and a slot has one batch in hand at a time: so cancelling is exact, fast slots take
-more, and when a process dies one batch is under suspicion. Which tasks make a batch is up to `backlog`.
+The queue lives here, and a slot has one batch in flight. So a cancelled task is never sent, fast slots take
+more, and a crash puts one batch under suspicion. `backlog` decides which tasks make a batch.
 """
 
 import asyncio
@@ -17,11 +17,12 @@ from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
 from app.scheduling.batching import BatchCost
 from app.scheduling.tasks import Done, Slot, Task
+from app.wakeup import Wakeup
 
 P = TypeVar("P")
 R = TypeVar("R")
 
-MAX_CRASHES = 3  # of processes that had only this task in hand, before the task is given up
+MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails
 _FIRST_BACKOFF_S = 1.0
 _MAX_BACKOFF_S = 60.0
 
@@ -32,42 +33,44 @@ class Dispatcher(Generic[P, R]):
     """Keeps slots busy with the tasks of many jobs."""
 
     def __init__(self, name: str, slots: Sequence[Slot[P, R]], cost: BatchCost = BatchCost()) -> None:
+        """`name` says in errors and logs what a slot's process is: "worker", for example."""
         self.slots = slots
         self._name = name
         self._cost = cost
-        self._paces = ThroughputEstimator(len(slots))
-        self._backlog = Backlog(slots, self._paces, cost)
-        self._wakeups = [asyncio.Event() for _ in slots]
-        self._pullers: list[asyncio.Task[None]] = []
-        self._in_hand: dict[int, list[Task[P, R]]] = {}  # by slot
+        self._throughput = ThroughputEstimator(len(slots))
+        self._backlog = Backlog(slots, self._throughput, cost)
+        self._wakeups = [Wakeup() for _ in slots]
+        self._loops: list[asyncio.Task[None]] = []
+        self._in_flight: dict[int, list[Task[P, R]]] = {}  # by slot
         self._draining = False
-        self._nothing_in_hand = asyncio.Event()
-        self._nothing_in_hand.set()
+        self._nothing_in_flight = asyncio.Event()
+        self._nothing_in_flight.set()
 
     def start(self) -> None:
-        """Bring up all slots, in the background."""
-        self._pullers = [
-            asyncio.create_task(self._pull(slot), name=f"{self._name}-{slot.index}") for slot in self.slots
+        """Start all slots, in the background."""
+        self._loops = [
+            asyncio.create_task(self._keep_serving(slot), name=f"{self._name}-{slot.index}")
+            for slot in self.slots
         ]
 
     async def stop(self) -> None:
         """End all processes, whatever they are doing, and wait until they are gone."""
-        for puller in self._pullers:
-            puller.cancel()
-        await asyncio.gather(*self._pullers, return_exceptions=True)
+        for loop in self._loops:
+            loop.cancel()
+        await asyncio.gather(*self._loops, return_exceptions=True)
         await asyncio.gather(*(slot.close() for slot in self.slots))
 
     async def drain(self, timeout_s: float) -> None:
-        """Hand out no more work, and wait until all that is in hand is done, for at most so long."""
+        """Send no more batches, and wait until those in flight are answered, `timeout_s` at most."""
         self._draining = True
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._nothing_in_hand.wait()
-        await asyncio.sleep(0)  # for those who wait for it to take what was done
+                await self._nothing_in_flight.wait()
+        await asyncio.sleep(0)  # lets the callers of `submit` receive their results
 
     @property
     def prefetch_limit(self) -> int:
-        """How many tasks of one job are enough: with more, batches are no fuller and plans no better."""
+        """How many tasks of one job are enough: more make batches no fuller and plans no better."""
         return self._backlog.prefetch_limit
 
     async def submit(
@@ -76,165 +79,161 @@ class Dispatcher(Generic[P, R]):
         payload: P,
         *,
         key: Hashable = None,
-        home: int | None = None,
-        deaths: int = 0,
-        on_crash: Callable[[int], None] = lambda deaths: None,
+        affinity: int | None = None,
+        crash_count: int = 0,
+        on_crash: Callable[[int], None] = lambda crash_count: None,
         size: float = 0.0,
     ) -> Done[R]:
-        """Have a piece of work done in its turn.
+        """Run a task when its turn comes.
 
-        `deaths` is how many processes have died of the task already, before a restart of the service;
-        `on_crash` is told the new count whenever another one dies that had nothing else in hand. `size` is
-        in the unit of `BatchCost.size_ms`.
+        `crash_count`: processes that crashed on this task before a restart of the service. `on_crash` is
+        called with the new count whenever a process crashes that had only this task in flight. `size` is in
+        the unit of `BatchCost.size_ms`.
 
-        Raises NotReady where every slot has failed to come up, TaskCrashes where the task kills each process
-        that takes it on, and what the work itself raises.
+        Raises NotReady if no slot could be started, TaskCrashes if the task crashes each process that runs
+        it, and the exception that the task itself raises.
         """
-        if deaths >= MAX_CRASHES:
-            raise _deadly(deaths)
-        if self._hopeless():
+        if crash_count >= MAX_CRASHES:
+            raise _crashes(crash_count)
+        if self._all_failed():
             raise self._not_ready()
         done = asyncio.get_running_loop().create_future()
-        task = Task[P, R](job, payload, key, home, deaths, on_crash, size, done, alone=deaths > 0)
-        self._backlog.put(task)
-        self._wake()
-        # If the caller is cancelled so is the future, and whoever takes the task drops it.
+        task = Task[P, R](
+            job, payload, key, affinity, crash_count, on_crash, size, done, isolated=crash_count > 0
+        )
+        self._backlog.put(task.job, task)
+        self._wake_idle_slots()
+        # Cancelling the caller cancels the future, and a task with a cancelled future is never sent.
         return await task.done
 
     def cancel(self, job: str) -> None:
-        """Take a job out of the queue; what a slot has in hand of it goes on, and is not tried again."""
+        """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
         for task in self._backlog.remove(job):
             task.done.cancel()
-        for task in chain.from_iterable(self._in_hand.values()):
-            task.unwanted = task.unwanted or task.job == job
+        for task in chain.from_iterable(self._in_flight.values()):
+            task.cancelled = task.cancelled or task.job == job
 
-    def _wake(self) -> None:
+    def _wake_idle_slots(self) -> None:
         for slot, wakeup in zip(self.slots, self._wakeups, strict=True):
-            if slot.status.state == "idle":  # the others look before they wait
+            if slot.status.state == "idle":  # the others look into the queue before they wait
                 wakeup.set()
 
-    def _hopeless(self) -> bool:
+    def _all_failed(self) -> bool:
         return all(slot.status.state == "failed" for slot in self.slots)
 
     def _not_ready(self) -> NotReady:
         return NotReady(f"no {self._name} could be started: {self.slots[0].status.error}")
 
-    async def _pull(self, slot: Slot[P, R]) -> None:
-        """Bring a slot up, let it serve, and begin again when its process is gone."""
+    async def _keep_serving(self, slot: Slot[P, R]) -> None:
+        """Start a slot and let it serve; start it again when its process has ended."""
         failures, backoff_s = 0, _FIRST_BACKOFF_S
         while True:
-            slot.died.clear()
+            slot.needs_restart.clear()
             try:
                 await slot.start()
             except Exception as error:
                 await slot.close()
                 failures += 1
-                # A process may be killed while it starts, too; that alone says nothing against the slot.
+                # Something else may kill a process while it starts; once is no failure of the slot.
                 if not isinstance(error, ProcessCrashed) or failures >= MAX_CRASHES:
-                    self._failed(slot, error)
+                    self._mark_failed(slot, error)
                 await asyncio.sleep(backoff_s)
                 backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
                 continue
             failures, backoff_s = 0, _FIRST_BACKOFF_S
             slot.status.error = None
-            watch = asyncio.create_task(self._wake_at_death(slot))
+            watch = asyncio.create_task(self._wake_for_restart(slot))
             try:
                 await self._serve(slot)
             finally:
                 watch.cancel()
             slot.status.state = "restarting"
             slot.status.restarts += 1
-            log.warning("replacing the process", room=self._name, slot=slot.index)
-            self._wake()  # tasks whose home it was are everybody's now
+            log.warning("replacing the process", pool=self._name, slot=slot.index)
+            self._wake_idle_slots()  # tasks that only this process could run may go to any slot now
             await slot.close()
 
-    def _failed(self, slot: Slot[P, R], error: Exception) -> None:
+    def _mark_failed(self, slot: Slot[P, R], error: Exception) -> None:
         slot.status.state, slot.status.error = "failed", explain(error)
-        log.error("start failed", room=self._name, slot=slot.index, error=slot.status.error)
-        if self._hopeless():
+        log.error("start failed", pool=self._name, slot=slot.index, error=slot.status.error)
+        if self._all_failed():
             for task in self._backlog.clear():
                 if not task.done.done():
                     task.done.set_exception(self._not_ready())
 
     async def _serve(self, slot: Slot[P, R]) -> None:
-        """Take batch after batch until the slot's process is gone."""
+        """Send batch after batch until the slot's process has ended."""
         now = asyncio.get_running_loop().time
-        while not slot.died.is_set():
+        while not slot.needs_restart.is_set():
             slot.status.state = "idle"
             batch = [] if self._draining else self._backlog.take_batch(slot)
             if not batch:
-                await self._wait(slot)
+                await self._wakeups[slot.index].wait()
                 continue
             slot.status.state = "busy"
-            self._in_hand[slot.index] = batch
-            self._nothing_in_hand.clear()
-            self._paces.begin(slot.index, self._cost.seconds([task.size for task in batch]), now())
+            self._in_flight[slot.index] = batch
+            self._nothing_in_flight.clear()
+            self._throughput.begin(slot.index, self._cost.seconds([task.size for task in batch]), now())
             try:
                 results = await slot.run([task.payload for task in batch])
-                self._paces.end(slot.index, now())
+                self._throughput.end(slot.index, now())
                 answers = list(zip(batch, results, strict=True))
             except RequeueBatch as error:
-                log.warning("batch given back", room=self._name, tasks=len(batch), reason=error.message)
-                self._put_back(batch, alone=False)
+                log.warning("batch requeued", pool=self._name, tasks=len(batch), reason=error.message)
+                self._requeue(batch, isolated=False)
                 continue
             except ProcessCrashed as error:
-                self._retry(batch, error)
+                self._retry_after_crash(batch, error)
                 return
             except Exception as error:
                 self._fail(batch, error)
                 continue
             finally:
-                self._paces.give_up(slot.index)
-                del self._in_hand[slot.index]
-                if not self._in_hand:
-                    self._nothing_in_hand.set()
+                self._throughput.discard(slot.index)
+                del self._in_flight[slot.index]
+                if not self._in_flight:
+                    self._nothing_in_flight.set()
             slot.status.batches += 1
             for task, result in answers:
                 if not task.done.done():
-                    task.done.set_result(Done(result, slot.index, task.deaths))
+                    task.done.set_result(Done(result, slot.index, task.crash_count))
 
-    async def _wait(self, slot: Slot[P, R]) -> None:
-        """Until there may be work for the slot, or its process is gone."""
-        wakeup = self._wakeups[slot.index]
-        await wakeup.wait()
-        wakeup.clear()
-
-    async def _wake_at_death(self, slot: Slot[P, R]) -> None:
-        await slot.died.wait()
+    async def _wake_for_restart(self, slot: Slot[P, R]) -> None:
+        await slot.needs_restart.wait()
         self._wakeups[slot.index].set()
 
-    def _put_back(self, batch: Sequence[Task[P, R]], *, alone: bool) -> None:
-        self._backlog.put_back(batch, alone=alone)
-        self._wake()
+    def _requeue(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
+        self._backlog.requeue_batch(batch, isolated=isolated)
+        self._wake_idle_slots()
 
-    def _retry(self, batch: Sequence[Task[P, R]], error: ProcessCrashed) -> None:
-        """Put the tasks of a dead process back, one by one, so that the guilty one shows itself."""
-        log.warning("process died at work", room=self._name, tasks=len(batch), error=error.message)
+    def _retry_after_crash(self, batch: Sequence[Task[P, R]], error: ProcessCrashed) -> None:
+        """Requeue the tasks of a crashed process one by one: so the one at fault is found."""
+        log.warning("process crashed", pool=self._name, tasks=len(batch), error=error.message)
         if len(batch) == 1:
             [task] = batch
-            self._blame(task)
-            if task.deaths >= MAX_CRASHES:
+            self._count_crash(task)
+            if task.crash_count >= MAX_CRASHES:
                 if not task.done.done():
-                    task.done.set_exception(_deadly(task.deaths))
+                    task.done.set_exception(_crashes(task.crash_count))
                 return
-        self._put_back(batch, alone=True)
+        self._requeue(batch, isolated=True)
 
-    def _blame(self, task: Task[P, R]) -> None:
-        task.deaths += 1
+    def _count_crash(self, task: Task[P, R]) -> None:
+        task.crash_count += 1
         try:
-            task.on_crash(task.deaths)
-        except Exception:  # whoever keeps count elsewhere must not cost the slot its puller
-            log.exception("death not noted", room=self._name, job=task.job)
+            task.on_crash(task.crash_count)
+        except Exception:  # a caller's fault must not end the slot's loop
+            log.exception("crash not recorded", pool=self._name, job=task.job)
 
     def _fail(self, batch: Sequence[Task[P, R]], error: Exception) -> None:
-        """What a batch of one raises is its own; of several, each has to show it alone."""
+        """An error of a single task is its own. The tasks of a larger batch are retried one by one."""
         if len(batch) == 1:
             if not batch[0].done.done():
                 batch[0].done.set_exception(error)
             return
-        log.warning("batch failed", room=self._name, tasks=len(batch), error=repr(error))
-        self._put_back(batch, alone=True)
+        log.warning("batch failed", pool=self._name, tasks=len(batch), error=repr(error))
+        self._requeue(batch, isolated=True)
 
 
-def _deadly(deaths: int) -> TaskCrashes:
-    return TaskCrashes(f"{deaths} processes died of it")
+def _crashes(count: int) -> TaskCrashes:
+    return TaskCrashes(f"{count} processes crashed on it")

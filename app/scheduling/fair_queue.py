@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """Lines of items, one for each job. The order within a job is kept; jobs are served in turn."""
+    """One line of items for each job. The order within a job is kept; jobs are served in turn."""
 
     def __init__(self) -> None:
         self._lines: OrderedDict[str, deque[T]] = OrderedDict()  # the next job to be served is first
@@ -23,11 +23,11 @@ class FairQueue(Generic[T]):
         return chain.from_iterable(self._lines.values())
 
     def put(self, job: str, item: T) -> None:
-        """Add an item at the end of its job's line; a new job takes the last turn."""
+        """Add an item at the end of its job's line. A new job gets the last turn."""
         self._lines.setdefault(job, deque()).append(item)
         self._size += 1
 
-    def put_back(self, job: str, item: T) -> None:
+    def requeue(self, job: str, item: T) -> None:
         """Return an item to the head of its job's line, and that job to the head of the turns."""
         self._lines.setdefault(job, deque()).appendleft(item)
         self._lines.move_to_end(job, last=False)
@@ -38,7 +38,7 @@ class FairQueue(Generic[T]):
     ) -> T | None:
         """An item of the next job whose first item fits; None if no job has one.
 
-        It is the one whose place `choose` gives, which is shown the first `most` items in the job's line.
+        `choose` gets the first `most` items of that job's line, and returns the place of the one to take.
         """
         for job, line in self._lines.items():
             if fits(line[0]):
@@ -53,27 +53,27 @@ class FairQueue(Generic[T]):
         return None
 
     def only_line(self, most: int) -> Sequence[T]:
-        """The first `most` items in the line of the only job that has any; empty where several have."""
+        """The first `most` items of the only job that has any; empty if several jobs have items."""
         return list(islice(self, most)) if len(self._lines) == 1 else ()
 
-    def pick(self, places: Collection[int]) -> list[T]:
-        """Take items out of the line of the job whose turn it is, by their places in it, in order."""
+    def take_at(self, places: Collection[int]) -> list[T]:
+        """Take the items at these places in the line of the job whose turn it is, in order."""
         job, line = next(iter(self._lines.items()))
-        looked_at = [line.popleft() for _ in range(max(places) + 1)]
-        line.extendleft(item for place, item in reversed([*enumerate(looked_at)]) if place not in places)
+        first = [line.popleft() for _ in range(max(places) + 1)]
+        line.extendleft(item for place, item in reversed([*enumerate(first)]) if place not in places)
         if line:
             self._lines.move_to_end(job)
         else:
             del self._lines[job]
         self._size -= len(places)
-        return [looked_at[place] for place in sorted(places)]
+        return [first[place] for place in sorted(places)]
 
     def remove(self, job: str) -> list[T]:
-        """Take a job out of the queue, with all its items."""
+        """Take all items of a job."""
         line = self._lines.pop(job, deque())
         self._size -= len(line)
         return list(line)
 
     def clear(self) -> list[T]:
-        """Empty the queue: what was in it."""
+        """Take all items of all jobs."""
         return [item for job in list(self._lines) for item in self.remove(job)]

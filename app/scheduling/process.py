@@ -1,4 +1,4 @@
-"""One long-lived spawned process that does one thing at a time, and can be replaced."""
+"""One long-lived spawned process that runs one call at a time, and can be watched and killed."""
 
 import asyncio
 import multiprocessing
@@ -18,10 +18,10 @@ _SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be ve
 
 
 class ChildProcess:
-    """A `ProcessPoolExecutor` with one spawned worker, whose process can be watched and killed.
+    """A `ProcessPoolExecutor` with one spawned process.
 
-    Spawned, because a forked child inherits CUDA state that it cannot use. Whoever owns a child starts it,
-    calls it, and closes it before it starts another in its place.
+    Spawned, because a forked child inherits CUDA state that it cannot use. Call `start`, then `call` as often
+    as needed, then `close`; after that it can be started again.
     """
 
     def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
@@ -30,10 +30,10 @@ class ChildProcess:
         self._executor: ProcessPoolExecutor | None = None
         self._pidfd: int | None = None
         self.pid: int | None = None
-        self.on_crash: Callable[[], None] = lambda: None
+        self.on_exit: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        """Spawn the process. Raises ProcessCrashed if it does not come up, or takes too long over it."""
+        """Spawn the process. Raises ProcessCrashed if it does not start within `_SPAWN_DEADLINE_S`."""
         self._executor = ProcessPoolExecutor(
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
@@ -41,25 +41,25 @@ class ChildProcess:
             initargs=self._initargs,
         )
         with _sigint_blocked():
-            # The process is spawned here, and inherits the mask: until it ignores Ctrl-C by itself, it
-            # would print a traceback.
-            up = self._executor.submit(os.getpid)
-        # From the executor's own table: a child that hangs while it starts tells nobody who it is.
+            # The process is spawned here and inherits the mask. Without it, Ctrl-C would make the process
+            # print a traceback until it ignores the signal by itself.
+            started = self._executor.submit(os.getpid)
+        # From the executor's own table: a process that hangs while it starts cannot report its pid.
         [self.pid] = self._executor._processes
         self._watch(self.pid)
-        await self._result(up, _SPAWN_DEADLINE_S)
+        await self._result(started, _SPAWN_DEADLINE_S)
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
-        """Run `function(*args)` in the child. A child that takes longer than `deadline_s` is killed.
+        """Run `function(*args)` in the process, which is killed if that takes longer than `deadline_s`.
 
-        Raises ProcessCrashed if the process ends before it has answered, and what the function raises.
+        Raises ProcessCrashed if the process ends before it answers, and the exception of the function.
         """
         if self._executor is None:
             raise ProcessCrashed("the process has not been started")
         try:
             answer = self._executor.submit(function, *args)
         except BrokenProcessPool:
-            raise ProcessCrashed(f"process {self.pid} died") from None
+            raise ProcessCrashed(f"process {self.pid} crashed") from None
         return await self._result(answer, deadline_s)
 
     async def _result(self, answer: Future[R], deadline_s: float | None) -> R:
@@ -67,13 +67,13 @@ class ChildProcess:
             async with asyncio.timeout(deadline_s):
                 return await asyncio.wrap_future(answer)
         except BrokenProcessPool:
-            raise ProcessCrashed(f"process {self.pid} died") from None
+            raise ProcessCrashed(f"process {self.pid} crashed") from None
         except TimeoutError:
             self._kill()
             raise ProcessCrashed(f"process {self.pid} did not answer within {deadline_s:.0f} s") from None
 
     async def close(self) -> None:
-        """Kill the process, whatever it is doing, and wait until it is gone."""
+        """Kill the process, whatever it is doing, and wait until it has ended."""
         executor, self._executor = self._executor, None
         if executor is not None:
             self._kill()
@@ -87,16 +87,16 @@ class ChildProcess:
                 os.kill(self.pid, signal.SIGKILL)
 
     def _watch(self, pid: int) -> None:
-        """Call `on_crash` when the process ends, even while it has nothing to do."""
+        """Call `on_exit` when the process ends, even between two calls."""
         if not hasattr(os, "pidfd_open"):
-            return  # not Linux: the next call finds out
+            return  # not Linux: the next call notices
         with suppress(OSError):
             self._pidfd = os.pidfd_open(pid)
-            asyncio.get_running_loop().add_reader(self._pidfd, self._died)
+            asyncio.get_running_loop().add_reader(self._pidfd, self._on_pidfd)
 
-    def _died(self) -> None:
+    def _on_pidfd(self) -> None:
         self._unwatch()
-        self.on_crash()
+        self.on_exit()
 
     def _unwatch(self) -> None:
         if self._pidfd is not None:

@@ -1,4 +1,4 @@
-"""What the dispatcher deals in: tasks, and the slots that do them."""
+"""The units of work that the dispatcher hands out, and the slots that run them."""
 
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
@@ -7,12 +7,12 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 P = TypeVar("P")
 R = TypeVar("R")
-Work = TypeVar("Work", contravariant=True)
+Payload = TypeVar("Payload", contravariant=True)
 
 
 @dataclass(slots=True)
 class SlotStatus:
-    """What a slot does and has done; `GET /v1/workers` shows it."""
+    """The state of a slot and its counters, as `GET /v1/workers` shows them."""
 
     state: str = "loading"  # loading | idle | busy | restarting | failed
     batches: int = 0
@@ -20,22 +20,22 @@ class SlotStatus:
     error: str | None = None
 
 
-class Slot(Protocol[Work, R]):
-    """A place where work is done: it keeps its device for life, whatever becomes of its process."""
+class Slot(Protocol[Payload, R]):
+    """A place for one process. The slot keeps its device when the process is replaced."""
 
     index: int
     status: SlotStatus
-    died: asyncio.Event  # its process is gone, or is to be replaced
+    needs_restart: asyncio.Event  # set when the process has ended, or must be replaced
 
     @property
     def batch_limit(self) -> int:
-        """How many tasks it takes at once; that may become less."""
+        """How many tasks the slot takes at once. May become smaller."""
 
     async def start(self) -> None:
-        """Bring up the process, in place of the last one if there was one. Raises what hinders it."""
+        """Start the process, in place of an earlier one if there was one. Raises the cause of a failure."""
 
-    async def run(self, payloads: Sequence[Work]) -> list[R]:
-        """Do a batch of work.
+    async def run(self, payloads: Sequence[Payload]) -> list[R]:
+        """Run a batch; returns one result for each payload, in order.
 
         Raises ProcessCrashed if the process crashes or hangs, and RequeueBatch if the batch cannot be run as
         it is, through no fault of its tasks.
@@ -46,28 +46,25 @@ class Slot(Protocol[Work, R]):
 
 
 class Done(NamedTuple, Generic[R]):
-    """What came of a task: its result, the slot that did it, and how many processes had died of it before."""
+    """A finished task: its result, the slot that ran it, and how many processes crashed on it before."""
 
     result: R
     slot: int
-    deaths: int
+    crash_count: int
 
 
 @dataclass(slots=True, eq=False)
 class Task(Generic[P, R]):
-    """One piece of work. Tasks with equal keys may share a batch.
-
-    `home` is the one slot that may do it, for as long as that slot's process lives.
-    """
+    """A unit of work. Tasks with equal keys may share a batch."""
 
     job: str
     payload: P
     key: Hashable
-    home: int | None
-    deaths: int  # of processes that had it alone in hand
+    affinity: int | None  # the only slot that may run it, until that slot's process ends
+    crash_count: int  # processes that crashed while this was their only task
     on_crash: Callable[[int], None]
-    size: float  # expected tokens
+    size: float  # in the unit of `BatchCost.size_ms`
     done: asyncio.Future[Done[R]]
-    passed_over: int = 0  # times that others of its job were taken while it was first in line
-    alone: bool = False  # not to share a batch: it may be what kills processes
-    unwanted: bool = False  # its job was cancelled while a slot had it in hand
+    passed_over: int = 0  # times that a later task of its job was taken first
+    isolated: bool = False  # runs in a batch of its own: it may be what crashes processes
+    cancelled: bool = False  # its job was cancelled while the task was in flight

@@ -1,80 +1,81 @@
-"""Clips that were heard for a client which went away: it may come back for them."""
+"""Clip results of requests whose client disconnected: a retry of the same request goes on from them."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
 from app.compression import pack, unpack
+from app.engines.clip_request import ClipKey, ClipRequest
 from workers.messages import ClipResult
 
-ClipKey = tuple[int, int, str | None]  # first and last sample, and the language that was asked for
+KEEP_S = 600.0  # clients retry after their own timeout, without an idempotency key
 
-KEEP_S = 600.0  # clients retry after their own time-out, without saying that they do
+Transcribe = Callable[[ClipRequest], Awaitable[ClipResult]]
 
 
 class ClipResults(Protocol):
-    """What has been heard of one recording with one set of options, clip by clip."""
+    """The results of one recording's clips, for one set of options."""
 
-    async def hear(self, clip: ClipKey, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> ClipResult:
-        """The clip's result: what is known already, or else what `work` comes to."""
+    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
+        """The clip's stored result, or else the new one, which is stored."""
 
-    def deaths(self, clip: ClipKey) -> int:
-        """How many workers have died of a clip that they had alone in hand."""
+    def crash_count(self, clip: ClipKey) -> int:
+        """How many workers crashed while this clip was their only one."""
 
-    def died(self, clip: ClipKey, deaths: int) -> None:
-        """Note a further death: there have been so many now."""
+    def record_crash(self, clip: ClipKey, count: int) -> None:
+        """Store the new number of such crashes."""
 
 
 class CachedRecording:
-    """A recording whose request is under way, or may be sent again."""
+    """The results of a recording whose request runs, or may be sent again."""
 
     def __init__(self) -> None:
         self.users = 0
-        self.forgetting: asyncio.TimerHandle | None = None
-        self._heard: dict[ClipKey, bytes] = {}  # packed
-        self._at_work: dict[ClipKey, asyncio.Task[bytes]] = {}
-        self._deaths: dict[ClipKey, int] = {}
+        self.expiry: asyncio.TimerHandle | None = None
+        self._results: dict[ClipKey, bytes] = {}  # packed: most of them are never read again
+        self._running: dict[ClipKey, asyncio.Task[ClipResult]] = {}
+        self._crash_counts: dict[ClipKey, int] = {}
 
-    def deaths(self, clip: ClipKey) -> int:
-        """How many workers have died of a clip that they had alone in hand."""
-        return self._deaths.get(clip, 0)
+    def crash_count(self, clip: ClipKey) -> int:
+        """How many workers crashed while this clip was their only one."""
+        return self._crash_counts.get(clip, 0)
 
-    def died(self, clip: ClipKey, deaths: int) -> None:
-        """Note a further death."""
-        self._deaths[clip] = deaths
+    def record_crash(self, clip: ClipKey, count: int) -> None:
+        """Store the new number of such crashes."""
+        self._crash_counts[clip] = count
 
-    async def hear(self, clip: ClipKey, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> ClipResult:
-        """The clip's result: what is known already, or is being worked on, or else what `work` comes to.
+    async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
+        """The clip's cached result, the one that is being made, or else a new one.
 
-        Work that has been begun goes on when the caller is cancelled; whoever gave it out takes it back.
+        Transcribing goes on when the caller is cancelled, until its owner cancels the task itself.
         """
-        while (content := self._heard.get(clip)) is None:
-            task = self._at_work.get(clip)
+        key = request.key
+        while (content := self._results.get(key)) is None:
+            task = self._running.get(key)
             if task is None or task.done():
-                task = self._at_work[clip] = asyncio.create_task(self._work(clip, work))
+                task = self._running[key] = asyncio.create_task(self._transcribe(request, transcribe))
             try:
-                content = await asyncio.shield(task)
-                break
+                return await asyncio.shield(task)
             except asyncio.CancelledError:
                 caller = asyncio.current_task()
                 if caller is None or caller.cancelling() or not task.cancelled():
                     raise
-                # Another request for the same recording took its work back, and it was this clip's.
+                # Another request for the same recording was cancelled, and this task was its.
         result: ClipResult = unpack(content)
         return result
 
-    async def _work(self, clip: ClipKey, work: Callable[[], Coroutine[Any, Any, ClipResult]]) -> bytes:
-        """Note what work comes to; packed, since most of it is never asked for again."""
+    async def _transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
         try:
-            content = self._heard[clip] = pack(await work())
+            result = await transcribe(request)
+            self._results[request.key] = pack(result)
         finally:
-            self._at_work.pop(clip, None)
-        return content
+            self._running.pop(request.key, None)
+        return result
 
 
 class ResultCache:
-    """Recordings whose requests were not answered, for `keep_s` after the last of them went away."""
+    """Recordings whose requests were not answered, for `keep_s` after the last of these ended."""
 
     def __init__(self, keep_s: float = KEEP_S) -> None:
         self._keep_s = keep_s
@@ -84,14 +85,14 @@ class ResultCache:
         return len(self._recordings)
 
     @contextmanager
-    def recall(self, identity: Hashable) -> Iterator[CachedRecording]:
-        """The memory of one recording; it is forgotten once the work in this context has succeeded.
+    def recording(self, key: Hashable) -> Iterator[CachedRecording]:
+        """The cached results of one recording; dropped when the block succeeds.
 
-        `identity`: whatever the results depend on.
+        `key`: everything that the results depend on.
         """
-        recording = self._recordings.setdefault(identity, CachedRecording())
-        if recording.forgetting is not None:
-            recording.forgetting.cancel()
+        recording = self._recordings.setdefault(key, CachedRecording())
+        if recording.expiry is not None:
+            recording.expiry.cancel()
         recording.users += 1
         keep_s = self._keep_s
         try:
@@ -101,4 +102,4 @@ class ResultCache:
             recording.users -= 1
             if not recording.users:
                 loop = asyncio.get_running_loop()
-                recording.forgetting = loop.call_later(keep_s, self._recordings.pop, identity, None)
+                recording.expiry = loop.call_later(keep_s, self._recordings.pop, key, None)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.engines.slot import Limits, ModelCatalogue, WhisperSlot
+from app.engines.catalogue import ModelCatalogue
+from app.engines.slot import Limits, WhisperSlot
 from app.errors import RequeueBatch
 from workers.messages import Clip, ClipResult, Decoding, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper
@@ -206,7 +207,7 @@ def test_memory_that_is_short_for_a_batch_halves_it_for_good() -> None:
                 await slot.hear("main", clips)
         await slot.hear("main", 2)
         assert shown(slot) == (2, "float32", 0)
-        assert not slot.died.is_set()
+        assert not slot.needs_restart.is_set()
         assert "batches of 2 instead of 8: CUDA failed" in str(slot.row()["error"])
         await slot.close()
         await slot.start()
@@ -237,8 +238,8 @@ def test_memory_that_is_short_for_one_clip_changes_the_compute_type_in_a_new_pro
         for compute_type in ("int8_float32", "int8"):
             with pytest.raises(RequeueBatch, match="out of memory"):
                 await slot.hear("main")
-            assert slot.died.is_set()  # so the dispatcher closes and starts it
-            slot.died.clear()
+            assert slot.needs_restart.is_set()  # so the dispatcher closes and starts it
+            slot.needs_restart.clear()
             await slot.close()
             await slot.start()
             assert shown(slot)[1] == compute_type
@@ -256,7 +257,7 @@ def test_at_the_end_of_the_ladder_the_clip_fails_and_not_the_slot() -> None:
         await slot.start()
         with pytest.raises(RuntimeError, match="smallest compute type: CUDA failed with error out of memory"):
             await slot.hear("main")
-        assert not slot.died.is_set()
+        assert not slot.needs_restart.is_set()
         await slot.close()
 
     asyncio.run(check())
@@ -289,7 +290,7 @@ def test_a_further_model_too_large_to_load_steps_down_alone() -> None:
         await slot.start()
         with pytest.raises(RequeueBatch):
             await slot.hear("a", 4)
-        assert slot.died.is_set()
+        assert slot.needs_restart.is_set()
         await slot.close()
         await slot.start()
         await slot.hear("a", 4)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.media.pool import Call, Media
+from app.media.pool import Call, MediaPool
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
@@ -27,7 +27,7 @@ class ChildProcess:
     def __init__(self, index: int, starts: asyncio.Event, at_work: dict[object, asyncio.Event]) -> None:
         self.index = index
         self.status = SlotStatus()
-        self.died = asyncio.Event()
+        self.needs_restart = asyncio.Event()
         self.homes: list[int] = []
         self._starts = starts
         self._at_work = at_work
@@ -65,7 +65,7 @@ def test_one_child_decodes_while_the_other_looks_for_speech(tmp_path: Path, home
         at_work = {media.decode: asyncio.Event(), media.speech_probabilities: asyncio.Event()}
         starts = [asyncio.Event(), asyncio.Event()]
         starts[home].set()
-        room = Media(2)
+        room = MediaPool(2)
         room._dispatcher = Dispatcher(
             "media", [ChildProcess(index, starts[index], at_work) for index in range(2)]
         )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
 from app.media import file_sink as sinks
-from app.media.uploads import clean, receive_form, receive_raw
+from app.media.uploads import receive_form, receive_raw, remove_leftovers
 
 TYPE = "multipart/form-data; boundary=b0undary"
 LIMIT = 10_000_000
@@ -308,9 +308,9 @@ def test_cancelled_while_writing_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_clean_removes_uploads_that_nobody_needs(tmp_path):
-    clean(tmp_path / "missing", set())
+    remove_leftovers(tmp_path / "missing", set())
     for name in ("a" * 32, "c" * 32, "README"):
         (tmp_path / name).touch()
     (tmp_path / ("b" * 32)).mkdir()
-    clean(tmp_path, {"c" * 32, "d" * 32})
+    remove_leftovers(tmp_path, {"c" * 32, "d" * 32})
     assert sorted(path.name for path in left(tmp_path)) == ["README", "b" * 32, "c" * 32]

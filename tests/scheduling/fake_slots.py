@@ -14,7 +14,7 @@ class FakeSlot:
         self.index = index
         self.batch_limit = batch_limit
         self.status = SlotStatus()
-        self.died = asyncio.Event()
+        self.needs_restart = asyncio.Event()
         self.fails = fails  # starts that fail before one succeeds
         self.starts = 0
         self.up = asyncio.Event()

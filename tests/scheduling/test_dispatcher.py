@@ -58,7 +58,7 @@ def test_a_slot_that_dies_idle_is_brought_up_again() -> None:
         dispatcher = Dispatcher[str, str]("worker", [slot])
         dispatcher.start()
         await settle()
-        slot.died.set()
+        slot.needs_restart.set()
         await settle()
         assert (slot.starts, slot.status.restarts, slot.status.state) == (2, 1, "idle")
         assert await dispatcher.submit("job", "a") == ("A", 0, 0)
@@ -163,7 +163,7 @@ def test_a_home_that_lost_its_process_holds_nobody_up() -> None:
         dispatcher.start()
         await settle()
         slots[0].fails = 99
-        slots[0].died.set()
+        slots[0].needs_restart.set()
         await settle()
         assert await dispatcher.submit("job", "a", home=0) == ("A", 1, 0)
         await dispatcher.stop()
@@ -184,7 +184,7 @@ def test_a_home_that_dies_just_then_holds_nobody_up() -> None:
         dispatcher.start()
         await settle()
         task = asyncio.create_task(dispatcher.submit("job", "a", home=1))
-        slots[1].died.set()
+        slots[1].needs_restart.set()
         assert await task == ("A", 0, 0)
         await dispatcher.stop()
 
@@ -264,7 +264,7 @@ def test_a_slot_that_dies_idle_is_noticed_while_it_waits() -> None:
         dispatcher.start()
         await settle()
         assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-        slots[1].died.set()
+        slots[1].needs_restart.set()
         await settle()
         assert [slot.starts for slot in slots] == [1, 2]
         await dispatcher.stop()
@@ -348,7 +348,7 @@ class ShortSlot(FakeSlot):
         if len(payloads) > self.room:
             self.batch_limit = max(1, len(payloads) // 2)
             if len(payloads) == 1:
-                self.died.set()
+                self.needs_restart.set()
             raise RequeueBatch("out of memory")
         return answers
 

@@ -217,7 +217,7 @@ def test_a_recording_that_is_too_long_is_refused_when_that_is_known(tmp_path: Pa
 
 def test_a_file_that_kills_decoders_is_given_up(tmp_path: Path) -> None:
     """Each new child decodes it anew and gets as far as the step before the deadly one."""
-    from app.media.pool import Media
+    from app.media.pool import MediaPool
     from workers.media.tasks import DecodeStep
 
     class Deadly:
@@ -229,7 +229,7 @@ def test_a_file_that_kills_decoders_is_given_up(tmp_path: Path) -> None:
             return Done(DecodeStep(60 * SAMPLE_RATE, False, None), 0, deaths)
 
     async def decode() -> None:
-        media = Media(1)
+        media = MediaPool(1)
         media._dispatcher = Deadly()  # type: ignore[assignment]
         async for _ in media.decode("job", Upload(tmp_path / "x", "x", 1, ""), tmp_path / "pcm"):
             pass

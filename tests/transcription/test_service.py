@@ -6,11 +6,13 @@ import pytest
 
 from app.errors import InvalidInput, InvalidSetting, UnknownModel
 from app.settings import load_settings
-from app.transcription.service import Service
+from app.transcription.service import TranscriptionService
 
 
-def service(folder: Path, **settings: object) -> Service:
-    return Service(load_settings(data_dir=folder, model="demo", device="cpu", _env_file=None, **settings))
+def service(folder: Path, **settings: object) -> TranscriptionService:
+    return TranscriptionService(
+        load_settings(data_dir=folder, model="demo", device="cpu", _env_file=None, **settings)
+    )
 
 
 def test_what_a_killed_process_left_behind_is_removed(tmp_path: Path) -> None:
@@ -55,4 +57,4 @@ def test_it_says_why_it_is_not_ready(tmp_path: Path) -> None:
 
 def test_settings_that_do_not_fit_the_machine_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="WHISPER_MODEL=/no/such/folder"):
-        Service(load_settings(data_dir=tmp_path, model="/no/such/folder", _env_file=None))
+        TranscriptionService(load_settings(data_dir=tmp_path, model="/no/such/folder", _env_file=None))

@@ -1,0 +1,91 @@
+"""The models of the service: which there are, where their files are, and which are loaded."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from app.engines.model_files import DEMO, ModelFiles, can_translate, find
+from app.errors import InvalidInput, UnknownModel
+from app.languages import language_name
+from workers.messages import LoadOptions
+
+DEFAULT_MODEL_ALIAS = "whisper-1"  # OpenAI's name for its model: many clients send it unasked
+
+
+class ModelHolder(Protocol):
+    """A worker, as the catalogue sees it."""
+
+    def holds(self, model: str) -> bool:
+        """Whether the worker has the model in memory."""
+
+    def languages(self, model: str) -> tuple[str, ...] | None:
+        """The model's languages, ISO 639-1; None before it was loaded."""
+
+
+@dataclass(slots=True)
+class ModelCatalogue:
+    """The models that requests may name, by the names that requests use."""
+
+    default: str  # loaded at the start, and never unloaded for being idle
+    idle_s: float  # any other model is unloaded after this time without use
+    options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
+    others: tuple[str, ...] = ()
+    holders: Sequence[ModelHolder] = ()
+    _locating: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+
+    @property
+    def is_demo(self) -> bool:
+        """Whether the bundled demo model answers, which understands synthetic speech only."""
+        return self.default == DEMO
+
+    def states(self) -> dict[str, str]:
+        """Each model, the default one first: "loaded" by a worker, or "unloaded"."""
+        return {
+            name: "loaded" if any(holder.holds(name) for holder in self.holders) else "unloaded"
+            for name in (self.default, *self.others)
+        }
+
+    def resolve(self, name: str, task: str = "transcribe") -> str:
+        """The model that a request means by `name`; the default one if that is empty.
+
+        Raises UnknownModel, and InvalidInput if the model cannot do the task.
+        """
+        if name in ("", DEFAULT_MODEL_ALIAS):
+            name = self.default
+        elif name != self.default and name not in self.others:
+            raise UnknownModel(
+                f"The model {name!r} is not offered here; GET /v1/models lists those that are, and "
+                f"{DEFAULT_MODEL_ALIAS!r} is the default one. WHISPER_MODELS offers more.",
+                param="model",
+                code="model_not_found",
+            )
+        if task == "translate" and not can_translate(name):
+            raise InvalidInput(
+                f"The model {name!r} cannot translate. Name one that can, such as large-v3: the service "
+                "offers it when it is started with WHISPER_MODELS=large-v3.",
+                param="model",
+            )
+        return name
+
+    async def locate(self, model: str, load_options: Callable[[ModelFiles], LoadOptions]) -> None:
+        """Make sure that a model's files are on this machine; downloads them if necessary.
+
+        `load_options` says how workers load the model. Raises ModelUnavailable.
+        """
+        if model in self.options:
+            return
+        async with self._locating[model]:
+            if model not in self.options:
+                self.options[model] = load_options(await find(model))
+
+    def check_language(self, model: str, language: str | None) -> None:
+        """Raise InvalidInput if the model does not know the language; passes before it was loaded."""
+        known = next(filter(None, (holder.languages(model) for holder in self.holders)), None)
+        if known and language and language not in known:
+            raise InvalidInput(
+                f"The model {model!r} does not know {language_name(language)}. Name another, or "
+                "leave the language out to have it detected.",
+                param="language",
+            )
