@@ -1,4 +1,4 @@
-"""Which GPUs there are and which worker gets which. CUDA is never touched here: NVML counts."""
+"""Which GPUs there are, and which worker gets which. NVML counts them: CUDA is never touched here."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from app.errors import InvalidSetting
 from app.settings import Settings
 
 _CORES_PER_CPU_WORKER = 4
-# Where there are cores for them: two workers of one thread are 1.9 times as fast as one worker of two.
+# If there are as many cores: two workers of one thread are 1.9 times as fast as one worker of two.
 _FEWEST_CPU_WORKERS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """For each worker, what it is to see in `CUDA_VISIBLE_DEVICES`."""
+    """The `CUDA_VISIBLE_DEVICES` of each worker."""
 
     device: str  # "cuda", "cpu" or "simulated"
     visible: tuple[str, ...]
@@ -22,7 +22,7 @@ class Devices:
 
 
 def count_gpus() -> int:
-    """How many GPUs NVML sees; 0 where there is no driver."""
+    """How many GPUs NVML sees; 0 without a driver."""
     import pynvml
 
     try:
@@ -43,9 +43,9 @@ def usable_cores() -> int:
 def plan_devices(settings: Settings, environ: Mapping[str, str], gpu_count: int, cores: int) -> Devices:
     """One entry for each worker. Pure.
 
-    A `CUDA_VISIBLE_DEVICES` that we were given ourselves is honoured: `all` means its entries, and an index
-    in `WHISPER_GPUS` counts within them, as CUDA would. UUIDs and MIG ids are passed on as they are.
-    Raises InvalidSetting for a GPU that is not there.
+    Honours the `CUDA_VISIBLE_DEVICES` of this process: `all` means its entries, and an index in
+    `WHISPER_GPUS` counts within them, as in CUDA. UUIDs and MIG ids stay as they are. Raises InvalidSetting
+    for a GPU that is not there.
     """
     if settings.engine == "simulated":
         return Devices("simulated", _cpu_entries(settings, cores), 1)
@@ -66,7 +66,7 @@ def plan_devices(settings: Settings, environ: Mapping[str, str], gpu_count: int,
 
 
 def _given_entries(value: str) -> list[str]:
-    """CUDA reads its list up to the first entry that makes no sense."""
+    """The entries before the first invalid one: CUDA ignores the rest of its list."""
     entries: list[str] = []
     for entry in value.split(","):
         if not entry.strip() or entry.strip().startswith("-"):

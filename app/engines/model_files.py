@@ -1,4 +1,4 @@
-"""Which model is meant, and where its files are. Downloads once, here, not in each worker."""
+"""Which model a setting names, and where its files are. Downloads them once, not in each worker."""
 
 import asyncio
 import os
@@ -49,16 +49,16 @@ _FILES = [
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model by the name that requests use, and the folder that holds it."""
+    """A model's name in requests, and the folder with its files."""
 
     name: str
     path: Path
 
 
 def model_name(variable: str, setting: str, device: str) -> str:
-    """The model that a setting means on a device ("cuda" or "cpu"); `variable` is what the setting is called.
+    """The model that the setting `variable` names, on a device ("cuda" or "cpu").
 
-    Raises InvalidSetting for what can be no model: an unknown size, a folder without one.
+    Raises InvalidSetting for an unknown size and for a folder without a model.
     """
     if setting == "auto":
         return AUTO[device]
@@ -90,16 +90,16 @@ def _is_hub_id(name: str) -> bool:
 
 
 def can_translate(name: str) -> bool:
-    """Whether a model was trained to translate: turbo, distilled and English-only ones were not."""
+    """Whether a model was trained to translate. Turbo, distilled and English-only models were not."""
     lowered = name.lower()
     return not ("turbo" in lowered or "distil" in lowered or lowered.endswith(".en"))
 
 
 def locate(name: str) -> ModelFiles:
-    """A model's files, downloaded if they are not on this machine yet. Blocks for as long as that takes.
+    """A model's files, which are downloaded if they are not on this machine. Blocks until they are here.
 
-    Raises ModelUnavailable, whose message names the model and the cure, where that cannot be done; without
-    a connection it takes `CONNECT_TIMEOUT_S` at most.
+    Raises ModelUnavailable, whose message names the model and says what to do. Without a connection that
+    takes `CONNECT_TIMEOUT_S` at most.
     """
     if name == DEMO:
         return ModelFiles(name, DEMO_PATH)
@@ -110,11 +110,11 @@ def locate(name: str) -> ModelFiles:
 
 
 async def find(name: str) -> ModelFiles:
-    """`locate` in a thread of its own, which keeps no process from ending: a download may take minutes."""
+    """`locate` in a daemon thread: a download may take minutes, and must not keep the process from ending."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[ModelFiles] = loop.create_future()
 
-    def settle(files: ModelFiles | None, error: Exception | None) -> None:
+    def resolve(files: ModelFiles | None, error: Exception | None) -> None:
         if found.done():
             return
         if files is not None:
@@ -128,8 +128,8 @@ async def find(name: str) -> ModelFiles:
             files = locate(name)
         except Exception as raised:
             error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, files, error)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for the files
+            loop.call_soon_threadsafe(resolve, files, error)
 
     threading.Thread(target=work, name=f"find {name}", daemon=True).start()
     return await found
@@ -140,7 +140,7 @@ def _cached(repository: str) -> Path | None:
 
     try:
         path = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
-    except (OSError, ValueError):  # what huggingface_hub raises for files that it does not have
+    except (OSError, ValueError):  # huggingface_hub raises these for missing files
         return None
     return path if (path / "model.bin").is_file() else None
 
@@ -152,13 +152,13 @@ def _download(name: str, repository: str) -> Path:
     if constants.HF_HUB_OFFLINE:
         raise _unavailable(name, "HF_HUB_OFFLINE is set")
     try:
-        # Ask first: the download itself would try again and again before it gives up.
+        # Check the connection first: the download itself would retry for a long time.
         httpx.head(constants.ENDPOINT, timeout=CONNECT_TIMEOUT_S)
     except httpx.HTTPError as error:
         raise _unavailable(name, f"{constants.ENDPOINT} cannot be reached: {error}") from None
     try:
         return Path(snapshot_download(repository, allow_patterns=_FILES))
-    except Exception as error:  # a dozen kinds, from three libraries
+    except Exception as error:  # three libraries raise a dozen kinds
         raise _unavailable(name, (str(error).splitlines() or [repr(error)])[0]) from error
 
 

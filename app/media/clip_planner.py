@@ -1,7 +1,7 @@
-"""The clip plan: which unbroken spans of a recording the workers hear. Pure.
+"""The clip plan: which unbroken spans of a recording are transcribed. Pure.
 
-The plan depends on the audio up to each cut and a bounded look-ahead, never on the recording's length,
-the fleet or the load: so a transcript is the same wherever and however often it is made.
+The plan depends on the audio up to each cut and a bounded look-ahead, never on the recording's length, the
+fleet or the load. So a recording has the same transcript on every machine and every time.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
 
 # Silence longer than this separates clips and belongs to none.
 MAX_SILENCE_SAMPLES = 2 * SAMPLE_RATE
-# Silence kept on either side of a clip's speech, at most: Whisper puts no timestamp later than 1.0 s
-# on a window's first word, and words lose their edges when cut too close.
+# Most silence kept on either side of a clip's speech. Whisper gives a window's first word no timestamp later
+# than 1.0 s, and words lose their edges when the cut is too close.
 MARGIN_SAMPLES = 3 * SAMPLE_RATE // 10
-# A cut is sought this far back from the end of a full window, first near, then far: a short clip costs the
-# encoder as much as a full one and gives the decoder less context.
+# How far back from the end of a full window to look for a cut: first near, then far. A short clip costs the
+# encoder as much as a full one, and gives the decoder less context.
 REACHES = (MAX_CLIP_SAMPLES // 2, MAX_CLIP_SAMPLES * 5 // 6)
-# Frames over which the speech probability is averaged to find the best cut where there is no pause:
-# a single low frame is often a plosive inside a word.
+# Frames over which the speech probability is averaged to cut speech without a pause. A single low frame is
+# often a plosive inside a word.
 _CUT_FRAMES = 3
 
 
@@ -39,8 +39,8 @@ class ClipPlanner:
     """Groups speech spans into clips as they become known."""
 
     def __init__(self) -> None:
-        self._planned = 0  # clips given out
-        self._spans: list[Span] = []  # known speech that is in no clip yet
+        self._planned = 0  # clips returned so far
+        self._spans: list[Span] = []  # speech that is in no clip yet
         self._floor = 0  # no clip may start before this sample
         self._probabilities = np.zeros(0, np.float32)
         self._first_frame = 0  # of `_probabilities`
@@ -52,26 +52,28 @@ class ClipPlanner:
         settled: int,
         probabilities: npt.NDArray[np.float32],
     ) -> list[PlannedClip]:
-        """Take in what became known of a recording; give the clips that are now certain.
+        """Add the next part of a recording. Returns the clips that are certain now.
 
-        `spans`: speech that has ended, in samples, in order. `ongoing`: speech that has begun and is certain
-        to last up to its second sample at least. `settled`: no further speech begins before this sample.
-        `probabilities`: the next frames' speech probabilities, shape (n,), of `FRAME_SAMPLES` each.
+        `spans`: speech that has ended, in samples, in order. `ongoing`: speech that lasts at least until the
+        span's end. `settled`: no other speech begins before this sample. `probabilities`: the next frames'
+        speech probabilities, shape (n,), of `FRAME_SAMPLES` each.
         """
         self._add(spans)
         self._probabilities = np.concatenate((self._probabilities, probabilities))
         clips = self._plan(ongoing, settled)
-        self._forget_frames()
+        drop = min(max(self._floor // FRAME_SAMPLES - self._first_frame, 0), len(self._probabilities))
+        self._probabilities = self._probabilities[drop:]
+        self._first_frame += drop
         return clips
 
     def finish(self, spans: Sequence[Span], total: int) -> list[PlannedClip]:
-        """The remaining clips of a recording that has ended after `total` samples."""
+        """The remaining clips of a recording of `total` samples."""
         self._add(spans)
         clips = self._plan(None, total + MAX_SILENCE_SAMPLES + 1)
         return [replace(clip, end=min(clip.end, total)) for clip in clips]
 
     def _add(self, spans: Sequence[Span]) -> None:
-        # Speech that was cut while it went on comes in whole, its beginning already given out.
+        # A span that was cut while it was ongoing comes with its beginning, which is in a clip already.
         self._spans += [(max(start, self._floor), end) for start, end in spans if end > self._floor]
 
     def _plan(self, ongoing: Span | None, settled: int) -> list[PlannedClip]:
@@ -89,7 +91,7 @@ class ClipPlanner:
         return max(self._floor, spans[0][0] - MARGIN_SAMPLES)
 
     def _next_cut(self, spans: list[Span], settled: int) -> Span | None:
-        """Where the next clip ends and where the one after it may start; None while that is not certain."""
+        """Where the next clip ends, and where the one after it may start; None while that is not certain."""
         if not spans:
             return None
         limit = self._start(spans) + MAX_CLIP_SAMPLES
@@ -101,10 +103,10 @@ class ClipPlanner:
             if start - end > MAX_SILENCE_SAMPLES:
                 return min(end + MARGIN_SAMPLES, limit), start - MARGIN_SAMPLES
             pauses.append((end, start))
-        return None  # the last pause may still grow, or the last speech go on
+        return None  # the last pause or the last speech may still continue
 
     def _cut_in_pause(self, pauses: list[Span], limit: int) -> Span | None:
-        """Cut at the longest pause of the window's last part, or else of the part before it."""
+        """Cut in the longest pause of the window's last part, or else of the part before it."""
         for reach in REACHES:
             in_reach = [pause for pause in pauses if pause[0] >= limit - reach]
             if in_reach:
@@ -130,8 +132,3 @@ class ClipPlanner:
         self._floor = resume
         self._spans = [(max(begin, end), stop) for begin, stop in self._spans if stop > end]
         return clip
-
-    def _forget_frames(self) -> None:
-        drop = min(max(self._floor // FRAME_SAMPLES - self._first_frame, 0), len(self._probabilities))
-        self._probabilities = self._probabilities[drop:]
-        self._first_frame += drop

@@ -1,4 +1,4 @@
-"""A file part on its way to disk: taken on the event loop, written and hashed in threads."""
+"""Writes an uploaded file to disk. The event loop collects its bytes; threads write and hash them."""
 
 import asyncio
 import contextlib
@@ -15,11 +15,11 @@ MAX_PLAIN_TEXT_BYTES = 4096
 
 
 class FileSink:
-    """Writes one part to `path`, up to `max_bytes`.
+    """Writes one part of a form to `path`, up to `max_bytes`.
 
-    `described` tells that the part calls itself a file, by a filename or a media type. `field` is the
-    part's name, for errors. `durable`: once finished, the file outlasts a power cut. End with `finish` or
-    `discard`, and have no other call under way then.
+    `described`: the part has a filename or the media type of a file. `field` is the part's name, for errors.
+    `durable`: the finished file survives a power cut. Call `finish` or `discard` last, when no other call
+    runs.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class FileSink:
     ) -> None:
         self.path = path
         self.filename = filename
-        self.size = 0  # bytes taken so far
+        self.size = 0  # bytes so far
         self._max_bytes = max_bytes
         self._field = field
         self._described = described
@@ -48,27 +48,27 @@ class FileSink:
         return self._hash.hexdigest()
 
     def feed(self, data: bytes) -> None:
-        """Take bytes. Raises TooLarge."""
+        """Add bytes. Raises TooLarge."""
         self.size += len(data)
         if self.size > self._max_bytes:
             raise too_large(self._max_bytes, self._field)
         self._pending += data
 
     async def drain(self) -> None:
-        """Write what is pending once it is worth a thread. Raises OSError."""
+        """Write the pending bytes in a thread once there are enough of them. Raises OSError."""
         if len(self._pending) >= BUFFER_BYTES:
             await run_shielded(asyncio.to_thread(self._write))
 
     async def finish(self) -> None:
-        """Write the rest. Raises InvalidInput where the part holds no file, and OSError."""
-        self._check()
+        """Write the rest. Raises InvalidInput if the part is no file, and OSError."""
+        self._check_is_file()
         await run_shielded(asyncio.to_thread(self._close))
 
     async def discard(self) -> None:
-        """Remove the file as far as it was written."""
+        """Remove the unfinished file."""
         await run_shielded(asyncio.to_thread(self._delete))
 
-    def _check(self) -> None:
+    def _check_is_file(self) -> None:
         if not self.size:
             fault = (
                 "is empty (0 bytes): the upload may have been interrupted, send it again"
@@ -76,7 +76,7 @@ class FileSink:
                 else "was sent without a file being chosen"
             )
             raise InvalidInput(f"`{self._field}` {fault}.", param=self._field, code="empty_file")
-        # A forgotten "@" is the commonest slip with curl; nobody should have to guess it from "not audio".
+        # With curl a forgotten "@" is the most common mistake, and "not audio" would not explain it.
         if not self._described and self.size == len(self._pending) and _is_plain_text(self._pending):
             raise InvalidInput(
                 f"`{self._field}` is a text field, not a file; with curl, write -F {self._field}=@PATH.",
@@ -86,7 +86,10 @@ class FileSink:
     def _write(self) -> None:
         data, self._pending = self._pending, bytearray()
         if self._file is None:
-            self._file = _create(self.path)
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Only the service's own user may read recordings.
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._file = os.fdopen(descriptor, "wb")
         self._file.write(data)
         self._hash.update(data)
 
@@ -100,23 +103,18 @@ class FileSink:
 
     def _delete(self) -> None:
         if self._file is not None:
-            with contextlib.suppress(OSError):  # a full disk fails the last flush, too
+            with contextlib.suppress(OSError):  # on a full disk the last flush fails, too
                 self._file.close()
         self.path.unlink(missing_ok=True)
 
 
 def too_large(max_bytes: int, param: str) -> TooLarge:
+    """The error for an upload over `max_bytes` in the field `param`."""
     return TooLarge(
         f"The upload is over this service's limit of {max_bytes / 1e6:g} MB (WHISPER_MAX_UPLOAD_MB).",
         param=param,
         code="file_too_large",
     )
-
-
-def _create(path: Path) -> BufferedWriter:
-    """Recordings are nobody else's business: only the service's own user may read the file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _is_plain_text(data: bytearray) -> bool:

@@ -1,4 +1,4 @@
-"""The parts of a multipart body, sorted into text fields and one file as the push parser finds them."""
+"""The parts of a multipart body: text fields and one file, as a push parser finds them."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,10 +23,10 @@ class OpenSink(Protocol):
 
 
 class Parts:
-    """Callbacks for a `MultipartParser`; each may raise InvalidInput, which passes through the parser.
+    """Callbacks for a `MultipartParser`. Each may raise InvalidInput, which passes through the parser.
 
-    The file is known by the name of its field: some clients leave out its filename. Files in other fields
-    are read and forgotten, as unknown fields are.
+    The name of its field identifies the file, as some clients send no filename. Files in other fields are
+    ignored.
     """
 
     def __init__(self, file_field: str, open_sink: OpenSink) -> None:

@@ -1,7 +1,7 @@
-"""Uploads: a multipart body goes to disk as it arrives, hashed on the way and never held in memory.
+"""Uploads: a body goes to disk as it arrives, is hashed on the way, and is never held in memory.
 
-The event loop only parses; writing and hashing happen in threads, about a mebibyte at a time, and the
-body is read no faster than the disk takes it.
+The event loop only parses. Threads write and hash, about a mebibyte at a time, and the body is read no
+faster than the disk takes it.
 """
 
 import errno
@@ -19,7 +19,7 @@ from app.errors import DiskFull, InvalidInput, UnsupportedContentType
 from app.media.file_sink import FileSink, too_large
 from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
 
-FEED_BYTES = 1 << 16  # parsed at once, so that a huge chunk neither fills memory nor holds the loop
+FEED_BYTES = 1 << 16  # parsed at once: a huge chunk would block the event loop
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 Fields = Mapping[str, list[str]]
@@ -38,7 +38,7 @@ class Upload:
     raw_pcm: bool = False  # the file is bare int16 mono 16 kHz samples, not a media container
 
     def remove(self) -> None:
-        """Delete the file; one that is gone already is no error."""
+        """Delete the file, if it is still there."""
         self.path.unlink(missing_ok=True)
 
 
@@ -68,12 +68,13 @@ async def receive_form(
 ) -> Form:
     """Read a multipart body; its part called `file_field` becomes a file in `folder`.
 
-    `max_bytes` limits the file. `content_length` is what the client declared: a body that cannot fit is
-    refused before it is read. `before_file` sees the fields that came before the file and may raise, which
-    spares a client the upload of a file whose options are wrong. `durable`: the file outlasts a power cut.
+    `max_bytes` limits the file. `content_length`: as the client declares it; a body that is too large is
+    refused before it is read. `before_file` gets the fields that come before the file and may raise: so a
+    client learns that its options are wrong before it uploads the file. `durable`: the file survives a power
+    cut.
 
-    Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, and whatever `stream` raises; nothing
-    stays on disk then.
+    Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, and the exceptions of `stream` and
+    `before_file`; no file is left then.
     """
     boundary = _boundary(content_type)
     if content_length is not None and content_length > _max_body(max_bytes):
@@ -91,7 +92,7 @@ async def receive_form(
 
     parts = Parts(file_field, open_sink)
     try:
-        with _clear_errors():
+        with _translate_errors():
             await _read(_limited(stream, max_bytes, file_field), boundary, parts, sinks)
     except BaseException:
         for sink in sinks:
@@ -110,9 +111,9 @@ async def receive_raw(
     content_length: int | None = None,
     durable: bool = False,
 ) -> Upload:
-    """Read a body that is the recording itself, and nothing else, into a file in `folder`.
+    """Read a body that is the recording itself into a file in `folder`.
 
-    Parameters and errors as of `receive_form`.
+    Parameters and errors are those of `receive_form`.
     """
     if content_length is not None and content_length > max_bytes:
         raise too_large(max_bytes, "file")
@@ -120,7 +121,7 @@ async def receive_raw(
     path = folder / uuid.uuid4().hex
     sink = FileSink(path, name or "recording", max_bytes, "file", described=True, durable=durable)
     try:
-        with _clear_errors():
+        with _translate_errors():
             async for chunk in _limited(stream, max_bytes, "file"):
                 sink.feed(chunk)
                 await sink.drain()
@@ -144,7 +145,7 @@ def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
 
 
 def _max_body(max_bytes: int) -> int:
-    """What a whole body may weigh: its file, its fields, and room for headers and boundaries."""
+    """The size limit of a body: its file, its fields, headers and boundaries."""
     return max_bytes + 2 * MAX_FIELD_BYTES
 
 
@@ -176,8 +177,8 @@ async def _read(
 
 
 @contextmanager
-def _clear_errors() -> Iterator[None]:
-    """What the parser and the disk complain of, in the service's own terms."""
+def _translate_errors() -> Iterator[None]:
+    """Raise errors of the parser and the disk as the service's own."""
     try:
         yield
     except FormParserError as error:
@@ -194,7 +195,7 @@ def raise_if_full(error: OSError) -> None:
 
 
 async def _limited(stream: AsyncIterator[bytes], max_bytes: int, param: str) -> AsyncIterator[bytes]:
-    """The chunks of `stream`, at most `FEED_BYTES` each; raises TooLarge past what a body may weigh."""
+    """The chunks of `stream`, at most `FEED_BYTES` each. Raises TooLarge if the body is too large."""
     received = 0
     async for chunk in stream:
         received += len(chunk)
