@@ -1,6 +1,6 @@
-"""An internet in this process: names, addresses and sites, reached over socket pairs. No packet leaves.
+"""A fake internet in this process: names, addresses and sites behind socket pairs. It sends no packets.
 
-What it is asked to connect to is written down; an address at which it has no site fails the test.
+It records all connections. A connection to an address without a site fails the test.
 """
 
 import errno
@@ -22,7 +22,7 @@ OTHER = "151.101.1.140"
 
 @dataclass
 class Answer:
-    """What a site says to a request."""
+    """The response of a site to a request."""
 
     body: bytes | Callable[[], Iterator[bytes]] = b""
     kind: str = "audio/mpeg"
@@ -30,12 +30,12 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     declared: bool = True  # with a Content-Length
 
-    def pieces(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[bytes]:
         length = (
             {"Content-Length": str(len(self.body))} if self.declared and isinstance(self.body, bytes) else {}
         )
         headers = {"Content-Type": self.kind, "Connection": "close", **length, **self.headers}
-        lines = [f"HTTP/1.1 {self.status} Told", *(f"{name}: {value}" for name, value in headers.items())]
+        lines = [f"HTTP/1.1 {self.status} Status", *(f"{name}: {value}" for name, value in headers.items())]
         yield ("\r\n".join(lines) + "\r\n\r\n").encode()
         yield from [self.body] if isinstance(self.body, bytes) else self.body()
 
@@ -45,16 +45,16 @@ def redirect(url: str) -> Answer:
 
 
 class _End(socket.socket):
-    """One end of a pair, on which options of TCP may be set."""
+    """One end of a socket pair that ignores TCP options, which it does not have."""
 
     def setsockopt(self, *_: Any) -> None: ...
 
 
 class Internet:
-    """`resolver` and `connect` stand in for `socket.getaddrinfo` and `socket.create_connection`."""
+    """`resolver` and `connect` replace `socket.getaddrinfo` and `socket.create_connection`."""
 
     def __init__(self, names: dict[str, Any], pages: dict[str, Answer]) -> None:
-        self.names = names  # addresses of each name, or an iterator of answers, one for each time
+        self.names = names  # addresses of each name, or an iterator with the addresses for each call
         self.pages = pages  # by URL
         self.connected: list[str] = []
         self.requests: list[str] = []
@@ -73,7 +73,7 @@ class Internet:
         host, port = address
         self.connected.append(host)
         if host not in (MEDIA, OTHER) or port != 80:
-            pytest.fail(f"a connection to {host} port {port} was asked for")
+            pytest.fail(f"unexpected connection to {host} port {port}")
         ours, theirs = socket.socketpair()
         end = _End(fileno=theirs.detach())
         end.settimeout(timeout)
@@ -99,8 +99,8 @@ class Internet:
             headers = dict(iter(lambda: _header(file.readline()), ("", "")))
             url = f"http://{headers['host']}{path}"
             self.requests.append(f"{method} {url}")
-            for piece in self.pages.get(url, Answer(b"nothing", status=404)).pieces():
-                sock.sendall(piece)
+            for chunk in self.pages.get(url, Answer(b"nothing", status=404)).chunks():
+                sock.sendall(chunk)
 
 
 def _header(line: bytes) -> tuple[str, str]:
@@ -117,7 +117,7 @@ def internet(names: dict[str, Any], pages: dict[str, Answer]) -> Iterator[Intern
         world.close()
 
 
-# What a spawned child sees, which imports this module anew.
+# For spawned child processes, which import this module again.
 
 
 def _stuck() -> Iterator[bytes]:
@@ -139,7 +139,7 @@ def resolver(host: str, port: int, **options: Any) -> list[tuple[Any, ...]]:
     return WORLD.resolver(host, port, **options)
 
 
-def deadly_resolver(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
+def crashing_resolver(host: str, port: int, **_: Any) -> list[tuple[Any, ...]]:
     os.kill(os.getpid(), signal.SIGKILL)
     return []
 
@@ -153,7 +153,7 @@ def connect_with_full_disk(address: tuple[str, int], timeout: float | None = Non
 
 
 class WithoutYtDlp:
-    """A resolver that takes yt-dlp away from the process into which it is unpickled."""
+    """A resolver that hides yt-dlp from the process that unpickles it."""
 
     def __call__(self, *_: Any, **__: Any) -> list[tuple[Any, ...]]:
         raise AssertionError("the name was resolved")

@@ -1,8 +1,8 @@
-"""Which hosts the service may contact on a client's behalf: globally routable unicast addresses alone.
+"""Which hosts the service may contact on a client's behalf: only globally routable unicast addresses.
 
-Like `messages`, this is language that both sides speak: pure, stdlib only. The lists are IANA's registries of
-special-purpose addresses, written out because `ipaddress.is_global` changes its mind between versions of
-Python, and because a few addresses that it calls global lead inside.
+Both the front end and the workers use this module, so it is pure and needs the standard library alone. The
+lists are IANA's registries of special-purpose addresses. They are written out because `ipaddress.is_global`
+differs between versions of Python, and because it calls a few addresses global that lead to private networks.
 """
 
 import ipaddress
@@ -14,8 +14,10 @@ from urllib.parse import urlsplit
 
 MAX_URL_CHARS = 2048
 
-# Called like `socket.getaddrinfo`, and answers like it.
+# Has the signature and the results of `socket.getaddrinfo`.
 Resolver = Callable[..., Sequence[tuple[Any, ...]]]
+# Has the signature of `socket.create_connection`; the address is resolved already.
+Connect = Callable[[tuple[str, int], float | None], socket.socket]
 
 _REFUSED_V4 = tuple(
     ipaddress.IPv4Network(block)
@@ -24,8 +26,8 @@ _REFUSED_V4 = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # between carrier and customer
         "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # Azure's platform, as its machines see it
-        "169.254.0.0/16",  # link-local; the metadata of most clouds
+        "168.63.129.16/32",  # Azure's platform, seen from its machines
+        "169.254.0.0/16",  # link-local; metadata services of most clouds
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments
         "192.0.2.0/24",  # documentation
@@ -41,7 +43,7 @@ _REFUSED_V4 = tuple(
         "240.0.0.0/4",  # reserved, broadcast
     )
 )
-_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # all that has ever been given out
+_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # the only block with assigned addresses
 _REFUSED_V6 = tuple(
     ipaddress.IPv6Network(block)
     for block in (
@@ -49,18 +51,18 @@ _REFUSED_V6 = tuple(
         "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4, which embeds IPv4 addresses
         "2620:4f:8000::/48",  # AS112
-        "3ffe::/16",  # an experiment that has ended
+        "3ffe::/16",  # the 6bone, a finished experiment
         "3fff::/20",  # documentation
     )
 )
-# Machines that have IPv6 only reach the rest of the internet through it: what it embeds decides.
+# Machines with IPv6 only reach IPv4 hosts through NAT64: the embedded IPv4 address decides.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 _NAME = re.compile(
     r"(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*"
 )
-# By the rule that browsers have, too, a host whose last label looks like a number is an IPv4 address:
-# 2130706433, 0x7f.1 and 127.1 all mean 127.0.0.1 to a resolver.
+# As in browsers, a host whose last label looks like a number is an IPv4 address: resolvers read 2130706433,
+# 0x7f.1 and 127.1 as 127.0.0.1.
 _NUMBER = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 _FORBIDDEN_IN_URL = re.compile(r"[\x00-\x20\x7f\\]")
 
@@ -72,7 +74,7 @@ class AddressRefused(ValueError):
 def is_public(address: str) -> bool:
     """Whether an IP address, in its plain spelling, is globally routable unicast."""
     if "%" in address:
-        return False  # a zone: meant for one network of this machine
+        return False  # a zone: an address in one network of this machine
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -85,9 +87,9 @@ def is_public(address: str) -> bool:
 
 
 def check_url(url: str) -> tuple[str, int]:
-    """The host and the port of a plain http or https URL of a host that may be contacted.
+    """The host and port of a plain http or https URL whose host may be contacted.
 
-    Raises AddressRefused for all else. Names are not resolved here; `resolve` does that for each connection.
+    Raises AddressRefused otherwise. Does not resolve names: `resolve` does, for each connection.
     """
     host, port = split_url(url)
     return check_host(host), port
@@ -97,7 +99,7 @@ def split_url(url: str) -> tuple[str, int]:
     """The host and port of a plain http or https URL, whatever the host. Raises AddressRefused otherwise."""
     if len(url) > MAX_URL_CHARS:
         raise AddressRefused(f"The URL is longer than {MAX_URL_CHARS} characters.")
-    # A parser that skips or turns such characters would see another host than we do.
+    # Other parsers skip or replace such characters, and would see another host than we do.
     if _FORBIDDEN_IN_URL.search(url):
         raise AddressRefused("The URL has spaces, control characters or backslashes in it.")
     try:
@@ -119,9 +121,9 @@ def split_url(url: str) -> tuple[str, int]:
 
 
 def check_host(host: str) -> str:
-    """The host as it is to be resolved: an address that may be contacted, or a name in plain spelling.
+    """The host in the spelling to resolve: a public address, or a name in ASCII and lower case.
 
-    Raises AddressRefused for other addresses, local names, and spellings that only a resolver understands.
+    Raises AddressRefused for other addresses, local names, and numbers that resolvers read as addresses.
     """
     if ":" in host:
         return _public(host)
@@ -139,18 +141,18 @@ def check_host(host: str) -> str:
 
 
 def resolve(host: str, port: int, resolver: Resolver = socket.getaddrinfo) -> tuple[str, ...]:
-    """The IP addresses of a host. To be called for every connection, which must then go to one of them.
+    """The IP addresses of a host. Call it for every connection, and connect to one of these addresses.
 
     Raises AddressRefused if any of them may not be contacted, and OSError if the name is not found.
     """
     name = check_host(host)
     if is_public(name):
         return (name,)
-    found = resolver(name, port, type=socket.SOCK_STREAM)
-    addresses = tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+    answers = resolver(name, port, type=socket.SOCK_STREAM)
+    addresses = tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in answers))
     if not addresses:
         raise OSError(f"{name} has no address")
-    # Which address it is, is nothing for clients to know: they would map the private network with it.
+    # The message does not name the address: clients could map the private network with it.
     if not all(map(is_public, addresses)):
         raise AddressRefused(f"{name} leads to an address that is not on the public internet.")
     return addresses

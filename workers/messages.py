@@ -1,7 +1,7 @@
-"""What the front end and its child processes exchange: frozen dataclasses and an error, stdlib only.
+"""The messages between the front end and its child processes: frozen dataclasses and an error, stdlib only.
 
-Audio is 16 kHz mono int16 everywhere; times are whole samples of it, so that an offset is one integer
-and nothing drifts. Milliseconds exist in subtitle files only.
+Audio is 16 kHz mono int16 everywhere. Times are integer counts of its samples, so adding offsets is exact.
+Milliseconds exist in subtitle files only.
 """
 
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a clip is to be decoded; everything a worker must know beside the audio."""
+    """The options for decoding a clip: all that a worker needs besides the audio."""
 
     model: str
     task: str = "transcribe"  # or "translate"
-    language: str | None = None  # ISO 639-1 code; None: detected from the clip itself
+    language: str | None = None  # ISO 639-1 code; None: detect it from the clip
     prompt: str | None = None
     hotwords: str | None = None
     temperature: float = 0.0
@@ -30,16 +30,16 @@ class Decoding:
 
     @property
     def batch_key(self) -> tuple[str, float, int]:
-        """Clips with equal keys may share one batch; language, task and prompt are set row by row."""
+        """Clips with equal keys may be in one batch; language, task and prompt may differ within it."""
         return (self.model, self.temperature, self.beam_size)
 
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """An unbroken span of a recording, at most `MAX_CLIP_SAMPLES` long."""
+    """A continuous span of a recording, at most `MAX_CLIP_SAMPLES` long."""
 
     pcm: bytes  # int16, little-endian
-    speech: tuple[Span, ...]  # where the clip has speech, in samples from the clip's start
+    speech: tuple[Span, ...]  # spans with speech, in samples from the clip's start
     decoding: Decoding
 
     @property
@@ -49,7 +49,7 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word as Whisper spells it, with the space before it if there is one. Times in samples."""
+    """One word with Whisper's spelling, including a space before it if there is one. Times in samples."""
 
     text: str
     start: int
@@ -59,9 +59,9 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of text between two timestamps of the decoder. Times in samples.
+    """Text between two timestamps of the decoder. Times in samples.
 
-    In a `ClipResult` times count from the clip's start, in a timeline from the recording's.
+    In a `ClipResult`, times count from the clip's start; in a timeline, from the recording's start.
     """
 
     start: int
@@ -77,31 +77,31 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class ClipResult:
-    """What a worker heard in one clip."""
+    """The transcript of one clip."""
 
-    language: str  # ISO 639-1: the one asked for, or the likeliest
-    language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty where it was asked for
+    language: str  # ISO 639-1: the requested one, or the likeliest
+    language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
     segments: tuple[Segment, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """What a worker needs to load its model."""
+    """The options for loading a model in a worker."""
 
-    model: str  # the name that requests use
-    path: str  # folder in CTranslate2 format; empty where the model is simulated
-    device: str  # "cuda" or "cpu"; with "cuda" always the first visible one
+    model: str  # the name in requests
+    path: str  # folder in CTranslate2 format; empty if the model is simulated
+    device: str  # "cuda" (always the first visible GPU) or "cpu"
     compute_type: str
     cpu_threads: int
-    safe: bool = False  # `auto` means the compute type that takes the least memory
+    safe: bool = False  # `auto` then means the compute type that takes the least memory
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What a worker tells of itself once its model is loaded."""
+    """A worker's report after it has loaded a model."""
 
     pid: int
-    visible_devices: str | None  # CUDA_VISIBLE_DEVICES as the worker itself reads it
+    visible_devices: str | None  # CUDA_VISIBLE_DEVICES in the worker's environment
     model: str
     device: str
     compute_type: str
@@ -109,10 +109,19 @@ class WorkerInfo:
     languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
 
 
+@dataclass(frozen=True, slots=True)
+class FoundRecording:
+    """The recording behind a URL. All fields come from its site, so they may be wrong."""
+
+    title: str
+    extension: str  # without a dot; may be empty
+    duration_s: float | None
+
+
 class RecordingRefused(Exception):
     """A child process cannot use a client's file or URL.
 
-    `code` is a short constant that a program can test for; `message` says what is wrong and what to do.
+    `code` is a short constant for programs; `message` says what is wrong and what to do.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -121,5 +130,5 @@ class RecordingRefused(Exception):
         self.message = message
 
     def __reduce__(self) -> tuple[type["RecordingRefused"], tuple[str, str]]:
-        # The default would call the class with the message alone.
+        # The default calls the class with the message alone.
         return (type(self), (self.code, self.message))

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
+from app import url_policy
 from app.api.errors import invalid
 from app.api.forms import JobFields, JobForm, JobUrl, check_early, parse, request_body
 from app.api.receiving import receive, receive_body, receive_document
 from app.errors import InvalidInput, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhooks import check_webhook_url
-from app.media.downloads import check_destination
 from app.media.multipart import base_name
 from app.media.uploads import Fields, Upload
 from app.shielding import run_shielded
@@ -84,7 +84,7 @@ async def _handed_in(
                 param="url",
                 code="urls_not_allowed",
             )
-        await check_destination(asked.url)
+        await url_policy.check_destination(asked.url, param="url")
         return asked, None
     if kind == "application/octet-stream" or kind.startswith(("audio/", "video/")):
         return query, await receive_body(service, request, query.filename or "")

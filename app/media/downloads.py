@@ -1,7 +1,7 @@
-"""URLs to disk: a spawned child visits the site, and is gone with all that it did when the file is there.
+"""Downloads URLs to disk. Each download runs in its own download worker, which ends with the download.
 
-The server itself never connects. `workers.download` says what the child may do. Each download gets its own
-child, so that nothing that a site does to one reaches the next.
+The server itself never connects. `workers.download.sandbox` says what the worker may do. A new process for
+each download keeps one site from affecting the next download.
 """
 
 import asyncio
@@ -15,35 +15,25 @@ from pathlib import Path
 
 import structlog
 
-from app import url_policy as destinations
+from app import url_policy
 from app.errors import InvalidInput, ProcessCrashed, TooLarge, WhisperfleetError
 from app.media.uploads import Upload, raise_if_full
 from app.scheduling.process import ChildProcess
 from app.shielding import run_shielded
 from workers import runtime
-from workers.addresses import Resolver
+from workers.addresses import Connect, Resolver
 from workers.download import fetch
-from workers.messages import RecordingRefused
+from workers.messages import FoundRecording, RecordingRefused
 
 PARAM = "url"
-LOOK_TIMEOUT_S = 120.0
-TAKE_TIMEOUT_S = 3600.0
+PROBE_TIMEOUT_S = 120.0
+DOWNLOAD_TIMEOUT_S = 3600.0
 MAX_TITLE_CHARS = 150
 
 _FOLDER_SUFFIX = ".download"
 _TOO_LARGE = frozenset({"file_too_large", "audio_too_long"})
 
 log = structlog.get_logger(__name__)
-
-
-def check_url(url: str) -> None:
-    """Raise InvalidInput for a URL that will not be visited, as far as its text tells."""
-    destinations.check_url(url, PARAM)
-
-
-async def check_destination(url: str, resolver: Resolver = socket.getaddrinfo) -> None:
-    """Raise InvalidInput as `check_url` does, and for a host whose name leads into a private network."""
-    await destinations.check_destination(url, PARAM, resolver)
 
 
 async def download(
@@ -53,16 +43,16 @@ async def download(
     max_duration_s: float | None,
     *,
     resolver: Resolver = socket.getaddrinfo,
-    connect: fetch.Connect = socket.create_connection,
+    connect: Connect = socket.create_connection,
 ) -> Upload:
     """Download the one recording behind a URL into `folder`.
 
-    `resolver` and `connect` are pickled into the child.
+    `resolver` and `connect` are pickled and sent to the worker.
 
     Raises InvalidInput (codes url_refused, url_unavailable, url_is_playlist, url_is_live), TooLarge and
-    DiskFull; nothing stays on disk then, nor when this is cancelled.
+    DiskFull. After an error or a cancellation, no file stays on disk.
     """
-    check_url(url)
+    url_policy.check_url(url, PARAM)
     name = uuid.uuid4().hex
     work = folder / f"{name}{_FOLDER_SUFFIX}"
     child = ChildProcess(runtime.initialise, "")
@@ -70,29 +60,31 @@ async def download(
         await asyncio.to_thread(work.mkdir, mode=0o700, parents=True)
         await child.start()
         await child.call(
-            fetch.prepare, str(work), max_bytes, max_duration_s, resolver, connect, deadline_s=LOOK_TIMEOUT_S
+            fetch.prepare, str(work), max_bytes, max_duration_s, resolver, connect, deadline_s=PROBE_TIMEOUT_S
         )
-        found = await child.call(fetch.look, url, deadline_s=LOOK_TIMEOUT_S)
-        await child.call(fetch.take, deadline_s=TAKE_TIMEOUT_S)
-        size, sha256 = await run_shielded(asyncio.to_thread(_keep, work / fetch.RECORDING, folder / name))
+        found = await child.call(fetch.probe, url, deadline_s=PROBE_TIMEOUT_S)
+        await child.call(fetch.download, deadline_s=DOWNLOAD_TIMEOUT_S)
+        size, sha256 = await run_shielded(
+            asyncio.to_thread(_move_into_place, work / fetch.RECORDING, folder / name)
+        )
         await run_shielded(_discard(child, work))
     except BaseException as error:
         await run_shielded(_discard(child, work, folder / name))
-        told = _told(error)
-        if told is error:
+        translated = _translate_error(error)
+        if translated is error:
             raise
-        raise told from error
+        raise translated from error
     return Upload(folder / name, _filename(found), size, sha256)
 
 
 def clean(folder: Path) -> None:
-    """Remove what a killed process left behind of downloads that it had begun."""
+    """Remove the partial downloads of a process that was killed."""
     for path in folder.glob(f"*{_FOLDER_SUFFIX}"):
         shutil.rmtree(path, ignore_errors=True)
 
 
-def _keep(source: Path, target: Path) -> tuple[int, str]:
-    """Move the recording to its place. Its size and hash."""
+def _move_into_place(source: Path, target: Path) -> tuple[int, str]:
+    """Move the recording to `target`. Returns its size in bytes and its SHA-256."""
     with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or not status.st_size:
@@ -104,7 +96,7 @@ def _keep(source: Path, target: Path) -> tuple[int, str]:
 
 
 async def _discard(child: ChildProcess, *paths: Path) -> None:
-    """End the child, and then remove what it wrote."""
+    """End the child, then remove its files."""
     await child.close()
     for path in paths:
         if path.is_dir():
@@ -113,8 +105,8 @@ async def _discard(child: ChildProcess, *paths: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _told(error: BaseException) -> BaseException:
-    """What went wrong, as one of the service's own errors where it is the URL's fault."""
+def _translate_error(error: BaseException) -> BaseException:
+    """The service's own error for a failed download, or `error` itself if the failure is internal."""
     if isinstance(error, RecordingRefused):
         kind = TooLarge if error.code in _TOO_LARGE else InvalidInput
         return kind(error.message, param=PARAM, code=error.code)
@@ -140,8 +132,8 @@ def _told(error: BaseException) -> BaseException:
     return error
 
 
-def _filename(found: fetch.Found) -> str:
-    """A name for people to read; never used as a path."""
+def _filename(found: FoundRecording) -> str:
+    """A name for display; never used as a path."""
     title = "".join(char if char not in "/\\" else "_" for char in found.title if char.isprintable())
     extension = found.extension if found.extension.isalnum() and len(found.extension) < 10 else ""
     return ".".join(part for part in (title.strip()[:MAX_TITLE_CHARS], extension) if part)

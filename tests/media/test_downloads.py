@@ -1,4 +1,4 @@
-"""Downloads through the real child, whose internet is `tests.internet`, and whose guard is the real one."""
+"""Downloads in the real download worker, with the real sandbox and the internet of `tests.internet`."""
 
 import asyncio
 import hashlib
@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
+from app import url_policy
 from app.errors import DiskFull, InvalidInput, TooLarge
-from app.media import downloads as urls
-from app.media.downloads import check_destination, check_url, clean, download
+from app.media import downloads
+from app.media.downloads import clean, download
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from tests import internet
 from workers import runtime
 from workers.download import fetch
-from workers.messages import RecordingRefused
+from workers.messages import FoundRecording, RecordingRefused
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 URL = "http://media.example/talk.mp3"
 LIMIT = 1_000_000
@@ -34,14 +35,14 @@ def left(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.exists() else []
 
 
-def begun(folder: Path) -> bool:
-    """Whether a part of a recording is there."""
+def started(folder: Path) -> bool:
+    """Whether a part of a recording is on disk."""
     return any(folder.glob(f"*/{fetch.RECORDING}*"))
 
 
-def test_a_recording_comes_whole_and_private(tmp_path: Path) -> None:
+async def test_a_recording_is_downloaded_completely_and_privately(tmp_path: Path) -> None:
     folder = tmp_path / "made" / "uploads"
-    upload = asyncio.run(get(URL, folder))
+    upload = await get(URL, folder)
     content = b"ID3" + bytes(500_000)
     assert left(folder) == [upload.path]
     assert len(upload.path.name) == 32
@@ -61,16 +62,16 @@ def test_a_recording_comes_whole_and_private(tmp_path: Path) -> None:
         ("http://media.example/none", {}, InvalidInput, "url_unavailable"),
         ("http://nowhere.example/", {}, InvalidInput, "url_unavailable"),
         (URL, {"max_bytes": 400_000}, TooLarge, "file_too_large"),
-        (URL, {"resolver": internet.deadly_resolver}, InvalidInput, "url_unavailable"),
+        (URL, {"resolver": internet.crashing_resolver}, InvalidInput, "url_unavailable"),
         (URL, {"resolver": internet.WithoutYtDlp()}, InvalidInput, "url_unavailable"),
         (URL, {"connect": internet.connect_with_full_disk}, DiskFull, None),
     ],
 )
-def test_failures_say_why_and_leave_nothing(
+async def test_failures_have_a_reason_and_leave_no_files(
     tmp_path: Path, url: str, options: dict[str, Any], error: type[Exception], code: str | None
 ) -> None:
     with pytest.raises(error) as raised:
-        asyncio.run(get(url, tmp_path, **options))
+        await get(url, tmp_path, **options)
     assert raised.value.code == code  # type: ignore[attr-defined]
     assert left(tmp_path) == []
     if isinstance(options.get("resolver"), internet.WithoutYtDlp):
@@ -78,73 +79,67 @@ def test_failures_say_why_and_leave_nothing(
 
 
 @pytest.mark.parametrize("way", ["cancelled", "too slow"])
-def test_whatever_ends_a_download_ends_the_child_and_leaves_nothing(
+async def test_an_unfinished_download_ends_its_worker_and_leaves_no_files(
     tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     children: list[int] = []
     start = ChildProcess.start
 
-    async def note(child: ChildProcess) -> None:
+    async def record(child: ChildProcess) -> None:
         await start(child)
         assert child.pid is not None
         children.append(child.pid)
 
-    async def check() -> None:
-        downloading = asyncio.create_task(get("http://media.example/stuck.mp3", tmp_path))
-        if way == "cancelled":
-            while not begun(tmp_path):  # noqa: ASYNC110 (another process)
-                await asyncio.sleep(0.01)
-            downloading.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await downloading
-        else:
-            with pytest.raises(InvalidInput, match="too slow"):
-                await downloading
-
-    monkeypatch.setattr(ChildProcess, "start", note)
+    monkeypatch.setattr(ChildProcess, "start", record)
     if way == "too slow":
-        monkeypatch.setattr(urls, "TAKE_TIMEOUT_S", 0.1)
-    asyncio.run(check())
+        monkeypatch.setattr(downloads, "DOWNLOAD_TIMEOUT_S", 0.1)
+    downloading = asyncio.create_task(get("http://media.example/stuck.mp3", tmp_path))
+    if way == "cancelled":
+        while not started(tmp_path):  # noqa: ASYNC110 (another process)
+            await asyncio.sleep(0.01)
+        downloading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await downloading
+    else:
+        with pytest.raises(InvalidInput, match="too slow"):
+            await downloading
     assert left(tmp_path) == []
     [pid] = children
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
-def test_one_that_is_cancelled_when_all_is_there_leaves_nothing(
+async def test_a_cancellation_after_the_download_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    discard = urls._discard
+    discard = downloads._discard
+    discarding = asyncio.Event()
 
-    async def check() -> None:
-        discarding = asyncio.Event()
+    async def record(*arguments: Any) -> None:
+        discarding.set()
+        await discard(*arguments)
 
-        async def note(*arguments: Any) -> None:
-            discarding.set()
-            await discard(*arguments)
-
-        monkeypatch.setattr(urls, "_discard", note)
-        downloading = asyncio.create_task(get(URL, tmp_path))
-        await discarding.wait()
-        downloading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await downloading
-
-    asyncio.run(check())
+    monkeypatch.setattr(downloads, "_discard", record)
+    downloading = asyncio.create_task(get(URL, tmp_path))
+    await discarding.wait()
+    downloading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await downloading
     assert left(tmp_path) == []
 
 
-def test_the_child_itself_is_guarded(tmp_path: Path) -> None:
-    """Whatever the server has checked before, or forgotten to."""
-
-    async def check(port: int) -> None:
+async def test_the_worker_is_sandboxed(tmp_path: Path) -> None:
+    """Whether or not the server has checked the URL before."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        port = server.getsockname()[1]
         child = ChildProcess(runtime.initialise, "")
         await child.start()
         try:
             await child.call(fetch.prepare, str(tmp_path), LIMIT, None)
             for host in ("127.0.0.1", "localhost", "2130706433", "[::ffff:127.0.0.1]"):
                 with pytest.raises(RecordingRefused) as refusal:
-                    await child.call(fetch.look, f"http://{host}:{port}/talk.mp3")
+                    await child.call(fetch.probe, f"http://{host}:{port}/talk.mp3")
                 assert refusal.value.code == "url_refused"
             with pytest.raises(PermissionError, match="not allowed"):
                 await child.call(socket.create_connection, ("127.0.0.1", port))
@@ -154,10 +149,6 @@ def test_the_child_itself_is_guarded(tmp_path: Path) -> None:
                 await child.call(Path.write_bytes, tmp_path / fetch.RECORDING, bytes(LIMIT + (17 << 20)))
         finally:
             await child.close()
-
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.setblocking(False)
-        asyncio.run(check(server.getsockname()[1]))
         with pytest.raises(BlockingIOError):
             server.accept()
 
@@ -174,15 +165,15 @@ def test_the_child_itself_is_guarded(tmp_path: Path) -> None:
         ("", "mp3", "mp3"),
     ],
 )
-def test_names_are_for_people(title: str, extension: str, name: str) -> None:
-    assert urls._filename(fetch.Found(title, extension, None)) == name
+def test_file_names_are_for_display(title: str, extension: str, name: str) -> None:
+    assert downloads._filename(FoundRecording(title, extension, None)) == name
 
 
 def test_urls_are_checked_at_once() -> None:
-    check_url(URL)
+    url_policy.check_url(URL, downloads.PARAM)
     for url in ("file:///etc/passwd", "http://10.0.0.1/", "http://localhost/", "talk.mp3"):
         with pytest.raises(InvalidInput) as error:
-            check_url(url)
+            url_policy.check_url(url, downloads.PARAM)
         assert (error.value.param, error.value.code) == ("url", "url_refused")
 
 
@@ -190,20 +181,20 @@ def test_urls_are_checked_at_once() -> None:
     ("url", "passes"),
     [
         (URL, True),
-        ("http://nowhere.example/", True),  # perhaps its name servers are slow today
+        ("http://nowhere.example/", True),  # the worker resolves it once more
         ("http://private.example/", False),
         ("http://127.0.0.1/", False),
     ],
 )
-def test_names_are_resolved_early(url: str, passes: bool) -> None:
+async def test_names_are_resolved_early(url: str, passes: bool) -> None:
     if passes:
-        asyncio.run(check_destination(url, internet.resolver))
+        await url_policy.check_destination(url, downloads.PARAM, internet.resolver)
     else:
         with pytest.raises(InvalidInput, match="public"):
-            asyncio.run(check_destination(url, internet.resolver))
+            await url_policy.check_destination(url, downloads.PARAM, internet.resolver)
 
 
-def test_clean_removes_downloads_that_were_cut_off(tmp_path: Path) -> None:
+def test_clean_removes_partial_downloads(tmp_path: Path) -> None:
     (tmp_path / "0123.download").mkdir()
     (tmp_path / "0123.download" / "recording").touch()
     (tmp_path / ("a" * 32)).touch()

@@ -1,1 +1,1 @@
-"""The download worker: what lies behind a URL."""
+"""The download worker: finds and downloads the recording behind a URL."""

@@ -1,39 +1,26 @@
-"""What a child does that downloads the recording behind a URL: look, then take. One child for each URL.
+"""The functions that a download worker runs: prepare, probe, download. Each URL gets its own process.
 
-The parent names these functions, and so must not load what they import.
+The parent names these functions, so this module loads yt-dlp in functions only.
 """
 
 import resource
 import socket
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workers import runtime
-from workers.addresses import Resolver
-from workers.download import sandbox as guard
+from workers.addresses import Connect, Resolver
+from workers.download import sandbox
+from workers.messages import FoundRecording
 
 if TYPE_CHECKING:
     from workers.download.sites import Visit
 
-RECORDING = "recording"  # what the file is called; while it grows, others may begin so, too
+RECORDING = "recording"  # file name; during the download, names of partial files may begin with it, too
 
-# Called like `socket.create_connection`, with an address that has been resolved already.
-Connect = Callable[[tuple[str, int], float | None], socket.socket]
-
-_HEADROOM_BYTES = 1 << 30  # address space for pages, manifests and pieces of recordings
-_FILE_SLACK_BYTES = 16 << 20  # the limit on files is to be noticed by us first, who can say what it is
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The recording behind a URL, as far as its site tells. To be believed no more than the site is."""
-
-    title: str
-    extension: str  # without a dot; may be empty
-    duration_s: float | None
-
+_HEADROOM_BYTES = 1 << 30  # address space for pages, manifests and parts of recordings
+# Above `max_bytes`: our own check must fail first, because its error says what the limit is.
+_FILE_SLACK_BYTES = 16 << 20
 
 _visits: list["Visit"] = []
 
@@ -45,31 +32,31 @@ def prepare(
     resolver: Resolver = socket.getaddrinfo,
     connect: Connect = socket.create_connection,
 ) -> None:
-    """Bind this process to the public internet and to `folder`, and bound its memory and its files.
+    """Sandbox this process, and limit its memory and the size of its files. Call it first, and once.
 
-    To be called first, and once. Raises ModuleNotFoundError where yt-dlp is not installed.
+    Raises ModuleNotFoundError if yt-dlp is not installed.
     """
-    guard.install(Path(folder))
+    sandbox.install(Path(folder))
     from workers.download.sites import Visit
 
-    _visits.append(Visit(Path(folder), max_bytes, max_duration_s, resolver, connect))
+    _visits.append(Visit(Path(folder) / RECORDING, max_bytes, max_duration_s, resolver, connect))
     runtime.limit_memory(_HEADROOM_BYTES)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (max_bytes + _FILE_SLACK_BYTES, hard))
 
 
-def look(url: str) -> Found:
+def probe(url: str) -> FoundRecording:
     """Find the one recording behind a URL, without downloading it.
 
     Raises RecordingRefused with the codes url_refused, url_unavailable, url_is_playlist, url_is_live,
     audio_too_long or file_too_large.
     """
-    return _visits[0].look(url)
+    return _visits[0].probe(url)
 
 
-def take() -> None:
-    """Download what `look` has found into the file `RECORDING`.
+def download() -> None:
+    """Download what `probe` has found into the file `RECORDING`.
 
-    Raises RecordingRefused as `look` does, and OSError where the disk is full.
+    Raises RecordingRefused as `probe` does, and OSError if the disk is full.
     """
-    _visits[0].take()
+    _visits[0].download()

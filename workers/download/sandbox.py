@@ -1,7 +1,7 @@
-"""Holds a child that visits URLs to what it is for: it reaches the public internet and writes to one folder.
+"""Restricts a download worker: it connects to the public internet and writes to one folder, nothing else.
 
-The last line of defence, below whatever the libraries in the child do: Python's audit events, which cannot
-be taken back once they are watched. So this is never installed in the server itself.
+This is the last line of defence, whatever the libraries in the process do. It uses an audit hook of Python,
+which cannot be removed again, so it is never installed in the server itself.
 """
 
 import os
@@ -11,8 +11,8 @@ from typing import Any
 
 from workers.addresses import is_public
 
-# Other programs, other ways to the network, and links that lead out of the folder.
-_NEVER = frozenset(
+# Events that start programs, use the network in other ways, or make links that lead out of the folder.
+_FORBIDDEN = frozenset(
     {
         "os.exec",
         "os.fork",
@@ -28,18 +28,19 @@ _NEVER = frozenset(
         "subprocess.Popen",
     }
 )
-# What changes a file or a folder, named by its first argument.
+# Events that change the file or folder in their first argument.
 _CHANGES = frozenset(
     {"os.chmod", "os.chown", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.utime", "shutil.rmtree"}
 )
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 def install(folder: Path) -> None:
     """From now on this process connects to public addresses only, starts no program, and writes in `folder`.
 
-    Anything else fails with PermissionError before it happens. Proxies of the environment are forgotten: they
-    would connect to where this process may not. So are the service's settings, some of which are secrets.
+    Anything else fails with PermissionError before it happens. Also removes two kinds of environment
+    variables: proxies, because they could connect to private addresses, and the service's settings, because
+    some of them are secrets.
     """
     for name in list(os.environ):
         if name.lower().endswith("_proxy") or name.startswith("WHISPER_"):
@@ -52,25 +53,30 @@ def install(folder: Path) -> None:
             os.path.realpath(os.fsdecode(path)).startswith(root)
         )
 
-    def watch(event: str, args: tuple[Any, ...]) -> None:
-        if event in _NEVER:
+    def check(event: str, args: tuple[Any, ...]) -> None:
+        if event in _FORBIDDEN:
             raise PermissionError(f"{event} is not allowed here")
         if event == "socket.connect" and not _may_connect(args[1]):
             raise PermissionError("connecting to an address that is not public is not allowed here")
         if event == "socket.sendmsg" and args[1] is not None:
             raise PermissionError(f"{event} is not allowed here")
-        # An open file may be opened once more, as multiprocessing does with its pipes.
-        if event == "open" and args[2] & _WRITES and not isinstance(args[0], int) and not inside(args[0]):
+        # An integer is a file that is open already: multiprocessing opens its pipes so.
+        if (
+            event == "open"
+            and args[2] & _WRITE_FLAGS
+            and not isinstance(args[0], int)
+            and not inside(args[0])
+        ):
             raise PermissionError("writing outside of the folder is not allowed here")
         if event in _CHANGES and not isinstance(args[0], int) and not inside(args[0]):
             raise PermissionError("changing files outside of the folder is not allowed here")
         if event == "os.rename" and not (inside(args[0]) and inside(args[1])):
             raise PermissionError("moving files out of the folder is not allowed here")
 
-    sys.addaudithook(watch)
+    sys.addaudithook(check)
 
 
 def _may_connect(address: Any) -> bool:
-    """Whether a socket may connect to this: a public address, and never a name, which would be resolved."""
+    """Whether a socket may connect to this address. A name may not be used: the system would resolve it."""
     host = address[0] if isinstance(address, tuple) and address else None
     return isinstance(host, str) and is_public(host)

@@ -1,10 +1,10 @@
-"""yt-dlp, held to what is wanted of it: one recording over HTTP from public addresses, in one given file.
+"""Uses yt-dlp to download one recording over HTTP, from public addresses, into one given file.
 
-What a URL leads to is in the hands of strangers: redirects, pages, manifests, names. So yt-dlp gets one way
-to the network, which resolves, checks and connects in one go; no other program, no configuration, plugins,
-cookies of a browser, cache or proxies; and nothing that a site says becomes part of a path.
+Strangers control redirects, pages, manifests and names. So yt-dlp connects through `Network` alone, which
+resolves, checks and connects in one step. It runs no other program and uses no configuration, plugins,
+browser cookies, cache or proxies. No text from a site becomes part of a path.
 
-Imports yt-dlp, and so only ever in a child.
+This module imports yt-dlp, so only download workers may import it.
 """
 
 import errno
@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workers.addresses import AddressRefused, Resolver, check_url
-from workers.download.fetch import RECORDING, Connect, Found
+from workers.addresses import AddressRefused, Connect, Resolver, check_url
 
-os.environ["YTDLP_NO_PLUGINS"] = "1"  # whatever lies about in this user's folders
+os.environ["YTDLP_NO_PLUGINS"] = "1"  # ignore plugins in this user's folders; yt-dlp reads this on import
 
 from yt_dlp import YoutubeDL
 from yt_dlp.downloader import get_suitable_downloader
@@ -29,39 +28,39 @@ from yt_dlp.networking import Request
 from yt_dlp.utils import UnsupportedError
 
 from workers.download.web import Network, WebRH
-from workers.messages import RecordingRefused
+from workers.messages import FoundRecording, RecordingRefused
 
-MAX_HOPS = 10  # from page to page, beside the redirects of HTTP
+MAX_HOPS = 10  # from page to page; redirects of HTTP are counted apart
 SOCKET_TIMEOUT_S = 20
-_DOWNLOADERS = (HttpFD, HlsFD, DashSegmentsFD)  # those that need no other program
+_DOWNLOADERS = (HttpFD, HlsFD, DashSegmentsFD)  # they run no other program
 _ONE_RECORDING = (None, "video", "url", "url_transparent")
 _LIVE = ("is_live", "is_upcoming", "post_live")
 _REASON_CHARS = 200
 
 
 class Visit:
-    """A look at a URL, and the download of what was seen."""
+    """Finds the recording behind a URL, and downloads it into `file`."""
 
     def __init__(
-        self, folder: Path, max_bytes: int, max_duration_s: float | None, resolver: Resolver, connect: Connect
+        self, file: Path, max_bytes: int, max_duration_s: float | None, resolver: Resolver, connect: Connect
     ) -> None:
-        self._folder = folder
+        self._file = file
         self._max_bytes = max_bytes
         self._max_duration_s = max_duration_s
         self._network = Network(resolver, connect)
-        self._site = _Site(self._network, self._watch)
+        self._youtube_dl = _RestrictedYoutubeDL(self._network, self._check_progress)
         self._info: dict[str, Any] = {}
 
-    def look(self, url: str) -> Found:
-        """See `fetch.look`."""
-        if "__youtubedl_smuggle" in url:  # how yt-dlp's own parts pass each other options within URLs
+    def probe(self, url: str) -> FoundRecording:
+        """See `fetch.probe`."""
+        if "__youtubedl_smuggle" in url:  # yt-dlp would read options from such a URL
             raise RecordingRefused("url_refused", "The URL is malformed.")
         try:
             check_url(url)
         except AddressRefused as refusal:
             raise RecordingRefused("url_refused", str(refusal)) from None
-        with self._clear_errors():
-            info = self._site.extract_info(url, download=False) or {}
+        with self._translate_errors():
+            info = self._youtube_dl.extract_info(url, download=False) or {}
             self._check_kind(info)
             duration_s = info.get("duration")
             if info["protocol"].startswith("m3u8"):
@@ -73,12 +72,12 @@ class Visit:
             )
         self._check_size(info.get("filesize") or 0)
         self._info = info
-        return Found(str(info.get("title") or ""), str(info.get("ext") or ""), duration_s or None)
+        return FoundRecording(str(info.get("title") or ""), str(info.get("ext") or ""), duration_s or None)
 
-    def take(self) -> None:
-        """See `fetch.take`."""
-        with self._clear_errors():
-            complete, _ = self._site.dl(str(self._folder / RECORDING), self._info)
+    def download(self) -> None:
+        """See `fetch.download`."""
+        with self._translate_errors():
+            complete, _ = self._youtube_dl.dl(str(self._file), self._info)
         if not complete:
             raise _unavailable("the download is incomplete")
 
@@ -87,22 +86,22 @@ class Visit:
             raise _live()
         if not info.get("url"):
             raise _unavailable("there is no recording at this URL")
-        if get_suitable_downloader(info, self._site.params) not in _DOWNLOADERS:
+        if get_suitable_downloader(info, self._youtube_dl.params) not in _DOWNLOADERS:
             raise _unavailable("it is sent in a way that is not supported here")
 
     def _pin_manifest(self, info: dict[str, Any]) -> float:
-        """Read an HLS manifest, for what is checked to be what is downloaded. The seconds that it lists."""
-        response = self._site.urlopen(Request(info["url"], headers=info.get("http_headers") or {}))
+        """Read an HLS manifest once, so that the checked one is the downloaded one. Returns its seconds."""
+        response = self._youtube_dl.urlopen(Request(info["url"], headers=info.get("http_headers") or {}))
         manifest = response.read().decode(errors="replace")
         if "#EXT-X-ENDLIST" not in manifest and "#EXT-X-PLAYLIST-TYPE:VOD" not in manifest:
             raise _live()
         info.update(url=response.url, hls_media_playlist_data=manifest)
         return sum(map(float, re.findall(r"#EXTINF:\s*(\d{1,9}(?:\.\d{1,9})?)", manifest)))
 
-    def _watch(self, status: dict[str, Any]) -> None:
-        """Called by yt-dlp after every piece: what counts is what lies on the disk."""
+    def _check_progress(self, status: dict[str, Any]) -> None:
+        """Raise if the files on disk exceed the limit. yt-dlp calls this after each block it downloads."""
         self._check_size(status.get("total_bytes") or 0)
-        self._check_size(sum(path.stat().st_size for path in self._folder.glob(f"{RECORDING}*")))
+        self._check_size(sum(path.stat().st_size for path in self._file.parent.glob(f"{self._file.name}*")))
 
     def _check_size(self, size: float) -> None:
         if size > self._max_bytes:
@@ -113,14 +112,14 @@ class Visit:
             )
 
     @contextmanager
-    def _clear_errors(self) -> Iterator[None]:
-        """What goes wrong in yt-dlp and on the way, in words for whoever sent the URL."""
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise errors of yt-dlp and of the network as RecordingRefused, and a full disk as OSError."""
         try:
             yield
         except RecordingRefused:
             raise
         except Exception as error:
-            # Extractors meet what they were not written for and fail in any way, not in yt-dlp's own alone.
+            # Extractors may raise anything: they meet pages that they were not written for.
             causes = list(_causes(error))
             for cause in causes:
                 if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -130,29 +129,29 @@ class Visit:
             raise _unavailable(_reason(causes)) from None
 
 
-class _Silence:
-    """A logger for yt-dlp: what matters comes as an exception."""
+class _SilentLogger:
+    """A logger for yt-dlp that drops everything: errors come as exceptions."""
 
     def debug(self, message: str) -> None: ...
 
     info = warning = error = debug
 
 
-class _Site(YoutubeDL):  # type: ignore[misc]
-    """yt-dlp with one way to the network and an eye for playlists."""
+class _RestrictedYoutubeDL(YoutubeDL):  # type: ignore[misc]
+    """yt-dlp that connects through `Network` alone and refuses playlists."""
 
-    def __init__(self, network: Network, watch: Any) -> None:
+    def __init__(self, network: Network, on_progress: Any) -> None:
         self._network = network
         self._hops = 0
         super().__init__(
             {
                 "format": "bestaudio/best",
                 "noplaylist": True,
-                "logger": _Silence(),
+                "logger": _SilentLogger(),
                 "quiet": True,
                 "noprogress": True,
                 "color": "no_color",
-                "progress_hooks": [watch],
+                "progress_hooks": [on_progress],
                 "cachedir": False,
                 "proxy": "",
                 "geo_bypass": False,
@@ -175,7 +174,7 @@ class _Site(YoutubeDL):  # type: ignore[misc]
         )
 
     def build_request_director(self, handlers: object, preferences: object = None) -> Any:
-        """The director of requests, with our handler in the place of all others."""
+        """Make the request director with our handler instead of all others."""
 
         def handler(**options: Any) -> WebRH:
             return WebRH(self._network, **options)
@@ -183,12 +182,12 @@ class _Site(YoutubeDL):  # type: ignore[misc]
         return super().build_request_director([handler])
 
     def urlopen(self, req: Any) -> Any:
-        """Open a URL for whatever part of yt-dlp."""
+        """Open a URL. Every part of yt-dlp calls this."""
         self._network.check_scheme(req if isinstance(req, str) else req.url)
         return super().urlopen(req)
 
     def process_ie_result(self, ie_result: Any, *args: Any, **kwargs: Any) -> Any:
-        """Go on with what an extractor has found, unless that is several recordings."""
+        """Process the result of an extractor. Raises RecordingRefused if it is several recordings."""
         if ie_result.get("_type") not in _ONE_RECORDING:
             raise RecordingRefused(
                 "url_is_playlist",
@@ -209,7 +208,7 @@ def _unavailable(reason: str) -> RecordingRefused:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and what led to it, as yt-dlp and Python note it down."""
+    """An exception and all its causes, as yt-dlp and Python record them."""
     seen: set[int] = set()
     waiting = [error]
     while waiting:
@@ -223,13 +222,13 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _reason(causes: list[BaseException]) -> str:
-    """The first line of what yt-dlp says, without what is meant for its own users."""
+    """The first line of yt-dlp's message, without its advice for its own users."""
     if any(isinstance(cause, MemoryError) for cause in causes):
         return "what the site sends needs more memory than it should"
     if any(isinstance(cause, UnsupportedError) for cause in causes):
         return "there is no recording at this URL"
-    told = next((cause.orig_msg for cause in causes if hasattr(cause, "orig_msg")), str(causes[0]))
-    line = str(told).removeprefix("ERROR: ").partition("\n")[0]
+    message = next((cause.orig_msg for cause in causes if hasattr(cause, "orig_msg")), str(causes[0]))
+    line = str(message).removeprefix("ERROR: ").partition("\n")[0]
     line = re.sub(
         r"^\[[\w:.-]+\] |\[Errno -?\d+\] |\s*\(caused by .*|; please report this issue.*|[; ]+see +https?://.*",
         "",

@@ -1,4 +1,4 @@
-"""HTTP for yt-dlp: its own handler, with one way to the network, which checks before it connects."""
+"""HTTP for yt-dlp: its own handler, with a network that checks each address before it connects."""
 
 import http.client
 import io
@@ -12,20 +12,19 @@ from urllib.response import addinfourl
 
 from yt_dlp.networking._urllib import HTTPHandler, RedirectHandler, UrllibRH
 
-from workers.addresses import AddressRefused, Resolver, resolve
-from workers.download.fetch import Connect
+from workers.addresses import AddressRefused, Connect, Resolver, resolve
 
-MAX_ADDRESSES = 4  # of a host, that are tried one after the other
-MAX_PAGE_BYTES = 32 << 20  # of a page or manifest, which is read as a whole
+MAX_ADDRESSES = 4  # to try of one host
+MAX_PAGE_BYTES = 32 << 20  # of a page or manifest, which is read into memory
 
 _WBITS = {"gzip": 31, "deflate": 15}
 
 
 class Network:
-    """The one way out: whoever connects is checked after the name is resolved, and connects to just that."""
+    """Makes all connections: resolves the name, checks the addresses, and connects to one of them."""
 
     def __init__(self, resolver: Resolver, connect: Connect) -> None:
-        self.refusal: AddressRefused | None = None  # yt-dlp may wrap it, or hide it among others
+        self.refusal: AddressRefused | None = None  # kept here, because yt-dlp may wrap or hide it
         self._resolver = resolver
         self._connect = connect
 
@@ -33,12 +32,12 @@ class Network:
         """Connect to a host, as `socket.create_connection` does. Raises AddressRefused and OSError."""
         host, port = address
         try:
-            found = resolve(host, port, self._resolver)
+            addresses = resolve(host, port, self._resolver)
         except AddressRefused as refusal:
             self.refusal = refusal
             raise
         failure: OSError | None = None
-        for resolved in found[:MAX_ADDRESSES]:
+        for resolved in addresses[:MAX_ADDRESSES]:
             try:
                 return self._connect((resolved, port), timeout)
             except OSError as error:
@@ -46,16 +45,16 @@ class Network:
         raise failure or OSError(f"{host} has no address")
 
     def check_scheme(self, url: str) -> None:
-        """Raise AddressRefused for what is not HTTP: yt-dlp knows of files, FTP and `data:`, too."""
+        """Raise AddressRefused for a URL that is not HTTP: yt-dlp also opens files, FTP and `data:`."""
         if urlsplit(url).scheme.lower() not in ("http", "https"):
             self.refusal = AddressRefused("The URL leads to something that is neither http:// nor https://.")
             raise self.refusal
 
 
 class WebRH(UrllibRH):  # type: ignore[misc]
-    """Sends requests over HTTP and HTTPS alone, without proxies, and reads no page without end.
+    """Sends requests over HTTP and HTTPS only, without proxies, and limits the size of pages.
 
-    All connections are made by `network`, those that redirects lead to included.
+    `network` makes all connections, also those after redirects.
     """
 
     _SUPPORTED_URL_SCHEMES = ("http", "https")
@@ -103,7 +102,7 @@ class _HTTP(HTTPHandler):  # type: ignore[misc]
         return connection
 
     def http_response(self, request: Any, response: Any) -> Any:
-        """Undo the Content-Encoding, as far as what comes out of it has an end that can be borne."""
+        """Undo the Content-Encoding. Raises OSError if the result is over `MAX_PAGE_BYTES`."""
         codings = [
             coding
             for coding in response.headers.get("Content-Encoding", "").lower().replace(" ", "").split(",")
@@ -134,7 +133,7 @@ class _Redirects(RedirectHandler):  # type: ignore[misc]
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer that is read in pieces, or is small."""
+    """A response that limits a read of everything to `MAX_PAGE_BYTES`."""
 
     def read(self, amt: int | None = None) -> bytes:
         if amt is not None:

@@ -1,4 +1,4 @@
-"""A guarded child, asked for everything that it must not do."""
+"""A sandboxed child process that tries everything that is forbidden."""
 
 import multiprocessing
 import os
@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from workers.download import sandbox as guard
+from workers.download import sandbox
 
 pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("guarded") / "folder"
+    folder = tmp_path_factory.mktemp("sandbox") / "folder"
     folder.mkdir()
     (folder / "way_out").symlink_to(folder.parent)
     return folder
@@ -34,7 +34,7 @@ def child(folder: Path) -> Iterator[ProcessPoolExecutor]:
         patch.setenv("ALL_PROXY", "http://127.0.0.1:9")
         patch.setenv("WHISPER_API_KEYS", "secret")
         patch.setenv("WHISPER_DATABASE_URL", "postgresql://somebody:secret@host/database")
-        pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=guard.install, initargs=(folder,))
+        pool = ProcessPoolExecutor(1, mp_context=spawn, initializer=sandbox.install, initargs=(folder,))
         pool.submit(os.getpid).result()
     with pool:
         yield pool
@@ -61,11 +61,11 @@ def connect_ex(port: int) -> None:
         sock.connect_ex(("127.0.0.1", port))
 
 
-def test_no_way_leads_to_this_machine(child: ProcessPoolExecutor) -> None:
+def test_connections_to_this_machine_fail(child: ProcessPoolExecutor) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.setblocking(False)
         port = server.getsockname()[1]
-        ways: list[tuple[Callable[..., object], tuple[object, ...]]] = [
+        attempts: list[tuple[Callable[..., object], tuple[object, ...]]] = [
             (connect, (socket.AF_INET, ("127.0.0.1", port))),
             (connect, (socket.AF_INET, ("localhost", port))),
             (connect, (socket.AF_INET, ("", port))),
@@ -83,16 +83,16 @@ def test_no_way_leads_to_this_machine(child: ProcessPoolExecutor) -> None:
             (send_datagram, (port,)),
             (send_message, (port,)),
         ]
-        for way, arguments in ways:
+        for function, arguments in attempts:
             with pytest.raises(PermissionError, match="not allowed"):
-                child.submit(way, *arguments).result()
+                child.submit(function, *arguments).result()
         with pytest.raises(OSError, match="not allowed"):
             child.submit(urllib.request.urlopen, f"http://127.0.0.1:{port}/").result()
         with pytest.raises(BlockingIOError):
             server.accept()
 
 
-def test_proxies_of_the_environment_are_forgotten(child: ProcessPoolExecutor) -> None:
+def test_proxies_are_removed_from_the_environment(child: ProcessPoolExecutor) -> None:
     assert child.submit(urllib.request.getproxies).result() == {}
 
 
@@ -100,14 +100,14 @@ def environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-def test_so_are_the_services_settings(child: ProcessPoolExecutor) -> None:
+def test_the_services_settings_are_removed_from_the_environment(child: ProcessPoolExecutor) -> None:
     left = child.submit(environment).result()
     assert "PATH" in left
     assert not [name for name in left if name.startswith("WHISPER_")]
 
 
 @pytest.mark.parametrize(
-    ("way", "arguments"),
+    ("function", "arguments"),
     [
         (subprocess.run, (["true"],)),
         (os.system, ("true",)),
@@ -117,13 +117,13 @@ def test_so_are_the_services_settings(child: ProcessPoolExecutor) -> None:
     ],
 )
 def test_no_program_is_started(
-    child: ProcessPoolExecutor, way: Callable[..., object], arguments: tuple[object, ...]
+    child: ProcessPoolExecutor, function: Callable[..., object], arguments: tuple[object, ...]
 ) -> None:
     with pytest.raises(PermissionError, match="not allowed"):
-        child.submit(way, *arguments).result()
+        child.submit(function, *arguments).result()
 
 
-def test_files_are_written_in_the_folder_alone(child: ProcessPoolExecutor, folder: Path) -> None:
+def test_files_are_written_only_in_the_folder(child: ProcessPoolExecutor, folder: Path) -> None:
     outside = folder.parent / "outside"
     for path in (outside, folder / ".." / "outside", folder / "way_out" / "outside", Path("outside")):
         with pytest.raises(PermissionError, match="outside of the folder"):
@@ -142,7 +142,7 @@ def test_files_are_written_in_the_folder_alone(child: ProcessPoolExecutor, folde
 
 
 @pytest.mark.parametrize(
-    ("way", "arguments"),
+    ("function", "arguments"),
     [
         (os.remove, ()),
         (os.mkdir, ()),
@@ -154,15 +154,15 @@ def test_files_are_written_in_the_folder_alone(child: ProcessPoolExecutor, folde
         (shutil.rmtree, ()),
     ],
 )
-def test_files_are_changed_in_the_folder_alone(
-    child: ProcessPoolExecutor, folder: Path, way: Callable[..., object], arguments: tuple[object, ...]
+def test_files_are_changed_only_in_the_folder(
+    child: ProcessPoolExecutor, folder: Path, function: Callable[..., object], arguments: tuple[object, ...]
 ) -> None:
     outside = folder.parent / "kept"
     outside.write_bytes(b"recording")
     before = outside.stat()
     for path in (outside, folder / ".." / "kept", folder / "way_out" / "kept", os.fsencode(outside)):
         with pytest.raises(PermissionError, match="outside of the folder"):
-            child.submit(way, path, *arguments).result()
+            child.submit(function, path, *arguments).result()
     assert outside.read_bytes() == b"recording"
     assert (outside.stat().st_mode, outside.stat().st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
 
@@ -179,5 +179,5 @@ def test_files_in_the_folder_may_be_changed(child: ProcessPoolExecutor, folder: 
     assert not inner.exists()
 
 
-def test_this_process_is_not_guarded() -> None:
+def test_this_process_has_no_sandbox() -> None:
     assert subprocess.run([sys.executable, "-c", ""], check=True).returncode == 0

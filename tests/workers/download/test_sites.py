@@ -1,4 +1,4 @@
-"""What sites make of a visit. Every connection goes to `tests.internet`, or fails the test."""
+"""Downloads from good and bad sites. A connection that does not go to `tests.internet` fails the test."""
 
 import contextlib
 import gzip
@@ -11,9 +11,9 @@ import pytest
 
 from tests.internet import MEDIA, OTHER, Answer, Internet, internet, redirect
 from workers.download import sites, web
-from workers.download.fetch import RECORDING, Found
+from workers.download.fetch import RECORDING
 from workers.download.sites import Visit
-from workers.messages import RecordingRefused
+from workers.messages import FoundRecording, RecordingRefused
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -34,18 +34,18 @@ def world(tmp_path: Path) -> Iterator[Internet]:
 def visit(
     world: Internet, folder: Path, max_bytes: int = LIMIT, max_duration_s: float | None = None
 ) -> Visit:
-    return Visit(folder, max_bytes, max_duration_s, world.resolver, world.connect)
+    return Visit(folder / RECORDING, max_bytes, max_duration_s, world.resolver, world.connect)
 
 
-def fetch(world: Internet, folder: Path, url: str, **limits: Any) -> tuple[Found, bytes]:
-    visited = visit(world, folder, **limits)
-    found = visited.look(url)
-    visited.take()
+def fetch(world: Internet, folder: Path, url: str, **limits: Any) -> tuple[FoundRecording, bytes]:
+    site = visit(world, folder, **limits)
+    found = site.probe(url)
+    site.download()
     return found, (folder / RECORDING).read_bytes()
 
 
 def refused(world: Internet, folder: Path, url: str, **limits: Any) -> str:
-    """The code of the error with which a visit ends."""
+    """The code of the error that the download raises."""
     with pytest.raises(RecordingRefused) as error:
         fetch(world, folder, url, **limits)
     assert error.value.message.endswith((".", ")"))
@@ -62,12 +62,12 @@ def manifest(*lines: str, end: bool = True) -> Answer:
     return Answer(text.encode(), kind=HLS)
 
 
-class TestWhatWorks:
+class TestGoodSites:
     def test_a_direct_link(self, world: Internet, tmp_path: Path) -> None:
-        assert fetch(world, tmp_path, URL) == (Found("talk", "mp3", None), SOUND)
+        assert fetch(world, tmp_path, URL) == (FoundRecording("talk", "mp3", None), SOUND)
         assert set(world.connected) == {MEDIA}
 
-    def test_a_file_that_does_not_say_what_it_is(self, world: Internet, tmp_path: Path) -> None:
+    def test_a_file_without_a_media_type(self, world: Internet, tmp_path: Path) -> None:
         world.pages[URL] = Answer(SOUND, kind="application/octet-stream")
         assert fetch(world, tmp_path, URL)[1] == SOUND
 
@@ -84,16 +84,16 @@ class TestWhatWorks:
         assert (found.title, sound) == ("talk", SOUND)
         assert set(world.connected) == {MEDIA, OTHER}
 
-    def test_the_next_address_where_one_does_not_answer(
+    def test_the_next_address_if_one_does_not_answer(
         self, world: Internet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world.pages["http://other.example/talk.mp3"] = Answer(SOUND)
-        answering = world.connect
+        connect_to_world = world.connect
 
         def connect(address: tuple[str, int], timeout: float | None = None) -> Any:
             if ":" in address[0]:
                 raise OSError("Network is unreachable")
-            return answering(address, timeout)
+            return connect_to_world(address, timeout)
 
         monkeypatch.setattr(world, "connect", connect)
         assert fetch(world, tmp_path, "http://other.example/talk.mp3")[1] == SOUND
@@ -115,18 +115,16 @@ class TestWhatWorks:
         found, sound = fetch(world, tmp_path, "http://media.example/a")
         assert (found.duration_s, sound) == (12.5, SOUND * 2)
 
-    def test_the_manifest_that_was_checked_is_the_one_that_counts(
-        self, world: Internet, tmp_path: Path
-    ) -> None:
+    def test_the_downloaded_manifest_is_the_checked_one(self, world: Internet, tmp_path: Path) -> None:
         url = "http://media.example/talk.m3u8"
         world.pages[url] = manifest("#EXTINF:9,", "1.ts")
-        visited = visit(world, tmp_path, max_duration_s=10)
-        visited.look(url)
+        site = visit(world, tmp_path, max_duration_s=10)
+        site.probe(url)
         world.pages[url] = manifest(*["#EXTINF:9,", "1.ts"] * 5)
-        visited.take()
+        site.download()
         assert (tmp_path / RECORDING).read_bytes() == SOUND
 
-    def test_nothing_but_the_recording_is_written(self, world: Internet, tmp_path: Path) -> None:
+    def test_only_the_recording_is_written(self, world: Internet, tmp_path: Path) -> None:
         world.pages["http://media.example/"] = page(
             f'<video src="{URL}" poster="/cover.jpg"><track src="/talk.vtt" kind="subtitles"></video>'
         )
@@ -134,7 +132,7 @@ class TestWhatWorks:
         assert {path.name for path in tmp_path.iterdir()} == {RECORDING}
         assert world.requests == ["GET http://media.example/", f"GET {URL}"]
 
-    def test_titles_and_extensions_make_no_paths(self, world: Internet, tmp_path: Path) -> None:
+    def test_titles_and_extensions_do_not_become_paths(self, world: Internet, tmp_path: Path) -> None:
         folder = tmp_path / "folder"
         folder.mkdir()
         url = "http://media.example/..%2F..%2Fescape.mp3%2F..%2Fx.sh"
@@ -145,8 +143,8 @@ class TestWhatWorks:
         assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
-class TestWhatIsRefused:
-    """All of it before any connection is made to where it leads."""
+class TestRefused:
+    """Each is refused before any connection to the forbidden address."""
 
     @pytest.mark.parametrize(
         "target",
@@ -170,7 +168,7 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         "way", ["typed", "redirect", "second redirect", "page", "segment", "key", "variant"]
     )
-    def test_wherever_it_stands(self, world: Internet, tmp_path: Path, target: str, way: str) -> None:
+    def test_private_targets_anywhere(self, world: Internet, tmp_path: Path, target: str, way: str) -> None:
         world.names |= {"private.example": ["10.0.0.1"], "mixed.example": [MEDIA, "127.0.0.1"]}
         world.pages |= {
             "http://media.example/redirect": redirect(target),
@@ -188,13 +186,13 @@ class TestWhatIsRefused:
         assert refused(world, tmp_path, url) == "url_refused"
         assert set(world.connected) <= {MEDIA}
 
-    def test_a_name_whose_second_answer_is_private(self, world: Internet, tmp_path: Path) -> None:
+    def test_a_name_that_resolves_to_a_private_address_later(self, world: Internet, tmp_path: Path) -> None:
         answers = iter([[MEDIA], ["10.0.0.1"]])
         world.names["media.example"] = answers
-        visited = visit(world, tmp_path)
-        assert visited.look(URL).title == "talk"
+        site = visit(world, tmp_path)
+        assert site.probe(URL).title == "talk"
         with pytest.raises(RecordingRefused, match=r"media\.example leads to an address"):
-            visited.take()
+            site.download()
         assert world.connected == [MEDIA]
         assert next(answers, None) is None
 
@@ -235,16 +233,16 @@ class TestWhatIsRefused:
         assert refused(world, tmp_path, "http://media.example/dash") == "url_refused"
         assert set(world.connected) == {MEDIA}
 
-    def test_what_needs_other_programs(self, world: Internet, tmp_path: Path) -> None:
+    def test_streams_that_need_other_programs(self, world: Internet, tmp_path: Path) -> None:
         world.pages["http://media.example/"] = page('<video src="rtmp://media.example/talk"></video>')
         assert refused(world, tmp_path, "http://media.example/") == "url_unavailable"
 
     @pytest.mark.parametrize("answer", [page("nothing"), Answer(status=404), Answer(status=500), Answer(b"")])
-    def test_where_there_is_nothing(self, world: Internet, tmp_path: Path, answer: Answer) -> None:
+    def test_pages_without_a_recording(self, world: Internet, tmp_path: Path, answer: Answer) -> None:
         world.pages["http://media.example/"] = answer
         assert refused(world, tmp_path, "http://media.example/") == "url_unavailable"
 
-    def test_streams_with_a_hole(self, world: Internet, tmp_path: Path) -> None:
+    def test_streams_with_a_missing_segment(self, world: Internet, tmp_path: Path) -> None:
         lines = ["#EXTINF:9,", "1.ts", "#EXTINF:9,", "missing.ts", "#EXTINF:9,", "1.ts"]
         world.pages["http://media.example/a.m3u8"] = manifest(*lines)
         assert refused(world, tmp_path, "http://media.example/a.m3u8") == "url_unavailable"
@@ -264,7 +262,7 @@ class TestWhatIsRefused:
         assert refused(world, tmp_path, "http://media.example/0") == "url_unavailable"
         assert len(world.requests) <= 2 * sites.MAX_HOPS
 
-    def test_names_that_nobody_has(self, world: Internet, tmp_path: Path) -> None:
+    def test_unknown_host_names(self, world: Internet, tmp_path: Path) -> None:
         assert refused(world, tmp_path, "http://nowhere.example/") == "url_unavailable"
 
 
@@ -280,13 +278,13 @@ def dash(attributes: str, base: str = "http://media.example/") -> Answer:
 
 
 class TestLimits:
-    def test_a_size_that_is_declared(self, world: Internet, tmp_path: Path) -> None:
+    def test_a_declared_size(self, world: Internet, tmp_path: Path) -> None:
         world.pages[URL] = Answer(SOUND, headers={"Content-Length": str(LIMIT + 1)}, declared=False)
         assert refused(world, tmp_path, URL) == "file_too_large"
         assert (tmp_path / RECORDING).stat().st_size < len(SOUND)
 
     @pytest.mark.parametrize("length", [{}, {"Content-Length": "1000"}])
-    def test_a_body_without_end(self, world: Internet, tmp_path: Path, length: dict[str, str]) -> None:
+    def test_an_endless_body(self, world: Internet, tmp_path: Path, length: dict[str, str]) -> None:
         world.pages[URL] = Answer(lambda: iter(lambda: bytes(65536), b""), headers=length, declared=False)
         if "1000" in length.values():
             assert fetch(world, tmp_path, URL)[1] == bytes(1000)
@@ -294,12 +292,12 @@ class TestLimits:
             assert refused(world, tmp_path, URL) == "file_too_large"
         assert (tmp_path / RECORDING).stat().st_size < LIMIT + (8 << 20)
 
-    def test_segments_without_end(self, world: Internet, tmp_path: Path) -> None:
+    def test_endless_segments(self, world: Internet, tmp_path: Path) -> None:
         world.pages["http://media.example/a.m3u8"] = manifest(*["#EXTINF:9,", "1.ts"] * 1000)
         assert refused(world, tmp_path, "http://media.example/a.m3u8") == "file_too_large"
         assert world.requests.count(f"GET {SEGMENT}") <= LIMIT // len(SOUND) + 1
 
-    def test_a_page_that_grows_when_unpacked(
+    def test_a_decompression_bomb(
         self, world: Internet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(web, "MAX_PAGE_BYTES", 1 << 20)
@@ -309,40 +307,38 @@ class TestLimits:
             fetch(world, tmp_path, URL)
 
     @pytest.mark.parametrize("kind", ["text/html", "audio/mpeg"])
-    def test_recordings_and_pages_packed_twice(self, world: Internet, tmp_path: Path, kind: str) -> None:
+    def test_recordings_and_pages_compressed_twice(self, world: Internet, tmp_path: Path, kind: str) -> None:
         bomb = gzip.compress(gzip.compress(bytes(1000)))
         world.pages[URL] = Answer(bomb, kind=kind, headers={"Content-Encoding": "gzip, gzip"})
         assert refused(world, tmp_path, URL) == "url_unavailable"
 
-    def test_a_page_without_end(
-        self, world: Internet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_an_endless_page(self, world: Internet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(web, "MAX_PAGE_BYTES", 1 << 20)
         world.pages[URL] = Answer(lambda: iter(lambda: b"<html>" * 9999, b""), kind="text/html")
         with pytest.raises(RecordingRefused, match="page of more than 1 MiB"):
             fetch(world, tmp_path, URL)
 
-    def test_a_site_that_falls_silent(
+    def test_a_site_that_stops_sending(
         self, world: Internet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(sites, "SOCKET_TIMEOUT_S", 0.05)
         world.pages[URL] = Answer(SOUND, headers={"Content-Length": str(2 * len(SOUND))}, declared=False)
-        hold = os.pipe()
+        stall = os.pipe()
 
-        def silent() -> Iterator[bytes]:
+        def stalled() -> Iterator[bytes]:
             yield SOUND[:1000]
-            os.read(hold[0], 1)
+            os.read(stall[0], 1)
 
-        world.pages[URL] = Answer(silent, headers={"Content-Length": "100000"})
+        world.pages[URL] = Answer(stalled, headers={"Content-Length": "100000"})
         try:
             assert refused(world, tmp_path, URL) == "url_unavailable"
         finally:
-            os.write(hold[1], b"x" * 9)
+            os.write(stall[1], b"x" * 9)
             world.close()
-            for end in hold:
+            for end in stall:
                 os.close(end)
 
-    def test_a_duration_that_the_manifest_tells(self, world: Internet, tmp_path: Path) -> None:
+    def test_a_duration_in_the_manifest(self, world: Internet, tmp_path: Path) -> None:
         world.pages["http://media.example/a.m3u8"] = manifest("#EXTINF:9.5,", "1.ts", "#EXTINF:3,", "1.ts")
         assert refused(world, tmp_path, "http://media.example/a.m3u8", max_duration_s=12) == "audio_too_long"
         assert f"GET {SEGMENT}" not in world.requests
