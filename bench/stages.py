@@ -135,8 +135,8 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
         return "decode" if calls[0].function is media.decode else "speech"
 
     with ExitStack() as stack:
-        [listener] = whisper._listeners.values()
-        stack.enter_context(clocked(listener, note))
+        [model] = whisper._models.values()
+        stack.enter_context(clocked(model, note))
         for owner, name, stage in (
             (FileSink, "drain", lambda *_: "upload"),
             (FileSink, "finish", lambda *_: "upload"),

@@ -1,4 +1,4 @@
-"""Makes audio and video files for tests: good ones in many formats, and ones that no player would take."""
+"""Makes audio and video files for tests: good ones in many formats, and broken ones."""
 
 import gzip
 import io
@@ -31,7 +31,7 @@ def read_pcm(path: Path) -> Pcm:
 
 
 def talk(seconds: float, speech: Pcm) -> Pcm:
-    """`speech` over and over, up to `seconds`."""
+    """`speech`, repeated to a length of `seconds`."""
     return np.resize(speech, round(seconds * RATE))
 
 
@@ -48,11 +48,11 @@ def encode(
     bit_rate: int | None = None,
     options: dict[str, str] | None = None,
 ) -> bytes:
-    """A file with `pcm` in every channel as its sound.
+    """A file whose sound has `pcm` in every channel.
 
-    `video` names a video codec: black pictures from second 0 to the end of the sound, which itself begins
-    at `audio_starts_at` seconds. `clock_jumps` adds seconds to the timestamps from some second of `pcm` on.
-    `options` go to the muxer.
+    `video` names a video codec, for black pictures from second 0 to the end of the sound. The sound starts at
+    `audio_starts_at` seconds. `clock_jumps` maps a second of `pcm` to the seconds that all later timestamps
+    are moved by. `options` are the muxer's.
     """
     file = io.BytesIO()
     with av.open(file, "w", format=container, options=options or {}) as output:
@@ -63,13 +63,13 @@ def encode(
         encoder = _SoundEncoder(sound, rate, layout, audio_starts_at)
         shown = 0
         for start in range(0, len(pcm), RATE):
-            piece = pcm[start : start + RATE]
+            second = pcm[start : start + RATE]
             encoder.skip((clock_jumps or {}).get(start // RATE, 0.0))
             if pictures is not None:
-                until = round((audio_starts_at + (start + len(piece)) / RATE) * VIDEO_FPS)
+                until = round((audio_starts_at + (start + len(second)) / RATE) * VIDEO_FPS)
                 _mux_pictures(output, pictures, range(shown, until))
                 shown = until
-            output.mux(encoder.encode(piece))
+            output.mux(encoder.encode(second))
         if pictures is not None:
             output.mux(pictures.encode(None))
         output.mux(encoder.finish())
@@ -102,7 +102,7 @@ def _mux_pictures(output: Any, stream: Any, numbers: range) -> None:
 
 
 class _SoundEncoder:
-    """Resamples 16 kHz mono, copies it to every channel, and encodes that."""
+    """Resamples 16 kHz mono, copies it to every channel, and encodes the result."""
 
     def __init__(self, stream: Any, rate: int, layout: str, starts_at: float) -> None:
         self._stream, self._rate, self._layout = stream, rate, layout
@@ -111,7 +111,7 @@ class _SoundEncoder:
         self._to_codec = av.AudioResampler(format=stream.format, layout=layout, rate=rate)
 
     def skip(self, seconds: float) -> None:
-        """Let the timestamps jump."""
+        """Add seconds to the following timestamps."""
         self._position += round(seconds * self._rate)
 
     def encode(self, pcm: Pcm) -> list[Any]:
@@ -211,7 +211,7 @@ def wav_header(
     coding: int = 1,
     riff: bytes = b"RIFF",
 ) -> bytes:
-    """The 44 bytes before the samples of a WAV file that claims to hold `data_bytes` of them."""
+    """The 44 bytes before the samples of a WAV file that declares `data_bytes` of them."""
     frame = channels * bits // 8 & 0xFFFF
     form = struct.pack("<IHHIIHH", 16, coding, channels, rate, rate * frame & 0xFFFFFFFF, frame, bits)
     size = min(36 + data_bytes, 0xFFFFFFFF)
@@ -248,15 +248,15 @@ def _tone(container: str, codec: str, **options: Any) -> bytes:
 
 
 def _without_moov() -> bytes:
-    whole = _tone("mp4", "aac", rate=48_000)
-    return whole[: whole.index(b"moov") - 4]
+    content = _tone("mp4", "aac", rate=48_000)
+    return content[: content.index(b"moov") - 4]
 
 
 def _noise(size: int, seed: int = 7) -> bytes:
     return random.Random(seed).randbytes(size)
 
 
-# Files that nobody can transcribe: how to make each, and the code of the error that tells so.
+# Files that cannot be transcribed: how to make each, and the code of its error.
 BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
     "empty": (lambda: b"", "empty_file"),
     "one byte": (lambda: b"\x00", "not_audio"),
@@ -313,7 +313,7 @@ _ENCRYPTION = {
 
 
 def mov_with_external_sound(path: Path) -> bytes:
-    """A QuickTime movie that says its samples are in the file at `path`, by a Macintosh alias record."""
+    """A QuickTime movie whose Macintosh alias record refers to samples in the file at `path`."""
     movie = _tone("mov", "pcm_s16le")
     alias = bytes(150) + struct.pack(">hH", 2, len(str(path))) + str(path).encode()
     alias += bytes(len(str(path)) % 2) + struct.pack(">h", -1)

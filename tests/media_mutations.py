@@ -1,4 +1,4 @@
-"""Damages files, as broken disks, cut transfers and ill will do: a seed gives the same damage each time."""
+"""Damages files as broken disks, aborted transfers and attackers do. A seed always gives the same damage."""
 
 import random
 from collections.abc import Callable
@@ -81,7 +81,7 @@ DAMAGES: tuple[Damage, ...] = (
 
 
 def damaged(content: bytes, seed: int) -> bytes:
-    """The content with one to three kinds of damage."""
+    """`content` with one to three kinds of damage."""
     dice = random.Random(seed)
     data = bytearray(content)
     for damage in dice.sample(DAMAGES, dice.choice((1, 1, 2, 3))):

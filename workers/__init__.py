@@ -1,1 +1,1 @@
-"""All that runs in child processes; never imports `app`."""
+"""The code that runs in child processes. It never imports `app`."""

@@ -1,4 +1,4 @@
-"""What `whisperfleet doctor` asks in a child that is set up like a worker."""
+"""The checks that `whisperfleet doctor` runs in a child process with the same setup as a worker."""
 
 import ctypes
 import multiprocessing
@@ -13,14 +13,14 @@ CUBLAS = "libcublas.so.12"
 
 
 def start_method() -> str:
-    """How this process came about: "spawn", "fork" or "forkserver"; "main" if it is no child at all."""
-    # Its class says it; `get_start_method` would say how this process starts children of its own.
+    """How this process was started: "spawn", "fork" or "forkserver"; "main" if it is not a child process."""
+    # From its class: `get_start_method` is for the children that this process would start.
     name = type(multiprocessing.current_process()).__name__.lstrip("_")
     return name.removesuffix("Process").lower()
 
 
 def find_cublas() -> str:
-    """The file that cuBLAS 12 is loaded from. Raises OSError where it cannot be loaded."""
+    """The file from which cuBLAS 12 is loaded. Raises OSError if it cannot be loaded."""
     preload_cublas()
     ctypes.CDLL(CUBLAS)
     for line in Path("/proc/self/maps").read_text().splitlines():
@@ -30,7 +30,7 @@ def find_cublas() -> str:
 
 
 def count_cuda_devices() -> int:
-    """How many GPUs CTranslate2 sees. Raises ImportError where it cannot be imported."""
+    """How many GPUs CTranslate2 sees. Raises ImportError if it cannot be imported."""
     import ctranslate2
 
     return int(ctranslate2.get_cuda_device_count())

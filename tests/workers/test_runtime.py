@@ -26,7 +26,7 @@ thread = threading.Thread(target=take_and_free)
 thread.start()
 thread.join()
 kept = grown_mib()
-runtime.give_back_freed_memory()
+runtime.release_freed_memory()
 print(kept, grown_mib())
 """
 

@@ -1,1 +1,1 @@
-"""The Whisper worker."""
+"""The Whisper worker: transcribes batches of clips."""

@@ -1,7 +1,7 @@
-"""How one clip is heard: window after window, until no speech in it is left unheard. Pure.
+"""Decodes one clip window by window, until all of its speech is transcribed. Pure.
 
-`decode_clip` is a generator: it yields the window that it wants decoded and is sent what was heard in it. So
-the logic of one clip reads in order, while the worker decodes the windows of many clips in one batch.
+`decode_clip` is a generator: it yields the next window to decode and is sent that window's result. So the
+code for one clip reads in order, while the worker decodes the windows of many clips in one batch.
 The default thresholds are those of openai-whisper's `transcribe.py`.
 """
 
@@ -11,19 +11,18 @@ from dataclasses import dataclass, replace
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, Segment, Span
 from workers.whisper.words import place_words
 
-SILENT_LOGPROB = -1.0  # with a high no-speech probability, an average below this says that nobody spoke
-RETRY_NGRAM_SIZE = 3  # no run of so many tokens may come twice in a second attempt
+SILENT_LOGPROB = -1.0  # nobody speaks if the average is lower and the no-speech probability is high
+RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
 SAMPLES_PER_TIMESTAMP = SAMPLE_RATE // 50  # a timestamp token counts 20 ms
-# Silence kept before speech where listening goes on in the middle of a clip.
-_LEAD_SAMPLES = 3 * SAMPLE_RATE // 10
-# Unheard speech that is worth another window: after text that was cut off, and after a decoder that
-# stopped of its own accord.
+_LEAD_SAMPLES = 3 * SAMPLE_RATE // 10  # of silence before the speech with which a further window starts
+# Speech left without text that is enough for a further window: after text that was cut off, and after the
+# decoder stopped by itself.
 _CUT_OFF_SAMPLES = SAMPLE_RATE // 10
 _MISSED_SAMPLES = SAMPLE_RATE
 _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5
-_MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # less is too little context to hear better in
-_HALVINGS = 3  # of a window, of its halves, and of theirs: an eighth of a full one is a sentence
+_MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
+_MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +30,13 @@ class Thresholds:
     """When to doubt the decoder. The names are those of transformers' `GenerationConfig` for Whisper."""
 
     compression_ratio: float = 2.4  # above: the text repeats itself
-    logprob: float = -1.0  # below: the decoder was guessing
-    no_speech: float = 0.6  # above, with a low log-probability: nobody spoke
+    logprob: float = -1.0  # below: the decoder guessed
+    no_speech: float = 0.6  # above, with a low log-probability: nobody speaks
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The span `[start, end)` of a clip, in samples, to be decoded."""
+    """A span `[start, end)` of a clip to decode, in samples."""
 
     start: int
     end: int
@@ -47,12 +46,12 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class WindowResult:
-    """What the decoder made of a window. Times in samples from the window's start."""
+    """The transcript of one window. Times in samples from the window's start."""
 
     language: str
     language_probs: tuple[tuple[str, float], ...]
     segments: tuple[Segment, ...]
-    tail: Segment | None  # text that the decoder began and did not close with a timestamp
+    tail: Segment | None  # text at the end that has no closing timestamp
     token_count: int
     avg_logprob: float
     no_speech_prob: float
@@ -72,30 +71,30 @@ class WindowResult:
         return not self.silent and (self.repetitive or self.avg_logprob < self.thresholds.logprob)
 
 
-# Consecutive windows and what was heard in each.
-Passage = list[tuple[Window, WindowResult]]
-Listening = Generator[Window, WindowResult, Passage]
+DecodedWindows = list[tuple[Window, WindowResult]]  # in order of time
+# Yields windows to decode, is sent the result of each, and returns those to use.
+WindowGenerator = Generator[Window, WindowResult, DecodedWindows]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TimestampedText:
     """Text tokens between two timestamps, in samples from the window's start."""
 
     start: int
     end: int
-    tokens: tuple[int, ...]  # with the timestamps on either side
+    tokens: tuple[int, ...]  # including the timestamps on both sides
 
 
 def split_at_timestamps(
     tokens: Sequence[int], first_timestamp: int, samples: int
-) -> tuple[list[Piece], Piece | None]:
-    """The pieces of a decoder's output that it closed, and what it left open.
+) -> tuple[list[TimestampedText], TimestampedText | None]:
+    """Split a decoder's output into texts with a closing timestamp, and a last text without one.
 
-    `first_timestamp` is the token for 0.00 s. Text that begins in the padding behind the window's
-    `samples` was not spoken, and is left out. A window whose only text is open is taken as closed at its end.
+    `first_timestamp` is the token for 0.00 s. Text that starts in the padding after the window's `samples`
+    was not spoken, and is dropped. If the only text has no closing timestamp, it ends with the window.
     """
-    pieces: list[Piece] = []
-    begin, text = 0, []
+    closed: list[TimestampedText] = []
+    start, text = 0, []
     prefix: tuple[int, ...] = ()
     for token in tokens:
         if token < first_timestamp:
@@ -103,88 +102,96 @@ def split_at_timestamps(
             continue
         time = min((token - first_timestamp) * SAMPLES_PER_TIMESTAMP, samples)
         if text:
-            if begin < samples:
-                pieces.append(Piece(begin, max(time, begin), (*prefix, *text, token)))
+            if start < samples:
+                closed.append(TimestampedText(start, max(time, start), (*prefix, *text, token)))
             text = []
-        begin, prefix = time, (token,)
-    if not text or begin >= samples:
-        return pieces, None
-    rest = Piece(begin, samples, (*prefix, *text))
-    return (pieces, rest) if pieces else ([rest], None)
+        start, prefix = time, (token,)
+    if not text or start >= samples:
+        return closed, None
+    rest = TimestampedText(start, samples, (*prefix, *text))
+    return (closed, rest) if closed else ([rest], None)
 
 
 def decode_clip(clip: Clip) -> Generator[Window, WindowResult, ClipResult]:
-    """Hear a whole clip: continue behind the last closed timestamp while speech remains."""
-    passage = yield from _listen(clip, 0, clip.samples, clip.decoding.language, _HALVINGS)
-    first = passage[0][1]
-    return ClipResult(first.language, first.language_probs, tuple(_segments(clip, passage)))
+    """Decode a clip: each window starts after the last closing timestamp, while speech remains."""
+    windows = yield from _decode_span(clip, 0, clip.samples, clip.decoding.language, _MAX_HALVINGS)
+    first = windows[0][1]
+    return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
 
 
-def _listen(clip: Clip, start: int, end: int, language: str | None, halvings: int) -> Listening:
-    passage: Passage = []
+def _decode_span(clip: Clip, start: int, end: int, language: str | None, halvings: int) -> WindowGenerator:
+    windows: DecodedWindows = []
     seek: int | None = start
     while seek is not None:
-        attempt = yield from _attempt(clip, Window(seek, end, language), halvings)
-        passage += attempt
-        language = language or attempt[0][1].language
-        seek = _next_seek(clip.speech, *attempt[-1])
-    return passage
+        decoded = yield from _decode_with_retries(clip, Window(seek, end, language), halvings)
+        windows += decoded
+        language = language or decoded[0][1].language
+        seek = _next_seek(clip.speech, *decoded[-1])
+    return windows
 
 
-def _attempt(clip: Clip, window: Window, halvings: int) -> Listening:
-    """Hear a window; where that goes badly, in other ways too. The best average log-probability wins."""
+def _decode_with_retries(clip: Clip, window: Window, halvings: int) -> WindowGenerator:
+    """Decode a window. A poor result is retried without repetition, then in halves; the best attempt counts.
+
+    `halvings` is how often the window may still be halved.
+    """
     first = yield window
     if clip.decoding.temperature > 0 or not first.poor:
         return [(window, first)]
     window = replace(window, language=first.language)
-    attempts: list[Passage] = [[(window, first)]]
+    attempts: list[DecodedWindows] = [[(window, first)]]
     if first.repetitive:
-        other = replace(window, no_repeat_ngram_size=RETRY_NGRAM_SIZE)
-        second = yield other
+        retry = replace(window, no_repeat_ngram_size=RETRY_NGRAM_SIZE)
+        second = yield retry
         if not second.poor:
-            return [(other, second)]
-        attempts.append([(other, second)])
+            return [(retry, second)]
+        attempts.append([(retry, second)])
     if halvings and window.end - window.start >= _MIN_HALVED_SAMPLES:
-        middle = _middle(clip.speech, window.start, window.end)
-        left = yield from _listen(clip, window.start, middle, window.language, halvings - 1)
-        right = yield from _listen(clip, middle, window.end, window.language, halvings - 1)
+        middle = _split_point(clip.speech, window.start, window.end)
+        left = yield from _decode_span(clip, window.start, middle, window.language, halvings - 1)
+        right = yield from _decode_span(clip, middle, window.end, window.language, halvings - 1)
         attempts.append(left + right)
     return max(attempts, key=_quality)
 
 
-def _quality(passage: Passage) -> tuple[bool, float]:
-    tokens = sum(heard.token_count + 1 for _, heard in passage)
-    logprob = sum(heard.avg_logprob * (heard.token_count + 1) for _, heard in passage) / tokens
-    return (not any(heard.repetitive for _, heard in passage), logprob)
+def _quality(windows: DecodedWindows) -> tuple[bool, float]:
+    """Whether no window repeats itself, and the average log-probability of all tokens."""
+    tokens = sum(result.token_count + 1 for _, result in windows)
+    logprob = sum(result.avg_logprob * (result.token_count + 1) for _, result in windows) / tokens
+    return (not any(result.repetitive for _, result in windows), logprob)
 
 
-def _middle(speech: Iterable[Span], start: int, end: int) -> int:
-    """Where to halve a window: in the pause nearest to its middle, if one is in its middle half."""
+def _split_point(speech: Iterable[Span], start: int, end: int) -> int:
+    """Where to halve a window: at the edge of speech nearest to its middle, or else in its middle.
+
+    The edge must be less than a quarter of the window away from the middle.
+    """
     middle, quarter = (start + end) // 2, (end - start) // 4
     edges = [edge for span in speech for edge in span if abs(edge - middle) < quarter]
     return min(edges, key=lambda edge: abs(edge - middle), default=middle)
 
 
-def _next_seek(speech: Sequence[Span], window: Window, heard: WindowResult) -> int | None:
-    """Where decoding goes on in the window, or None if nothing worth it is left."""
-    if heard.silent:
+def _next_seek(speech: Sequence[Span], window: Window, result: WindowResult) -> int | None:
+    """Where the next window starts, or None if too little speech is left in this one."""
+    if result.silent:
         return None
-    seek = window.start + max((segment.end for segment in heard.segments), default=0)
+    seek = window.start + max((segment.end for segment in result.segments), default=0)
     left = [(max(start, seek), min(end, window.end)) for start, end in speech]
     left = [(start, end) for start, end in left if start < end]
-    enough = _CUT_OFF_SAMPLES if heard.tail else _MISSED_SAMPLES
+    enough = _CUT_OFF_SAMPLES if result.tail else _MISSED_SAMPLES
     if sum(end - start for start, end in left) < enough or seek < window.start + _MIN_ADVANCE_SAMPLES:
         return None
     return max(seek, left[0][0] - _LEAD_SAMPLES)
 
 
-def _segments(clip: Clip, passage: Passage) -> Iterable[Segment]:
-    """The segments of all windows, in samples from the clip's start, words put where speech is."""
-    for window, heard in passage:
-        if heard.silent:
+def _segments(clip: Clip, windows: DecodedWindows) -> Iterable[Segment]:
+    """The segments of all windows, in samples from the clip's start, with their words moved into speech."""
+    for window, result in windows:
+        if result.silent:
             continue
-        stuck = heard.tail is not None and not any(s.end >= _MIN_ADVANCE_SAMPLES for s in heard.segments)
-        for segment in (*heard.segments, heard.tail) if stuck else heard.segments:
+        # Without progress no further window follows, so the tail is the only transcript of its speech.
+        stuck = result.tail is not None and not any(s.end >= _MIN_ADVANCE_SAMPLES for s in result.segments)
+        for segment in (*result.segments, result.tail) if stuck else result.segments:
             if segment is not None and segment.text.strip():
                 yield place_words(_shift(segment, window.start), clip.speech)
 

@@ -1,17 +1,17 @@
-"""Which kinds of numbers a model computes with, and which take less memory. Pure.
+"""Which compute type a model is loaded with, and which types take less memory. Pure.
 
-The names are CTranslate2's. With `int8_x`, what is not quantized is kept in x; with `int8`, in the type of
-the model's files.
+The names are CTranslate2's. Values that are not quantized have type x with `int8_x`, and the type of the
+model's files with `int8`.
 """
 
 from collections.abc import Collection
 
-# What `auto` means, and what it means in safe mode: the first one that the device has. CTranslate2's own
-# `auto` would take the fastest type, which on a GPU may cost accuracy.
+# The meaning of `auto`, normally and in safe mode: the first type that the device supports. CTranslate2's own
+# `auto` chooses the fastest type, which may cost accuracy on a GPU.
 _PREFERRED = {"cuda": ("float16",), "cpu": ("int8",)}
 _SAFE = {"cuda": ("int8_float16", "int8"), "cpu": ("int8",)}
 
-# What takes less memory than each type.
+# For each type, one that takes less memory.
 _SMALLER = {
     "cuda": {
         "float32": "float16",
@@ -33,22 +33,22 @@ _SMALLER = {
 }
 
 
-def choose(asked: str, device: str, supported: Collection[str], *, safe: bool = False) -> str:
-    """The type to load a model with: what is asked for, or what `auto` means on a device.
+def choose(requested: str, device: str, supported: Collection[str], *, safe: bool = False) -> str:
+    """The type to load a model with: the requested one, or the meaning of `auto` on a device.
 
-    Where the device has nothing that `auto` means, CTranslate2 is to decide: in safe mode, to take the type
-    of the model's files.
+    If the device supports none of `auto`'s types, CTranslate2 decides; in safe mode, it uses the type of the
+    model's files.
     """
-    if asked != "auto":
-        return asked
+    if requested != "auto":
+        return requested
     wanted = (_SAFE if safe else _PREFERRED)[device]
     return next((name for name in wanted if name in supported), "default" if safe else "auto")
 
 
 def smaller(compute_type: str, device: str, supported: Collection[str]) -> str | None:
-    """The next type that takes less memory and that the device has; None below the smallest."""
+    """The next type that takes less memory and that the device supports; None if there is none."""
     chain = _SMALLER[device]
-    found = chain.get(compute_type)
-    while found is not None and found not in supported:
-        found = chain.get(found)
-    return found
+    candidate = chain.get(compute_type)
+    while candidate is not None and candidate not in supported:
+        candidate = chain.get(candidate)
+    return candidate

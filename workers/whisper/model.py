@@ -1,4 +1,4 @@
-"""The Whisper worker: load a model once, then hear batches of clips."""
+"""The Whisper worker: loads models, and transcribes batches of clips with them."""
 
 import gc
 import json
@@ -21,10 +21,10 @@ from workers.messages import (
     Word,
     WorkerInfo,
 )
-from workers.runtime import give_back_freed_memory, keep_freed_memory, preload_cublas
+from workers.runtime import keep_freed_memory, preload_cublas, release_freed_memory
 from workers.whisper.clip_decoding import (
-    Piece,
     Thresholds,
+    TimestampedText,
     Window,
     WindowResult,
     decode_clip,
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from faster_whisper.tokenizer import Tokenizer
 
-# Figures of openai-whisper (`decoding.py`, `transcribe.py`).
+# Constants of openai-whisper (`decoding.py`, `transcribe.py`).
 _SUPPRESS_NON_SPEECH = -1
 _MAX_INITIAL_TIMESTAMP_INDEX = 50  # 1.0 s
-_SAMPLES_DRAWN = 5  # at temperature > 0; the likeliest is taken
+_NUM_HYPOTHESES = 5  # at temperature > 0; the likeliest is the result
 _SAMPLES_PER_MEL_FRAME = SAMPLE_RATE // 100
 _PREPENDED_PUNCTUATION = "\"'“¿([{-"
 _APPENDED_PUNCTUATION = "\"'.。,，!！?？:：”)]}、"
 
-_LEFT_TO_CTRANSLATE2 = ("auto", "default")
+_CTRANSLATE2_DECIDES = ("auto", "default")
 
 LanguageProbs = tuple[tuple[str, float], ...]
 
 _loads = 0
-_listeners: "dict[str, LoadedModel]" = {}  # by the model's name
+_models: "dict[str, LoadedModel]" = {}  # by the model's name
 
 
 def supported_compute_types(device: str) -> set[str]:
@@ -62,48 +62,48 @@ def supported_compute_types(device: str) -> set[str]:
 
 
 def load(options: LoadOptions) -> WorkerInfo:
-    """Load a model that this process will serve. Raises what CTranslate2 raises."""
+    """Load a model into this process. Raises the errors of CTranslate2."""
     global _loads
     _prepare(options.device)
-    listener = _listeners[options.model] = LoadedModel(options)
+    loaded = _models[options.model] = LoadedModel(options)
     _loads += 1
     return WorkerInfo(
         pid=os.getpid(),
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
         model=options.model,
         device=options.device,
-        compute_type=listener.compute_type,
+        compute_type=loaded.compute_type,
         loads=_loads,
-        languages=listener.languages,
+        languages=loaded.languages,
     )
 
 
 def unload(model: str) -> None:
-    """Give back the memory of a model; one that is not loaded is no error."""
-    _listeners.pop(model, None)
+    """Free the memory of a model. Does nothing if it is not loaded."""
+    _models.pop(model, None)
     gc.collect()
-    # Nothing as large may come for hours.
-    give_back_freed_memory()
+    # The next model of this size may come hours later.
+    release_freed_memory()
 
 
 def transcribe(clips: Sequence[Clip]) -> list[ClipResult]:
-    """Hear a batch of clips, whatever their jobs and languages; results in the clips' order.
+    """Transcribe a batch of clips, of any jobs and languages. The results are in the clips' order.
 
-    All clips must have the same `batch_key`. Raises RuntimeError where their model is not loaded.
+    All clips must have the same `batch_key`. Raises RuntimeError if their model is not loaded.
     """
     model = clips[0].decoding.model
-    if model not in _listeners:
+    if model not in _models:
         raise RuntimeError(f"the model {model!r} is not loaded in this worker")
-    return _listeners[model].transcribe(clips)
+    return _models[model].transcribe(clips)
 
 
 def smaller_compute_type(options: LoadOptions) -> str | None:
-    """The compute type with which the model takes less memory, as far as the device has one."""
+    """The compute type with which the model takes less memory; None if the device has none."""
     compute_type = _compute_type(options)
-    if compute_type in _LEFT_TO_CTRANSLATE2:
-        listener = _listeners.get(options.model)
-        # For a model that could not even be loaded, the largest is assumed.
-        compute_type = listener.compute_type if listener else "float32"
+    if compute_type in _CTRANSLATE2_DECIDES:
+        loaded = _models.get(options.model)
+        # A model that failed to load had the largest type, as far as we know.
+        compute_type = loaded.compute_type if loaded else "float32"
     return smaller(compute_type, options.device, supported_compute_types(options.device))
 
 
@@ -120,40 +120,30 @@ def _prepare(device: str) -> None:
 
 
 @dataclass(slots=True)
-class _Request:
-    """A clip, its listening, and the window that the listening waits for."""
+class _ActiveClip:
+    """A clip, the generator of its windows, and the window that it waits for."""
 
     clip: Clip
-    listening: Generator[Window, WindowResult, ClipResult]
+    windows: Generator[Window, WindowResult, ClipResult]
     window: Window
-
-    @property
-    def decoding(self) -> Decoding:
-        return self.clip.decoding
-
-    @property
-    def samples(self) -> int:
-        return self.window.end - self.window.start
 
 
 @dataclass(slots=True)
 class _Row:
-    """What a batch row came to."""
+    """A row of a batch after decoding: one window."""
 
-    request: _Request
+    decoding: Decoding
     language: str
     tokenizer: "Tokenizer"
     result: Any  # ctranslate2.models.WhisperGenerationResult
-    pieces: list[Piece]
-    closed: bool  # False: the last piece was cut off
-    words: list[tuple[Word, ...]]  # of each piece
-
-    def text_tokens(self) -> list[list[int]]:
-        return [[token for token in piece.tokens if token < self.tokenizer.eot] for piece in self.pieces]
+    samples: int  # length of the window
+    texts: list[TimestampedText]
+    closed: bool  # whether the last text has a closing timestamp
+    words: list[tuple[Word, ...]]  # of each text
 
 
 class LoadedModel:
-    """One loaded model. Carries nothing from one batch to the next."""
+    """One loaded model. Keeps no state between batches."""
 
     def __init__(self, options: LoadOptions) -> None:
         from faster_whisper import WhisperModel
@@ -167,33 +157,33 @@ class LoadedModel:
             local_files_only=True,
         )
         self.compute_type: str = self._whisper.model.compute_type
-        self.languages = _languages(self._whisper)
-        self._thresholds = _thresholds(Path(options.path))
+        self.languages = _supported_languages(self._whisper)
+        self._thresholds = _read_thresholds(Path(options.path))
         self._threads = ThreadPoolExecutor(options.cpu_threads, "features")
         self._tokenizers: dict[tuple[str, str], Tokenizer] = {}
         self._suppressed = get_suppressed_tokens(self._tokenizer("en", "transcribe"), [_SUPPRESS_NON_SPEECH])
 
     def transcribe(self, clips: Sequence[Clip]) -> list[ClipResult]:
-        """Hear all clips, the current window of each in one batch with the others'."""
+        """Transcribe all clips. The current windows of all clips are decoded together."""
         results: dict[int, ClipResult] = {}
-        waiting: dict[int, _Request] = {}
+        active: dict[int, _ActiveClip] = {}
         for index, clip in enumerate(clips):
-            understood = self._adapt_to_model(clip)
-            listening = decode_clip(understood)
-            waiting[index] = _Request(understood, listening, next(listening))
-        while waiting:
-            for group in self._groups(waiting):
-                heard = self._hear([waiting[index] for index in group])
-                for index, one in zip(group, heard, strict=True):
+            adapted = self._adapt_to_model(clip)
+            windows = decode_clip(adapted)
+            active[index] = _ActiveClip(adapted, windows, next(windows))
+        while active:
+            for group in self._group_by_options(active):
+                decoded = self._decode_windows([active[index] for index in group])
+                for index, result in zip(group, decoded, strict=True):
                     try:
-                        waiting[index].window = waiting[index].listening.send(one)
+                        active[index].window = active[index].windows.send(result)
                     except StopIteration as done:
                         results[index] = done.value
-                        del waiting[index]
+                        del active[index]
         return [results[index] for index in range(len(clips))]
 
     def _adapt_to_model(self, clip: Clip) -> Clip:
-        """A clip's decoding, as far as the model can follow it: a language that it lacks is detected."""
+        """Replace options that the model does not support: a language that it lacks is detected instead."""
         decoding = clip.decoding
         if self.languages == ("en",):
             decoding = replace(decoding, language="en", task="transcribe")
@@ -201,98 +191,117 @@ class LoadedModel:
             decoding = replace(decoding, language=None)
         return replace(clip, decoding=decoding)
 
-    def _groups(self, waiting: dict[int, _Request]) -> list[list[int]]:
-        """What can be decoded at once: CTranslate2 wants prompts of one length, and one set of options."""
+    def _group_by_options(self, active: dict[int, _ActiveClip]) -> list[list[int]]:
+        """The clips whose windows may be decoded together.
+
+        CTranslate2 needs prompts of one length and one set of options.
+        """
         groups: dict[tuple[int, int], list[int]] = {}
-        for index, request in waiting.items():
-            key = (len(self._prompt(request.decoding, "en")), request.window.no_repeat_ngram_size)
+        for index, waiting in active.items():
+            key = (len(self._prompt(waiting.clip.decoding, "en")), waiting.window.no_repeat_ngram_size)
             groups.setdefault(key, []).append(index)
         return list(groups.values())
 
-    def _hear(self, requests: Sequence[_Request]) -> list[WindowResult]:
-        """Decode one window of each request."""
+    def _decode_windows(self, clips: Sequence[_ActiveClip]) -> list[WindowResult]:
+        """Decode the current window of each clip."""
         import ctranslate2
 
-        features = self._features(requests)
+        features = self._features(clips)
         encoded = self._whisper.model.encode(ctranslate2.StorageView.from_array(features))
-        detected = self._languages(requests, encoded)
-        languages = [r.window.language or probs[0][0] for r, probs in zip(requests, detected, strict=True)]
+        detected = self._detect_languages(clips, encoded)
+        languages = [
+            active.window.language or probs[0][0] for active, probs in zip(clips, detected, strict=True)
+        ]
         generated = self._whisper.model.generate(
             encoded,
-            [self._prompt(r.decoding, language) for r, language in zip(requests, languages, strict=True)],
-            no_repeat_ngram_size=requests[0].window.no_repeat_ngram_size,
+            [
+                self._prompt(active.clip.decoding, language)
+                for active, language in zip(clips, languages, strict=True)
+            ],
+            no_repeat_ngram_size=clips[0].window.no_repeat_ngram_size,
             max_length=self._whisper.max_length,
             return_scores=True,
             return_no_speech_prob=True,
             suppress_tokens=self._suppressed,
             max_initial_timestamp_index=_MAX_INITIAL_TIMESTAMP_INDEX,
-            **_search(requests[0].decoding),
+            **_search_options(clips[0].clip.decoding),
         )
         rows = [
-            self._row(request, language, result)
-            for request, language, result in zip(requests, languages, generated, strict=True)
+            self._row(active, language, result)
+            for active, language, result in zip(clips, languages, generated, strict=True)
         ]
-        self._align(rows, encoded)
-        return [_heard(row, probs, self._thresholds) for row, probs in zip(rows, detected, strict=True)]
+        self._align_words(rows, encoded)
+        return [
+            _window_result(row, probs, self._thresholds) for row, probs in zip(rows, detected, strict=True)
+        ]
 
-    def _row(self, request: _Request, language: str, result: Any) -> _Row:
-        tokenizer = self._tokenizer(language, request.decoding.task)
-        tokens = result.sequences_ids[0]
-        closed, rest = split_at_timestamps(tokens, tokenizer.timestamp_begin, request.samples)
-        pieces = [*closed, rest] if rest else closed
-        return _Row(request, language, tokenizer, result, pieces, rest is None, [()] * len(pieces))
+    def _row(self, active: _ActiveClip, language: str, result: Any) -> _Row:
+        decoding, window = active.clip.decoding, active.window
+        tokenizer = self._tokenizer(language, decoding.task)
+        samples = window.end - window.start
+        closed, rest = split_at_timestamps(result.sequences_ids[0], tokenizer.timestamp_begin, samples)
+        texts = [*closed, rest] if rest else closed
+        no_words: list[tuple[Word, ...]] = [()] * len(texts)
+        return _Row(decoding, language, tokenizer, result, samples, texts, rest is None, no_words)
 
-    def _align(self, rows: Sequence[_Row], encoded: Any) -> None:
-        """Give the rows that want them their words, with times in samples from the window's start.
+    def _align_words(self, rows: Sequence[_Row], encoded: Any) -> None:
+        """Set the words of the rows that need them, with times in samples from the window's start.
 
-        CTranslate2 aligns all rows behind one start sequence: so there is one pass for each, in which the
-        rows of the others have no text. Rows do not influence one another.
+        CTranslate2 aligns all rows with one start sequence, so each language and task needs its own pass.
+        In it, the rows of the others have no text. Rows do not influence one another.
         """
-        frames = [max(1, row.request.samples // _SAMPLES_PER_MEL_FRAME) for row in rows]
-        wanting = [row for row in rows if row.pieces and row.request.decoding.word_timestamps]
-        for tokenizer in {id(row.tokenizer): row.tokenizer for row in wanting}.values():
-            mine = [row in wanting and row.tokenizer is tokenizer for row in rows]
-            texts = [row.text_tokens() if own else [] for row, own in zip(rows, mine, strict=True)]
+        frames = [max(1, row.samples // _SAMPLES_PER_MEL_FRAME) for row in rows]
+        with_words = [row for row in rows if row.texts and row.decoding.word_timestamps]
+        for tokenizer in {id(row.tokenizer): row.tokenizer for row in with_words}.values():
+            in_pass = [row in with_words and row.tokenizer is tokenizer for row in rows]
+            tokens = [
+                [[token for token in text.tokens if token < tokenizer.eot] for text in row.texts]
+                if own
+                else []
+                for row, own in zip(rows, in_pass, strict=True)
+            ]
             aligned = self._whisper.find_alignment(
-                tokenizer, [list(chain(*text)) for text in texts], encoded, frames
+                tokenizer, [list(chain(*texts)) for texts in tokens], encoded, frames
             )
-            for row, own, text, timings in zip(rows, mine, texts, aligned, strict=True):
+            for row, own, texts, timings in zip(rows, in_pass, tokens, aligned, strict=True):
                 if own:
-                    row.words = _assign_words(timings, [len(tokens) for tokens in text])
+                    row.words = _assign_words(timings, [len(text) for text in texts])
 
-    def _features(self, requests: Sequence[_Request]) -> "npt.NDArray[np.float32]":
-        """The windows' log-mel spectrograms: shape (windows, mel bins, 3000). Meanwhile the device waits."""
+    def _features(self, clips: Sequence[_ActiveClip]) -> "npt.NDArray[np.float32]":
+        """The log-mel spectrograms of the current windows: shape (windows, mel bins, 3000).
+
+        All threads compute them, because the device waits meanwhile.
+        """
         import numpy as np
 
-        return np.stack(list(self._threads.map(self._spectrogram, requests)))
+        return np.stack(list(self._threads.map(self._spectrogram, clips)))
 
-    def _spectrogram(self, request: _Request) -> "npt.NDArray[np.float32]":
-        """The window's log-mel spectrogram, padded to 30 s: shape (mel bins, 3000)."""
+    def _spectrogram(self, active: _ActiveClip) -> "npt.NDArray[np.float32]":
+        """The current window's log-mel spectrogram, padded to 30 s: shape (mel bins, 3000)."""
         import numpy as np
 
-        window = request.window
-        pcm = np.frombuffer(request.clip.pcm, "<i2")[window.start : window.end]
+        pcm = np.frombuffer(active.clip.pcm, "<i2")[active.window.start : active.window.end]
         extractor = self._whisper.feature_extractor
         features = extractor(pcm.astype(np.float32) / 32768)[:, : extractor.nb_max_frames]
         return np.pad(features, ((0, 0), (0, extractor.nb_max_frames - features.shape[1])))
 
-    def _languages(self, requests: Sequence[_Request], encoded: Any) -> list[LanguageProbs]:
-        """The likeliest languages of each window, likeliest first; empty where none is asked for."""
-        if all(request.window.language for request in requests):
-            return [()] * len(requests)
+    def _detect_languages(self, clips: Sequence[_ActiveClip], encoded: Any) -> list[LanguageProbs]:
+        """The likeliest languages of each window, likeliest first; empty if its language is known."""
+        if all(active.window.language for active in clips):
+            return [()] * len(clips)
         detected = self._whisper.model.detect_language(encoded)
         return [
-            () if request.window.language else tuple((token[2:-2], prob) for token, prob in probs[:10])
-            for request, probs in zip(requests, detected, strict=True)
+            () if active.window.language else tuple((token[2:-2], prob) for token, prob in probs[:10])
+            for active, probs in zip(clips, detected, strict=True)
         ]
 
     def _prompt(self, decoding: Decoding, language: str) -> list[int]:
-        """Hot words and prompt, as far as there is room for both, and the task."""
+        """The decoder's start tokens: hot words and prompt, cut to the model's limit, then the task."""
         tokenizer = self._tokenizer(language, decoding.task)
-        room = self._whisper.max_length // 2 - 1
-        hotwords = _plain_tokens(tokenizer, decoding.hotwords)[:room]
-        text = _plain_tokens(tokenizer, decoding.prompt)
-        context = [*hotwords, *text[max(0, len(text) - room + len(hotwords)) :]]
+        limit = self._whisper.max_length // 2 - 1
+        hotwords = _text_tokens(tokenizer, decoding.hotwords)[:limit]
+        text = _text_tokens(tokenizer, decoding.prompt)
+        context = [*hotwords, *text[max(0, len(text) - limit + len(hotwords)) :]]
         return [*([tokenizer.sot_prev, *context] if context else []), *tokenizer.sot_sequence]
 
     def _tokenizer(self, language: str, task: str) -> "Tokenizer":
@@ -309,58 +318,58 @@ class LoadedModel:
         return self._tokenizers[key]
 
 
-def _languages(whisper: Any) -> tuple[str, ...]:
-    """The languages whose tokens a model has: some models lack some of Whisper's."""
+def _supported_languages(whisper: Any) -> tuple[str, ...]:
+    """The languages for which the model has a token: some models lack some of Whisper's."""
     if not whisper.model.is_multilingual:
         return ("en",)
-    known = whisper.hf_tokenizer.token_to_id
-    return tuple(code for code in whisper.supported_languages if known(f"<|{code}|>") is not None)
+    token_id = whisper.hf_tokenizer.token_to_id
+    return tuple(code for code in whisper.supported_languages if token_id(f"<|{code}|>") is not None)
 
 
-def _plain_tokens(tokenizer: "Tokenizer", text: str | None) -> list[int]:
-    """The tokens of a text; what looks like one of the decoder's own control tokens is left out."""
+def _text_tokens(tokenizer: "Tokenizer", text: str | None) -> list[int]:
+    """The tokens of a text, without the decoder's control tokens that it may spell."""
     return [token for token in tokenizer.encode(f" {text.strip()}") if token < tokenizer.eot] if text else []
 
 
-def _search(decoding: Decoding) -> dict[str, Any]:
+def _search_options(decoding: Decoding) -> dict[str, Any]:
     if decoding.temperature > 0:
         return {
             "beam_size": 1,
-            "num_hypotheses": _SAMPLES_DRAWN,
+            "num_hypotheses": _NUM_HYPOTHESES,
             "sampling_topk": 0,
             "sampling_temperature": decoding.temperature,
         }
     return {"beam_size": decoding.beam_size}
 
 
-def _thresholds(folder: Path) -> Thresholds:
-    """The model's own thresholds, where its folder has a `generation_config.json` that names any."""
+def _read_thresholds(folder: Path) -> Thresholds:
+    """The thresholds in the model's `generation_config.json`; defaults for those that it does not name."""
     path = folder / "generation_config.json"
     config = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     named = {field.name: config.get(f"{field.name}_threshold") for field in fields(Thresholds)}
     return Thresholds(**{name: value for name, value in named.items() if value is not None})
 
 
-def _heard(row: _Row, language_probs: LanguageProbs, thresholds: Thresholds) -> WindowResult:
+def _window_result(row: _Row, language_probs: LanguageProbs, thresholds: Thresholds) -> WindowResult:
     from faster_whisper.transcribe import get_compression_ratio
 
     tokens = row.result.sequences_ids[0]
-    # CTranslate2's score is the mean over the tokens; Whisper counts the end of text among them.
+    # CTranslate2's score is the mean over the tokens; Whisper also counts the end of text.
     avg_logprob = row.result.scores[0] * len(tokens) / (len(tokens) + 1)
     compression_ratio = get_compression_ratio(row.tokenizer.decode(tokens).strip())
     segments = [
         Segment(
-            start=piece.start,
-            end=piece.end,
-            text=row.tokenizer.decode(piece.tokens),
-            tokens=piece.tokens,
-            temperature=row.request.decoding.temperature,
+            start=text.start,
+            end=text.end,
+            text=row.tokenizer.decode(text.tokens),
+            tokens=text.tokens,
+            temperature=row.decoding.temperature,
             avg_logprob=avg_logprob,
             compression_ratio=compression_ratio,
             no_speech_prob=row.result.no_speech_prob,
             words=words,
         )
-        for piece, words in zip(row.pieces, row.words, strict=True)
+        for text, words in zip(row.texts, row.words, strict=True)
     ]
     return WindowResult(
         language=row.language,
@@ -376,24 +385,27 @@ def _heard(row: _Row, language_probs: LanguageProbs, thresholds: Thresholds) -> 
 
 
 def _assign_words(timings: Sequence[dict[str, Any]], lengths: Sequence[int]) -> list[tuple[Word, ...]]:
-    """Deal a window's aligned words out to its pieces, whose lengths in text tokens are given."""
+    """Assign a window's aligned words to its texts, given each text's length in tokens."""
     from faster_whisper.transcribe import merge_punctuations
 
-    hands: list[list[dict[str, Any]]] = [[] for _ in lengths]
-    last_tokens = list(accumulate(lengths))
-    dealt = 0
+    timings_of_texts: list[list[dict[str, Any]]] = [[] for _ in lengths]
+    ends = list(accumulate(lengths))
+    position = 0
     for timing in timings:
-        hands[bisect_right(last_tokens, dealt)].append(timing)
-        dealt += len(timing["tokens"])
-    for hand in hands:
-        merge_punctuations(hand, _PREPENDED_PUNCTUATION, _APPENDED_PUNCTUATION)
-    return [tuple(_word(timing) for timing in hand if timing["word"]) for hand in hands]
-
-
-def _word(timing: dict[str, Any]) -> Word:
-    return Word(
-        text=timing["word"],
-        start=round(timing["start"] * SAMPLE_RATE),
-        end=round(timing["end"] * SAMPLE_RATE),
-        probability=float(timing["probability"]),
-    )
+        timings_of_texts[bisect_right(ends, position)].append(timing)
+        position += len(timing["tokens"])
+    for of_text in timings_of_texts:
+        merge_punctuations(of_text, _PREPENDED_PUNCTUATION, _APPENDED_PUNCTUATION)
+    return [
+        tuple(
+            Word(
+                text=timing["word"],
+                start=round(timing["start"] * SAMPLE_RATE),
+                end=round(timing["end"] * SAMPLE_RATE),
+                probability=float(timing["probability"]),
+            )
+            for timing in of_text
+            if timing["word"]
+        )
+        for of_text in timings_of_texts
+    ]

@@ -75,7 +75,7 @@ def test_a_prompt_of_any_length_is_cut_to_what_fits(info: WorkerInfo) -> None:
 
 
 def test_a_worker_without_a_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(whisper, "_listeners", {})
+    monkeypatch.setattr(whisper, "_models", {})
     with pytest.raises(RuntimeError, match="not loaded"):
         whisper.transcribe([clip("short00")])
 
