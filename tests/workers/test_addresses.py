@@ -1,4 +1,4 @@
-"""Who may be contacted: only what every spelling agrees is on the public internet."""
+"""Which hosts may be contacted: only those that are public in every spelling."""
 
 import ipaddress
 import socket
@@ -72,23 +72,23 @@ def test_public_addresses(address: str) -> None:
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_addresses_that_lead_elsewhere(address: str) -> None:
+def test_addresses_that_are_not_public(address: str) -> None:
     assert not is_public(address)
 
 
-def test_nat64_is_as_public_as_what_it_embeds() -> None:
+def test_nat64_is_as_public_as_the_embedded_address() -> None:
     assert is_public("64:ff9b::8.8.8.8")
 
 
 @pytest.mark.parametrize(
     "text", ["", "example.com", "1.2.3", "01.2.3.4", " 8.8.8.8", "8.8.8.8\n", "８.8.8.8"]
 )
-def test_what_is_no_address_is_not_public(text: str) -> None:
+def test_text_that_is_not_an_address_is_not_public(text: str) -> None:
     assert not is_public(text)
 
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
-def test_nothing_is_public_that_python_knows_to_be_special(address: Any) -> None:
+def test_no_special_address_of_python_is_public(address: Any) -> None:
     special = (
         not address.is_global
         or address.is_multicast
@@ -114,7 +114,7 @@ def test_nothing_is_public_that_python_knows_to_be_special(address: Any) -> None
         "https://example.com/@user/talk",
     ],
 )
-def test_urls_that_are_taken(url: str) -> None:
+def test_accepted_urls(url: str) -> None:
     check_url(url)
 
 
@@ -154,7 +154,7 @@ def test_urls_that_are_taken(url: str) -> None:
         "http://0x7f000001/",
         "http://0X7F000001/",
         "http://0/",
-        "http://134744072/",  # 8.8.8.8: public, but who writes so wants something else
+        "http://134744072/",  # 8.8.8.8 is public, but this spelling is suspicious
         "http://1.2.3.4.5/",
         "http://①②⑦.⓪.⓪.①/",
         "http://127。0。0。1/",
@@ -178,7 +178,7 @@ def test_urls_that_are_taken(url: str) -> None:
         *(f"http://[{address}]/" if ":" in address else f"http://{address}/" for address in NOT_PUBLIC),
     ],
 )
-def test_urls_that_are_refused(url: str) -> None:
+def test_refused_urls(url: str) -> None:
     with pytest.raises(AddressRefused):
         check_url(url)
 
@@ -188,25 +188,25 @@ def answer(*addresses: str) -> list[tuple[Any, ...]]:
 
 
 def test_names_are_resolved_to_all_their_addresses() -> None:
-    asked = []
+    calls = []
 
     def resolver(*args: Any, **kwargs: Any) -> list[tuple[Any, ...]]:
-        asked.append((args, kwargs))
+        calls.append((args, kwargs))
         return answer("93.184.215.14", "2a00:1450::1", "93.184.215.14")
 
     assert resolve("Media.Example", 80, resolver) == ("93.184.215.14", "2a00:1450::1")
-    assert asked == [(("media.example", 80), {"type": socket.SOCK_STREAM})]
+    assert calls == [(("media.example", 80), {"type": socket.SOCK_STREAM})]
 
 
 @pytest.mark.parametrize("address", NOT_PUBLIC)
-def test_one_address_that_leads_elsewhere_refuses_the_whole_name(address: str) -> None:
+def test_one_address_that_is_not_public_refuses_the_name(address: str) -> None:
     with pytest.raises(AddressRefused, match=r"media\.example leads") as refusal:
         resolve("media.example", 80, lambda *_, **__: answer("93.184.215.14", address))
     assert address not in str(refusal.value).split()
 
 
 @pytest.mark.parametrize("host", [*NOT_PUBLIC, "localhost", "2130706433", "0x7f.1", "127.1", "user@host", ""])
-def test_refused_hosts_are_not_even_looked_up(host: str) -> None:
+def test_refused_hosts_are_not_looked_up(host: str) -> None:
     def resolver(*args: Any, **kwargs: Any) -> list[tuple[Any, ...]]:
         pytest.fail(f"{host} was looked up")
 
@@ -221,7 +221,7 @@ def test_literal_addresses_need_no_resolver() -> None:
     assert resolve("93.184.215.14", 80, resolver) == ("93.184.215.14",)
 
 
-def test_a_name_without_addresses_is_an_error_of_the_network() -> None:
+def test_a_name_without_addresses_is_a_network_error() -> None:
     with pytest.raises(OSError, match="no address"):
         resolve("media.example", 80, lambda *_, **__: [])
 

@@ -1,17 +1,17 @@
-"""What a child does to its own process."""
+"""The setup of child processes."""
 
 import subprocess
 import sys
 
 import pytest
 
-FREE_AND_LOOK = """
+MEASURE_FREED_MEMORY = """
 import ctypes, threading, psutil
 from workers import runtime
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p
 BUFFERS, SIZE = 16, 4 << 20
-def take_and_free():
+def allocate_and_free():
     buffers = [libc.malloc(ctypes.c_size_t(SIZE)) for _ in range(BUFFERS)]
     for buffer in buffers:
         ctypes.memset(buffer, 1, SIZE)
@@ -22,7 +22,7 @@ def grown_mib():
 before = psutil.Process().memory_info().rss
 if {keep}:
     runtime.keep_freed_memory()
-thread = threading.Thread(target=take_and_free)
+thread = threading.Thread(target=allocate_and_free)
 thread.start()
 thread.join()
 kept = grown_mib()
@@ -32,9 +32,9 @@ print(kept, grown_mib())
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_freed_memory_is_kept_until_it_is_asked_for(keep):
-    """Whichever thread it was that took it: CTranslate2 has threads of its own."""
-    script = FREE_AND_LOOK.format(keep=keep)
+def test_freed_memory_is_kept_until_it_is_released(keep):
+    """Also the memory of other threads: CTranslate2 has its own."""
+    script = MEASURE_FREED_MEMORY.format(keep=keep)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     kept, after_trim = map(int, done.stdout.split())
     assert (kept > 48) == keep

@@ -1,1 +1,1 @@
-"""The media worker: decoding and speech detection."""
+"""The media worker: decodes recordings and detects speech in them."""

@@ -1,34 +1,34 @@
-"""Where decoded frames belong, by the times they claim."""
+"""Places decoded frames on a timeline by their timestamps."""
 
 from workers.messages import SAMPLE_RATE
 
-TOLERANCE_S = 0.1  # times that are off by less are jitter
-MAX_OVERLAP_S = 10.0  # times that go back further, or to the very start, begin anew
-BEGINNING_S = 1.0
-DURATION_SLACK_S = 10.0  # a time that lies further past the file's own duration is wrong
-MAX_GAP_S = 3600.0
-MAX_SILENCE_S = 12 * 3600.0  # of all gaps: a small file may not claim to fill a disk
+TOLERANCE_S = 0.1  # smaller differences are jitter
+MAX_OVERLAP_S = 10.0  # a time that goes back further, or to the beginning, resets the clock
+BEGINNING_S = 1.0  # of a file; a time that goes back into it resets the clock
+DURATION_SLACK_S = 10.0  # a time further past the file's declared duration is wrong
+MAX_GAP_S = 3600.0  # a time further ahead is wrong
+MAX_SILENCE_S = 12 * 3600.0  # total of all gaps: a small file must not fill a disk with silence
 
 
 class Clock:
-    """Places frames one after the other. All times are seconds; `position` counts from the file's start."""
+    """Places frames one after the other. Times are in seconds; `position` counts from the file's start."""
 
     def __init__(self, origin: float | None, duration: float | None) -> None:
-        """`origin` is the file's time of its first moment; None: that of its first frame."""
-        self.position = 0.0  # where the next frame goes if it says nothing else
+        """`origin` is the timestamp at which the file starts; None: the one of its first frame."""
+        self.position = 0.0  # of the next frame if it has no timestamp
         self._origin = origin
         self._duration = duration
         self._silence = 0.0
 
     def place(self, start: float | None, seconds: float) -> int | None:
-        """Add a frame that claims to start at `start` in the file's own time.
+        """Add a frame with the timestamp `start` and a length of `seconds`.
 
-        Returns the samples of silence to put before it or, below 0, how many of its own to leave out since
-        their time is taken already; None if that is all of them.
+        Returns the number of samples of silence before the frame. A negative number says how many of the
+        frame's own samples to drop, because earlier frames cover their time; None: drop all of them.
         """
         jump = self._jump(start)
         if not self._is_believable(jump):
-            # The file's clock was set: go on from here by the new one.
+            # The file's clock was reset: continue from here with the new one.
             assert self._origin is not None
             self._origin += jump
             jump = 0.0
@@ -39,13 +39,13 @@ class Clock:
         return round(jump * SAMPLE_RATE)
 
     def is_stray(self, start: float | None, seconds: float, following: float | None) -> bool:
-        """Whether a frame's time is off, while the frame after it comes as if it were not."""
+        """Whether a frame's timestamp jumps, but the next frame's timestamp does not."""
         if start is None or following is None:
             return False
         return self._jump(start) != 0 and self._jump(following - seconds) == 0
 
     def _jump(self, start: float | None) -> float:
-        """How far from `position` the time `start` lies; 0 within the tolerance."""
+        """The distance from `position` to the timestamp `start`; 0 within the tolerance."""
         if start is None:
             return 0.0
         if self._origin is None:

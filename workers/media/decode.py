@@ -1,4 +1,4 @@
-"""Turn a recording of any kind into 16 kHz mono int16, piece by piece, at the times a player would show."""
+"""Decodes a recording of any format to 16 kHz mono int16, chunk by chunk, with a player's timing."""
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -13,73 +13,73 @@ from workers.media.clock import Clock
 from workers.media.mixer import Mixer
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
-# The demuxers that FFmpeg may use. Not among them: whatever opens another file or a device (hls, dash,
-# concat, sdp, image2, lavfi, ...), pictures, subtitles, and formats that only a file name gives away.
+# The demuxers that FFmpeg may use. Missing are those that open other files or devices (hls, dash, concat,
+# sdp, image2, lavfi, ...), pictures, subtitles, and formats that FFmpeg recognises by their file name only.
 DEMUXERS = (
     "3gp,aac,ac3,aiff,amr,amrnb,amrwb,ape,asf,au,avi,caf,dsf,dss,dts,dtshd,dv,eac3,flac,flv,ircam,loas,"
     "matroska,mlp,mov,mp3,mpc,mpc8,mpeg,mpegts,mxf,nistsphere,nut,ogg,oma,qcp,rm,sox,tak,truehd,tta,voc,w64,"
     "wav,wtv,wv,xwma"
 )
-# Demuxers that read a recording's length in its header; others estimate it, or look where the file ends.
+# Demuxers that read a recording's length from its header; others estimate it or use the end of the file.
 EXACT_DURATION = {"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"}
-CUT_OFF_S = 1.0  # missing at the end, before it is worth a word
+CUT_OFF_S = 1.0  # more missing at the end gives a warning
 
 OPEN_OPTIONS = {
     "format_whitelist": DEMUXERS,
-    "protocol_whitelist": "none",  # FFmpeg is given an open file and may open no other
-    # How far to look for the tracks of files without a table of them, where sound may set in late.
+    "protocol_whitelist": "none",  # FFmpeg gets an open file and may open no other
+    # How far to search for tracks if the file has no table of them; the sound may start late.
     "probesize": str(32 << 20),  # bytes
     "analyzeduration": str(60_000_000),  # microseconds
 }
 READ_BYTES = 1 << 18  # per read from disk
-PIECE_SAMPLES = 10 * SAMPLE_RATE  # of silence, and of raw PCM, at a time
-MAX_READ_FAILURES = 100  # before the rest of the file is given up
+CHUNK_SAMPLES = 10 * SAMPLE_RATE  # of silence and of raw PCM
+MAX_READ_FAILURES = 100  # after them, the rest of the file is skipped
 
-# Beyond these, a header is damaged; FFmpeg's mixer takes no more channels either.
+# A header with other values is damaged; FFmpeg's mixer also supports no more channels.
 RATES = range(1000, 1_000_001)  # Hz
 MAX_CHANNELS = 64
 
-Pcm = Generator[bytes, None, None]  # pieces of s16le mono 16 kHz; closing it closes the source
-Frame = Any  # av.AudioFrame: what the parent names may import PyAV in functions only
-TimedFrame = tuple[Frame, float | None]  # with the second at which it claims to start
+Pcm = Generator[bytes, None, None]  # chunks of s16le mono 16 kHz; closing it closes the source
+Frame = Any  # av.AudioFrame; the parent imports this module, so it imports PyAV in functions only
+TimedFrame = tuple[Frame, float | None]  # with its timestamp in seconds
 
 
 @dataclass(slots=True)
 class Findings:
-    """What came to light while a recording was decoded."""
+    """Problems found while a recording was decoded."""
 
     damaged: int = 0  # packets that were skipped
-    gap_samples: int = 0  # that were missing between frames, and became silence
+    gap_samples: int = 0  # missing between frames, replaced with silence
     cut_off: bool = False
 
     @property
     def warning(self) -> str | None:
-        """What the sender should know, if anything."""
-        said = []
+        """A warning for the sender, if there is one."""
+        sentences = []
         if self.damaged:
-            said.append("Parts of the recording are damaged and were skipped.")
+            sentences.append("Parts of the recording are damaged and were skipped.")
         if self.gap_samples:
-            said.append(f"The recording has gaps of {self.gap_samples / SAMPLE_RATE:.1f} s in all.")
+            sentences.append(f"The recording has gaps of {self.gap_samples / SAMPLE_RATE:.1f} s in all.")
         if self.cut_off:
-            said.append("The recording is cut off: it is shorter than it says it is.")
-        return " ".join(said) or None
+            sentences.append("The recording is cut off: it is shorter than it says it is.")
+        return " ".join(sentences) or None
 
 
 def raw_pcm(source: Path) -> Pcm:
-    """The bytes of a file that is s16le mono 16 kHz already; half a sample at its end is dropped."""
+    """The content of a file that already is s16le mono 16 kHz. Half a sample at its end is dropped."""
     with source.open("rb") as file:
-        while piece := file.read(PIECE_SAMPLES * BYTES_PER_SAMPLE):
-            yield piece[: len(piece) // BYTES_PER_SAMPLE * BYTES_PER_SAMPLE]
+        while chunk := file.read(CHUNK_SAMPLES * BYTES_PER_SAMPLE):
+            yield chunk[: len(chunk) // BYTES_PER_SAMPLE * BYTES_PER_SAMPLE]
 
 
 def decoded_pcm(source: Path, findings: Findings) -> Pcm:
-    """The best sound track of a file as s16le mono 16 kHz, in pieces.
+    """The best sound track of a file as s16le mono 16 kHz, in chunks.
 
-    Sample 0 is where the file begins, which may be before its sound does; gaps between timestamps become
-    silence. Memory does not grow with length. Of a damaged file all is decoded that can be. Raises
-    `RecordingRefused` where the file cannot be read or has no sound track.
+    Sample 0 is the start of the file, which may be earlier than the start of its sound. Gaps between
+    timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
+    `RecordingRefused` if the file cannot be read or has no sound track.
     """
-    with _plain_errors(), _Source(source) as file, _open(source, file) as container:
+    with _translate_errors(), _Source(source) as file, _open(source, file) as container:
         stream = _sound_track(container)
         clock = Clock(_seconds(container.start_time), _seconds(container.duration))
         mixer: Mixer | None = None
@@ -87,7 +87,7 @@ def decoded_pcm(source: Path, findings: Findings) -> Pcm:
             jump = clock.place(start, frame.samples / frame.sample_rate)
             if jump is None:
                 continue
-            if mixer is None or jump or not mixer.takes(frame):
+            if mixer is None or jump or not mixer.accepts(frame):
                 if mixer is not None:
                     yield mixer.finish()
                     findings.gap_samples += max(0, jump)
@@ -100,7 +100,7 @@ def decoded_pcm(source: Path, findings: Findings) -> Pcm:
 
 
 class _Source(FileIO):
-    """The file to decode, in the manners that FFmpeg expects: damaged files make it seek to nowhere."""
+    """The file to decode. A failed seek returns -1, as FFmpeg expects: damaged files have wrong offsets."""
 
     def seek(self, offset: int, whence: int = SEEK_SET) -> int:
         try:
@@ -110,8 +110,8 @@ class _Source(FileIO):
 
 
 @contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Raise `RecordingRefused` for what FFmpeg raises: its own errors mean nothing outside this module."""
+def _translate_errors() -> Iterator[None]:
+    """Translate the errors of FFmpeg to `RecordingRefused`."""
     import av
 
     try:
@@ -123,10 +123,9 @@ def _plain_errors() -> Iterator[None]:
 
 
 def _open(source: Path, file: Any) -> Any:
-    """The opened container."""
     import av
 
-    av.logging.set_level(None)  # a damaged file may cause a message for each packet
+    av.logging.set_level(None)  # a damaged file could log a message for each packet
     try:
         return av.open(
             file,
@@ -141,10 +140,10 @@ def _open(source: Path, file: Any) -> Any:
 
 
 def _sound_track(container: Any) -> Any:
-    """The stream that FFmpeg would play; the others are switched off."""
+    """The audio stream that FFmpeg would play. Switches the others off."""
     from av.stream import Discard
 
-    # Not the best but better than none: a track that has not shown its rate and channels yet.
+    # FFmpeg finds none best while the rate and channels of a track are unknown: use the first one then.
     best = container.streams.best("audio") or next(iter(container.streams.audio), None)
     if best is None:
         raise refusal.no_sound_track(has_video=bool(container.streams.video))
@@ -180,14 +179,14 @@ def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFr
 
 
 def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
-    """Each packet of a stream, then an empty one that flushes the decoder. Read failures are skipped."""
+    """Each packet of a stream, then an empty one that flushes the decoder. Skips read failures."""
     import av
 
     for _ in range(MAX_READ_FAILURES):
         try:
             yield from container.demux(stream)
             return
-        except IndexError:  # how PyAV's demuxer ends where a track turned up late
+        except IndexError:  # PyAV's demuxer ends so if a track appeared late
             break
         except av.FFmpegError:
             findings.damaged += 1
@@ -197,15 +196,15 @@ def _packets(container: Any, stream: Any, findings: Findings) -> Iterator[Any]:
 
 
 def _confirmed(frames: Iterator[TimedFrame], clock: Clock) -> Iterator[TimedFrame]:
-    """Drop the time of a frame where the one after it continues as if that time were wrong."""
+    """Drop the timestamp of each frame that the clock finds stray, given the frame after it."""
     for (frame, start), (_, following) in pairwise(chain(frames, [(None, None)])):
         seconds = frame.samples / frame.sample_rate
         yield frame, None if clock.is_stray(start, seconds, following) else start
 
 
 def _silence(samples: int) -> Iterator[bytes]:
-    for start in range(0, samples, PIECE_SAMPLES):
-        yield bytes(min(PIECE_SAMPLES, samples - start) * BYTES_PER_SAMPLE)
+    for start in range(0, samples, CHUNK_SAMPLES):
+        yield bytes(min(CHUNK_SAMPLES, samples - start) * BYTES_PER_SAMPLE)
 
 
 def _seconds(microseconds: int | None) -> float | None:
@@ -213,7 +212,7 @@ def _seconds(microseconds: int | None) -> float | None:
 
 
 def _declared_s(container: Any, stream: Any) -> float:
-    """How long the sound is by the file's header; 0 where that does not say."""
+    """The length of the sound in the file's header; 0 if it has none."""
     if container.format.name not in EXACT_DURATION:
         return 0.0
     if stream.duration is not None:

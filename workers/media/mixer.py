@@ -1,25 +1,25 @@
-"""From frames of any kind to 16 kHz mono."""
+"""Mixes and resamples frames of any format to 16 kHz mono."""
 
 from typing import Any
 
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
-FRAMES_PER_PULL = 16  # asking for the output costs about as much as giving a frame
+FRAMES_PER_PULL = 16  # a pull of the output costs about as much as a push of a frame
 
 
 class Mixer:
-    """Mixes the channels of like frames down, each with the same weight, and resamples them to 16 kHz.
+    """Mixes all channels of frames of one format with equal weight, and resamples them to 16 kHz.
 
-    FFmpeg's own down-mix would drop the bass channel, favour the middle and, with floats, clip.
+    FFmpeg's own down-mix drops the bass channel, weighs the centre channel more and, with floats, clips.
     """
 
     def __init__(self, first: Any, skip: int = 0) -> None:
-        """For frames of the kind of `first`, leaving the first `skip` samples of the result out."""
+        """For frames of the format of `first`. Drops the first `skip` samples of the result."""
         from av.filter import Graph
 
-        self._kind = _kind(first)
+        self._format = _format(first)
         self._skip_bytes = skip * BYTES_PER_SAMPLE
-        self._waiting = 0  # frames given since the last pull
+        self._waiting = 0  # frames pushed since the last pull
         self._graph: Any = Graph()
         count = first.layout.nb_channels
         weights = "+".join(f"{1 / count:.9f}*c{channel}" for channel in range(count))
@@ -31,7 +31,7 @@ class Mixer:
                 channel_layout=first.layout.name,
                 time_base=f"1/{first.sample_rate}",
             ),
-            # As integers, rounded weights may add up to more than 1 and overflow.
+            # With integers, rounded weights could add up to more than 1 and overflow.
             self._graph.add("aformat", sample_fmts="fltp"),
             self._graph.add("pan", f"mono|c0={weights}"),
             self._graph.add(
@@ -40,19 +40,19 @@ class Mixer:
             self._graph.add("abuffersink"),
         ).configure()
 
-    def takes(self, frame: Any) -> bool:
-        """Whether a frame is of the kind that this mixer was made for."""
-        return _kind(frame) == self._kind
+    def accepts(self, frame: Any) -> bool:
+        """Whether a frame has the format of this mixer."""
+        return _format(frame) == self._format
 
     def mix(self, frame: Any) -> bytes:
-        """Give a frame; returns what is ready: often nothing, at times that of several frames."""
-        frame.pts = None  # its place is settled already
+        """Push a frame. Returns the output that is ready: often nothing, sometimes that of several frames."""
+        frame.pts = None  # its place is known already
         self._graph.push(frame)
         self._waiting += 1
         return self._pull() if self._waiting == FRAMES_PER_PULL else b""
 
     def finish(self) -> bytes:
-        """What is left, with the resampler's tail."""
+        """End the input. Returns the rest of the output, including the resampler's tail."""
         self._graph.push(None)
         return self._pull()
 
@@ -60,17 +60,17 @@ class Mixer:
         import av
 
         self._waiting = 0
-        pieces = []
+        chunks = []
         while True:
             try:
                 mixed = self._graph.pull()
-            except (av.BlockingIOError, av.EOFError):  # no more for now, or at all
+            except (av.BlockingIOError, av.EOFError):  # no more output for now, or ever
                 break
-            pieces.append(bytes(mixed.planes[0])[: mixed.samples * BYTES_PER_SAMPLE])
-        pcm = b"".join(pieces)
+            chunks.append(bytes(mixed.planes[0])[: mixed.samples * BYTES_PER_SAMPLE])
+        pcm = b"".join(chunks)
         skipped, self._skip_bytes = self._skip_bytes, max(0, self._skip_bytes - len(pcm))
         return pcm[skipped:]
 
 
-def _kind(frame: Any) -> tuple[int, str, str]:
+def _format(frame: Any) -> tuple[int, str, str]:
     return (frame.sample_rate, frame.format.name, frame.layout.name)

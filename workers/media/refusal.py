@@ -1,14 +1,13 @@
-"""Why a file cannot be transcribed, in words for whoever sent it."""
+"""The errors for files that cannot be transcribed, with messages for their senders."""
 
 import codecs
 from pathlib import Path
 
 from workers.messages import RecordingRefused
 
-HEAD_BYTES = 4096  # of a file, enough to tell what it is
+HEAD_BYTES = 4096  # of a file, enough to recognise its type
 
-
-# What files of no use begin with, and what their senders call them.
+# First bytes of files without sound, and the usual names of their types.
 _OTHER_FILES: tuple[tuple[bytes, str], ...] = (
     (b"%PDF-", "a PDF document"),
     (b"\x89PNG", "a picture (PNG)"),
@@ -34,7 +33,7 @@ _OTHER_FILES: tuple[tuple[bytes, str], ...] = (
     (b"#!", "a script"),
 )
 
-# What recordings begin with: (offset, bytes, name).
+# First bytes of recordings: (offset, bytes, name).
 _RECORDINGS: tuple[tuple[int, bytes, str], ...] = (
     (8, b"WAVE", "WAV"),
     (8, b"AVI ", "AVI"),
@@ -64,13 +63,13 @@ def empty_file() -> RecordingRefused:
 
 
 def unreadable(source: Path) -> RecordingRefused:
-    """What to say of a file in which no audio or video was recognised."""
+    """For a file in which FFmpeg recognises no audio or video."""
     with source.open("rb") as file:
         head = file.read(HEAD_BYTES)
     for offset, magic, name in _RECORDINGS:
         if head.startswith(magic, offset):
             return _broken(f"The file looks like {name}, but it is broken or incomplete and cannot be read.")
-    return RecordingRefused("not_audio", f"The file is {_kind(head)}. {_SEND_INSTEAD}")
+    return RecordingRefused("not_audio", f"The file is {_type_name(head)}. {_SEND_INSTEAD}")
 
 
 def nothing_decoded() -> RecordingRefused:
@@ -114,7 +113,7 @@ def _broken(what: str) -> RecordingRefused:
     return RecordingRefused("broken_file", f"{what} Check that it plays, and send it again or convert it.")
 
 
-def _kind(head: bytes) -> str:
+def _type_name(head: bytes) -> str:
     for magic, name in _OTHER_FILES:
         if head.startswith(magic):
             return name

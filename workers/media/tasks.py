@@ -1,7 +1,7 @@
-"""What a media child does: decode a recording step by step, and tell where in it somebody speaks.
+"""The functions that a media worker runs: decode a recording step by step, and find speech in it.
 
-These functions run in a long-lived process of their own, one at a time; the parent only names them, and so
-must not load what they import.
+A media worker runs them one at a time. The parent only names them, so this module imports PyAV and the speech
+detector in functions only.
 """
 
 from dataclasses import dataclass
@@ -25,41 +25,43 @@ __all__ = [
     "speech_probabilities",
 ]
 
-MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording
-WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # before a span, for the detector to settle: 10 s
+MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording, 0.1 s
+WARM_UP_FRAMES = -(
+    -10 * SAMPLE_RATE // FRAME_SAMPLES
+)  # 10 s of sound that the detector gets before each span
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeStep:
-    """How far a recording has been decoded."""
+    """The progress of decoding a recording."""
 
     samples: int  # decoded so far
     finished: bool
-    warning: str | None  # what the sender should know, once finished
+    warning: str | None  # for the sender, once finished
 
 
 @dataclass(slots=True)
 class _Session:
-    """A recording that is being decoded."""
+    """The decoding of one recording, between two steps."""
 
-    pieces: Pcm
+    chunks: Pcm
     output: BinaryIO
     findings: Findings
     samples: int = 0  # written so far
 
     def advance(self, max_samples: int) -> bool:
-        """Decode about `max_samples` more; whether that was the end."""
+        """Decode about `max_samples` more. Returns whether the recording has ended."""
         target = self.samples + max_samples
         while self.samples < target:
-            piece = next(self.pieces, None)
-            if piece is None:
+            chunk = next(self.chunks, None)
+            if chunk is None:
                 return True
-            self.output.write(piece)
-            self.samples += len(piece) // BYTES_PER_SAMPLE
+            self.output.write(chunk)
+            self.samples += len(chunk) // BYTES_PER_SAMPLE
         return False
 
     def close(self) -> None:
-        self.pieces.close()
+        self.chunks.close()
         self.output.close()
 
 
@@ -69,12 +71,12 @@ _sessions: dict[str, _Session] = {}
 def decode(job: str, source: str, pcm_path: str, max_samples: int, raw: bool = False) -> DecodeStep:
     """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
 
-    The PCM is s16le, mono, 16 kHz; with `raw` the source is that already. The first call for a `job` in
-    this process begins anew: decoding is deterministic, so a child that takes over from one that died
-    writes the same samples again. It writes over what is there, since others may be reading that; the file
-    is as long as its samples after the last step, and then the job is forgotten.
+    The PCM is s16le, mono, 16 kHz; with `raw`, the source has that format already. The first call for a `job`
+    in this process starts at the beginning: decoding is deterministic, so a worker that replaces a crashed
+    one writes the same samples again. It overwrites the file in place, because other processes may be reading
+    it. After the last step, the file ends with its samples, and the worker forgets the job.
 
-    Raises `RecordingRefused` if the file holds nothing to transcribe, `OSError` if it or the disk fails.
+    Raises `RecordingRefused` if the file contains nothing to transcribe, `OSError` if a file operation fails.
     """
     session = _sessions.get(job)
     if session is None:
@@ -94,18 +96,18 @@ def decode(job: str, source: str, pcm_path: str, max_samples: int, raw: bool = F
 
 
 def close(job: str) -> None:
-    """Forget a job that is not to be decoded further. The PCM file stays."""
+    """Stop decoding a job and forget it. The PCM file stays."""
     session = _sessions.pop(job, None)
     if session is not None:
         session.close()
 
 
 def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
-    """How likely each frame holds speech: float32, little-endian, one per frame of `FRAME_SAMPLES`.
+    """The probability of speech in each frame of `FRAME_SAMPLES`: float32, little-endian.
 
-    All of the span must be decoded already. Fewer than `frames` come back where the recording ends; its
-    last frame may be filled up with silence. The detector first hears up to `WARM_UP_FRAMES` before the
-    span, and nothing of what it was asked before: the result depends on the file and the span alone.
+    The span must be decoded already. At the end of the recording, the result has fewer than `frames` values,
+    and the last frame may be padded with silence. The detector first gets up to `WARM_UP_FRAMES` frames
+    before the span and keeps no state between calls, so the result depends on the file and the span alone.
     """
     warm_up = min(start_frame, WARM_UP_FRAMES)
     with Path(pcm_path).open("rb") as file:
@@ -117,10 +119,10 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
 
 
 def limit_memory(headroom_bytes: int) -> None:
-    """Let this process map at most `headroom_bytes` more than it has mapped once its libraries are loaded.
+    """Load the libraries, then let this process map at most `headroom_bytes` more.
 
-    Beyond that, allocations fail: a task raises `RecordingRefused` or `MemoryError`, or a library gives up
-    and the process crashes. Either way the machine lives.
+    Beyond that, allocations fail: a task raises `RecordingRefused` or `MemoryError`, or a library aborts the
+    process. The machine's memory does not fill up.
     """
     import av  # noqa: F401
 
@@ -132,12 +134,12 @@ def _start(source: Path, pcm_path: Path, raw: bool) -> _Session:
     if source.stat().st_size == 0:
         raise refusal.empty_file()
     findings = Findings()
-    pieces = raw_pcm(source) if raw else decoded_pcm(source, findings)
-    return _Session(pieces, pcm_path.open("r+b"), findings)
+    chunks = raw_pcm(source) if raw else decoded_pcm(source, findings)
+    return _Session(chunks, pcm_path.open("r+b"), findings)
 
 
 def _check(session: _Session) -> None:
-    """Raise unless the decoded recording holds something to transcribe."""
+    """Raise `RecordingRefused` if the decoded recording is too short to transcribe."""
     if session.samples >= MIN_SAMPLES:
         return
     if session.findings.damaged:

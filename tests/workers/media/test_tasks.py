@@ -23,7 +23,7 @@ from workers.media.tasks import WARM_UP_FRAMES, DecodeStep
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, RecordingRefused
 
 STEP = 60 * RATE
-# Encoders that write no word of the delay they add shift the sound, in any player.
+# These encoders add a delay without declaring it, so all players shift the sound.
 MAX_OFFSET_S = {"wma": 0.05, "avi video mp3": 0.026}
 
 jobs = (f"job-{number}" for number in itertools.count())
@@ -65,7 +65,7 @@ def read(pcm_path: Path) -> Pcm:
 
 
 def offset_s(original: Pcm, decoded: Pcm, limit_s: float = 0.5) -> float:
-    """By how much `decoded` is late, where both fit best."""
+    """The delay of `decoded` with the highest cross-correlation."""
     limit = round(limit_s * RATE)
     size = len(original) + len(decoded) + 2 * limit
     spectrum = np.fft.rfft(decoded, size) * np.conj(np.fft.rfft(original, size))
@@ -96,7 +96,7 @@ class TestFormats:
         assert np.array_equal(pcm[: len(speech)], speech)
 
     @pytest.mark.parametrize("data_bytes", [0, 0xFFFFFFFF, 0x7FFFFFFF])
-    def test_wav_that_was_streamed_does_not_know_its_length(
+    def test_a_streamed_wav_has_no_length_in_its_header(
         self, data_bytes: int, speech: Pcm, tmp_path: Path
     ) -> None:
         _, pcm = decode_bytes(tmp_path, wav_header(data_bytes) + speech.tobytes())
@@ -114,16 +114,14 @@ class TestFormats:
         _, pcm = decode_bytes(tmp_path, header[:36] + tags + header[36:] + speech.tobytes())
         assert np.array_equal(pcm, speech)
 
-    def test_floats_that_are_no_numbers_are_only_heard_where_they_are(
-        self, speech: Pcm, tmp_path: Path
-    ) -> None:
+    def test_invalid_floats_affect_only_their_own_samples(self, speech: Pcm, tmp_path: Path) -> None:
         floats = (speech / 32768).astype("<f4")
         floats[1000:1004] = [np.nan, np.inf, -np.inf, 1e30]
         _, pcm = decode_bytes(tmp_path, wav_header(floats.nbytes, bits=32, coding=3) + floats.tobytes())
         assert np.array_equal(np.delete(pcm, slice(1000, 1004)), np.delete(speech, slice(1000, 1004)))
 
     @pytest.mark.parametrize("channels", [2, 3, 6, 8, 12, 64])
-    def test_channels_weigh_the_same_and_do_not_clip(
+    def test_channels_have_equal_weight_and_do_not_clip(
         self, channels: int, speech: Pcm, tmp_path: Path
     ) -> None:
         full = np.full(RATE, 32_000, np.int16)
@@ -151,7 +149,7 @@ class TestTimeline:
         ],
     )
     @pytest.mark.parametrize("starts_at", [0.5, 12.0])
-    def test_sound_that_sets_in_late(
+    def test_sound_that_starts_late(
         self, container: str, codec: str, rate: int, video: str, starts_at: float, speech: Pcm, tmp_path: Path
     ) -> None:
         content = encode(speech, container, codec, rate=rate, video=video, audio_starts_at=starts_at)
@@ -162,7 +160,7 @@ class TestTimeline:
         assert abs(offset_s(speech, pcm[round(starts_at * RATE) :])) < 0.025
         assert step.warning is None
 
-    def test_a_file_begins_with_its_first_timestamp(self, speech: Pcm, tmp_path: Path) -> None:
+    def test_a_file_starts_at_its_first_timestamp(self, speech: Pcm, tmp_path: Path) -> None:
         step, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", audio_starts_at=30))
         assert np.array_equal(pcm, speech)
         assert step.warning is None
@@ -176,16 +174,16 @@ class TestTimeline:
         assert np.array_equal(pcm[5 * RATE :], speech[3 * RATE :])
         assert step.warning == "The recording has gaps of 2.0 s in all."
 
-    def test_what_comes_twice_is_heard_once(self, speech: Pcm, tmp_path: Path) -> None:
+    def test_overlapping_sound_is_kept_once(self, speech: Pcm, tmp_path: Path) -> None:
         _, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", clock_jumps={3: -0.5}))
         assert np.array_equal(pcm, np.delete(speech, slice(3 * RATE, 7 * RATE // 2)))
 
-    def test_a_clock_that_leaps_for_days_is_not_believed(self, speech: Pcm, tmp_path: Path) -> None:
+    def test_a_jump_of_days_resets_the_clock(self, speech: Pcm, tmp_path: Path) -> None:
         _, pcm = decode_bytes(tmp_path, encode(speech, "matroska", "pcm_s16le", clock_jumps={3: 400_000.0}))
         assert np.array_equal(pcm, speech)
 
     @pytest.mark.parametrize("name", ["ogg opus", "flac", "mp3 44.1 kHz stereo", "ts video aac"])
-    def test_files_that_were_put_one_after_the_other(self, name: str, speech: Pcm, tmp_path: Path) -> None:
+    def test_concatenated_files(self, name: str, speech: Pcm, tmp_path: Path) -> None:
         _, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech) * 2)
 
         assert len(pcm) == pytest.approx(2 * len(speech), abs=RATE // 10)
@@ -201,7 +199,7 @@ class TestTimeline:
         ("start", "jump"),
         [(5.05, 0), (4.95, 0), (7.0, 2.0), (4.92, 0), (None, 0), (100.0, 0), (4000.0, 0), (0.5, 0)],
     )
-    def test_which_jumps_of_the_clock_are_believed(self, start: float | None, jump: float) -> None:
+    def test_which_jumps_of_the_clock_are_accepted(self, start: float | None, jump: float) -> None:
         clock = Clock(origin=0.0, duration=20.0)
         for second in range(5):
             assert clock.place(float(second), 1.0) == 0
@@ -209,16 +207,16 @@ class TestTimeline:
         assert clock.place(start, 1.0) == round(jump * RATE)
         assert clock.position == 6 + jump
         if start is not None and not jump:
-            assert clock.place(start + 1.0, 1.0) == 0  # the clock was set
+            assert clock.place(start + 1.0, 1.0) == 0  # the clock was reset
 
-    def test_frames_whose_time_is_taken_are_left_out(self) -> None:
+    def test_frames_at_times_that_are_covered_are_dropped(self) -> None:
         clock = Clock(origin=0.0, duration=None)
         assert clock.place(0.0, 5.0) == 0
         assert clock.place(3.0, 1.0) is None
         assert clock.place(4.0, 2.0) == -RATE
         assert clock.position == 6.0
 
-    def test_one_stray_timestamp_moves_nothing(self) -> None:
+    def test_a_stray_timestamp_is_recognised(self) -> None:
         clock = Clock(origin=0.0, duration=20.0)
         clock.place(0.0, 1.0)
         assert clock.is_stray(8.0, 1.0, following=2.0)
@@ -228,7 +226,9 @@ class TestTimeline:
 
 class TestDamage:
     @pytest.mark.parametrize("name", BROKEN)
-    def test_what_cannot_be_transcribed_is_refused_with_a_reason(self, name: str, tmp_path: Path) -> None:
+    def test_files_that_cannot_be_transcribed_are_refused_with_a_reason(
+        self, name: str, tmp_path: Path
+    ) -> None:
         make, code = BROKEN[name]
         with pytest.raises(RecordingRefused) as refused:
             decode_bytes(tmp_path, make())
@@ -249,7 +249,7 @@ class TestDamage:
             ("encrypted mp4", "copy-protected"),
         ],
     )
-    def test_the_reason_says_what_the_file_is(self, name: str, words: str, tmp_path: Path) -> None:
+    def test_the_reason_names_the_type_of_the_file(self, name: str, words: str, tmp_path: Path) -> None:
         with pytest.raises(RecordingRefused, match=words):
             decode_bytes(tmp_path, BROKEN[name][0]())
 
@@ -262,17 +262,17 @@ class TestDamage:
             ("ogg opus", False),
             ("webm opus", True),
             ("mka flac", True),
-            ("mkv video opus", False),  # its pictures might have been longer
+            ("mkv video opus", False),  # its video may be longer than its sound
             ("ts video aac", True),
             ("fragmented mp4", False),
             ("flv video aac", False),
         ],
     )
-    def test_a_recording_that_is_cut_off_is_decoded_as_far_as_it_goes(
+    def test_a_recording_that_is_cut_off_is_decoded_up_to_its_end(
         self, name: str, warned: bool, long_speech: Pcm, tmp_path: Path
     ) -> None:
-        whole = GOOD[name].encode(long_speech)
-        step, pcm = decode_bytes(tmp_path, whole[: len(whole) * 6 // 10])
+        content = GOOD[name].encode(long_speech)
+        step, pcm = decode_bytes(tmp_path, content[: len(content) * 6 // 10])
 
         assert 10 * RATE < len(pcm) < 13 * RATE
         assert abs(offset_s(long_speech[: len(pcm)], pcm)) < 0.025
@@ -281,19 +281,17 @@ class TestDamage:
     @pytest.mark.parametrize(
         "name", ["flac", "ogg opus", "ogg vorbis", "webm opus", "ts video aac", "flv video aac", "m4a aac"]
     )
-    def test_what_follows_a_damaged_stretch_is_where_it_was(
-        self, name: str, long_speech: Pcm, tmp_path: Path
-    ) -> None:
+    def test_sound_after_damage_keeps_its_position(self, name: str, long_speech: Pcm, tmp_path: Path) -> None:
         content = bytearray(GOOD[name].encode(long_speech))
-        middle, stretch = len(content) // 2, len(content) // 20
-        content[middle : middle + stretch] = np.random.default_rng(2).bytes(stretch)
+        middle, damaged = len(content) // 2, len(content) // 20
+        content[middle : middle + damaged] = np.random.default_rng(2).bytes(damaged)
 
         _, pcm = decode_bytes(tmp_path, bytes(content))
 
         assert len(pcm) == pytest.approx(len(long_speech), abs=RATE // 10)
         assert abs(offset_s(long_speech[16 * RATE : 19 * RATE], pcm[16 * RATE : 19 * RATE])) < 0.1
 
-    def test_bit_errors_in_an_mp3_are_survived(self, long_speech: Pcm, tmp_path: Path) -> None:
+    def test_bit_errors_in_an_mp3_are_skipped(self, long_speech: Pcm, tmp_path: Path) -> None:
         content = np.frombuffer(GOOD["mp3 44.1 kHz stereo"].encode(long_speech), np.uint8).copy()
         content[np.random.default_rng(3).integers(5000, len(content), 100)] ^= 0x10
 
@@ -302,7 +300,7 @@ class TestDamage:
         assert len(pcm) == pytest.approx(len(long_speech), abs=RATE // 2)
 
     @pytest.mark.parametrize("name", ["wma", "m4a aac", "mkv video opus", "ogg vorbis", "ts video aac"])
-    def test_a_damaged_header_is_survived_or_refused(self, name: str, speech: Pcm, tmp_path: Path) -> None:
+    def test_a_damaged_header_is_decoded_or_refused(self, name: str, speech: Pcm, tmp_path: Path) -> None:
         content = np.frombuffer(GOOD[name].encode(speech), np.uint8)
         random = np.random.default_rng(4)
         for _ in range(20):
@@ -314,7 +312,7 @@ class TestDamage:
 
 
 class TestForeignFiles:
-    """A file may not make the service read another one."""
+    """A file must not make the service read another file."""
 
     @pytest.fixture
     def secret(self, speech: Pcm, tmp_path: Path) -> Path:
@@ -338,15 +336,15 @@ class TestForeignFiles:
             decode_bytes(tmp_path, content.format(path=secret).encode())
         assert refused.value.code == "not_audio"
 
-    def test_movies_with_their_sound_elsewhere_are_not_followed(self, speech: Pcm, tmp_path: Path) -> None:
-        elsewhere = tmp_path / "secret.mov"
-        elsewhere.write_bytes(encode(speech, "mov", "pcm_s16le"))
+    def test_movies_with_external_sound_are_not_followed(self, speech: Pcm, tmp_path: Path) -> None:
+        external = tmp_path / "secret.mov"
+        external.write_bytes(encode(speech, "mov", "pcm_s16le"))
         with pytest.raises(RecordingRefused):
-            decode_bytes(tmp_path, media_files.mov_with_external_sound(elsewhere))
+            decode_bytes(tmp_path, media_files.mov_with_external_sound(external))
 
 
 class TestSteps:
-    def test_each_step_goes_on_where_the_last_one_ended(self, speech: Pcm, tmp_path: Path) -> None:
+    def test_each_step_continues_the_last_one(self, speech: Pcm, tmp_path: Path) -> None:
         (tmp_path / "upload").write_bytes(GOOD["mp3 44.1 kHz stereo"].encode(speech))
         _, at_once = decode_file(tmp_path / "upload")
         pcm_path = tmp_path / "steps.pcm"
@@ -364,19 +362,21 @@ class TestSteps:
         assert sizes == sorted(sizes)
         assert np.array_equal(read(pcm_path), at_once)
 
-    def test_a_child_that_takes_over_writes_the_same_again(self, speech: Pcm, tmp_path: Path) -> None:
+    def test_a_worker_that_replaces_another_writes_the_same_samples(
+        self, speech: Pcm, tmp_path: Path
+    ) -> None:
         (tmp_path / "upload").write_bytes(GOOD["ogg opus"].encode(speech))
         _, expected = decode_file(tmp_path / "upload")
-        left_behind = tmp_path / "taken.pcm"
-        left_behind.write_bytes(b"\x01" * 1_000_000)
+        partial = tmp_path / "taken.pcm"
+        partial.write_bytes(b"\x01" * 1_000_000)
 
-        step = media.decode("taken", str(tmp_path / "upload"), str(left_behind), RATE)
-        assert np.array_equal(read(left_behind)[: step.samples], expected[: step.samples])
-        assert left_behind.stat().st_size == 1_000_000  # others may be reading it
-        media.decode("taken", str(tmp_path / "upload"), str(left_behind), STEP)
-        assert np.array_equal(read(left_behind), expected)
+        step = media.decode("taken", str(tmp_path / "upload"), str(partial), RATE)
+        assert np.array_equal(read(partial)[: step.samples], expected[: step.samples])
+        assert partial.stat().st_size == 1_000_000  # others may be reading it
+        media.decode("taken", str(tmp_path / "upload"), str(partial), STEP)
+        assert np.array_equal(read(partial), expected)
 
-    def test_jobs_take_turns(self, speech: Pcm, tmp_path: Path) -> None:
+    def test_interleaved_jobs(self, speech: Pcm, tmp_path: Path) -> None:
         recordings = {"a": speech, "b": speech[::-1].copy()}
         for job, pcm in recordings.items():
             (tmp_path / job).write_bytes(GOOD["flac"].encode(pcm))
@@ -391,7 +391,7 @@ class TestSteps:
         for job, pcm in recordings.items():
             assert np.array_equal(read(tmp_path / f"{job}.pcm"), pcm)
 
-    def test_close_lets_go_of_the_files(self, speech: Pcm, tmp_path: Path) -> None:
+    def test_close_closes_the_files(self, speech: Pcm, tmp_path: Path) -> None:
         (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
         (tmp_path / "pcm").touch()
         before = psutil.Process().num_fds()
@@ -404,8 +404,8 @@ class TestSteps:
         assert psutil.Process().num_fds() == before
         assert not media._sessions
 
-    def test_a_job_whose_file_is_gone_leaves_none(self, speech: Pcm, tmp_path: Path) -> None:
-        """Its request was cancelled while the call for it waited."""
+    def test_a_job_without_its_pcm_file_fails_and_creates_none(self, speech: Pcm, tmp_path: Path) -> None:
+        """Its request was cancelled while the call was in a queue."""
         (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
         with pytest.raises(FileNotFoundError):
             media.decode("gone", str(tmp_path / "upload"), str(tmp_path / "pcm"), RATE)
@@ -447,38 +447,38 @@ class TestSpeechProbabilities:
     def probabilities(self, path: Path, start: int, frames: int) -> npt.NDArray[np.float32]:
         return np.frombuffer(media.speech_probabilities(str(path), start, frames), "<f4")
 
-    def test_speech_is_found_where_it_is(self, pcm_path: Path) -> None:
+    def test_speech_is_found_at_its_position(self, pcm_path: Path) -> None:
         speaking = self.probabilities(pcm_path, 0, 200) > 0.5
-        spoken = np.zeros(200, bool)  # as the recording's text tells: 0.75 to 2.13 s and 2.89 to 5.27 s
+        spoken = np.zeros(200, bool)  # in the recording's transcript: 0.75 to 2.13 s and 2.89 to 5.27 s
         for start, end in [(0.75, 2.13), (2.89, 5.27)]:
             spoken[round(start * RATE / FRAME_SAMPLES) : round(end * RATE / FRAME_SAMPLES)] = True
         assert np.mean(speaking == spoken) > 0.85
 
-    def test_spans_together_are_like_one_run(self, pcm_path: Path) -> None:
-        whole = self.probabilities(pcm_path, 0, 10_000)
-        spans = [self.probabilities(pcm_path, start, 500) for start in range(0, len(whole), 500)]
+    def test_consecutive_spans_are_like_one_run(self, pcm_path: Path) -> None:
+        at_once = self.probabilities(pcm_path, 0, 10_000)
+        spans = [self.probabilities(pcm_path, start, 500) for start in range(0, len(at_once), 500)]
 
         together = np.concatenate(spans)
-        assert len(together) == len(whole) == -(-round(40.01 * RATE) // FRAME_SAMPLES)
-        assert np.mean((together > 0.5) == (whole > 0.5)) > 0.995
+        assert len(together) == len(at_once) == -(-round(40.01 * RATE) // FRAME_SAMPLES)
+        assert np.mean((together > 0.5) == (at_once > 0.5)) > 0.995
 
     def test_a_span_does_not_depend_on_those_before_it(self, pcm_path: Path) -> None:
         first = media.speech_probabilities(str(pcm_path), 400, 300)
         media.speech_probabilities(str(pcm_path), 0, 100)
         assert media.speech_probabilities(str(pcm_path), 400, 300) == first
 
-    def test_beyond_the_end_is_nothing(self, pcm_path: Path) -> None:
+    def test_a_span_after_the_end_is_empty(self, pcm_path: Path) -> None:
         assert media.speech_probabilities(str(pcm_path), 2 * WARM_UP_FRAMES + 2000, 100) == b""
 
 
 class TestProcesses:
-    def test_naming_the_functions_loads_no_decoder(self) -> None:
+    def test_importing_the_functions_loads_no_decoder(self) -> None:
         heavy = "{'av', 'torch', 'onnxruntime', 'silero_vad'}"
         code = f"import sys, workers.media.tasks; print(*({heavy} & set(sys.modules)))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == ""
 
-    def test_errors_cross_to_the_parent(self, child: ProcessPoolExecutor, tmp_path: Path) -> None:
+    def test_errors_are_pickled_to_the_parent(self, child: ProcessPoolExecutor, tmp_path: Path) -> None:
         (tmp_path / "upload").write_bytes(BROKEN["png"][0]())
         (tmp_path / "pcm").touch()
         with pytest.raises(RecordingRefused, match="picture") as refused:

@@ -7,15 +7,15 @@ PASCAL = {"float32", "int8", "int8_float32"}  # no fast float16
 X86 = {"float32", "int16", "int8", "int8_float32"}
 
 
-def ladder(top: str, device: str, supported: set[str]) -> list[str]:
-    rungs = [top]
-    while below := smaller(rungs[-1], device, supported):
-        rungs.append(below)
-    return rungs
+def chain(largest: str, device: str, supported: set[str]) -> list[str]:
+    types = [largest]
+    while next_smaller := smaller(types[-1], device, supported):
+        types.append(next_smaller)
+    return types
 
 
 @pytest.mark.parametrize(
-    ("top", "device", "supported", "below"),
+    ("largest", "device", "supported", "smaller_ones"),
     [
         ("float32", "cuda", AMPERE, ["float16", "int8_float16", "int8"]),
         ("bfloat16", "cuda", AMPERE, ["int8_bfloat16", "int8"]),
@@ -27,12 +27,12 @@ def ladder(top: str, device: str, supported: set[str]) -> list[str]:
         ("float32", "cpu", {"float32"}, []),
     ],
 )
-def test_the_way_down(top: str, device: str, supported: set[str], below: list[str]) -> None:
-    assert ladder(top, device, supported) == [top, *below]
+def test_smaller_types(largest: str, device: str, supported: set[str], smaller_ones: list[str]) -> None:
+    assert chain(largest, device, supported) == [largest, *smaller_ones]
 
 
 @pytest.mark.parametrize(
-    ("asked", "device", "supported", "safe", "chosen"),
+    ("requested", "device", "supported", "safe", "chosen"),
     [
         ("auto", "cuda", AMPERE, False, "float16"),
         ("auto", "cuda", PASCAL, False, "auto"),
@@ -44,5 +44,7 @@ def test_the_way_down(top: str, device: str, supported: set[str], below: list[st
         ("default", "cpu", X86, False, "default"),
     ],
 )
-def test_what_auto_means(asked: str, device: str, supported: set[str], safe: bool, chosen: str) -> None:
-    assert choose(asked, device, supported, safe=safe) == chosen
+def test_the_meaning_of_auto(
+    requested: str, device: str, supported: set[str], safe: bool, chosen: str
+) -> None:
+    assert choose(requested, device, supported, safe=safe) == chosen

@@ -1,4 +1,4 @@
-"""The worker's functions with the demo model, in this process."""
+"""The worker's functions with the demo model, run in this process."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,19 +21,19 @@ def info() -> Iterator[WorkerInfo]:
 
 def clip(name: str, **decoding: object) -> Clip:
     pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
-    spoken = Decoding("demo", **decoding)  # type: ignore[arg-type]
-    return Clip(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), spoken)
+    options = Decoding("demo", **decoding)  # type: ignore[arg-type]
+    return Clip(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), options)
 
 
 def text(result: whisper.ClipResult) -> str:
     return "".join(segment.text for segment in result.segments).strip()
 
 
-def test_a_worker_tells_what_it_is(info: WorkerInfo) -> None:
+def test_a_worker_reports_its_model(info: WorkerInfo) -> None:
     assert (info.model, info.device, info.loads) == ("demo", "cpu", 1)
     assert info.compute_type.startswith("int8")
     assert {"en", "es", "de"} < set(info.languages)
-    assert "yue" not in info.languages, "it came with large-v3 only"
+    assert "yue" not in info.languages, "only large-v3 has it"
 
 
 def test_a_batch_may_mix_languages_tasks_and_prompts(info: WorkerInfo) -> None:
@@ -44,15 +44,15 @@ def test_a_batch_may_mix_languages_tasks_and_prompts(info: WorkerInfo) -> None:
         clip("talk_es", language="es", task="translate"),
         clip("short01", prompt="The captain.", hotwords="bridge", word_timestamps=True),
     ]
-    alone = [whisper.transcribe([one])[0] for one in clips]
-    assert whisper.transcribe(clips) == alone
-    assert [result.language for result in alone] == ["en", "es", "de", "es", "en"]
-    assert [bool(result.language_probs) for result in alone] == [True, False, True, False, True]
-    assert all(text(result) for result in alone)
-    assert text(alone[1]) != text(alone[3])
+    singly = [whisper.transcribe([one])[0] for one in clips]
+    assert whisper.transcribe(clips) == singly
+    assert [result.language for result in singly] == ["en", "es", "de", "es", "en"]
+    assert [bool(result.language_probs) for result in singly] == [True, False, True, False, True]
+    assert all(text(result) for result in singly)
+    assert text(singly[1]) != text(singly[3])
 
 
-def test_words_are_given_where_they_are_wanted(info: WorkerInfo) -> None:
+def test_only_clips_with_word_timestamps_get_words(info: WorkerInfo) -> None:
     with_words, without = whisper.transcribe([clip("short00", word_timestamps=True), clip("short00")])
     assert text(with_words) == text(without)
     for segment in with_words.segments:
@@ -62,25 +62,25 @@ def test_words_are_given_where_they_are_wanted(info: WorkerInfo) -> None:
     assert all(segment.words == () for segment in without.segments)
 
 
-def test_the_beam_and_the_temperature_count(info: WorkerInfo) -> None:
+def test_the_beam_size_and_the_temperature_are_used(info: WorkerInfo) -> None:
     greedy = whisper.transcribe([clip("short00", beam_size=1)])[0]
     sampled = whisper.transcribe([clip("short00", temperature=0.2)])[0]
     assert text(greedy)
     assert {segment.temperature for segment in sampled.segments} == {0.2}
 
 
-def test_a_prompt_of_any_length_is_cut_to_what_fits(info: WorkerInfo) -> None:
+def test_a_long_prompt_is_cut_to_the_limit(info: WorkerInfo) -> None:
     long = "the captain reads a letter " * 150
     assert whisper.transcribe([clip("short00", prompt=long, hotwords=long)])[0].language == "en"
 
 
-def test_a_worker_without_a_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_a_model_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whisper, "_models", {})
     with pytest.raises(RuntimeError, match="not loaded"):
         whisper.transcribe([clip("short00")])
 
 
-def test_the_compute_types_of_a_cpu_are_told() -> None:
+def test_the_compute_types_of_a_cpu() -> None:
     assert {"float32", "int8"} <= whisper.supported_compute_types("cpu")
 
 
@@ -89,7 +89,7 @@ def test_a_language_that_the_model_lacks_is_detected(info: WorkerInfo) -> None:
     assert (lacking.language, text(lacking)) == ("en", text(known))
 
 
-def test_control_tokens_in_a_prompt_are_text_to_nobody(info: WorkerInfo) -> None:
+def test_control_tokens_in_a_prompt_are_removed(info: WorkerInfo) -> None:
     control = "<|startoftranscript|> <|en|> hello <|endoftext|>"
     first, second = whisper.transcribe(
         [clip("short00", prompt=control, hotwords=control), clip("short01", prompt="hello hello")]

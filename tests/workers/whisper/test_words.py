@@ -14,14 +14,14 @@ def placed(given_segment: Segment, *speech: Span) -> list[tuple[str, int, int]]:
     return [(w.text.strip(), w.start, w.end) for w in place_words(given_segment, speech).words]
 
 
-def test_the_first_and_the_last_word_take_the_segments_edges() -> None:
+def test_the_first_and_the_last_word_end_at_the_segments_edges() -> None:
     assert placed(segment(100, 900, ("one", 0, 300), ("two", 300, 800)), (50, 1000)) == [
         ("one", 100, 300),
         ("two", 300, 900),
     ]
 
 
-def test_a_word_that_drifted_over_a_pause_goes_back_to_where_somebody_speaks() -> None:
+def test_a_word_that_drifted_over_a_pause_moves_back_into_speech() -> None:
     drifted = segment(0, 1000, ("one", 0, 200), ("two", 190, 900), ("three", 900, 1000))
     assert placed(drifted, (0, 300), (600, 1000)) == [
         ("one", 0, 200),
@@ -30,19 +30,19 @@ def test_a_word_that_drifted_over_a_pause_goes_back_to_where_somebody_speaks() -
     ]
 
 
-def test_a_word_in_the_middle_of_a_pause_goes_to_the_nearest_speech() -> None:
+def test_a_word_in_the_middle_of_a_pause_moves_to_the_nearest_speech() -> None:
     lost = segment(0, 1000, ("one", 0, 200), ("two", 310, 350), ("three", 900, 1000))
     assert placed(lost, (0, 300), (600, 1000))[1] == ("two", 300, 300)
 
 
-def test_where_no_speech_was_found_the_segment_counts() -> None:
+def test_without_speech_words_stay_inside_the_segment() -> None:
     assert placed(segment(100, 500, ("one", 0, 300), ("two", 300, 700))) == [
         ("one", 100, 300),
         ("two", 300, 500),
     ]
 
 
-def test_a_segment_without_words_or_time_has_none() -> None:
+def test_a_segment_without_words_or_duration_has_no_words() -> None:
     assert place_words(segment(0, 100), [(0, 100)]).words == ()
     assert place_words(segment(100, 100, ("one", 0, 300)), [(0, 100)]).words == ()
 
