@@ -4,8 +4,8 @@
     .venv/bin/python bench/gpu.py FOLDER [--json OUT]
 
 For each compute type and each number of workers on the one device, the service's own workers are started
-and hear full batches of clips of 30 s, as fast as they can; each figure is the median of `--repeat` batches
-of each worker. With a model of random weights, all clips decode to the same number of tokens.
+and transcribe full batches of clips of 30 s, as fast as they can; each figure is the median of `--repeat`
+batches of each worker. With a model of random weights, all clips decode to the same number of tokens.
 
 Made for a GPU machine, and as yet run on none: none was at hand, so there are no figures of a GPU anywhere
 in this repository. With `--device cpu --compute int8 --batches 1,2` it shows on a CPU that it works.

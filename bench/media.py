@@ -25,7 +25,7 @@ from app.media.speech import SPAN_FRAMES
 from app.media.uploads import Upload
 from app.options import Options as Asked
 from app.transcription.pipeline import Fleet, Pipeline
-from app.transcription.result_cache import Recording
+from app.transcription.result_cache import CachedRecording
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, interleaved, median
 from bench.recordings import write
@@ -129,7 +129,7 @@ async def _go_through(room: MediaPool, path: Path) -> float:
             media=room,
             fleet=cast(Fleet, SimpleNamespace(prefetch_limit=1)),  # there are no clips
             pcm_path=Path(folder) / "pcm",
-            clip_results=Recording(),
+            clip_results=CachedRecording(),
         )
         began = time.perf_counter()
         frames = sum([len(found) async for found in pipeline._probabilities()])

@@ -31,7 +31,7 @@ ENGINE_STAGES = ("features", "encode", "detect_language", "generate", "align")
 
 @dataclass(frozen=True)
 class Taken:
-    """How long something took (s), what was heard, and how long each stage took (s), where that is known."""
+    """How long something took (s), its transcript, and how long each stage took (s), if that is known."""
 
     seconds: float
     text: str
@@ -85,7 +85,7 @@ def _model(threads: int) -> Any:
 
 def _sequential(path: Path, threads: int) -> Taken:
     model = _model(threads)
-    return _listen(
+    return _clock(
         lambda: model.transcribe(
             str(path),
             vad_filter=True,
@@ -100,7 +100,7 @@ def _batched(path: Path, threads: int, batch_size: int) -> Taken:
     from faster_whisper import BatchedInferencePipeline
 
     pipeline = BatchedInferencePipeline(_model(threads))
-    return _listen(
+    return _clock(
         lambda: pipeline.transcribe(
             str(path),
             batch_size=batch_size,
@@ -111,22 +111,22 @@ def _batched(path: Path, threads: int, batch_size: int) -> Taken:
     )
 
 
-def _listen(work: Callable[[], Any]) -> Taken:
+def _clock(work: Callable[[], Any]) -> Taken:
     began = time.perf_counter()
     text = " ".join(segment.text for segment in work()[0])
     return Taken(time.perf_counter() - began, text, {})
 
 
 def _engine(path: Path, threads: int, batch_size: int) -> Taken:
-    listener = _listener(threads)
+    model = _loaded_model(threads)
     clips = planned_clips(path)
     taken: dict[str, float] = defaultdict(float)
     began = time.perf_counter()
-    with clocked(listener, lambda stage, start, end: taken.update({stage: taken[stage] + end - start})):
+    with clocked(model, lambda stage, start, end: taken.update({stage: taken[stage] + end - start})):
         results = [
             result
             for start in range(0, len(clips), batch_size)
-            for result in listener.transcribe(clips[start : start + batch_size])
+            for result in model.transcribe(clips[start : start + batch_size])
         ]
     seconds = time.perf_counter() - began
     stages = dict(taken) | {"rest of the worker": seconds - sum(taken.values())}
@@ -134,13 +134,13 @@ def _engine(path: Path, threads: int, batch_size: int) -> Taken:
 
 
 @cache
-def _listener(threads: int) -> whisper.LoadedModel:
+def _loaded_model(threads: int) -> whisper.LoadedModel:
     return whisper.LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
 
 
 @contextmanager
-def clocked(listener: whisper.LoadedModel, note: Callable[[str, float, float], None]) -> Iterator[None]:
-    """Have `note(stage, start, end)` told whenever the listener is through with one of `ENGINE_STAGES`."""
+def clocked(loaded: whisper.LoadedModel, note: Callable[[str, float, float], None]) -> Iterator[None]:
+    """Call `note(stage, start, end)` after each of `ENGINE_STAGES` of a model."""
 
     def clock(stage: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -159,14 +159,14 @@ def clocked(listener: whisper.LoadedModel, note: Callable[[str, float, float], N
             found = getattr(model, name)
             return clock(name, found) if name in ENGINE_STAGES else found
 
-    whole: Any = listener
-    model, features = whole._whisper.model, whole._features
-    whole._whisper.model, whole._features = Model(), clock("features", features)
+    patched: Any = loaded
+    model, features = patched._whisper.model, patched._features
+    patched._whisper.model, patched._features = Model(), clock("features", features)
     try:
         yield
     finally:
-        whole._whisper.model = model
-        del whole._features
+        patched._whisper.model = model
+        del patched._features
 
 
 @cache

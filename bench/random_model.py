@@ -3,8 +3,8 @@
     .venv/bin/python bench/random_model.py large-v3-turbo FOLDER [--tokens 100]
 
 It loads, encodes, decodes and aligns as the model of that name does, in the same time and the same memory,
-and hears nothing. Whatever the audio, it "hears" the same words, `--tokens` tokens long, and is sure of
-them: so each clip takes one window of one length, and figures of batch sizes and devices compare.
+but does not recognise speech. For any audio it returns the same words, `--tokens` tokens long, with a high
+probability. So each clip takes one window of one length, and figures of batch sizes and devices compare.
 
 How it is made sure: the decoder's position encodings are large, and each points at the token that is to
 come next; all other weights are so small that they do not change what it points at. The prompt has to be the
@@ -120,7 +120,7 @@ def _write_tokenizer(folder: Path, shape: Shape) -> None:
 
 def _script(vocabulary: Sequence[str], tokens: int, seed: int) -> list[int]:
     """The token that each position of the decoder points at, beginning with that of the first one."""
-    # Different words: a text that repeats itself would be heard again.
+    # Different words: a text that repeats itself would be decoded again.
     words = [
         index
         for index, text in enumerate(vocabulary)

@@ -72,7 +72,7 @@ class Chaos:
                 raise
             jobs = {name: future.result() for name, future in handed_in.items()}
             results = {name: self._ask(self._result, job) for name, job in jobs.items()}
-        heard = Counter(self._sabotage.heard())
+        heard = Counter(self._sabotage.transcribed())
         self.report.clips = heard.total()
         self.report.heard_again = [name for name, times in self._known.items() if heard[name] > times]
         self.report.seconds = time.monotonic() - began
@@ -142,7 +142,7 @@ class Chaos:
         killed.kill(killed.pid)
         killed.wait(10)
         wait_for(lambda: not killed.running(), 5)
-        heard = Counter(self._sabotage.heard())
+        heard = Counter(self._sabotage.transcribed())
         stored = self._stored(killed.data)
         self.report.stored += len(stored)
         self._known |= {name: heard[name] for name in stored}

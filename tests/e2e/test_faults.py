@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.conftest import Commands, write_wav
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage
-from tests.e2e.saboteur.sitecustomize import DEADLY, HANGING
+from tests.e2e.saboteur.sitecustomize import HANGING, POISON
 from tests.media_files import RATE, Pcm
 
 pytestmark = pytest.mark.timeout(120)
@@ -53,7 +53,7 @@ def undisturbed(server: Server, sound: Path, shorts: list[Path]) -> dict[Path, s
 
 @pytest.fixture(scope="module")
 def poisoned(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pcm = with_pattern(talk_pcm[: LENGTH_S * RATE], POISONED_S, DEADLY)
+    pcm = with_pattern(talk_pcm[: LENGTH_S * RATE], POISONED_S, POISON)
     return write_wav(tmp_path_factory.mktemp("poisoned"), pcm)
 
 
@@ -116,7 +116,7 @@ def test_memory_that_is_short_costs_quality_or_speed_and_no_words(
     assert (row["compute_type"], row["batch_size"], row["restarts"]) == ("int8_float32", 4, 1)
     assert "demo in int8_float32 instead of float32: CUDA failed with error out of memory" in row["error"]
 
-    sabotage.plan(rooms={"int8_float32": 2})
+    sabotage.plan(batch_limits={"int8_float32": 2})
     work = {path: background.submit(short.srt, path) for path in undisturbed}
     assert {path: one.result() for path, one in work.items()} == undisturbed
     row = the_worker(short)
@@ -124,13 +124,13 @@ def test_memory_that_is_short_costs_quality_or_speed_and_no_words(
     assert f"batches of {row['batch_size']} instead of 4" in row["error"]
     assert row["restarts"] == 1
 
-    sabotage.plan(rooms={"int8_float32": 0})
+    sabotage.plan(batch_limits={"int8_float32": 0})
     assert short.srt(shorts[0]) == undisturbed[shorts[0]]
     row = the_worker(short)
     assert (row["restarts"], row["state"]) == (2, "idle")
     assert "demo in int8 instead of float32" in row["error"]
 
-    sabotage.plan(rooms={"int8": 0})
+    sabotage.plan(batch_limits={"int8": 0})
     answer = short.post(shorts[0])
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "clip_failed")
     assert "out of memory" in answer.json()["error"]["message"]

@@ -15,7 +15,7 @@ from standardwebhooks import Webhook
 from tests.e2e.chaos import mixed_recordings
 from tests.e2e.conftest import Commands, write_wav
 from tests.e2e.running import Server, wait_for
-from tests.e2e.saboteur.sitecustomize import DEADLY
+from tests.e2e.saboteur.sitecustomize import POISON
 from tests.e2e.test_faults import LENGTH_S, POISONED_S, with_pattern
 from tests.media_files import RATE
 
@@ -79,7 +79,7 @@ def test_a_killed_server_goes_on_where_it_was(
     assert all(state["progress"]["done_s"] >= done_before for _, _, state in went_on)
     # Each clip once, but for those that were in the killed workers' hands.
     clips = went_on[-1][2]["progress"]["clips_total"]
-    heard = sabotage.heard()
+    heard = sabotage.transcribed()
     assert len(heard) - len(set(heard)) <= 8
     assert clips <= len(set(heard)) <= clips + 3
     assert second.result(job["id"]) == two_minutes_srt
@@ -102,7 +102,7 @@ def test_a_server_told_to_stop_leaves_the_rest_to_its_successor(
     second = again(commands, first, **settings)
     assert second.job(job["id"])["progress"]["clips_done"] > 0
     assert second.finished(job["id"])["status"] == "succeeded"
-    heard = sabotage.heard()
+    heard = sabotage.transcribed()
     assert len(heard) == len(set(heard))  # batches in hand had their end
     assert second.result(job["id"]) == two_minutes_srt
 
@@ -113,10 +113,10 @@ def test_another_model_begins_anew(commands, sabotage, two_minutes):
     job = first.submit(two_minutes)
     wait_for(lambda: heard_some(first, job["id"]), pause_s=0.005)
     killed(first)
-    before = set(sabotage.heard())
+    before = set(sabotage.transcribed())
     second = again(commands, first, WHISPER_COMPUTE_TYPE="float32", **sabotage.settings)
     assert second.finished(job["id"])["status"] == "succeeded"
-    heard = sabotage.heard()
+    heard = sabotage.transcribed()
     assert all(heard.count(clip) == 2 for clip in before)
 
 
@@ -166,7 +166,7 @@ def test_a_job_that_is_deleted_leaves_the_others_alone(commands, ten_minutes, tw
 
 def test_a_job_whose_clip_kills_its_worker(commands, server, sabotage, talk_pcm, shorts, tmp_path):
     sound = talk_pcm[: LENGTH_S * RATE]
-    poisoned = write_wav(tmp_path, with_pattern(sound, POISONED_S, DEADLY))
+    poisoned = write_wav(tmp_path, with_pattern(sound, POISONED_S, POISON))
     cursed = commands.ready(**sabotage.settings)
     failing, partial = cursed.submit(poisoned), cursed.submit(poisoned, allow_partial=True)
     others = [cursed.submit(short) for short in shorts]
@@ -196,7 +196,7 @@ def stored_deaths(server: Server) -> int:
 @pytest.mark.soak
 def test_deaths_count_over_restarts(commands, sabotage, talk_pcm, tmp_path):
     """A clip that kills its worker each time is given up, however often the server is killed meanwhile."""
-    poisoned = write_wav(tmp_path, with_pattern(talk_pcm[: 60 * RATE], POISONED_S, DEADLY))
+    poisoned = write_wav(tmp_path, with_pattern(talk_pcm[: 60 * RATE], POISONED_S, POISON))
     settings = {"WHISPER_GPUS": "0", **sabotage.settings}
     first = commands.ready(**settings)
     job = first.submit(poisoned)

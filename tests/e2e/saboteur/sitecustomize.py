@@ -1,10 +1,10 @@
-"""Faults on demand in a server's workers: Python imports this by itself where the folder is on PYTHONPATH.
+"""Injects faults into a server's workers. Python imports this module itself if its folder is on PYTHONPATH.
 
-`SABOTAGE` names a folder with a `plan.json`, which is read anew for each batch:
-`rooms`: by compute type as it was asked for, how many clips there is memory for at once;
-`too_large`: compute types for which there is no memory to load a model.
-Each clip that was heard is noted in the file `heard`, by its `clip_name`.
-A clip that holds `DEADLY` kills its worker; one that holds `HANGING` keeps it for an hour, the first time.
+`SABOTAGE` names a folder with a `plan.json`, which is read for each batch:
+`batch_limits`: for each requested compute type, how many clips fit into memory together;
+`too_large`: compute types for which a model does not fit into memory.
+The `clip_name` of each transcribed clip is appended to the file `transcribed` in that folder.
+A clip that contains `POISON` kills its worker. The first one that contains `HANGING` blocks it for an hour.
 """
 
 import hashlib
@@ -18,13 +18,13 @@ import time
 from array import array
 from pathlib import Path
 
-# int16 samples that no recording has by chance.
-DEADLY = array("h", [12345, -12345] * 32).tobytes()
+# int16 samples that no recording contains by chance.
+POISON = array("h", [12345, -12345] * 32).tobytes()
 HANGING = array("h", [23456, -23456] * 32).tobytes()
 
 
 class Saboteur(importlib.abc.MetaPathFinder):
-    """Waits for the worker's module, and changes it as soon as it has been imported."""
+    """Patches the worker's module as soon as it is imported."""
 
     def find_spec(self, name, path, target=None):
         if name != "workers.whisper.model":
@@ -41,29 +41,29 @@ class Saboteur(importlib.abc.MetaPathFinder):
         return spec
 
 
-def sabotage(listener) -> None:
-    load, transcribe = listener.__init__, listener.transcribe
+def sabotage(model_class) -> None:
+    load, transcribe = model_class.__init__, model_class.transcribe
 
-    def load_or_not(self, options):
-        self.asked = options.compute_type
-        if self.asked in plan().get("too_large", []):
+    def load_or_fail(self, options):
+        self.requested = options.compute_type
+        if self.requested in plan().get("too_large", []):
             raise out_of_memory()
         load(self, options)
 
-    def transcribe_or_not(self, clips):
-        if any(DEADLY in clip.pcm for clip in clips):
+    def transcribe_or_fail(self, clips):
+        if any(POISON in clip.pcm for clip in clips):
             os.kill(os.getpid(), signal.SIGKILL)
         if any(HANGING in clip.pcm for clip in clips) and first_time():
             time.sleep(3600)
-        if len(clips) > plan().get("rooms", {}).get(self.asked, len(clips)):
+        if len(clips) > plan().get("batch_limits", {}).get(self.requested, len(clips)):
             raise out_of_memory()
         results = transcribe(self, clips)
-        with (folder() / "heard").open("a") as log:
+        with (folder() / "transcribed").open("a") as log:
             for clip, result in zip(clips, results, strict=True):
                 log.write(f"{clip_name(clip.pcm, result.language)}\n")
         return results
 
-    listener.__init__, listener.transcribe = load_or_not, transcribe_or_not
+    model_class.__init__, model_class.transcribe = load_or_fail, transcribe_or_fail
 
 
 def clip_name(pcm: bytes, language: str) -> str:
