@@ -108,7 +108,7 @@ def split_url(url: str) -> tuple[str, int]:
     except ValueError:
         raise AddressRefused("The URL is malformed.") from None
     if parts.scheme not in ("http", "https"):
-        raise AddressRefused("Only http:// and https:// URLs are taken.")
+        raise AddressRefused("Only http:// and https:// URLs are accepted.")
     if "@" in parts.netloc:
         raise AddressRefused("The URL must not hold a user name or password.")
     if not host:

@@ -120,7 +120,7 @@ def _translate_error(error: BaseException) -> BaseException:
     if isinstance(error, ProcessCrashed):
         log.warning("download failed", error=error.message)
         return InvalidInput(
-            "The recording could not be downloaded: the site is too slow, or sends what cannot be handled.",
+            "The recording could not be downloaded: the site is too slow, or its data cannot be handled.",
             param=PARAM,
             code="url_unavailable",
         )

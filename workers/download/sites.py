@@ -87,7 +87,7 @@ class Visit:
         if not info.get("url"):
             raise _unavailable("there is no recording at this URL")
         if get_suitable_downloader(info, self._youtube_dl.params) not in _DOWNLOADERS:
-            raise _unavailable("it is sent in a way that is not supported here")
+            raise _unavailable("its streaming protocol is not supported here")
 
     def _pin_manifest(self, info: dict[str, Any]) -> float:
         """Read an HLS manifest once, so that the checked one is the downloaded one. Returns its seconds."""
@@ -195,7 +195,7 @@ class _RestrictedYoutubeDL(YoutubeDL):  # type: ignore[misc]
             )
         self._hops += 1
         if self._hops > MAX_HOPS:
-            raise _unavailable("one page leads to another, and on and on")
+            raise _unavailable("too many pages lead to one another")
         return super().process_ie_result(ie_result, *args, **kwargs)
 
 
@@ -224,7 +224,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 def _reason(causes: list[BaseException]) -> str:
     """The first line of yt-dlp's message, without its advice for its own users."""
     if any(isinstance(cause, MemoryError) for cause in causes):
-        return "what the site sends needs more memory than it should"
+        return "the site's data needs too much memory"
     if any(isinstance(cause, UnsupportedError) for cause in causes):
         return "there is no recording at this URL"
     message = next((cause.orig_msg for cause in causes if hasattr(cause, "orig_msg")), str(causes[0]))
@@ -236,5 +236,5 @@ def _reason(causes: list[BaseException]) -> str:
     )
     return (
         "".join(filter(str.isprintable, line))[:_REASON_CHARS].strip(" .")
-        or "the site sends what is not understood"
+        or "the site's answer is not understood"
     )

@@ -26,9 +26,7 @@ __all__ = [
 ]
 
 MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording, 0.1 s
-WARM_UP_FRAMES = -(
-    -10 * SAMPLE_RATE // FRAME_SAMPLES
-)  # 10 s of sound that the detector gets before each span
+WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # 10 s before each span, for the detector to adapt
 
 
 @dataclass(frozen=True, slots=True)
