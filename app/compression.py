@@ -1,4 +1,4 @@
-"""Python objects in little memory: what is kept for long, and seldom looked at."""
+"""Python objects as compressed bytes: little memory for values that are kept long and rarely read."""
 
 import pickle
 import zlib
@@ -8,10 +8,10 @@ _LEVEL = 1  # text and numbers: higher levels save little
 
 
 def pack(value: object) -> bytes:
-    """The value as bytes; of text with word times, a twentieth of the memory that the objects take."""
+    """The value as bytes. Text with word times takes a twentieth of the memory of its objects."""
     return zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), _LEVEL)
 
 
 def unpack(content: bytes) -> Any:
-    """The value again. For what this process has packed itself: pickled data can run code."""
+    """The value that was packed. Only for bytes that this process has packed: pickled data can run code."""
     return pickle.loads(zlib.decompress(content))

@@ -30,7 +30,7 @@ _CODES_BY_NAME = {name: code for code, name in LANGUAGES.items()} | {
 
 
 def language_code(value: str | None) -> str | None:
-    """The code that Whisper uses for `value`: a code, a name, or a locale such as `pt-BR`; None stays None.
+    """Whisper's code for `value`: a code, a name, or a locale such as `pt-BR`. None stays None.
 
     Raises ValueError for a language that Whisper does not know.
     """

@@ -1,4 +1,4 @@
-"""The options of one transcription: the same frozen type for every endpoint and the command line."""
+"""The options of one transcription, for every endpoint and the command line."""
 
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
 
 
 class Options(BaseModel):
-    """What a request may choose. Each field is checked once, here, with the range that OpenAPI shows."""
+    """What a request may choose. OpenAPI shows the ranges that are checked here."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -24,13 +24,13 @@ class Options(BaseModel):
         "transcribe", description="`translate` gives English text."
     )
     language: Language = Field(
-        None, description="Language spoken, as ISO 639-1 code or English name; detected where absent."
+        None, description="Language spoken, as ISO 639-1 code or English name; detected if absent."
     )
-    multilingual: bool = Field(False, description="Detect the language anew for each clip.")
+    multilingual: bool = Field(False, description="Detect the language of each clip separately.")
     prompt: Text = Field(
-        None, max_length=4000, description="Text that sets style and spelling; given with every clip."
+        None, max_length=4000, description="Text that sets style and spelling, for every clip."
     )
-    hotwords: Text = Field(None, max_length=4000, description="Words to expect; given with every clip.")
+    hotwords: Text = Field(None, max_length=4000, description="Words to expect, for every clip.")
     temperature: float = Field(
         0.0,
         ge=0,
@@ -46,15 +46,15 @@ class Options(BaseModel):
         250, ge=0, le=10_000, description="Shorter stretches of speech are dropped (ms)."
     )
     min_silence_ms: int = Field(100, ge=0, le=10_000, description="Shorter pauses do not end speech (ms).")
-    speech_pad_ms: int = Field(30, ge=0, le=1000, description="Speech is widened on each side by this (ms).")
+    speech_pad_ms: int = Field(30, ge=0, le=1000, description="Speech is extended by this on each side (ms).")
     max_line_chars: int = Field(42, ge=10, le=200, description="Width of a subtitle line; CJK counts double.")
     max_lines: int = Field(2, ge=1, le=4, description="Lines in a subtitle.")
-    max_cps: float = Field(20, ge=5, le=100, description="Characters per second that can be read.")
+    max_cps: float = Field(20, ge=5, le=100, description="Characters per second that people can read.")
     min_cue_s: float = Field(0.83, ge=0.1, le=5, description="Shortest time a subtitle stays (s).")
     max_cue_s: float = Field(7, ge=1, le=30, description="Longest time a subtitle stays (s).")
     chinese: Literal["keep", "traditional", "simplified"] = Field(
         "keep", description="Script that Chinese text is converted to."
     )
     allow_partial: bool = Field(
-        False, description="Succeed even where some spans could not be transcribed; they are listed."
+        False, description="Succeed even if some spans could not be transcribed; the answer lists them."
     )

@@ -143,7 +143,7 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
             (MediaWorkerSlot, "run", of_media),
             (whisper.LoadedModel, "transcribe", lambda *_: "rest of the worker"),
             (pipeline, "merge", lambda *_: "merge and cues"),
-            (answers, "subtitles", lambda *_: "merge and cues"),
+            (answers, "render_transcript", lambda *_: "merge and cues"),
         ):
             stack.enter_context(patch.object(owner, name, clock(getattr(owner, name), stage)))
         yield

@@ -15,6 +15,11 @@ FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
 Span = tuple[int, int]
 
 
+def seconds(samples: int) -> float:
+    """The time in s, rounded to the millisecond."""
+    return round(samples / SAMPLE_RATE, 3)
+
+
 @dataclass(frozen=True, slots=True)
 class Decoding:
     """The options for decoding a clip: all that a worker needs besides the audio."""

@@ -12,9 +12,9 @@ from app.api.schemas import (
     VerboseTranscription,
 )
 from app.languages import language_name
-from app.transcript.rendering import MADE_OF_CUES, subtitles
+from app.transcript.rendering import CUE_FORMATS, render_transcript
 from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, Segment, Word
+from workers.messages import SAMPLE_RATE, Segment, Word, seconds
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"  # for subtitles, too: OpenAI's clients expect it
@@ -23,8 +23,9 @@ SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
 
 def transcript_response(transcript: Transcript, asked: AudioForm) -> Response:
     """The answer in the format asked for. Costs CPU time on long recordings: call it in a thread."""
-    if asked.response_format in MADE_OF_CUES:
-        return Response(subtitles(transcript, asked.options, asked.response_format), media_type=TEXT)
+    if asked.response_format in CUE_FORMATS:
+        file = render_transcript(transcript, asked.options, asked.response_format)
+        return Response(file, media_type=TEXT)
     if asked.response_format == "text":
         return Response(f"{transcript.text}\n", media_type=TEXT)
     if asked.response_format == "verbose_json":
@@ -83,8 +84,3 @@ def _word(word: Word) -> TranscriptionWord:
 def usage(transcript: Transcript) -> Usage:
     """What OpenAI would bill: whole seconds."""
     return Usage(seconds=-(-transcript.samples // SAMPLE_RATE))  # rounded up
-
-
-def seconds(samples: int) -> float:
-    """Samples as seconds, to the millisecond."""
-    return round(samples / SAMPLE_RATE, 3)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
-from app.api.answers import seconds, segment_entry
+from app.api.answers import segment_entry
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented
 from app.api.forms import QueryFields
@@ -21,9 +21,9 @@ from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
 from app.media.uploads import Upload
 from app.options import Options, Text
-from app.transcript.rendering import MADE_OF_CUES, subtitles
+from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.timeline import Transcript
-from workers.messages import Segment, Word
+from workers.messages import Segment, Word, seconds
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -71,10 +71,7 @@ class AsrQuery(QueryFields):
     @property
     def options(self) -> Options:
         """The request's options; word times are switched on where the answer needs them."""
-        options = super().options
-        return (
-            options.model_copy(update={"word_timestamps": True}) if self.output in MADE_OF_CUES else options
-        )
+        return with_word_times(super().options, self.output)
 
 
 class DetectedLanguage(BaseModel):
@@ -169,7 +166,7 @@ def _body(transcript: Transcript, asked: AsrQuery) -> bytes:
     """The answer in the form asked for. Costs CPU time on long recordings: call it in a thread."""
     if asked.output == "json":
         return _json(transcript, words=asked.word_timestamps)
-    return subtitles(transcript, asked.options, asked.output)
+    return render_transcript(transcript, asked.options, asked.output)
 
 
 def _json(transcript: Transcript, *, words: bool) -> bytes:

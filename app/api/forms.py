@@ -9,7 +9,7 @@ from app.api.errors import invalid
 from app.errors import InvalidInput
 from app.media.uploads import Fields, Upload
 from app.options import Options, Text
-from app.transcript.rendering import MADE_OF_CUES
+from app.transcript.rendering import with_word_times
 
 Granularity = Literal["segment", "word"]
 ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt"]
@@ -65,8 +65,8 @@ class AudioForm(RequestFields):
     @property
     def options(self) -> Options:
         """The request's options; word times are switched on where the answer needs them."""
-        options = super().options
-        if self.response_format in MADE_OF_CUES or "word" in self.granularities:
+        options = with_word_times(super().options, self.response_format)
+        if "word" in self.granularities:
             return options.model_copy(update={"word_timestamps": True})
         return options
 

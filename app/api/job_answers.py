@@ -17,7 +17,7 @@ from app.api.streaming import HEADERS, HEARTBEAT_S
 from app.errors import JobNotDone, UnknownJob
 from app.jobs.job import Job, JobStatus
 from app.transcript.formats import FORMATS
-from app.transcript.rendering import subtitles
+from app.transcript.rendering import render_transcript
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -66,7 +66,7 @@ async def result_response(jobs: "JobService", job: Job, form: ResultFormat) -> R
     if form == "verbose_json":
         render = partial(verbose_response, transcript, segments=True, words=options.word_timestamps)
         return await asyncio.to_thread(render)
-    text = await asyncio.to_thread(subtitles, transcript, options, form)
+    text = await asyncio.to_thread(render_transcript, transcript, options, form)
     name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
     return Response(
         text,

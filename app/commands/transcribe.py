@@ -20,7 +20,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.settings import load_settings
 from app.transcript.formats import FORMATS
-from app.transcript.rendering import MADE_OF_CUES, subtitles
+from app.transcript.rendering import render_transcript, with_word_times
 from app.transcription.pipeline import Progress as PipelineProgress
 from app.transcription.service import TranscriptionService
 
@@ -114,7 +114,7 @@ def _options(options: dict[str, object], chosen: str) -> Options:
     except ValidationError as error:
         faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
         raise InvalidInput(faults) from None
-    return checked.model_copy(update={"word_timestamps": checked.word_timestamps or chosen in MADE_OF_CUES})
+    return with_word_times(checked, chosen)
 
 
 async def _transcribe_here(
@@ -135,7 +135,7 @@ async def _transcribe_here(
             transcript = await service.transcribe(
                 _upload(file), options, service.catalogue.resolve(""), progressed
             )
-            return await asyncio.to_thread(subtitles, transcript, options, chosen)
+            return await asyncio.to_thread(render_transcript, transcript, options, chosen)
 
         try:
             await service.start()

@@ -27,8 +27,9 @@ from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
 from app.media.downloads import download
 from app.media.uploads import Upload
-from app.options import Options
 from app.settings import Settings
+from app.transcript.formats import FORMATS
+from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer, Progress
 from app.transcription.service import TranscriptionService
@@ -84,7 +85,8 @@ class JobExecutor:
         failed_spans: list[Span] = []
         try:
             fleet, model = await self._service.ready(job.submission.model, job.submission.options)
-            options = _with_word_times(job)
+            # A client may ask for the result in any format.
+            options = with_word_times(job.submission.options, *FORMATS)
             load_options = self._service.catalogue.options[model]
             digest = await asyncio.to_thread(result_digest, options, load_options)
             job = await self._store.identify(job, digest)
@@ -170,11 +172,6 @@ class JobExecutor:
 
     def _pcm_path(self, job: Job) -> Path:
         return self._service.folder.pcm / job.id
-
-
-def _with_word_times(job: Job) -> Options:
-    """The job's options, and word times in any case: the result may be asked for in every format."""
-    return job.submission.options.model_copy(update={"word_timestamps": True})
 
 
 def _expected_pcm(samples: int) -> str:

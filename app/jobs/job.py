@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.options import Options
-from workers.messages import SAMPLE_RATE, Span
+from workers.messages import Span, seconds
 
 
 class JobStatus(StrEnum):
@@ -137,8 +137,7 @@ class Job:
             },
             "error": {"message": self.error.message, "code": self.error.code} if self.error else None,
             "failed_spans": [
-                {"start": round(start / SAMPLE_RATE, 3), "end": round(end / SAMPLE_RATE, 3)}
-                for start, end in self.failed_spans
+                {"start": seconds(start), "end": seconds(end)} for start, end in self.failed_spans
             ],
             "webhook_url": submission.webhook_url,
         }

@@ -28,7 +28,7 @@ from app.jobs.tables import (
     transcripts,
 )
 from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, Span
+from workers.messages import Span, seconds
 
 NOTHING: Mapping[str, int] = {}
 _REMEMBERED = 1000  # jobs
@@ -181,7 +181,7 @@ class Store:
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
         """A running job is done. Raises IllegalTransition."""
         content = await asyncio.to_thread(pack_transcript, transcript)
-        duration = round(transcript.samples / SAMPLE_RATE, 3)
+        duration = seconds(transcript.samples)
         changes = {
             "duration": duration,
             "done_s": duration,  # what is left beside the clips is silence

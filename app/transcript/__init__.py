@@ -1,1 +1,1 @@
-"""From the workers' results to subtitles: timeline (merge), cues (shape), formats (write)."""
+"""From the workers' results to subtitles: timeline (merge), cues (shape), rendering and formats (write)."""

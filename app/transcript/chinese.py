@@ -1,6 +1,6 @@
-"""Chinese text in the script that was asked for, by OpenCC.
+"""Convert Chinese text to the script that a request asks for, by OpenCC.
 
-For Chinese alone: Japanese kanji would be converted, too.
+Only for Chinese: OpenCC would convert Japanese kanji, too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ _CONFIGS = {"traditional": "s2t", "simplified": "t2s"}
 
 
 def convert_text(text: str, script: Script) -> str:
-    """The text in that script; what is in it already, and what is not Chinese, stays."""
+    """The text in that script. Other text stays as it is."""
     if script == "keep" or text.isascii():
         return text
     converted: str = _converter(_CONFIGS[script]).convert(text)
@@ -26,7 +26,7 @@ def convert_text(text: str, script: Script) -> str:
 
 
 def convert_segments(segments: Iterable[Segment], script: Script) -> tuple[Segment, ...]:
-    """The segments with their texts, and their words' texts, in that script."""
+    """The segments with their text, and the text of their words, in that script."""
     if script == "keep":
         return tuple(segments)
     return tuple(_convert_segment(segment, script) for segment in segments)
@@ -39,10 +39,10 @@ def _convert_segment(segment: Segment, script: Script) -> Segment:
 
 
 def _convert_parts(texts: Sequence[str], script: Script) -> list[str]:
-    """The texts, converted as one: which character is right depends on the phrase, and phrases span words."""
-    whole = "".join(texts)
-    converted = convert_text(whole, script)
-    if len(converted) != len(whole):  # the borders between the words are lost
+    """The texts, converted together: the right character depends on the phrase, and phrases span words."""
+    joined = "".join(texts)
+    converted = convert_text(joined, script)
+    if len(converted) != len(joined):  # the borders between the words are lost
         return [convert_text(text, script) for text in texts]
     borders = accumulate((len(text) for text in texts), initial=0)
     return [converted[begin:end] for begin, end in pairwise(borders)]
@@ -50,7 +50,7 @@ def _convert_parts(texts: Sequence[str], script: Script) -> list[str]:
 
 @cache
 def _converter(config: str) -> Any:
-    # Its dictionaries take memory: only a service that converts Chinese should load them.
+    # Imported only when needed: its dictionaries take memory.
     from opencc import OpenCC
 
     return OpenCC(config)

@@ -1,10 +1,11 @@
-"""Words that lead into what follows: a line or cue may well begin with one, but should not end with one.
+"""Function words: a line or cue may begin with one, but should not end with one.
 
-Conjunctions, prepositions and relative pronouns, and the articles and short pronouns that lean on the
-next word. Frequent ones only; a language without a list is broken by punctuation, pauses and balance.
+They are conjunctions, prepositions and relative pronouns, and the articles and short pronouns that belong
+to the next word. Only frequent words are listed. In a language without a list, punctuation, pauses and
+balance alone decide on breaks.
 """
 
-_LEADERS = {
+_CONNECTIVES = {
     "ca": "i o però perquè que quan si amb de en per a des fins sense sobre entre com on",
     "cs": "a ale nebo protože že když aby jestli který která které v ve na s se z ze do od pro po před u",
     "da": "og men eller fordi at når hvis som der i på med til fra for af om efter før under ved mellem",
@@ -52,7 +53,7 @@ _LEADERS = {
     "uk": "і й та але або що щоб якщо коли де бо як який яка які в у на з із до від для по про за під без",
 }
 
-_LEANING = {
+_ARTICLES_AND_PRONOUNS = {
     "da": "en et den det de jeg du han hun vi",
     "de": "ein eine einen einem einer eines den dem des ich du er sie es wir ihr mein dein sein kein nicht",
     "en": "a an the this these those my your his her its our their i you he she it we they not very mr mrs",
@@ -66,8 +67,10 @@ _LEANING = {
 }
 
 
-# By language: words before which a line may well begin, and with which none should end.
-LEADING = {
-    language: frozenset(f"{_LEADERS.get(language, '')} {_LEANING.get(language, '')}".split())
-    for language in _LEADERS.keys() | _LEANING.keys()
+# By language.
+FUNCTION_WORDS = {
+    language: frozenset(
+        f"{_CONNECTIVES.get(language, '')} {_ARTICLES_AND_PRONOUNS.get(language, '')}".split()
+    )
+    for language in _CONNECTIVES.keys() | _ARTICLES_AND_PRONOUNS.keys()
 }

@@ -1,4 +1,4 @@
-"""Segments of long recordings, held in little memory. Pure."""
+"""The segments of long recordings in little memory. Pure."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,15 +9,15 @@ from workers.messages import Segment
 
 
 class PackedSegments(Sequence[Segment]):
-    """Segments in order, packed as they were added; each part is unpacked only while it is looked at."""
+    """A sequence of segments, packed part by part. A part is unpacked each time it is read."""
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._parts: list[bytes] = []
-        self._ends: list[int] = []  # of each part: how many segments there are up to its end
+        self._ends: list[int] = []  # of each part: number of segments up to its end
         self.extend(segments)
 
     def extend(self, segments: Iterable[Segment]) -> None:
-        """Add segments at the end; those added together are unpacked together."""
+        """Append segments as one part."""
         part = tuple(segments)
         if part:
             self._parts.append(pack(part))

@@ -1,17 +1,26 @@
-"""A transcript as a file, in the form that the options ask for."""
+"""A transcript as a file, with cues as the options ask for them."""
 
+import math
 from io import BytesIO
 
 from app.options import Options
 from app.transcript.cues import CueStyle, shape_cues
-from app.transcript.formats import pieces
+from app.transcript.formats import FORMATS
+from app.transcript.lines import SAMPLES_PER_MS
 from app.transcript.timeline import Transcript
 
-MADE_OF_CUES = frozenset({"srt", "vtt", "ass", "ttml", "lrc"})  # formats; cues are split between words
+CUE_FORMATS = frozenset({"srt", "vtt", "ass", "ttml", "lrc"})
 
 
-def subtitles(transcript: Transcript, options: Options, file_format: str) -> bytes:
-    """The transcript as a file in one of `formats.FORMATS`, in UTF-8; a translation is laid out as English.
+def with_word_times(options: Options, *file_formats: str) -> Options:
+    """The options, with word times if one of the formats consists of cues: cues are split between words."""
+    if CUE_FORMATS.isdisjoint(file_formats):
+        return options
+    return options.model_copy(update={"word_timestamps": True})
+
+
+def render_transcript(transcript: Transcript, options: Options, file_format: str) -> bytes:
+    """The transcript as a file in one of `formats.FORMATS`, in UTF-8. Raises KeyError for any other format.
 
     Costs CPU time on long recordings: call it in a thread.
     """
@@ -19,12 +28,13 @@ def subtitles(transcript: Transcript, options: Options, file_format: str) -> byt
         max_line_chars=options.max_line_chars,
         max_lines=options.max_lines,
         max_cps=options.max_cps,
-        min_cue_s=options.min_cue_s,
-        max_cue_s=options.max_cue_s,
+        min_samples=math.ceil(options.min_cue_s * 1000) * SAMPLES_PER_MS,
+        max_samples=math.floor(options.max_cue_s * 1000) * SAMPLES_PER_MS,
     )
-    language = "en" if transcript.task == "translate" else transcript.language
-    cues = shape_cues(transcript.segments, transcript.speech, style, language, transcript.samples)
-    file = BytesIO()  # the one thing that is as long as the recording
-    for piece in pieces(transcript, cues, file_format):
-        file.write(piece.encode())
+    cues = shape_cues(
+        transcript.segments, transcript.speech, style, transcript.text_language, transcript.samples
+    )
+    file = BytesIO()  # only this grows with the recording; cues and text are made one by one
+    for text in FORMATS[file_format].write(transcript, cues):
+        file.write(text.encode())
     return file.getvalue()

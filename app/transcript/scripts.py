@@ -1,4 +1,4 @@
-"""Which characters belong to a script written without spaces, and where such text must not break. Pure.
+"""Scripts written without spaces: their characters, and where their text must not break. Pure.
 
 The rules for Japanese and Chinese (kinsoku) follow JIS X 4051 and UAX #14; those for Thai and Lao keep
 a syllable's vowels with its consonant.
@@ -7,14 +7,14 @@ a syllable's vowels with its consonant.
 import re
 import unicodedata
 
-# No line begins with these ...
+# No line begins with one of these ...
 CLOSING = frozenset(
     "。、，．・：；？！）］｝〉》」』】〕〗〙〟＞％‰℃々〻ーゝゞヽヾ〜～…‥"
     "ぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶ"
     "｡､｣ｧｨｩｪｫｬｭｮｯｰ"
     ",.;:!?)]}%’”»›՝՞։،؛؟।॥၊။។៕ๆฯໆ"
 )
-# ... and none ends with these.
+# ... and none ends with one of these.
 OPENING = frozenset("（［｛〈《「『【〔〖〘〝＜｢([{‘“«‹¿¡＄￥£$#＃")
 
 _UNSPACED = re.compile(
@@ -30,15 +30,15 @@ _UNSPACED = re.compile(
 
 _VOWELS_BEFORE = frozenset("เแโใไເແໂໃໄ")  # written before the consonant that they follow in speech
 _VOWELS_AFTER = frozenset("ะาำๅะາຳ")
-_JOINERS = frozenset("\u200d\u2060\ufeff\u1039\u17d2")  # also the signs that stack Burmese and Khmer letters
+_JOINERS = frozenset("\u200d\u2060\ufeff\u1039\u17d2")  # with the signs that stack Burmese and Khmer letters
 
 
 def is_unspaced(char: str) -> bool:
     return _UNSPACED.match(char) is not None
 
 
-def may_part(before: str, after: str) -> bool:
-    """Whether text without a space may break between these two neighbouring characters."""
+def may_break_between(before: str, after: str) -> bool:
+    """Whether text may break between two neighbouring characters that have no space between them."""
     if not (is_unspaced(before) or is_unspaced(after)):
         return False
     if before in OPENING or before in _VOWELS_BEFORE or before in _JOINERS:

@@ -6,35 +6,28 @@ from itertools import accumulate, pairwise
 
 from workers.messages import SAMPLE_RATE, Span
 
-# Decoder timestamps are some 0.05 s off and speech spans are padded, so a segment's edge may cut a sliver
-# off the speech on the far side of a pause. Real speech that short is not found as a span of its own.
+# Decoder timestamps are some 0.05 s off and speech spans are padded. A segment may therefore include a
+# sliver of the speech beyond a pause. Real speech that short is not found as a span of its own.
 SLIVER = SAMPLE_RATE // 10  # samples
 
 
 class SpeechClock:
-    """Turns samples of the recording into samples of speech, and back.
+    """Converts samples of the recording into samples of speech, and back, between two edges.
 
-    It knows the speech between two edges and nothing outside; where no speech was found there, all of it
-    counts as speech. `length` is how much there is.
+    If there is no speech between the edges, everything between them counts as speech.
     """
 
     def __init__(self, start: int, end: int, speech: Sequence[Span]) -> None:
-        """`speech`: ordered spans that do not overlap, of the whole recording if need be."""
+        """`speech`: ordered spans that do not overlap; those outside the edges are ignored."""
         self._spans = _speech_within(start, end, speech)
         self._passed = list(accumulate((last - first for first, last in self._spans), initial=0))
-
-    @property
-    def length(self) -> int:
-        return self._passed[-1]
-
-    @property
-    def pauses(self) -> list[tuple[int, int]]:
-        """`(reading of the clock, samples of the recording)` of each pause, in order."""
+        self.length = self._passed[-1]  # samples of speech
         lengths = (after[0] - before[1] for before, after in pairwise(self._spans))
-        return list(zip(self._passed[1:], lengths, strict=False))
+        # `(reading of the clock, samples of the recording)` of each pause, in order.
+        self.pauses = list(zip(self._passed[1:-1], lengths, strict=True))
 
     def reading(self, sample: int) -> int:
-        """How much speech has passed at this sample."""
+        """Samples of speech up to this sample of the recording."""
         index = bisect_right(self._spans, sample, key=lambda span: span[0]) - 1
         if index < 0:
             return 0
@@ -42,18 +35,18 @@ class SpeechClock:
         return self._passed[index] + min(sample, last) - first
 
     def begins(self, passed: int) -> int:
-        """The sample at which speech goes on after so much of it: at a pause, the sample after it."""
+        """The sample at which speech goes on after `passed` samples of it: at a pause, its end."""
         index = min(bisect_right(self._passed, passed) - 1, len(self._spans) - 1)
         return self._spans[index][0] + passed - self._passed[index]
 
     def ends(self, passed: int) -> int:
-        """The sample at which so much speech has passed: at a pause, the sample before it."""
+        """The sample at which `passed` samples of speech are over: at a pause, its start."""
         index = max(bisect_left(self._passed, passed) - 1, 0)
         return self._spans[index][0] + passed - self._passed[index]
 
 
 def _speech_within(start: int, end: int, speech: Sequence[Span]) -> list[Span]:
-    """The speech from start to end without the slivers at its edges, or all from start to end."""
+    """The speech from start to end, without slivers at the edges; the span itself if there is none."""
     first = bisect_right(speech, start, key=lambda span: span[1])
     last = bisect_left(speech, end, key=lambda span: span[0])
     spans = [(max(begin, start), min(finish, end)) for begin, finish in speech[first:last]]

@@ -1,25 +1,30 @@
-"""The one ordered timeline of a recording, merged from its clips. Pure."""
+"""The ordered timeline of a recording, merged from the results of its clips. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word
 
-# A segment that clamping leaves without time keeps its text and gets this much.
+# A segment whose clip leaves it no time keeps its text and lasts this long.
 SHORTEST_SEGMENT = SAMPLE_RATE // 50  # samples: one step of Whisper's timestamps, 20 ms
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Everything that was heard in a recording. Times in samples from its start."""
+    """The transcription of a recording. Times in samples from its start."""
 
     task: str
     model: str
     language: str  # ISO 639-1 code of what is spoken
     samples: int  # length of the recording
-    speech: tuple[Span, ...]  # where speech was found
+    speech: tuple[Span, ...]  # where the recording has speech
     segments: Sequence[Segment]
-    failed_spans: tuple[Span, ...] = ()  # of the recording, that could not be transcribed
+    failed_spans: tuple[Span, ...] = ()  # what could not be transcribed
+
+    @property
+    def text_language(self) -> str:
+        """ISO 639-1 code of the text: English for a translation."""
+        return "en" if self.task == "translate" else self.language
 
     @property
     def text(self) -> str:
@@ -30,59 +35,59 @@ class Transcript:
         return tuple(word for segment in self.segments for word in segment.words)
 
 
-def merge(parts: Iterable[tuple[Span, ClipResult]]) -> tuple[Segment, ...]:
-    """One timeline from `(span of the clip in the recording, what was heard in it)` pairs in any order.
+def merge(results: Iterable[tuple[Span, ClipResult]]) -> tuple[Segment, ...]:
+    """One timeline from `(span of the clip in the recording, result of the clip)` pairs in any order.
 
-    Of two parts with the same span the later one counts: a clip that was tried again. The segments come
-    back in samples of the recording, ordered, each with start < end, none overlapping the next, each
-    inside its clip, and with its words inside itself. Whatever the times, no text is lost, except that
-    segments without any text are dropped.
+    Of two results with the same span the later one counts: the clip was retried. Times are samples of the
+    recording. Segments are ordered, each has start < end, none overlaps the next, each is inside its clip,
+    and words are inside their segment. Text is never lost, whatever the times; only segments without text
+    are dropped.
     """
-    latest = dict(parts)
+    latest = dict(results)
     merged: list[Segment] = []
-    for room, spans in _rooms(latest):
-        heard = [segment for span in spans for segment in _placed(latest[span], span)]
-        merged += _laid_out(sorted(heard, key=lambda segment: segment.start), room)
+    for bounds, spans in _overlap_groups(latest):
+        segments = [segment for span in spans for segment in _in_recording(latest[span], span)]
+        merged += _without_overlap(sorted(segments, key=lambda segment: segment.start), bounds)
     return tuple(merged)
 
 
-def _rooms(spans: Iterable[Span]) -> Iterator[tuple[Span, list[Span]]]:
-    """The spans in order, those that overlap together, each group with the span that it covers."""
+def _overlap_groups(spans: Iterable[Span]) -> Iterator[tuple[Span, list[Span]]]:
+    """`(bounds, spans)` of each group of overlapping spans, in order."""
     group: list[Span] = []
-    covered = (0, 0)
+    bounds = (0, 0)
     for span in sorted(spans):
-        if group and span[0] < covered[1]:
+        if group and span[0] < bounds[1]:
             group.append(span)
-            covered = (covered[0], max(covered[1], span[1]))
+            bounds = (bounds[0], max(bounds[1], span[1]))
             continue
         if group:
-            yield covered, group
-        group, covered = [span], span
+            yield bounds, group
+        group, bounds = [span], span
     if group:
-        yield covered, group
+        yield bounds, group
 
 
-def _placed(result: ClipResult, span: Span) -> Iterator[Segment]:
+def _in_recording(result: ClipResult, clip: Span) -> Iterator[Segment]:
     """The segments of a clip that have text, in samples of the recording, clamped to the clip."""
 
-    def placed(sample: int) -> int:
-        return min(max(sample + span[0], span[0]), span[1])
+    def clamped(sample: int) -> int:
+        return min(max(sample + clip[0], clip[0]), clip[1])
 
     for segment in result.segments:
         if segment.text.strip():
             words = tuple(
-                replace(word, start=placed(word.start), end=placed(word.end)) for word in segment.words
+                replace(word, start=clamped(word.start), end=clamped(word.end)) for word in segment.words
             )
-            yield replace(segment, start=placed(segment.start), end=placed(segment.end), words=words)
+            yield replace(segment, start=clamped(segment.start), end=clamped(segment.end), words=words)
 
 
-def _laid_out(segments: Sequence[Segment], room: Span) -> list[Segment]:
-    """Ordered segments without overlap inside the room: an end gives way to the start that follows it.
+def _without_overlap(segments: Sequence[Segment], bounds: Span) -> list[Segment]:
+    """Ordered segments without overlap inside the bounds: a segment ends when the next one starts.
 
-    Starts move only where that would leave a segment no time at all.
+    Starts move only if a segment would have no time at all.
     """
-    first, last = room[0], max(room[1], room[0] + 1)
-    if len(segments) > last - first:  # fewer samples than segments: no room for each
+    first, last = bounds[0], max(bounds[1], bounds[0] + 1)
+    if len(segments) > last - first:  # fewer samples than segments
         segments = [_joined(segments)]
     count = len(segments)
     shortest = min(SHORTEST_SEGMENT, (last - first) // max(count, 1))
@@ -93,7 +98,7 @@ def _laid_out(segments: Sequence[Segment], room: Span) -> list[Segment]:
         starts.append(min(max(segment.start, earliest), latest))
     limits = [*starts, last][1:]
     return [
-        _with_span(segment, start, min(max(segment.end, start + shortest), limit))
+        _moved(segment, start, min(max(segment.end, start + shortest), limit))
         for segment, start, limit in zip(segments, starts, limits, strict=True)
     ]
 
@@ -108,8 +113,8 @@ def _joined(segments: Sequence[Segment]) -> Segment:
     )
 
 
-def _with_span(segment: Segment, start: int, end: int) -> Segment:
-    """The segment with this span and its words, in their order, inside it; a word may last no time."""
+def _moved(segment: Segment, start: int, end: int) -> Segment:
+    """The segment from `start` to `end`, with its words in order inside it. A word may last no time."""
     words = [word for word in segment.words if word.text]
     starts: list[int] = []
     for word in words:

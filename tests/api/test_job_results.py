@@ -11,7 +11,7 @@ from waiting import wait_for
 from app.errors import ClipFailed
 from app.options import Options
 from app.transcript.formats import FORMATS
-from app.transcript.rendering import subtitles
+from app.transcript.rendering import render_transcript
 
 CONTENT = bytes(range(256)) * 40
 
@@ -35,7 +35,7 @@ def test_every_format_is_what_the_command_line_would_write(site, job, form):
     assert answer.status_code == 200
     assert answer.headers["content-type"] == f"{FORMATS[form].media_type}; charset=utf-8"
     assert answer.headers["content-disposition"] == f"inline; filename*=utf-8''talk.{form}"
-    assert answer.content == subtitles(TRANSCRIPT, Options(max_line_chars=12, max_lines=1), form)
+    assert answer.content == render_transcript(TRANSCRIPT, Options(max_line_chars=12, max_lines=1), form)
 
 
 def test_the_layout_is_the_one_that_was_asked_for(site, job):

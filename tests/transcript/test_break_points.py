@@ -38,12 +38,12 @@ def test_width(text: str, columns: int) -> None:
         ("", []),
     ],
 )
-def test_atoms(text: str, expected: list[str]) -> None:
+def test_units(text: str, expected: list[str]) -> None:
     assert break_units(text) == expected
 
 
 @given(st.text())
-def test_atoms_are_all_of_the_text(text: str) -> None:
+def test_units_hold_all_of_the_text(text: str) -> None:
     assert "".join(break_units(text)) == text
 
 
@@ -66,11 +66,11 @@ def test_atoms_are_all_of_the_text(text: str) -> None:
         (" house", " and", "xx", Break.PLAIN),
     ],
 )
-def test_how_good_a_break_is(before: str, after: str, language: str, expected: Break) -> None:
+def test_quality_of_breaks(before: str, after: str, language: str, expected: Break) -> None:
     assert break_between(before, after, language) is expected
 
 
-def test_texts_join_only_where_no_space_is_missing() -> None:
+def test_texts_join_only_if_no_space_is_missing() -> None:
     assert may_join(" one", " two")
     assert may_join("你好", "世界")
     assert not may_join("one", "two")
@@ -103,26 +103,26 @@ def test_lines_are_balanced() -> None:
     assert lines_of(" aaaa bbbb cccc dddd eeee ffff", 25) == ("aaaa bbbb cccc", "dddd eeee ffff")
 
 
-def test_a_word_wider_than_a_line_stays_whole() -> None:
+def test_a_word_wider_than_a_line_is_not_broken() -> None:
     assert lines_of(" a Donaudampfschifffahrt is", 10) == ("a", "Donaudampfschifffahrt", "is")
 
 
-def test_chinese_has_no_spaces_and_no_stop_at_the_start_of_a_line() -> None:
+def test_chinese_lines_never_begin_with_a_full_stop() -> None:
     assert lines_of("我今天去了北京，天气很好。", 16, "zh") == ("我今天去了北京，", "天气很好。")
     assert lines_of("一二三四五六七八。", 16, "zh") == ("一二三四", "五六七八。")
     assert lines_of("一二三。", 6, "zh") == ("一二", "三。")
 
 
-def test_right_to_left_text_is_left_as_it_is() -> None:
+def test_right_to_left_text_stays_in_logical_order() -> None:
     text = " السلام عليكم ورحمة الله وبركاته يا أصدقائي"
     assert " ".join(lines_of(text, 24, "ar")) == text.strip()
 
 
 @given(st.lists(st.text("ab你。", min_size=1, max_size=12), min_size=1, max_size=12), st.integers(4, 30))
-def test_lines_hold_all_text_within_their_width(words: list[str], max_chars: int) -> None:
+def test_lines_hold_all_text_and_keep_their_width(words: list[str], max_chars: int) -> None:
     text = "".join(f" {word}" for word in words)
     lines = lines_of(text, max_chars)
     assert "".join(lines).replace(" ", "") == "".join(words)
-    widest_atom = max(width(atom.strip()) for atom in break_units(text))
-    assert all(width(line) <= max(max_chars, widest_atom) for line in lines)
+    widest_unit = max(width(unit.strip()) for unit in break_units(text))
+    assert all(width(line) <= max(max_chars, widest_unit) for line in lines)
     assert all(line == line.strip() and line for line in lines)

@@ -18,9 +18,9 @@ def test_text(script: Script, text: str, converted: str) -> None:
     assert convert_text(text, script) == converted
 
 
-def test_words_are_converted_as_the_phrase_that_they_are() -> None:
-    said = segment(0, 3, "头发发展", ("头", 0, 1), ("发", 1, 2), ("发展", 2, 3))
-    assert convert_segments([said], "traditional") == (
+def test_words_are_converted_as_a_phrase() -> None:
+    original = segment(0, 3, "头发发展", ("头", 0, 1), ("发", 1, 2), ("发展", 2, 3))
+    assert convert_segments([original], "traditional") == (
         segment(0, 3, "頭髮發展", ("頭", 0, 1), ("髮", 1, 2), ("發展", 2, 3)),
     )
-    assert convert_segments([said], "keep") == (said,)
+    assert convert_segments([original], "keep") == (original,)

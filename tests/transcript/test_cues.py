@@ -1,7 +1,7 @@
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from textwrap import dedent
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +17,7 @@ from transcript_cases import (
     spoken,
 )
 
-from app.transcript import cues as room
+from app.transcript import cues
 from app.transcript.cues import Cue, CueStyle
 from app.transcript.lines import MIN_GAP, width
 from app.transcript.timeline import merge
@@ -26,27 +26,31 @@ from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span
 ALL = (span(0, 1000),)
 
 
-def shape_cues(*given: Any, **more: Any) -> tuple[Cue, ...]:
-    return tuple(room.shape_cues(*given, **more))
+def shape_cues(
+    segments: Iterable[Segment],
+    speech: tuple[Span, ...] = ALL,
+    style: CueStyle = STYLE,
+    language: str = "en",
+    recording: int = samples(1000),
+) -> tuple[Cue, ...]:
+    return tuple(cues.shape_cues(segments, speech, style, language, recording))
 
 
 def shaped(*segments: Segment, style: CueStyle = STYLE, language: str = "en") -> str:
     """The cues as text: times in seconds, a bar between lines."""
-    cues = shape_cues(segments, ALL, style, language)
     return "".join(
-        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n" for cue in cues
+        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n"
+        for cue in shape_cues(segments, style=style, language=language)
     )
 
 
 def test_a_segment_that_fits_is_a_cue() -> None:
-    assert shape_cues([segment(1, 3, " Good morning.")], ALL, STYLE, "en") == (
-        Cue(*span(1, 3), ("Good morning.",)),
-    )
+    assert shape_cues([segment(1, 3, " Good morning.")]) == (Cue(*span(1, 3), ("Good morning.",)),)
 
 
-def test_a_cue_keeps_to_the_speech_in_its_segment() -> None:
-    cues = shape_cues([segment(1, 9, " Good morning.")], (span(2, 4.5), span(12, 14)), STYLE, "en")
-    assert cues == (Cue(*span(2, 4.5), ("Good morning.",)),)
+def test_a_cue_lasts_from_the_first_to_the_last_speech_of_its_segment() -> None:
+    shaped = shape_cues([segment(1, 9, " Good morning.")], (span(2, 4.5), span(12, 14)))
+    assert shaped == (Cue(*span(2, 4.5), ("Good morning.",)),)
 
 
 def test_long_segments_are_split_after_sentences() -> None:
@@ -63,7 +67,7 @@ def test_long_segments_are_split_after_sentences() -> None:
     )
 
 
-def test_then_after_commas_then_before_conjunctions() -> None:
+def test_long_segments_are_split_after_commas_then_before_conjunctions() -> None:
     text = (
         "when all the children had come home from school, their father was still sitting in his old "
         "kitchen chair"
@@ -85,10 +89,10 @@ def test_then_after_commas_then_before_conjunctions() -> None:
     )
 
 
-def test_a_long_pause_parts_words_without_punctuation() -> None:
+def test_segments_without_punctuation_are_split_at_a_long_pause() -> None:
     words = [(f" word{n}", n / 2 + 2 * (n > 4), n / 2 + 0.5 + 2 * (n > 4)) for n in range(12)]
-    said = segment(0, 8, "".join(word for word, _, _ in words), *words)
-    assert shaped(said) == dedent(
+    paused = segment(0, 8, "".join(word for word, _, _ in words), *words)
+    assert shaped(paused) == dedent(
         """\
         0.00 2.50 word0 word1 word2 word3 word4
         4.50 8.00 word5 word6 word7 word8 | word9 word10 word11
@@ -98,7 +102,9 @@ def test_a_long_pause_parts_words_without_punctuation() -> None:
 
 def test_a_cue_is_never_longer_than_the_longest() -> None:
     assert shaped(segment(0, 20, " Ooooh")) == "0.00 7.00 Ooooh\n"
-    assert shaped(segment(0, 20, " Hm no"), style=replace(STYLE, min_cue_s=5, max_cue_s=2)) == dedent(
+    assert shaped(
+        segment(0, 20, " Hm no"), style=replace(STYLE, min_samples=samples(5), max_samples=samples(2))
+    ) == dedent(
         """\
         0.00 2.00 Hm
         10.00 12.00 no
@@ -124,11 +130,11 @@ def test_a_fast_cue_stays_until_it_can_be_read() -> None:
 
 
 def test_no_cue_stays_after_the_recording() -> None:
-    cues = shape_cues([segment(1, 1.2, " Yes.")], ALL, STYLE, "en", samples=samples(1.4))
-    assert cues == (Cue(*span(1, 1.4), ("Yes.",)),)
+    shaped = shape_cues([segment(1, 1.2, " Yes.")], recording=samples(1.4))
+    assert shaped == (Cue(*span(1, 1.4), ("Yes.",)),)
 
 
-def test_continuous_speech_cuts_the_earlier_cue() -> None:
+def test_a_cue_ends_before_the_next_one_in_continuous_speech() -> None:
     assert shaped(segment(0, 2, " It is late."), segment(2, 4, " We go home.")) == dedent(
         """\
         0.00 1.92 It is late.
@@ -156,14 +162,14 @@ def test_chinese_is_split_by_its_own_punctuation() -> None:
     )
 
 
-def test_nothing_to_show() -> None:
-    assert shape_cues([], ALL, STYLE, "en") == ()
+def test_no_cues_without_segments() -> None:
+    assert shape_cues([]) == ()
 
 
 @pytest.mark.parametrize("language", ["en", "ja", "xx"])
 def test_the_same_input_gives_the_same_cues(language: str) -> None:
     segments = [spoken(0, 20, "one two three, four five six and seven eight nine. ten " * 4)]
-    assert shape_cues(segments, ALL, STYLE, language) == shape_cues(segments, ALL, STYLE, language)
+    assert shape_cues(segments, language=language) == shape_cues(segments, language=language)
 
 
 styles = st.builds(
@@ -171,8 +177,8 @@ styles = st.builds(
     max_line_chars=st.integers(10, 60),
     max_lines=st.integers(1, 4),
     max_cps=st.floats(5, 100),
-    min_cue_s=st.floats(0.1, 5),
-    max_cue_s=st.floats(1, 30),
+    min_samples=st.integers(samples(0.1), samples(5)),
+    max_samples=st.integers(samples(1), samples(30)),
 )
 
 
@@ -182,17 +188,17 @@ def test_any_segments_make_valid_cues(
 ) -> None:
     clip = 12 * SAMPLE_RATE
     segments = merge(((n * clip, (n + 1) * clip), result) for n, result in enumerate(results))
-    cues = shape_cues(segments, speech, style, "en")
-    assert letters([line for cue in cues for line in cue.lines]) == letters(
-        [found.text for found in segments]
+    shaped = shape_cues(segments, speech, style)
+    assert letters([line for cue in shaped for line in cue.lines]) == letters(
+        [segment.text for segment in segments]
     )
-    for cue in cues:
+    for cue in shaped:
         assert 0 <= cue.start < cue.end
         assert cue.end - cue.start <= style.max_samples
         assert all(line == line.strip() and line for line in cue.lines)
         if len(cue.lines) > 1:
             assert len(cue.lines) <= style.max_lines
-    for before, after in pairwise(cues):
+    for before, after in pairwise(shaped):
         assert after.start - before.end >= MIN_GAP
 
 
@@ -205,8 +211,8 @@ def test_any_segments_make_valid_cues(
 )
 def test_lines_keep_their_width(words: list[str], style: CueStyle) -> None:
     style = replace(style, max_line_chars=max(style.max_line_chars, 13))
-    cues = shape_cues([spoken(0, len(words) / 2, " ".join(words))], ALL, style, "en")
-    assert all(width(line) <= style.max_line_chars for cue in cues for line in cue.lines)
-    assert all(len(cue.lines) <= style.max_lines for cue in cues)
-    assert " ".join(line for cue in cues for line in cue.lines).split() == words
-    assert cues[0].start == 0
+    shaped = shape_cues([spoken(0, len(words) / 2, " ".join(words))], style=style)
+    assert all(width(line) <= style.max_line_chars for cue in shaped for line in cue.lines)
+    assert all(len(cue.lines) <= style.max_lines for cue in shaped)
+    assert " ".join(line for cue in shaped for line in cue.lines).split() == words
+    assert shaped[0].start == 0

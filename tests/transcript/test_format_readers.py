@@ -1,4 +1,4 @@
-"""Each format of files as a reader from elsewhere takes it: it finds what was said, whatever that was."""
+"""Read each format with a library that is not ours: it finds the text and times, whatever the text."""
 
 import csv
 import html
@@ -95,15 +95,15 @@ READERS: dict[str, Callable[[str], list[Read]]] = {
 ONE_LINE = {"srt", "vtt", "lrc", "tsv"}  # the lines of a cue may be joined
 ACCURACY_MS = dict.fromkeys(READERS, 1) | {"ass": 10, "lrc": 10}
 
-# Characters that a format may write as others, since it has no escape for them.
-LIKENESSES = {
+# Characters that a format may write as similar ones, since it has no escape for them.
+SIMILAR = {
     "srt": str.maketrans("<>{}\\:", "‹›()∖∶"),
     "vtt": str.maketrans(":", "∶"),
     "ass": str.maketrans("{}\\", "()∖"),
     "lrc": str.maketrans("<>[]", "‹›()"),
 }
 
-# What formats act upon, and what no file may hold.
+# Characters that formats interpret, and characters that no file may hold.
 _SIGNS = "<>{}[]()\\/Nnhpi0123-&#;:,.|!=\"' \t\n\r\v\x00\x1b\x85\u2028\ufeff\ufffe\uffff\ufdd0\ud800你好"
 _TEXTS = st.one_of(st.text(max_size=20), st.text(_SIGNS, max_size=30), st.text("abc déf ", max_size=12))
 _PAUSES = st.integers(0, 5 * SAMPLE_RATE)
@@ -133,9 +133,9 @@ def one_cue(*lines: str) -> list[Cue]:
 @example(one_cue("]]>", "<![CDATA[", "&amp;", "<br/>", "<p>&#0;</p>"))
 @example(one_cue('"quoted"\tcell', "=SUM(A1)"))
 @pytest.mark.parametrize("file_format", READERS)
-def test_what_is_read_is_what_was_said(file_format: str, cues: list[Cue]) -> None:
+def test_a_reader_finds_the_text_and_times_of_each_cue(file_format: str, cues: list[Cue]) -> None:
     read = READERS[file_format](render(transcript_of(cues), cues, file_format))
-    spoken = [cue for cue in cues if any(map(said, cue.lines))]
+    spoken = [cue for cue in cues if any(map(holdable, cue.lines))]
     assert len(read) == len(spoken)
     for cue, (start_ms, end_ms, lines) in zip(spoken, read, strict=True):
         assert start_ms == pytest.approx(cue.start / 16, abs=ACCURACY_MS[file_format])
@@ -158,19 +158,19 @@ def test_cues_keep_their_order_however_short(file_format: str, drawn: list[tuple
 
 @given(cue_lists())
 def test_text_has_a_line_for_each_segment(cues: list[Cue]) -> None:
-    spoken = [cue for cue in cues if any(map(said, cue.lines))]
+    spoken = [cue for cue in cues if any(map(holdable, cue.lines))]
     read = render(transcript_of(cues), cues, "txt").splitlines()
-    assert [said(line) for line in read] == [said(" ".join(cue.lines)) for cue in spoken]
+    assert [holdable(line) for line in read] == [holdable(" ".join(cue.lines)) for cue in spoken]
 
 
 @pytest.mark.parametrize(
-    ("task", "spoken", "tag"),
+    ("task", "language", "tag"),
     [("transcribe", "de", "de"), ("translate", "de", "en"), ("transcribe", "jw", "jv")],
 )
-def test_ttml_says_its_language_and_breaks_no_rule(
-    task: str, spoken: str, tag: str, caplog: pytest.LogCaptureFixture
+def test_ttml_names_its_language_and_is_valid(
+    task: str, language: str, tag: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    transcript = replace(transcript_of(one_cue("a")), task=task, language=spoken)
+    transcript = replace(transcript_of(one_cue("a")), task=task, language=language)
     document = ttml_document(render(transcript, one_cue("a", "b"), "ttml"))
     assert document.get_lang() == tag
     assert document.get_body().get_region().get_id() == "bottom"
@@ -186,12 +186,12 @@ def transcript_of(cues: Sequence[Cue]) -> Transcript:
     return Transcript("transcribe", "demo", "de", cues[-1].end if cues else 0, (), segments)
 
 
-def said(text: str) -> str:
-    """The text as any file may hold it: what ends lines is a space, what is no character a �."""
-    return " ".join("".join(map(_holdable, text)).split())
+def holdable(text: str) -> str:
+    """The text as any file may hold it: spaces instead of line ends, � instead of noncharacters."""
+    return " ".join("".join(map(_holdable_char, text)).split())
 
 
-def _holdable(char: str) -> str:
+def _holdable_char(char: str) -> str:
     if unicodedata.category(char) in ("Cc", "Zl", "Zp"):
         return " "
     if unicodedata.category(char) == "Cs" or "\ufdd0" <= char <= "\ufdef" or char in "\ufffe\uffff":
@@ -200,11 +200,11 @@ def _holdable(char: str) -> str:
 
 
 def comparable(lines: Sequence[str], file_format: str) -> list[str]:
-    texts = [said(line) for line in lines if said(line)]
+    texts = [holdable(line) for line in lines if holdable(line)]
     if file_format in ONE_LINE:
         texts = [" ".join(texts)]
     if file_format == "srt":
         texts = [text.replace("-->", "→") for text in texts]
     if file_format == "lrc":  # lines of a script without spaces are joined without one
         texts = ["".join(text.split()) for text in texts]
-    return [text.translate(LIKENESSES.get(file_format, {})) for text in texts]
+    return [text.translate(SIMILAR.get(file_format, {})) for text in texts]

@@ -10,13 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcript_cases import render, samples, segment, span
 
-from app.transcript.cue_text import milliseconds
 from app.transcript.cues import Cue
 from app.transcript.formats import FORMATS
+from app.transcript.formats.common import milliseconds
 from app.transcript.timeline import Transcript
 
 EMPTY = Transcript("transcribe", "demo", "en", samples(5), (), ())
-SPOKEN = Transcript(
+TRANSCRIPT = Transcript(
     "transcribe",
     "demo",
     "de",
@@ -49,7 +49,7 @@ CUES = (
 
 
 def test_srt() -> None:
-    assert render(SPOKEN, CUES, "srt") == dedent(
+    assert render(TRANSCRIPT, CUES, "srt") == dedent(
         """\
         1
         00:00:00,500 --> 00:00:02,300
@@ -65,7 +65,7 @@ def test_srt() -> None:
 
 
 def test_vtt() -> None:
-    assert render(SPOKEN, CUES, "vtt") == dedent(
+    assert render(TRANSCRIPT, CUES, "vtt") == dedent(
         """\
         WEBVTT
 
@@ -83,7 +83,7 @@ def test_vtt() -> None:
 
 
 def test_ass() -> None:
-    header, events = render(SPOKEN, CUES, "ass").split("[Events]\n")
+    header, events = render(TRANSCRIPT, CUES, "ass").split("[Events]\n")
     assert header.startswith("[Script Info]\nScriptType: v4.00+\n")
     assert events == dedent(
         """\
@@ -95,7 +95,7 @@ def test_ass() -> None:
 
 
 def test_ttml() -> None:
-    assert render(SPOKEN, CUES, "ttml") == dedent(
+    assert render(TRANSCRIPT, CUES, "ttml") == dedent(
         """\
         <?xml version="1.0" encoding="UTF-8"?>
         <tt xmlns="http://www.w3.org/ns/ttml" xmlns:tts="http://www.w3.org/ns/ttml#styling"
@@ -118,21 +118,22 @@ def test_ttml() -> None:
 
 
 def test_lrc() -> None:
-    assert render(SPOKEN, CUES, "lrc") == "[00:00.50]Schöne Grüße. Wie geht's?\n[61:01.00]Bis bald.\n"
+    assert render(TRANSCRIPT, CUES, "lrc") == "[00:00.50]Schöne Grüße. Wie geht's?\n[61:01.00]Bis bald.\n"
 
 
 def test_txt() -> None:
-    assert render(SPOKEN, CUES, "txt") == "Schöne Grüße.\nBis bald.\n"
+    assert render(TRANSCRIPT, CUES, "txt") == "Schöne Grüße.\nBis bald.\n"
 
 
 def test_tsv() -> None:
     assert (
-        render(SPOKEN, CUES, "tsv") == "start\tend\ttext\n500\t2300\tSchöne Grüße.\n2500\t4000\tBis bald.\n"
+        render(TRANSCRIPT, CUES, "tsv")
+        == "start\tend\ttext\n500\t2300\tSchöne Grüße.\n2500\t4000\tBis bald.\n"
     )
 
 
 def test_json() -> None:
-    assert render(SPOKEN, CUES, "json") == dedent(
+    assert render(TRANSCRIPT, CUES, "json") == dedent(
         """\
         {
           "language": "de",
@@ -220,7 +221,7 @@ def test_lrc_shows_tags_as_text() -> None:
     )
 
 
-def test_lrc_joins_lines_as_their_script_does() -> None:
+def test_lrc_joins_lines_with_a_space_only_if_their_script_has_spaces() -> None:
     assert (
         rendered("lrc", "吾輩は猫である。", "名前はまだ無い。")
         == "[00:01.00]吾輩は猫である。名前はまだ無い。\n"
@@ -248,7 +249,7 @@ def test_recordings_of_days(file_format: str, start: str) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["srt", "vtt"])
-def test_lines_that_look_like_the_format(file_format: str) -> None:
+def test_text_that_looks_like_numbers_or_timing_lines(file_format: str) -> None:
     assert shown(rendered(file_format, "1984"), file_format) == [["1984"]]
     assert shown(rendered(file_format, "It was in", "1984"), file_format) == [["It was in 1984"]]
     assert shown(rendered(file_format, "a", " ", "b\n\n2\nc"), file_format) == [["a", "b 2 c"]]
@@ -257,7 +258,7 @@ def test_lines_that_look_like_the_format(file_format: str) -> None:
     assert shown(rendered(file_format, ""), file_format) == []
 
 
-def test_right_to_left_text_is_left_as_it_is() -> None:
+def test_right_to_left_text_stays_in_logical_order() -> None:
     assert "\nשלום, עולם!\n" in rendered("srt", "שלום, עולם!")
 
 
@@ -278,11 +279,11 @@ def test_any_text_leaves_the_file_intact(file_format: str, drawn: list[tuple[int
     file.encode()
     blocks = [block.split("\n") for block in file.removeprefix("WEBVTT\n\n").split("\n\n")[:-1]]
     assert [int(number) for number, *_ in blocks] == list(range(1, len(blocks) + 1))
-    assert all(payload and all(map(str.strip, payload)) for _, _, *payload in blocks)
+    assert all(text and all(map(str.strip, text)) for _, _, *text in blocks)
     assert file.count("-->") == len(blocks)
     assert not any(
-        re.search(r"<[^<>]*>|{[^{}]*}" if file_format == "srt" else "[<>]", "".join(payload))
-        for _, _, *payload in blocks
+        re.search(r"<[^<>]*>|{[^{}]*}" if file_format == "srt" else "[<>]", "".join(text))
+        for _, _, *text in blocks
     )
     read = pysubs2.SSAFile.from_string(file, file_format, keep_html_tags=True)
     assert len(read) == len(blocks)
@@ -290,7 +291,7 @@ def test_any_text_leaves_the_file_intact(file_format: str, drawn: list[tuple[int
     assert all(before.end <= after.start for before, after in pairwise(read))
 
 
-def test_the_registry_names_each_media_type() -> None:
+def test_media_types() -> None:
     assert {name: known.media_type for name, known in FORMATS.items()} == {
         "srt": "application/x-subrip",
         "vtt": "text/vtt",

@@ -1,4 +1,4 @@
-"""Packed segments read like a list of them."""
+"""Packed segments read like a list of segments."""
 
 import sys
 
@@ -8,7 +8,7 @@ from app.transcript.packed_segments import PackedSegments
 from workers.messages import Segment, Word
 
 SEGMENTS = [
-    Segment(n, n + 1, f" said {n}", (n, n + 1), 0.0, -0.5, 1.2, 0.1, (Word(f" said {n}", n, n + 1, 0.9),))
+    Segment(n, n + 1, f" text {n}", (n, n + 1), 0.0, -0.5, 1.2, 0.1, (Word(f" text {n}", n, n + 1, 0.9),))
     for n in range(10)
 ]
 
@@ -21,7 +21,7 @@ def packed() -> PackedSegments:
     return packed
 
 
-def test_they_come_back_as_they_went_in(packed: PackedSegments) -> None:
+def test_unpacked_segments_equal_the_packed_ones(packed: PackedSegments) -> None:
     assert list(packed) == SEGMENTS
     assert list(packed) == SEGMENTS, "more than once"
     assert len(packed) == 10
@@ -31,19 +31,19 @@ def test_they_come_back_as_they_went_in(packed: PackedSegments) -> None:
 
 
 @pytest.mark.parametrize("index", [0, 1, 3, 4, 9, -1, slice(2, 6), slice(None, None, -3)])
-def test_each_is_found(packed: PackedSegments, index: int | slice) -> None:
+def test_indexes_and_slices(packed: PackedSegments, index: int | slice) -> None:
     wanted = SEGMENTS[index]
     assert packed[index] == (tuple(wanted) if isinstance(wanted, list) else wanted)
 
 
-def test_none_are_found_where_none_are(packed: PackedSegments) -> None:
+def test_no_segment_beyond_the_last(packed: PackedSegments) -> None:
     assert len(PackedSegments()) == 0
     assert not PackedSegments()
     with pytest.raises(IndexError):
         packed[10]
 
 
-def test_an_hour_of_them_is_small() -> None:
+def test_an_hour_of_segments_takes_little_memory() -> None:
     words = tuple(Word(f" word{n}", 1000 * n, 1000 * n + 900, 0.5 + n / 1000) for n in range(10))
     packed = PackedSegments()
     for _ in range(120):  # clips, ten segments in each

@@ -1,51 +1,53 @@
 from itertools import pairwise
 
 from hypothesis import given
-from transcript_cases import clip_segments, heard, letters, samples, segment, span, speech_spans
+from transcript_cases import clip_result, clip_segments, letters, samples, segment, span, speech_spans
 
 from app.transcript.speech_clock import SpeechClock
-from app.transcript.timed_text import TimedText, tokens
+from app.transcript.timed_text import TimedText, timed_units
 from app.transcript.timeline import merge
 from workers.messages import Segment, Span
 
 ALL = (span(0, 1000),)
 
 
-def times(found: tuple[TimedText, ...]) -> list[tuple[str, float, float]]:
-    return [(token.text, round(token.start / 16_000, 2), round(token.end / 16_000, 2)) for token in found]
+def times(units: tuple[TimedText, ...]) -> list[tuple[str, float, float]]:
+    return [(unit.text, round(unit.start / 16_000, 2), round(unit.end / 16_000, 2)) for unit in units]
 
 
-def test_words_keep_their_times_and_the_segment_its_edges() -> None:
-    said = segment(1, 3, " Good morning all", (" Good", 1.2, 1.5), (" morning", 1.6, 2.1), (" all", 2.2, 2.6))
-    assert times(tokens(said, ALL)) == [(" Good", 1, 1.5), (" morning", 1.6, 2.1), (" all", 2.2, 3)]
+def test_words_keep_their_times_and_fill_the_segment() -> None:
+    spoken = segment(
+        1, 3, " Good morning all", (" Good", 1.2, 1.5), (" morning", 1.6, 2.1), (" all", 2.2, 2.6)
+    )
+    assert times(timed_units(spoken, ALL)) == [(" Good", 1, 1.5), (" morning", 1.6, 2.1), (" all", 2.2, 3)]
 
 
-def test_without_words_text_is_spoken_evenly_while_there_is_speech() -> None:
-    said = segment(0, 10, " aaaa bbbb cccc")
-    assert times(tokens(said, (span(1, 3), span(5, 6), span(12, 13)))) == [
+def test_text_without_words_is_spread_evenly_over_the_speech() -> None:
+    spoken = segment(0, 10, " aaaa bbbb cccc")
+    assert times(timed_units(spoken, (span(1, 3), span(5, 6), span(12, 13)))) == [
         (" aaaa", 1, 2),
         (" bbbb", 2, 3),
         (" cccc", 5, 6),
     ]
 
 
-def test_words_that_do_not_make_up_the_text_do_not_count() -> None:
-    said = segment(0, 2, " Hello world", (" Hello", 1.7, 1.9))
-    assert times(tokens(said, ALL)) == [(" Hello", 0, 1), (" world", 1, 2)]
+def test_words_that_do_not_make_up_the_text_are_ignored() -> None:
+    spoken = segment(0, 2, " Hello world", (" Hello", 1.7, 1.9))
+    assert times(timed_units(spoken, ALL)) == [(" Hello", 0, 1), (" world", 1, 2)]
 
 
 def test_a_word_that_drifts_over_a_pause_stays_in_speech() -> None:
-    said = segment(0, 4, " one two", (" one", 0, 2), (" two", 2, 4))
-    assert times(tokens(said, (span(0, 1), span(3, 4)))) == [(" one", 0, 1), (" two", 3, 4)]
+    spoken = segment(0, 4, " one two", (" one", 0, 2), (" two", 2, 4))
+    assert times(timed_units(spoken, (span(0, 1), span(3, 4)))) == [(" one", 0, 1), (" two", 3, 4)]
 
 
-def test_heaped_words_get_the_time_that_they_need_at_the_least() -> None:
-    said = segment(0, 3, " abcd efgh ijkl", (" abcd", 0, 3), (" efgh", 3, 3), (" ijkl", 3, 3))
-    assert times(tokens(said, ALL)) == [(" abcd", 0, 2.67), (" efgh", 2.67, 2.83), (" ijkl", 2.83, 3)]
+def test_words_heaped_on_one_moment_get_the_time_of_the_fastest_speech() -> None:
+    spoken = segment(0, 3, " abcd efgh ijkl", (" abcd", 0, 3), (" efgh", 3, 3), (" ijkl", 3, 3))
+    assert times(timed_units(spoken, ALL)) == [(" abcd", 0, 2.67), (" efgh", 2.67, 2.83), (" ijkl", 2.83, 3)]
 
 
 def test_a_sentence_ends_at_the_pause_near_its_end() -> None:
-    said = segment(
+    spoken = segment(
         0,
         6,
         " It is late. He goes.",
@@ -55,22 +57,22 @@ def test_a_sentence_ends_at_the_pause_near_its_end() -> None:
         (" He", 1.8, 3),
         (" goes.", 3, 6),
     )
-    found = tokens(said, (span(0, 2.5), span(3.5, 6)))
-    assert times(found)[2:4] == [(" late.", 1.5, 2.5), (" He", 3.5, 3.6)]
+    units = timed_units(spoken, (span(0, 2.5), span(3.5, 6)))
+    assert times(units)[2:4] == [(" late.", 1.5, 2.5), (" He", 3.5, 3.6)]
 
 
-def test_a_segment_edge_on_the_far_side_of_a_pause_comes_back() -> None:
-    found = tokens(segment(1.95, 5.05, " Right here"), (span(0, 2), span(2.5, 4.5), span(5, 7)))
-    assert (found[0].start, found[-1].end) == span(2.5, 4.5)
+def test_slivers_of_speech_beyond_a_pause_are_ignored() -> None:
+    units = timed_units(segment(1.95, 5.05, " Right here"), (span(0, 2), span(2.5, 4.5), span(5, 7)))
+    assert (units[0].start, units[-1].end) == span(2.5, 4.5)
 
 
-def test_a_segment_where_no_speech_was_found_keeps_its_times() -> None:
-    found = tokens(segment(3, 4, " Hm"), (span(0, 2), span(5, 6)))
-    assert (found[0].start, found[-1].end) == span(3, 4)
+def test_a_segment_without_speech_keeps_its_times() -> None:
+    units = timed_units(segment(3, 4, " Hm"), (span(0, 2), span(5, 6)))
+    assert (units[0].start, units[-1].end) == span(3, 4)
 
 
-def test_no_tokens_without_text() -> None:
-    assert tokens(segment(0, 1, "  "), ALL) == ()
+def test_no_units_without_text() -> None:
+    assert timed_units(segment(0, 1, "  "), ALL) == ()
 
 
 def test_the_clock_of_speech() -> None:
@@ -85,10 +87,10 @@ def test_the_clock_of_speech() -> None:
 
 
 @given(clip_segments(), speech_spans())
-def test_tokens_are_ordered_and_hold_all_text(said: Segment, speech: tuple[Span, ...]) -> None:
-    for placed in merge([(span(0, 12), heard(said))]):
-        found = tokens(placed, speech)
-        assert letters([token.text for token in found]) == letters([placed.text])
-        assert all(placed.start <= token.start <= token.end <= placed.end for token in found)
-        assert all(before.end <= after.start for before, after in pairwise(found))
-        assert found[0].start < found[-1].end
+def test_units_are_ordered_and_hold_all_text(segment: Segment, speech: tuple[Span, ...]) -> None:
+    for placed in merge([(span(0, 12), clip_result(segment))]):
+        units = timed_units(placed, speech)
+        assert letters([unit.text for unit in units]) == letters([placed.text])
+        assert all(placed.start <= unit.start <= unit.end <= placed.end for unit in units)
+        assert all(before.end <= after.start for before, after in pairwise(units))
+        assert units[0].start < units[-1].end

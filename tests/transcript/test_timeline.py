@@ -2,7 +2,7 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from transcript_cases import clip_results, heard, letters, raw_segment, segment, span
+from transcript_cases import clip_result, clip_results, letters, raw_segment, segment, span
 
 from app.transcript.timeline import Transcript, merge
 from workers.messages import Word
@@ -11,8 +11,8 @@ from workers.messages import Word
 def test_clip_times_become_recording_times() -> None:
     merged = merge(
         [
-            (span(30, 50), heard(segment(1, 2, " Later.", (" Later.", 1, 2)))),
-            (span(0, 30), heard(segment(0.5, 3, " First."), segment(3, 4, " Second."))),
+            (span(30, 50), clip_result(segment(1, 2, " Later.", (" Later.", 1, 2)))),
+            (span(0, 30), clip_result(segment(0.5, 3, " First."), segment(3, 4, " Second."))),
         ]
     )
     assert merged == (
@@ -24,42 +24,47 @@ def test_clip_times_become_recording_times() -> None:
 
 def test_the_later_result_of_a_clip_counts() -> None:
     merged = merge(
-        [(span(0, 9), heard(segment(0, 1, " Once."))), (span(0, 9), heard(segment(0, 1, " Twice.")))]
+        [
+            (span(0, 9), clip_result(segment(0, 1, " Once."))),
+            (span(0, 9), clip_result(segment(0, 1, " Twice."))),
+        ]
     )
-    assert [found.text for found in merged] == [" Twice."]
+    assert [segment.text for segment in merged] == [" Twice."]
 
 
-def test_times_are_held_inside_the_clip() -> None:
-    merged = merge([(span(10, 20), heard(segment(-1, 12, " Long.", (" Long.", -1, 12))))])
+def test_times_are_clamped_to_the_clip() -> None:
+    merged = merge([(span(10, 20), clip_result(segment(-1, 12, " Long.", (" Long.", -1, 12))))])
     assert merged == (segment(10, 20, " Long.", (" Long.", 10, 20)),)
 
 
-def test_an_end_gives_way_to_the_next_start() -> None:
-    merged = merge([(span(0, 9), heard(segment(0, 3, " One."), segment(2, 4, " Two.")))])
+def test_a_segment_ends_when_the_next_one_starts() -> None:
+    merged = merge([(span(0, 9), clip_result(segment(0, 3, " One."), segment(2, 4, " Two.")))])
     assert merged == (segment(0, 2, " One."), segment(2, 4, " Two."))
 
 
 def test_segments_without_text_are_dropped_and_those_without_time_are_not() -> None:
-    merged = merge([(span(0, 5), heard(segment(1, 2, "  "), segment(5, 5, " A."), segment(6, 9, " B.")))])
+    merged = merge(
+        [(span(0, 5), clip_result(segment(1, 2, "  "), segment(5, 5, " A."), segment(6, 9, " B.")))]
+    )
     assert merged == (segment(4.96, 4.98, " A."), segment(4.98, 5, " B."))
 
 
-def test_a_clip_too_short_for_its_segments_has_one() -> None:
-    assert merge([((7, 8), heard(raw_segment(0, 1, " A."), raw_segment(0, 1, " B.")))]) == (
+def test_a_clip_too_short_for_its_segments_joins_them() -> None:
+    assert merge([((7, 8), clip_result(raw_segment(0, 1, " A."), raw_segment(0, 1, " B.")))]) == (
         raw_segment(7, 8, " A. B."),
     )
 
 
 def test_words_are_ordered_inside_their_segment() -> None:
     drifted = segment(1, 3, " The dog.", (" The", 0.5, 9), (" dog.", 9, 9.5))
-    assert merge([(span(0, 10), heard(drifted))]) == (
+    assert merge([(span(0, 10), clip_result(drifted))]) == (
         segment(1, 3, " The dog.", (" The", 1, 3), (" dog.", 3, 3)),
     )
 
 
-def test_nothing_heard() -> None:
+def test_no_segments() -> None:
     assert merge([]) == ()
-    assert merge([(span(0, 5), heard())]) == ()
+    assert merge([(span(0, 5), clip_result())]) == ()
 
 
 spans = st.tuples(st.integers(0, 400_000), st.integers(0, 400_000)).map(
@@ -68,21 +73,23 @@ spans = st.tuples(st.integers(0, 400_000), st.integers(0, 400_000)).map(
 
 
 @given(st.lists(st.tuples(spans, clip_results()), max_size=6))
-def test_any_results_make_an_orderly_timeline(parts) -> None:
-    merged = merge(parts)
+def test_any_results_make_an_ordered_timeline(results) -> None:
+    merged = merge(results)
     for before, after in pairwise(merged):
         assert before.end <= after.start
-    for found in merged:
-        assert found.start < found.end
-        times = [time for word in found.words for time in (word.start, word.end)]
+    for each in merged:
+        assert each.start < each.end
+        times = [time for word in each.words for time in (word.start, word.end)]
         assert times == sorted(times)
-        assert all(found.start <= time <= found.end for time in times)
-    kept = [found for _, result in dict(parts).items() for found in result.segments if found.text.strip()]
-    assert sorted(letters([found.text for found in merged])) == sorted(
-        letters([found.text for found in kept])
+        assert all(each.start <= time <= each.end for time in times)
+    kept = [
+        segment for _, result in dict(results).items() for segment in result.segments if segment.text.strip()
+    ]
+    assert sorted(letters([segment.text for segment in merged])) == sorted(
+        letters([segment.text for segment in kept])
     )
-    assert sum(len(found.words) for found in merged) == sum(len(found.words) for found in kept)
-    assert merge(dict(parts).items()) == merged == merge(reversed(dict(parts).items()))
+    assert sum(len(segment.words) for segment in merged) == sum(len(segment.words) for segment in kept)
+    assert merge(dict(results).items()) == merged == merge(reversed(dict(results).items()))
 
 
 def test_text_and_words_of_a_transcript() -> None:

@@ -1,24 +1,27 @@
-"""Segments and speech for tests: by hand, in seconds, and drawn by hypothesis."""
+"""Segments and speech for tests: written in seconds, or drawn by hypothesis."""
 
 from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
 from app.transcript.cues import Cue, CueStyle
-from app.transcript.formats import pieces
+from app.transcript.formats import FORMATS
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word
 
-STYLE = CueStyle(max_line_chars=42, max_lines=2, max_cps=20, min_cue_s=0.83, max_cue_s=7)
-
 
 def render(transcript: Transcript, cues: Iterable[Cue], file_format: str) -> str:
-    """The whole file."""
-    return "".join(pieces(transcript, cues, file_format))
+    """The file as text."""
+    return "".join(FORMATS[file_format].write(transcript, cues))
 
 
 def samples(seconds: float) -> int:
     return round(seconds * SAMPLE_RATE)
+
+
+STYLE = CueStyle(
+    max_line_chars=42, max_lines=2, max_cps=20, min_samples=samples(0.83), max_samples=samples(7)
+)
 
 
 def span(start: float, end: float) -> Span:
@@ -52,12 +55,12 @@ def spoken(start: float, end: float, text: str) -> Segment:
     return segment(start, end, "".join(words), *times)
 
 
-def heard(*segments: Segment) -> ClipResult:
+def clip_result(*segments: Segment) -> ClipResult:
     return ClipResult("en", (), segments)
 
 
 def letters(texts: list[str]) -> str:
-    """All that is not white space: what must never get lost."""
+    """All characters but white space. None may get lost."""
     return "".join("".join(texts).split())
 
 
@@ -89,7 +92,7 @@ _TEXTS = st.one_of(_WORDS.map(lambda word: f" {word}"), _UNSPACED)
 
 @st.composite
 def clip_segments(draw: st.DrawFn) -> Segment:
-    """A segment as a confused worker might send it: any times, words or none, perhaps not all of them."""
+    """A segment with any times, with or without words."""
     times = st.integers(-SAMPLE_RATE, 12 * SAMPLE_RATE)
     texts = draw(st.lists(_TEXTS, max_size=25))
     words = [Word(text, draw(times), draw(times), 0.5) for text in texts] if draw(st.booleans()) else []
@@ -98,7 +101,7 @@ def clip_segments(draw: st.DrawFn) -> Segment:
 
 @st.composite
 def clip_results(draw: st.DrawFn) -> ClipResult:
-    return heard(*draw(st.lists(clip_segments(), max_size=5)))
+    return clip_result(*draw(st.lists(clip_segments(), max_size=5)))
 
 
 @st.composite

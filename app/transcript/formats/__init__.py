@@ -14,12 +14,17 @@ from app.transcript.timeline import Transcript
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file that a transcript can be written as; its name is the file's suffix, too."""
+    """A kind of file that a transcript can be written as.
+
+    `write` takes the transcript and its cues, in order, and yields the text of the file in parts. Formats
+    without cues ignore them.
+    """
 
     media_type: str
     write: Callable[[Transcript, Iterable[Cue]], Iterator[str]]
 
 
+# By name, which is also the suffix of the file.
 FORMATS: dict[str, Format] = {
     "srt": Format("application/x-subrip", write_srt),
     "vtt": Format("text/vtt", write_vtt),
@@ -30,11 +35,3 @@ FORMATS: dict[str, Format] = {
     "tsv": Format("text/tab-separated-values", write_tsv),
     "json": Format("application/json", write_json),
 }
-
-
-def pieces(transcript: Transcript, cues: Iterable[Cue], format: str) -> Iterator[str]:
-    """The text of a file of the format, one of `FORMATS`, bit by bit; raises KeyError for any other.
-
-    `cues` are those of the transcript, in order; formats without cues do not look at them.
-    """
-    return FORMATS[format].write(transcript, cues)

@@ -1,13 +1,13 @@
 """Advanced SubStation Alpha, as libass and VSFilter read it."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from app.transcript.cues import Cue
-from app.transcript.formats.clock import SAMPLES_PER_CS, timed_cues
+from app.transcript.formats.common import clock, timed_cues
 from app.transcript.timeline import Transcript
 
-# One style: white with a black outline, in the middle of the bottom. Its sizes are pixels of the PlayRes
-# picture, which players scale to the real one.
+# One style: white with a black outline, at the bottom centre. Its sizes are pixels of the PlayRes picture;
+# players scale it to the real one.
 _HEADER = """\
 [Script Info]
 ScriptType: v4.00+
@@ -26,24 +26,18 @@ Style: Default,Arial,64,&H00FFFFFF,&H00FFFFFF,&H00000000,&H80000000,0,0,0,0,100,
 Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
 """
 
-# Braces hold commands and a backslash begins one. Players agree on no escape for either, so each is written
-# as the character most like it.
-_LIKENESSES = str.maketrans({"{": "(", "}": ")", "\\": "∖"})
+# Commands stand in braces or begin with a backslash. Players agree on no escape for these characters, so
+# each is written as a similar one.
+_SIMILAR = str.maketrans({"{": "(", "}": ")", "\\": "∖"})
 
 
 def write_ass(_: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
-    """ASS; a header without events for no cues."""
+    """ASS; a header without events if there are no cues."""
     yield _HEADER
-    for start_cs, end_cs, lines in timed_cues(cues, SAMPLES_PER_CS):
-        yield f"Dialogue: 0,{_clock(start_cs)},{_clock(end_cs)},Default,,0,0,0,,{_text(lines)}\n"
+    for start, end, lines in timed_cues(cues, digits=2):
+        text = r"\N".join(line.translate(_SIMILAR) for line in lines)
+        yield f"Dialogue: 0,{_clock(start)},{_clock(end)},Default,,0,0,0,,{text}\n"
 
 
-def _text(lines: Sequence[str]) -> str:
-    return r"\N".join(line.translate(_LIKENESSES) for line in lines)
-
-
-def _clock(centiseconds: int) -> str:
-    seconds, centiseconds = divmod(centiseconds, 100)
-    minutes, seconds = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}.{centiseconds:02}"
+def _clock(time: int) -> str:
+    return clock(time, digits=2, hour_digits=1)

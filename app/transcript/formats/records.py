@@ -1,11 +1,11 @@
-"""What was heard, segment by segment, without regard to how it is shown: text, TSV and JSON."""
+"""Formats that list segments instead of cues: text, TSV and JSON."""
 
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.transcript.cue_text import milliseconds, plain_line
 from app.transcript.cues import Cue
+from app.transcript.formats.common import milliseconds, plain_line
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word
 
@@ -26,7 +26,7 @@ def write_tsv(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
 
 
 def write_json(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
-    """The whole transcript; times in seconds."""
+    """The transcript with all segments and words; times in seconds, rounded as in the other formats."""
     document = {
         "language": transcript.language,
         "duration": _seconds(transcript.samples),

@@ -1,13 +1,13 @@
 """Timed Text Markup Language (TTML1), of which IMSC and EBU-TT-D are profiles."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from app.transcript.cues import Cue
-from app.transcript.formats.clock import clock, timed_cues
+from app.transcript.formats.common import clock, timed_cues
 from app.transcript.timeline import Transcript
 
-# Without a region of its own, text would stand at the top left.
+# Without a region, players would show the text at the top left.
 _BEGINNING = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <tt xmlns="http://www.w3.org/ns/ttml" xmlns:tts="http://www.w3.org/ns/ttml#styling"
@@ -27,18 +27,15 @@ _END = """\
 </tt>
 """
 
-# Whisper's code for Javanese is one that BCP 47, which `xml:lang` follows, has withdrawn.
+# `xml:lang` follows BCP 47, which has withdrawn Whisper's code for Javanese.
 _LANGUAGE_TAGS = {"jw": "jv"}
 
 
 def write_ttml(transcript: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
-    """TTML, to be encoded as UTF-8; an empty division for no cues."""
-    language = "en" if transcript.task == "translate" else transcript.language
+    """TTML, which the caller encodes as UTF-8; an empty division if there are no cues."""
+    language = transcript.text_language
     yield _BEGINNING.format(language=quoteattr(_LANGUAGE_TAGS.get(language, language)))
-    for start_ms, end_ms, lines in timed_cues(cues):
-        yield f'      <p begin="{clock(start_ms)}" end="{clock(end_ms)}">{_content(lines)}</p>\n'
+    for start, end, lines in timed_cues(cues):
+        text = "<br/>".join(map(escape, lines))
+        yield f'      <p begin="{clock(start)}" end="{clock(end)}">{text}</p>\n'
     yield _END
-
-
-def _content(lines: Sequence[str]) -> str:
-    return "<br/>".join(map(escape, lines))
