@@ -1,5 +1,6 @@
 """The parts of a multipart body: text fields and one file, as a push parser finds them."""
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from python_multipart.multipart import parse_options_header
@@ -22,6 +23,18 @@ class OpenSink(Protocol):
     def __call__(self, filename: str, *, described: bool) -> Sink: ...
 
 
+@dataclass(slots=True)
+class _Part:
+    """The part that is being parsed."""
+
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    header_name: bytearray = field(default_factory=bytearray)
+    header_value: bytearray = field(default_factory=bytearray)
+    name: str = ""
+    text: bytearray | None = None  # of a text field
+    sink: Sink | None = None  # of the file
+
+
 class Parts:
     """Callbacks for a `MultipartParser`. Each may raise InvalidInput, which passes through the parser.
 
@@ -36,7 +49,7 @@ class Parts:
         self._open_sink = open_sink
         self._count = 0
         self._field_bytes = 0
-        self._start_part()
+        self._part = _Part()
 
     def callbacks(self) -> "MultipartCallbacks":
         return {
@@ -50,57 +63,53 @@ class Parts:
             "on_end": self._on_end,
         }
 
-    def _start_part(self) -> None:
-        self._header_name = bytearray()
-        self._header_value = bytearray()
-        self._headers: dict[bytes, bytes] = {}
-        self._name = ""
-        self._text: bytearray | None = None
-        self._sink: Sink | None = None
-
     def _begin_part(self) -> None:
         self._count += 1
         if self._count > MAX_PARTS:
             raise InvalidInput(f"The multipart body has over {MAX_PARTS} parts.")
-        self._start_part()
+        self._part = _Part()
 
     def _on_header_field(self, data: bytes, start: int, end: int) -> None:
-        self._header_name += data[start:end]
+        self._part.header_name += data[start:end]
 
     def _on_header_value(self, data: bytes, start: int, end: int) -> None:
-        self._header_value += data[start:end]
+        self._part.header_value += data[start:end]
 
     def _on_header_end(self) -> None:
-        self._headers[bytes(self._header_name).lower()] = bytes(self._header_value)
-        self._header_name.clear()
-        self._header_value.clear()
+        part = self._part
+        part.headers[bytes(part.header_name).lower()] = bytes(part.header_value)
+        part.header_name.clear()
+        part.header_value.clear()
 
     def _on_headers_finished(self) -> None:
-        _, options = parse_options_header(self._headers.get(b"content-disposition"))
+        part = self._part
+        _, options = parse_options_header(part.headers.get(b"content-disposition"))
         if b"name" not in options:
             raise InvalidInput('A part of the multipart body has no name (Content-Disposition: …; name="…").')
-        self._name = _decode(options[b"name"], "The name of a field")
+        part.name = _decode(options[b"name"], "The name of a field")
         filename = options.get(b"filename")
-        if self._name == self._file_field:
-            media_type = self._headers.get(b"content-type", b"text/plain")
+        if part.name == self._file_field:
+            media_type = part.headers.get(b"content-type", b"text/plain")
             described = filename is not None or not media_type.lower().startswith(b"text/")
-            self._sink = self._open_sink(base_name(filename or b""), described=described)
+            part.sink = self._open_sink(base_name(filename or b""), described=described)
         elif filename is None:
-            self._text = bytearray()
+            part.text = bytearray()
 
     def _on_data(self, data: bytes, start: int, end: int) -> None:
-        if self._sink is not None:
-            self._sink.feed(data[start:end])
-        elif self._text is not None:
+        part = self._part
+        if part.sink is not None:
+            part.sink.feed(data[start:end])
+        elif part.text is not None:
             self._field_bytes += end - start
             if self._field_bytes > MAX_FIELD_BYTES:
-                raise InvalidInput(f"The text fields exceed {MAX_FIELD_BYTES} bytes.", param=self._name)
-            self._text += data[start:end]
+                raise InvalidInput(f"The text fields exceed {MAX_FIELD_BYTES} bytes.", param=part.name)
+            part.text += data[start:end]
 
     def _on_part_end(self) -> None:
-        if self._text is not None:
-            text = _decode(bytes(self._text), f"`{self._name}`")
-            self.fields.setdefault(self._name, []).append(text)
+        part = self._part
+        if part.text is not None:
+            text = _decode(bytes(part.text), f"`{part.name}`")
+            self.fields.setdefault(part.name, []).append(text)
 
     def _on_end(self) -> None:
         self.complete = True

@@ -21,6 +21,7 @@ from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
 
 FEED_BYTES = 1 << 16  # parsed at once: a huge chunk would block the event loop
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+OVERHEAD_BYTES = 2 * MAX_FIELD_BYTES  # that a body may have beside its file: fields, headers, boundaries
 
 Fields = Mapping[str, list[str]]
 
@@ -77,7 +78,7 @@ async def receive_form(
     `before_file`; no file is left then.
     """
     boundary = _boundary(content_type)
-    if content_length is not None and content_length > _max_body(max_bytes):
+    if content_length is not None and content_length > max_bytes + OVERHEAD_BYTES:
         raise too_large(max_bytes, file_field)
     sinks: list[FileSink] = []
 
@@ -144,11 +145,6 @@ def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _max_body(max_bytes: int) -> int:
-    """The size limit of a body: its file, its fields, headers and boundaries."""
-    return max_bytes + 2 * MAX_FIELD_BYTES
-
-
 def _boundary(content_type: str) -> bytes:
     kind, options = parse_options_header(content_type)
     if kind != b"multipart/form-data":
@@ -199,7 +195,7 @@ async def _limited(stream: AsyncIterator[bytes], max_bytes: int, param: str) -> 
     received = 0
     async for chunk in stream:
         received += len(chunk)
-        if received > _max_body(max_bytes):
+        if received > max_bytes + OVERHEAD_BYTES:
             raise too_large(max_bytes, param)
         for start in range(0, len(chunk), FEED_BYTES):
             yield chunk[start : start + FEED_BYTES]
