@@ -1,14 +1,14 @@
-"""Lock files: held by one process at a time, and free again when that ends, however it does."""
+"""Lock files that one process at a time can hold. The kernel releases the lock when that process ends."""
 
 import fcntl
 from pathlib import Path
 from typing import BinaryIO
 
 
-def hold(path: Path) -> BinaryIO | None:
-    """The lock file at `path`, held for as long as it is open; None where another process holds it.
+def try_lock(path: Path) -> BinaryIO | None:
+    """Lock the file at `path`, creating it if needed. Closing the returned file releases the lock.
 
-    Raises OSError where there can be no such file.
+    Returns None if another process holds the lock. Raises OSError if the file cannot be created.
     """
     lock = path.open("wb")
     try:

@@ -27,9 +27,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.local import LocalSlot
-from app.engines.oom_fallback import is_out_of_memory
 from app.engines.slot import Limits, ModelCatalogue
 from app.errors import RequeueBatch
+from app.known_errors import is_out_of_memory
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Clip, Decoding, LoadOptions
 
 MODEL = "model"

@@ -108,7 +108,7 @@ def batches_of(log: Path, begun: int) -> list[Batch]:
         lines.seek(begun)
         for line in lines:
             entry = json.loads(line)
-            if entry.get("event") == "batch heard":
+            if entry.get("event") == "batch transcribed":
                 end = datetime.fromisoformat(entry["timestamp"]).timestamp()
                 found.append(Batch(entry["slot"], entry["clips"], end - entry["took_s"], end))
     return found

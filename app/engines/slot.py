@@ -10,9 +10,9 @@ from typing import TypeVar
 
 import structlog
 
-from app.engines.oom_fallback import OomFallback, is_out_of_memory
+from app.engines.oom_fallback import OomFallback
 from app.errors import ProcessCrashed, RequeueBatch
-from app.known_errors import last_line
+from app.known_errors import is_out_of_memory, last_line
 from app.scheduling.tasks import SlotStatus
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper
@@ -113,7 +113,7 @@ class WhisperSlot(ABC):
         self._clips += len(clips)
         self._samples += sum(clip.samples for clip in clips)
         took_s = round(time.monotonic() - began, 3)
-        log.debug("batch heard", slot=self.index, model=model, clips=len(clips), took_s=took_s)
+        log.debug("batch transcribed", slot=self.index, model=model, clips=len(clips), took_s=took_s)
         return results
 
     async def close(self) -> None:

@@ -1,7 +1,6 @@
 """The connection to the database: SQLite in the data folder, or PostgreSQL by URL."""
 
 import asyncio
-import errno
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -17,8 +16,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
-from app.file_lock import hold
+from app.file_lock import try_lock
 from app.shielding import run_shielded
+from workers.disk import NO_SPACE_ERRNOS
 
 FILE_NAME = "whisperfleet.db"
 _DRIVERS = {
@@ -163,7 +163,7 @@ class Database:
 
     async def _take_file(self) -> None:
         """Hold a lock on a file beside SQLite's, for as long as this process lives."""
-        self._lock = await asyncio.to_thread(hold, Path(f"{self.url.database}.lock"))
+        self._lock = await asyncio.to_thread(try_lock, Path(f"{self.url.database}.lock"))
         if self._lock is None:
             raise self._in_use()
 
@@ -257,7 +257,7 @@ def _clear_errors() -> Iterator[None]:
 
 def _is_disk_full(error: Exception) -> bool:
     if isinstance(error, OSError):
-        return error.errno == errno.ENOSPC
+        return error.errno in NO_SPACE_ERRNOS
     origin = getattr(error, "orig", None)
     return "disk is full" in str(origin) or getattr(origin, "sqlstate", None) == _DISK_FULL_STATE
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import structlog
 
 from app import url_policy as destinations
-from app.errors import InvalidInput, ProcessCrashed, TooLarge, WhisperfleetError
-from app.media.uploads import Upload, raise_if_full
+from app.errors import InvalidInput, ProcessCrashed, TooLarge, WhisperfleetError, raise_if_full
+from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from app.shielding import run_shielded
 from workers import runtime

@@ -4,7 +4,6 @@ The event loop only parses; writing and hashing happen in threads, about a mebib
 body is read no faster than the disk takes it.
 """
 
-import errno
 import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -15,12 +14,11 @@ from pathlib import Path
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from app.errors import DiskFull, InvalidInput, UnsupportedContentType
+from app.errors import InvalidInput, UnsupportedContentType, raise_if_full
 from app.media.file_sink import FileSink, too_large
 from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
 
 FEED_BYTES = 1 << 16  # parsed at once, so that a huge chunk neither fills memory nor holds the loop
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 Fields = Mapping[str, list[str]]
 
@@ -185,12 +183,6 @@ def _clear_errors() -> Iterator[None]:
     except OSError as error:
         raise_if_full(error)
         raise
-
-
-def raise_if_full(error: OSError) -> None:
-    """Raise DiskFull if that is what `error` comes from."""
-    if error.errno in NO_SPACE:
-        raise DiskFull("The service's disk is full; try again later.") from error
 
 
 async def _limited(stream: AsyncIterator[bytes], max_bytes: int, param: str) -> AsyncIterator[bytes]:

@@ -237,4 +237,4 @@ class Dispatcher(Generic[P, R]):
 
 
 def _deadly(deaths: int) -> TaskCrashes:
-    return TaskCrashes(f"{deaths} processes died of it")
+    return TaskCrashes(f"{deaths} processes crashed on it")

@@ -59,7 +59,7 @@ class ChildProcess:
         try:
             answer = self._executor.submit(function, *args)
         except BrokenProcessPool:
-            raise ProcessCrashed(f"process {self.pid} died") from None
+            raise ProcessCrashed(f"process {self.pid} crashed") from None
         return await self._result(answer, deadline_s)
 
     async def _result(self, answer: Future[R], deadline_s: float | None) -> R:
@@ -67,7 +67,7 @@ class ChildProcess:
             async with asyncio.timeout(deadline_s):
                 return await asyncio.wrap_future(answer)
         except BrokenProcessPool:
-            raise ProcessCrashed(f"process {self.pid} died") from None
+            raise ProcessCrashed(f"process {self.pid} crashed") from None
         except TimeoutError:
             self._kill()
             raise ProcessCrashed(f"process {self.pid} did not answer within {deadline_s:.0f} s") from None

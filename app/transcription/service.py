@@ -15,7 +15,7 @@ from app.engines.model_files import DEMO, ModelFiles, can_translate, find
 from app.engines.plan import make_plan
 from app.engines.slot import ModelCatalogue, WhisperSlot
 from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, NotReady, QueueFull, UnknownModel
-from app.file_lock import hold
+from app.file_lock import try_lock
 from app.languages import language_name
 from app.media.pool import Media
 from app.media.uploads import Upload, clean
@@ -288,7 +288,7 @@ class Service:
         try:
             for folder in (self.settings.uploads_dir, self.settings.pcm_dir):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = hold(self.settings.data_dir / "lock")
+            self._lock = try_lock(self.settings.data_dir / "lock")
         except OSError as error:
             raise InvalidSetting(
                 f"WHISPER_DATA_DIR={self.settings.data_dir} cannot be used: {error.strerror}"

@@ -7,7 +7,6 @@ cookies of a browser, cache or proxies; and nothing that a site says becomes par
 Imports yt-dlp, and so only ever in a child.
 """
 
-import errno
 import os
 import re
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.addresses import AddressRefused, Resolver, check_url
+from workers.disk import NO_SPACE_ERRNOS
 from workers.download.fetch import RECORDING, Connect, Found
 
 os.environ["YTDLP_NO_PLUGINS"] = "1"  # whatever lies about in this user's folders
@@ -123,7 +123,7 @@ class Visit:
             # Extractors meet what they were not written for and fail in any way, not in yt-dlp's own alone.
             causes = list(_causes(error))
             for cause in causes:
-                if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+                if isinstance(cause, OSError) and cause.errno in NO_SPACE_ERRNOS:
                     raise OSError(cause.errno, os.strerror(cause.errno)) from None
             if self._network.refusal is not None:
                 raise RecordingRefused("url_refused", str(self._network.refusal)) from None
