@@ -1,7 +1,5 @@
 """The service's errors. `api.errors` maps each class to an HTTP status."""
 
-from workers.disk import NO_SPACE_ERRNOS
-
 
 class WhisperfleetError(Exception):
     """Something went wrong in the service.
@@ -99,9 +97,3 @@ class InvalidSetting(WhisperfleetError):
 
 class ModelUnavailable(WhisperfleetError):
     """The model is not on this machine and cannot be downloaded."""
-
-
-def raise_if_full(error: OSError) -> None:
-    """Raise DiskFull if `error` means that the disk is full."""
-    if error.errno in NO_SPACE_ERRNOS:
-        raise DiskFull("The service's disk is full; try again later.") from error

@@ -70,7 +70,9 @@ class Settings(BaseSettings):
     )
     cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*`: all.")
     max_upload_mb: int = Field(4096, ge=1, description="Largest upload (MB of 10^6 bytes).")
-    max_queued_jobs: int = Field(1000, ge=1, description="Maximum number of waiting jobs; further ones get a 429.")
+    max_queued_jobs: int = Field(
+        1000, ge=1, description="Maximum number of waiting jobs; further ones get a 429."
+    )
     max_jobs_per_key: int | None = Field(
         None, ge=1, description="Maximum number of unfinished jobs of one API key; default: no limit."
     )
@@ -82,9 +84,7 @@ class Settings(BaseSettings):
     webhook_secret: str | None = Field(
         None, repr=False, description="Key that signs webhooks: base64, with or without `whsec_`."
     )
-    webhook_allow_private: bool = Field(
-        False, description="Let webhooks go to private addresses too."
-    )
+    webhook_allow_private: bool = Field(False, description="Let webhooks go to private addresses too.")
     data_dir: Path = Field(
         default_factory=_data_dir, description="Folder for jobs, recordings and decoded audio."
     )

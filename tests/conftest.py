@@ -1,4 +1,4 @@
-"""What tests of several rooms share."""
+"""Fixtures for all tests."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,12 @@ from tests.postgresql import NewDatabase, postgresql_server
 
 
 @pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
 def postgresql() -> Iterator[NewDatabase]:
-    """Makes databases on a PostgreSQL server."""
+    """A function that creates databases on a PostgreSQL server."""
     with postgresql_server() as new_database:
         yield new_database

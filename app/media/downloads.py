@@ -16,7 +16,8 @@ from pathlib import Path
 import structlog
 
 from app import url_policy as destinations
-from app.errors import InvalidInput, ProcessCrashed, TooLarge, WhisperfleetError, raise_if_full
+from app.disk import raise_if_full
+from app.errors import InvalidInput, ProcessCrashed, TooLarge, WhisperfleetError
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from app.shielding import run_shielded

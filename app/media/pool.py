@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.errors import InvalidInput, TaskCrashes, raise_if_full
+from app.disk import raise_if_full
+from app.errors import InvalidInput, TaskCrashes
 from app.media.speech import SPAN_FRAMES
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher

@@ -14,7 +14,8 @@ from pathlib import Path
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from app.errors import InvalidInput, UnsupportedContentType, raise_if_full
+from app.disk import raise_if_full
+from app.errors import InvalidInput, UnsupportedContentType
 from app.media.file_sink import FileSink, too_large
 from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
 
