@@ -1,8 +1,8 @@
-"""Many clients at once, each with four seconds of speech, against one after the other.
+"""64 clients with four seconds of speech each: all at once, against one at a time.
 
     python -m bench.clients [--threads 1] [--repetitions 5] [--json FILE]
 
-Two workers; both ways send the same clips, and wait for the text. Times are those of single requests.
+Two workers. Both ways send the same clips and wait for the text. Times are those of single requests.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ AT_ONCE, IN_TURN = "all at once", "one at a time"
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """Clips per second and the times of single requests, both ways."""
+    """Measure clips per second and the times of single requests, both ways."""
     clips = clips_of(CLIP_S, 8 if options.quick else CLIENTS)
     waits: dict[str, list[list[float]]] = {AT_ONCE: [], IN_TURN: []}
     with running_service(**two_workers(options.threads)) as client:
@@ -55,13 +55,13 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
 
 
 async def _send_all(url: str, clips: list[bytes], at_once: int) -> list[float]:
-    """How long each request took (s), no more than so many of them under way at a time."""
-    turns = asyncio.Semaphore(at_once)
+    """The time of each request (s), with at most `at_once` requests at a time."""
+    limit = asyncio.Semaphore(at_once)
     limits = httpx.Limits(max_connections=at_once)
     async with httpx.AsyncClient(base_url=url, timeout=None, trust_env=False, limits=limits) as client:
 
         async def send(clip: bytes) -> float:
-            async with turns:
+            async with limit:
                 began = time.perf_counter()
                 answer = await client.post(
                     "/v1/audio/transcriptions",
