@@ -25,7 +25,7 @@ from app.media.speech import SPAN_FRAMES
 from app.media.uploads import Upload
 from app.options import Options as Asked
 from app.transcription.pipeline import Fleet, Pipeline
-from app.transcription.result_cache import Recording
+from app.transcription.result_cache import CachedRecording
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, interleaved, median
 from bench.recordings import write
@@ -45,13 +45,13 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
         path = folder / f"media-{minutes:g}.mp3"
         write(path, 60 * minutes, options.talk)
         taken, busy = asyncio.run(_compare(path, options.repetitions))
-        one, two = median(taken["one child"]), median(taken["two children"])
-        ratios = [a / b for a, b in zip(taken["one child"], taken["two children"], strict=True)]
+        one, two = median(taken["one worker"]), median(taken["two workers"])
+        ratios = [a / b for a, b in zip(taken["one worker"], taken["two workers"], strict=True)]
         cpu = _cpu_s(path, folder / "pcm")
         ceiling = _ceiling(path, folder, min(options.repetitions, _CEILING_ROUNDS))
         figures[f"{minutes:g} min"] = {
             "runs_s": taken,
-            "median_s": {"one child": one, "two children": two},
+            "median_s": {"one worker": one, "two workers": two},
             "ratio": median(ratios),
             "busy": {name: median(fractions) for name, fractions in busy.items()},
             "cpu_s": cpu,
@@ -65,16 +65,16 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
                 f"{two:.2f}",
                 f"{median(ratios):.2f}",
                 f"{ceiling:.2f}",
-                f"{100 * median(busy['two children']):.0f} %",
+                f"{100 * median(busy['two workers']):.0f} %",
                 *real_time,
             ]
         )
     columns = [
         "mp3",
-        "one child, s",
+        "one worker, s",
         "two, s",
         "ratio",
-        "two lone processes",
+        "two independent processes",
         "each of two is busy",
         "decoding, x real time per core",
         "speech, same",
@@ -87,7 +87,7 @@ async def _compare(path: Path, repetitions: int) -> tuple[dict[str, list[float]]
 
     The measurements run in a thread; the event loop here serves the workers of both pools.
     """
-    pools = {"one child": Media(1), "two children": Media(2)}
+    pools = {"one worker": Media(1), "two workers": Media(2)}
     loop = asyncio.get_running_loop()
 
     def run(name: str) -> float:
@@ -129,7 +129,7 @@ async def _process(pool: Media, path: Path) -> float:
             media=pool,
             fleet=cast(Fleet, SimpleNamespace(prefetch_limit=1)),  # there are no clips
             pcm_path=Path(folder) / "pcm",
-            clip_results=Recording(),
+            clip_results=CachedRecording(),
         )
         began = time.perf_counter()
         frames = sum([len(found) async for found in pipeline._probabilities()])

@@ -18,7 +18,7 @@ from bench.service import processes, running_service, server_process
 from bench.throughput import one_worker, request_srt
 
 MIB = 1 << 20
-PROCESSES = ("server", "media children", "worker")
+PROCESSES = ("server", "media workers", "worker")
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
@@ -53,7 +53,7 @@ def peaks_mib(client: httpx.Client) -> dict[str, float]:
     worker, *media = processes(client)
     return {
         "server": _peak_mib(server_process(client)),
-        "media children": max(map(_peak_mib, media)),
+        "media workers": max(map(_peak_mib, media)),
         "worker": _peak_mib(worker),
     }
 
