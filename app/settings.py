@@ -96,7 +96,7 @@ class Settings(BaseSettings):
     result_ttl_s: float = Field(
         7 * 86400, gt=0, description="Time after which a finished job is deleted, with all its files (s)."
     )
-    keep_audio: bool = Field(True, description="Keep a job's recording for as long as its result.")
+    keep_audio: bool = Field(True, description="Keep a job's recording as long as its result.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest level that is logged."
     )

@@ -35,21 +35,21 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
             waits[name].append(asyncio.run(_send_all(url, clips, len(clips) if name == AT_ONCE else 1)))
             return time.perf_counter() - began
 
-        taken = interleaved(
+        runs_s = interleaved(
             {AT_ONCE: lambda: run(AT_ONCE), IN_TURN: lambda: run(IN_TURN)}, options.repetitions
         )
-    ratios = [slow / fast for slow, fast in zip(taken[IN_TURN], taken[AT_ONCE], strict=True)]
+    ratios = [slow / fast for slow, fast in zip(runs_s[IN_TURN], runs_s[AT_ONCE], strict=True)]
     found = {
         name: {
-            "clips_per_s": median([len(clips) / seconds for seconds in taken[name]], 2),
+            "clips_per_s": median([len(clips) / seconds for seconds in runs_s[name]], 2),
             "p50_s": median([float(np.percentile(run, 50)) for run in waits[name][1:]]),
             "p99_s": median([float(np.percentile(run, 99)) for run in waits[name][1:]]),
         }
-        for name in taken
+        for name in runs_s
     }
     rows = [[name, *(f"{value:.2f}" for value in row.values())] for name, row in found.items()]
     rows.append(["ratio of clips per second", f"{median(ratios):.2f}", "", ""])
-    figures = {"clients": len(clips), "clip_s": CLIP_S, "runs_s": taken, "ratio": median(ratios)} | found
+    figures = {"clients": len(clips), "clip_s": CLIP_S, "runs_s": runs_s, "ratio": median(ratios)} | found
     columns = ["", "clips per s", "p50, s", "p99, s"]
     return figures, [Table(f"{len(clips)} clips of {CLIP_S:g} s, two workers", columns, rows)]
 

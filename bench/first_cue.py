@@ -29,18 +29,18 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
         paths[f"{minutes:g} min"] = folder / f"first-{minutes:g}.flac"
         write(paths[f"{minutes:g} min"], 60 * minutes, options.talk)
     with running_service(**one_worker(options.threads)) as client:
-        taken = interleaved(
+        runs_s = interleaved(
             {name: partial(first_text_s, client, path) for name, path in paths.items()}, options.repetitions
         )
-    shortest = median(next(iter(taken.values())))
-    medians = {name: median(times) for name, times in taken.items()}
-    figures = {"threads": options.threads, "runs_s": taken, "median_s": medians}
+    shortest = median(next(iter(runs_s.values())))
+    medians = {name: median(times) for name, times in runs_s.items()}
+    figures = {"threads": options.threads, "runs_s": runs_s, "median_s": medians}
     rows = [
         [
             name,
             f"{seconds:.2f}",
             f"{seconds - shortest:+.2f}",
-            f"{min(taken[name]):.2f} to {max(taken[name]):.2f}",
+            f"{min(runs_s[name]):.2f} to {max(runs_s[name]):.2f}",
         ]
         for name, seconds in medians.items()
     ]

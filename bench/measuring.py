@@ -37,13 +37,13 @@ def interleaved(ways: Mapping[str, Callable[[], float]], repetitions: int) -> di
 
     The order is reversed each time. One unmeasured run of each comes first.
     """
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    runs_s: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         way()
     for repetition in range(repetitions):
         for name in list(ways)[:: -1 if repetition % 2 else 1]:
-            taken[name].append(ways[name]())
-    return taken
+            runs_s[name].append(ways[name]())
+    return runs_s
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:

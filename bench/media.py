@@ -23,7 +23,7 @@ import numpy as np
 from app.media.pool import Call, Media
 from app.media.speech import SPAN_FRAMES
 from app.media.uploads import Upload
-from app.options import Options as Asked
+from app.options import Options as RequestOptions
 from app.transcription.pipeline import Fleet, Pipeline
 from app.transcription.result_cache import CachedRecording
 from bench.command import Options, run_alone
@@ -33,7 +33,7 @@ from workers import runtime
 from workers.media import tasks as work
 from workers.messages import FRAME_SAMPLES
 
-STEP_SAMPLES = 10**9  # all at once
+STEP_SAMPLES = 10**9  # the entire file in one step
 _CEILING_ROUNDS = 2  # of the comparison with two independent processes
 
 
@@ -44,13 +44,13 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
     for minutes in options.lengths(60):
         path = folder / f"media-{minutes:g}.mp3"
         write(path, 60 * minutes, options.talk)
-        taken, busy = asyncio.run(_compare(path, options.repetitions))
-        one, two = median(taken["one worker"]), median(taken["two workers"])
-        ratios = [a / b for a, b in zip(taken["one worker"], taken["two workers"], strict=True)]
+        runs_s, busy = asyncio.run(_compare(path, options.repetitions))
+        one, two = median(runs_s["one worker"]), median(runs_s["two workers"])
+        ratios = [a / b for a, b in zip(runs_s["one worker"], runs_s["two workers"], strict=True)]
         cpu = _cpu_s(path, folder / "pcm")
         ceiling = _ceiling(path, folder, min(options.repetitions, _CEILING_ROUNDS))
         figures[f"{minutes:g} min"] = {
-            "runs_s": taken,
+            "runs_s": runs_s,
             "median_s": {"one worker": one, "two workers": two},
             "ratio": median(ratios),
             "busy": {name: median(fractions) for name, fractions in busy.items()},
@@ -124,7 +124,7 @@ async def _process(pool: Media, path: Path) -> float:
         pipeline = Pipeline(
             job=folder,
             upload=Upload(path, path.name, 0, ""),
-            options=Asked(),
+            options=RequestOptions(),
             model="",
             media=pool,
             fleet=cast(Fleet, SimpleNamespace(prefetch_limit=1)),  # there are no clips
@@ -153,8 +153,8 @@ def _ceiling(path: Path, folder: Path, repetitions: int) -> float:
             return time.perf_counter() - began
 
         run(2)
-        taken = interleaved({"one": partial(run, 1), "two": partial(run, 2)}, repetitions)
-    return median([2 * one / two for one, two in zip(taken["one"], taken["two"], strict=True)], 2)
+        runs_s = interleaved({"one": partial(run, 1), "two": partial(run, 2)}, repetitions)
+    return median([2 * one / two for one, two in zip(runs_s["one"], runs_s["two"], strict=True)], 2)
 
 
 def _cpu_s(path: Path, pcm_path: Path) -> dict[str, float]:

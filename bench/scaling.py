@@ -62,12 +62,12 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
                 return seconds
 
             ways: dict[str, Callable[[], float]] = {name: partial(run, name) for name in clients}
-            taken = interleaved(ways, options.repetitions)
+            runs_s = interleaved(ways, options.repetitions)
             busy = {name: _least(found[1:]) for name, found in fractions.items()}
             found = {
-                "runs_s": taken,
-                "median_s": {name: median(times) for name, times in taken.items()},
-                "ratio": round(ratio(taken[ONE], taken[TWO]), 3),
+                "runs_s": runs_s,
+                "median_s": {name: median(times) for name, times in runs_s.items()},
+                "ratio": round(ratio(runs_s[ONE], runs_s[TWO]), 3),
                 "least_busy_share": busy,
                 "clips_in_a_batch": {name: median(counts[1:], 2) for name, counts in sizes.items()},
             }
@@ -75,8 +75,8 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
             rows.append(
                 [
                     f"{minutes:g} min",
-                    f"{median(taken[ONE]):.2f}",
-                    f"{median(taken[TWO]):.2f}",
+                    f"{median(runs_s[ONE]):.2f}",
+                    f"{median(runs_s[TWO]):.2f}",
                     f"{found['ratio']:.2f}",
                     f"{100 * busy[ONE]:.0f} %",
                     f"{100 * busy[TWO]:.0f} %",

@@ -89,7 +89,7 @@ def _compare(client: httpx.Client, peers: Peers, recording: Recording, repetitio
             stages.append(run.stages)
         return run.seconds
 
-    taken = interleaved(
+    runs_s = interleaved(
         {
             SERVICE: service,
             BATCHED: lambda: record(BATCHED, peers.batched(recording.path)),
@@ -100,10 +100,10 @@ def _compare(client: httpx.Client, peers: Peers, recording: Recording, repetitio
     )
     return {
         "seconds_of_audio": recording.seconds,
-        "runs_s": taken,
-        "median_s": {name: median(times) for name, times in taken.items()},
+        "runs_s": runs_s,
+        "median_s": {name: median(times) for name, times in runs_s.items()},
         "ratio_of_the_service": {
-            name: round(ratio(taken[SERVICE], times), 3) for name, times in taken.items() if name != SERVICE
+            name: round(ratio(runs_s[SERVICE], times), 3) for name, times in runs_s.items() if name != SERVICE
         },
         "word_error_rate": {
             name: round(word_error_rate(recording.truth, text), 4) for name, text in texts.items()
@@ -127,7 +127,7 @@ def _table(minutes: float, found: Figures) -> Table:
     ]
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in found["engine_stages_s"].items())
     rows.append(["of the engine (s)", stages, "", "", ""])
-    columns = ["", "wall, s", "x real time", "whisperfleet takes so many times that", "word error rate"]
+    columns = ["", "wall, s", "x real time", "time of whisperfleet relative to this", "word error rate"]
     return Table(f"{minutes:g} minutes of talk, upload to SRT", columns, rows)
 
 

@@ -89,7 +89,7 @@ async def _check_libraries_on(visible: str, plan: Plan) -> list[Finding]:
         findings = []
         if device == "cuda":
             findings.append(
-                await _fail_or_ok(f"cuBLAS on {name}", child.call(probe.find_cublas, deadline_s=_DEADLINE_S))
+                await _finding_of(f"cuBLAS on {name}", child.call(probe.find_cublas, deadline_s=_DEADLINE_S))
             )
         findings.append(await _check_ctranslate2(f"CTranslate2 on {name}", child, plan, visible))
         return findings
@@ -99,7 +99,7 @@ async def _check_libraries_on(visible: str, plan: Plan) -> list[Finding]:
         await child.close()
 
 
-async def _fail_or_ok(title: str, call: Awaitable[str]) -> Finding:
+async def _finding_of(title: str, call: Awaitable[str]) -> Finding:
     try:
         return ok(title, await call)
     except Exception as error:
