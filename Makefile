@@ -1,14 +1,14 @@
 # make run     install, and start the service on http://localhost:8000
 # make test    install, and run every test
-# make soak    run the long tests: kills, broken files, 2 GiB, ten hours, many clients; some 20 minutes
+# make soak    run the long tests: kills, broken files, 2 GiB, ten hours, many clients; about 20 minutes
 # make check   format, lint, types, import rules
-# make bench   measure, on this machine
-# make clean   remove what the others made
+# make bench   run the benchmarks on this machine
+# make clean   remove all generated files
 #
-# Knobs: PYTHON (3.11 to 3.13), EXTRAS (gpu: cuBLAS 12 for CTranslate2, chosen where there is an NVIDIA driver),
-# TORCH_INDEX: the package index that torch comes from. Only the speech detector needs torch, on the CPU, so
-# by default it is the index of PyTorch's CPU builds, some 200 MB; a wheel that pip finds locally
-# (PIP_FIND_LINKS) goes before it, and with `TORCH_INDEX=` pip's own index is used.
+# Variables: PYTHON (3.11 to 3.13), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default if there is an NVIDIA
+# driver), TORCH_INDEX: the package index for torch. Only the speech detector needs torch, on the CPU, so the
+# default is the index of PyTorch's CPU builds, about 200 MB. A wheel that pip finds locally (PIP_FIND_LINKS)
+# takes precedence. `TORCH_INDEX=` uses pip's own index.
 PYTHON ?= python3
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 EXTRAS ?= $(if $(shell command -v nvidia-smi),gpu)

@@ -1,4 +1,4 @@
-"""The commands. Imports lazily: spawn runs this module again in each child."""
+"""The commands and their arguments. Imports lazily: each spawned child imports this module again."""
 
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +30,7 @@ def transcribe(
     files: Annotated[list[Path], typer.Argument(help="Recordings, audio or video.", show_default=False)],
     output: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="File to write, or folder: ends with / or exists."),
+        typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /)."),
     ] = None,
     file_format: Annotated[
         str | None,
@@ -42,10 +42,10 @@ def transcribe(
     hotwords: Annotated[str | None, typer.Option(help="Words to expect.")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].")] = None,
     option: Annotated[
-        list[str] | None, typer.Option(help="Any other option, as NAME=VALUE; may be repeated.")
+        list[str] | None, typer.Option(help="Any other option as NAME=VALUE; can be repeated.")
     ] = None,
     server: Annotated[
-        str | None, typer.Option(help="Address of a running service; without it, one is started here.")
+        str | None, typer.Option(help="Address of a running service. Default: start one here.")
     ] = None,
     api_key: Annotated[
         str | None, typer.Option(help="Key for the server.", envvar="WHISPER_API_KEY", show_default=False)
@@ -54,14 +54,14 @@ def transcribe(
     """Transcribe recordings into subtitles."""
     from app.commands.transcribe import run_transcribe
 
-    named = dict(pair.partition("=")[::2] for pair in option or [])
-    options = named | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
+    extra = dict(pair.partition("=")[::2] for pair in option or [])
+    options = extra | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
     _exit(run_transcribe(files, output, file_format, options, model, server, api_key))
 
 
 @cli.command()
 def doctor() -> None:
-    """Check this machine, its GPUs, the model and every worker; say what to do about what fails."""
+    """Check this machine, its GPUs, the model and every worker, and print a remedy for each failure."""
     from app.commands.doctor import run_doctor
 
     _exit(run_doctor())
@@ -71,7 +71,7 @@ def doctor() -> None:
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 )
 def bench(context: typer.Context) -> None:
-    """Measure this machine; `whisperfleet bench --help` names the parts (source tree only)."""
+    """Run benchmarks on this machine; `whisperfleet bench --help` lists them (source tree only)."""
     from app.commands.bench import run_bench
 
     _exit(run_bench(context.args))

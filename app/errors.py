@@ -1,11 +1,11 @@
-"""What can go wrong, as the service tells it; the HTTP status of each stands in `api.errors` alone."""
+"""The service's errors. `api.errors` maps each class to an HTTP status."""
 
 
 class WhisperfleetError(Exception):
     """Something went wrong in the service.
 
-    `message` says what is wrong and what to do about it, `param` names the field at fault, `code` is a
-    short constant that a program can test for.
+    `message` says what is wrong and what to do about it. `param` names the field at fault. `code` is a
+    short constant for programs to test.
     """
 
     def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
@@ -15,7 +15,7 @@ class WhisperfleetError(Exception):
         self.code = code
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The default would call the class with `args` alone and so lose param and code on the way.
+        # The default would call the class with `args` alone, which loses param and code.
         return (_rebuild, (type(self), self.message, self.param, self.code))
 
 
@@ -24,7 +24,7 @@ def _rebuild(cls: type[WhisperfleetError], message: str, param: str | None, code
 
 
 class InvalidInput(WhisperfleetError):
-    """The request, or the file in it, cannot be used as it is."""
+    """The request, or the file in it, is not valid."""
 
 
 class Unauthorized(WhisperfleetError):
@@ -36,64 +36,64 @@ class UnknownModel(WhisperfleetError):
 
 
 class TooLarge(WhisperfleetError):
-    """The file is over a limit of size or duration."""
+    """The file is larger or longer than the limit."""
 
 
 class UnsupportedContentType(WhisperfleetError):
-    """The path does not take this request Content-Type."""
+    """The path does not accept the request's Content-Type."""
 
 
 class UnknownJob(WhisperfleetError):
-    """There is no job of that name, or not any more."""
+    """There is no job with this id. It may have been deleted."""
 
 
 class JobNotDone(WhisperfleetError):
-    """The job has no transcript: not yet, or it never will."""
+    """The job has no transcript: it is not done, or it failed."""
 
 
 class KeyReused(WhisperfleetError):
-    """An idempotency key stands for another request already."""
+    """The idempotency key already belongs to another request."""
 
 
 class IllegalTransition(WhisperfleetError):
-    """A job cannot go from the state that it is in to the one that it was to have."""
+    """A job cannot change from its current state to the requested one."""
 
 
 class QueueFull(WhisperfleetError):
-    """As many requests as allowed are waiting already."""
+    """The queue has reached its limit."""
 
 
 class NotReady(WhisperfleetError):
-    """No worker is there to do the work."""
+    """No worker is available."""
 
 
 class DatabaseUnavailable(WhisperfleetError):
-    """The database is locked, or gone."""
+    """The database is locked or does not answer."""
 
 
 class DiskFull(WhisperfleetError):
-    """The data folder's disk has no room left."""
+    """The disk of the data folder or of the database is full."""
 
 
 class ProcessCrashed(WhisperfleetError):
-    """A child process ended, or was ended because it hung, before it had answered."""
+    """A child process crashed, or was killed because it hung, before it answered."""
 
 
 class RequeueBatch(WhisperfleetError):
-    """A slot could not do a batch as it was: it goes back to the queue, and none of its tasks is to blame."""
+    """A slot could not run a batch as it is. Its tasks return to the queue; none of them is at fault."""
 
 
 class TaskCrashes(WhisperfleetError):
-    """A piece of work killed each process that took it on."""
+    """Every process that ran the task crashed."""
 
 
 class ClipFailed(WhisperfleetError):
-    """A clip could not be transcribed, although it was tried several times."""
+    """A clip could not be transcribed, even after several retries."""
 
 
 class InvalidSetting(WhisperfleetError):
-    """A setting makes no sense; the start ends with this one line."""
+    """A setting is invalid. The service does not start, and prints the message as one line."""
 
 
 class ModelUnavailable(WhisperfleetError):
-    """The model is neither on this machine nor downloadable."""
+    """The model is not on this machine and cannot be downloaded."""

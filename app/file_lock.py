@@ -1,4 +1,4 @@
-"""Lock files. The system releases a process's locks when it ends, however it ends."""
+"""Lock files that one process at a time can hold. The kernel releases the lock when that process ends."""
 
 import fcntl
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import BinaryIO
 
 
 def try_lock(path: Path) -> BinaryIO | None:
-    """Acquire the lock file at `path`; closing the returned file releases it. None if another process has it.
+    """Lock the file at `path`, creating it if needed. Closing the returned file releases the lock.
 
-    Raises OSError if the file cannot be made.
+    Returns None if another process holds the lock. Raises OSError if the file cannot be created.
     """
     lock = path.open("wb")
     try:

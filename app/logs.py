@@ -1,4 +1,4 @@
-"""Log lines: structlog's and those of the libraries in one format."""
+"""Logging: structlog and the libraries' standard logging in one format."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ from app.settings import Settings
 
 
 def configure_logs(settings: Settings) -> None:
-    """Log to standard error, as the settings say. Standard output stays free for transcripts."""
+    """Log to standard error as configured. Standard output stays free for transcripts."""
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -24,7 +24,7 @@ def configure_logs(settings: Settings) -> None:
     renderers: list[structlog.types.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if settings.log_format == "json"
-        # Not rich's tracebacks: drawing one holds up the event loop for seconds.
+        # Not rich's tracebacks: rendering one blocks the event loop for seconds.
         else [
             structlog.dev.ConsoleRenderer(
                 colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback

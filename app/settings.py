@@ -14,15 +14,12 @@ from app.errors import InvalidSetting
 CommaList = Annotated[tuple[str, ...], NoDecode]
 
 
-_SECRET = ("api_keys", "database_url", "webhook_secret")  # no error, no log repeats them
-
-
 def _data_dir() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "whisperfleet"
 
 
 class Settings(BaseSettings):
-    """Frozen; a value that makes no sense raises `InvalidSetting` with one line (see `load_settings`)."""
+    """The settings, read by `load_settings`. Secret ones have `repr=False` (see `SECRET_SETTINGS`)."""
 
     model_config = SettingsConfigDict(
         env_prefix="WHISPER_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
@@ -49,43 +46,45 @@ class Settings(BaseSettings):
         None, ge=1, le=256, description="Threads of each worker; default: cores / workers."
     )
     batch_size: int | None = Field(
-        None, ge=1, le=128, description="Most clips in a batch; default: 8 on cuda, 4 on cpu."
+        None, ge=1, le=128, description="Maximum number of clips in a batch; default: 8 on cuda, 4 on cpu."
     )
     batch_timeout_s: float = Field(
         300,
         gt=0,
-        description="Least time that a batch is given before its worker counts as hung (s); long batches get "
-        "more.",
+        description="Time after which a batch counts as hung and its worker is replaced (s); long batches "
+        "get more.",
     )
     safe_mode: bool = Field(
         False,
-        description="One clip at a time, one model per worker, and the compute type that takes the least "
+        description="One clip at a time, one model per worker, and the compute type that needs the least "
         "memory, unless WHISPER_COMPUTE_TYPE names one.",
     )
-    engine: Literal["local", "inline", "simulated"] = Field("local", description="Where workers live.")
+    engine: Literal["local", "inline", "simulated"] = Field("local", description="Where the workers run.")
     simulated: str = Field(
         "", description="How workers of the engine `simulated` behave, as `fixed_ms=10,clip_ms=50,…`."
     )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
-    api_keys: CommaList = Field((), description="Keys that clients may use; none: no key is asked for.")
-    cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*` for all.")
+    api_keys: CommaList = Field(
+        (), repr=False, description="Keys that clients may use; none: no key is required."
+    )
+    cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*`: all.")
     max_upload_mb: int = Field(4096, ge=1, description="Largest upload (MB of 10^6 bytes).")
-    max_queued_jobs: int = Field(1000, ge=1, description="Jobs that may wait; further ones get a 429.")
+    max_queued_jobs: int = Field(
+        1000, ge=1, description="Maximum number of waiting jobs; further ones get a 429."
+    )
     max_jobs_per_key: int | None = Field(
-        None, ge=1, description="Unfinished jobs of one API key; default: no limit."
+        None, ge=1, description="Maximum number of unfinished jobs of one API key; default: no limit."
     )
     upload_stall_s: float = Field(
-        60, gt=0, description="Longest pause in an upload, after which it is refused (s)."
+        60, gt=0, description="Longest pause in an upload; a longer one ends it with an error (s)."
     )
     max_duration_s: float | None = Field(None, gt=0, description="Longest recording (s); default: no limit.")
-    allow_urls: bool = Field(False, description="Let jobs name a URL to download instead of sending a file.")
+    allow_urls: bool = Field(False, description="Let jobs name a URL to download instead of a file.")
     webhook_secret: str | None = Field(
-        None, repr=False, description="Key that webhooks are signed with: base64, with or without `whsec_`."
+        None, repr=False, description="Key that signs webhooks: base64, with or without `whsec_`."
     )
-    webhook_allow_private: bool = Field(
-        False, description="Let webhooks go to private addresses, not to the public internet alone."
-    )
+    webhook_allow_private: bool = Field(False, description="Let webhooks go to private addresses too.")
     data_dir: Path = Field(
         default_factory=_data_dir, description="Folder for jobs, recordings and decoded audio."
     )
@@ -97,11 +96,11 @@ class Settings(BaseSettings):
     result_ttl_s: float = Field(
         7 * 86400, gt=0, description="Time after which a finished job is deleted, with all its files (s)."
     )
-    keep_audio: bool = Field(True, description="Keep a job's recording for as long as its result.")
+    keep_audio: bool = Field(True, description="Keep a job's recording as long as its result.")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least level that is logged."
+        "info", description="Lowest level that is logged."
     )
-    log_format: Literal["console", "json"] = Field("console", description="How log lines look.")
+    log_format: Literal["console", "json"] = Field("console", description="Format of log lines.")
 
     @field_validator("models", "gpus", "api_keys", "cors_origins", mode="before")
     @classmethod
@@ -134,11 +133,15 @@ class Settings(BaseSettings):
         return self.max_upload_mb * 10**6
 
 
-def check_secret(secret: str) -> None:
-    """Raise ValueError for what is no secret of Standard Webhooks: base64, perhaps after `whsec_`.
+# No log and no error repeats the values of these.
+SECRET_SETTINGS = frozenset(name for name, field in Settings.model_fields.items() if not field.repr)
 
-    The library itself skips over characters that are not base64, and so would sign with another key than
-    a receiver that does not.
+
+def check_secret(secret: str) -> None:
+    """Raise ValueError unless `secret` is one of Standard Webhooks: base64, with or without `whsec_`.
+
+    The library itself ignores characters that are not base64. It would sign with another key than a strict
+    receiver.
     """
     text = secret.removeprefix("whsec_").rstrip("=")
     try:
@@ -147,21 +150,21 @@ def check_secret(secret: str) -> None:
         key = b""
     if not key:
         raise ValueError(
-            "must be base64, with or without whsec_ before it; make one: openssl rand -base64 32"
+            "must be base64, with or without whsec_ before it; generate one: openssl rand -base64 32"
         )
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Settings from the environment, `.env` and `overrides` (by field name, the strongest).
+    """Read settings from the environment and `.env`; `overrides` (by field name) take precedence.
 
-    Raises InvalidSetting, whose message is one line that names each variable at fault.
+    Raises InvalidSetting. Its message is one line that names each invalid variable.
     """
     try:
         return Settings(**overrides)
     except ValidationError as error:
         faults = "; ".join(
             f"WHISPER_{str(fault['loc'][0]).upper()}"
-            f"{'' if fault['loc'][0] in _SECRET else '=' + repr(fault['input'])}: {fault['msg']}"
+            f"{'' if fault['loc'][0] in SECRET_SETTINGS else '=' + repr(fault['input'])}: {fault['msg']}"
             for fault in error.errors()
         )
         raise InvalidSetting(faults) from None

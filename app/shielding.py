@@ -1,16 +1,18 @@
-"""Work that is not to be broken off midway."""
+"""Coroutines that run to completion although their caller is cancelled."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which runs to its end even where the caller is cancelled meanwhile.
+    """Return the result of `work`. If the caller is cancelled meanwhile, `work` still runs to completion.
 
-    The cancellation is told after that: whoever cleans up finds nothing under way any more.
+    CancelledError is raised only after that, so the caller's cleanup finds no work in progress.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -18,5 +20,15 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # nobody else will look at it
+            task.exception()  # marks it as retrieved: asyncio would log it otherwise
         raise
+
+
+def shielded(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Decorate an async function so that each call goes through `run_shielded`."""
+
+    @wraps(function)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_shielded(function(*args, **kwargs))
+
+    return run

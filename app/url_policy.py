@@ -1,4 +1,4 @@
-"""Where clients may send the service: what `workers.addresses` says, for the event loop and its errors."""
+"""Which URLs the service may contact: `workers.addresses` for async code, with the service's errors."""
 
 import asyncio
 import socket
@@ -11,14 +11,14 @@ from workers.addresses import AddressRefused, Resolver
 
 RESOLVE_TIMEOUT_S = 3.0
 
-# A resolver may take its time over names that strangers make up; the loop's own threads are not to wait.
+# Names from clients can be slow to resolve; this keeps the event loop's default threads free.
 _threads = ThreadPoolExecutor(8, thread_name_prefix="resolve")
 
 
 def check_url(url: str, param: str) -> tuple[str, int]:
-    """The host and the port of a plain http or https URL of a host that may be contacted.
+    """Return host and port of an http or https URL.
 
-    Raises InvalidInput for all else.
+    Raises InvalidInput if the URL is malformed or its host is not allowed.
     """
     try:
         return addresses.check_url(url)
@@ -29,9 +29,9 @@ def check_url(url: str, param: str) -> tuple[str, int]:
 async def check_destination(
     url: str, param: str, resolver: Resolver = socket.getaddrinfo, timeout_s: float = RESOLVE_TIMEOUT_S
 ) -> None:
-    """Raise InvalidInput like `check_url`, and where the host's name leads into a private network.
+    """Like `check_url`; also raises InvalidInput if the host resolves to a private address.
 
-    A name that is not found, or not soon enough, passes: whoever connects resolves it once more.
+    A name that does not resolve within `timeout_s` passes: the connection checks the address again.
     """
     host, port = check_url(url, param)
     with suppress(OSError, TimeoutError):
@@ -43,7 +43,7 @@ async def check_destination(
 
 
 async def resolve(host: str, port: int, resolver: Resolver = socket.getaddrinfo) -> tuple[str, ...]:
-    """See `workers.addresses.resolve`."""
+    """`workers.addresses.resolve` in a thread."""
     return await asyncio.get_running_loop().run_in_executor(_threads, addresses.resolve, host, port, resolver)
 
 

@@ -1,9 +1,9 @@
-"""Everything that can be measured on this machine, in one run: tables, and all figures as JSON.
+"""All benchmarks in one run: prints tables and writes all figures as JSON.
 
     whisperfleet bench [PART ...] [--quick]      or      make bench
 
-Parts are those listed below; all of them, where none is named. Each has a command of its own, too, with the
-same options: python -m bench.PART
+Without a PART, all of those listed below run. Each is also a command of its own with the same options:
+python -m bench.PART
 """
 
 import argparse
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import clients, first_cue, media, memory, scaling, scheduling, stages, throughput
-from bench.command import Measure, Options, add_options, keep_quiet, options_of
+from bench.command import Measure, Options, add_options, options_of, silence_logs
 from bench.measuring import Figures, Table, machine, write_json
 
 PARTS: dict[str, Measure] = {
@@ -32,24 +32,24 @@ RESULTS = Path("bench-results")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what is asked for, and print it. The exit code."""
+    """Run the given parts and print their tables. Returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="whisperfleet bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
     add_options(parser)
-    asked = parser.parse_args(arguments)
-    unknown = [part for part in asked.parts if part not in PARTS]
+    parsed = parser.parse_args(arguments)
+    unknown = [part for part in parsed.parts if part not in PARTS]
     if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    keep_quiet()
+        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    silence_logs()
     figures: Figures = {"machine": machine()}
     print(_describe(figures["machine"]), flush=True)
-    for part in asked.parts or PARTS:
-        figures[part], tables = _measure(PARTS[part], options_of(asked))
+    for part in parsed.parts or PARTS:
+        figures[part], tables = _measure(PARTS[part], options_of(parsed))
         print("", *tables, sep="\n\n", flush=True)
     figures["load_average_after"] = machine()["load_average"]
-    path = asked.json or RESULTS.with_suffix(".json")
+    path = parsed.json or RESULTS.with_suffix(".json")
     write_json(path, figures)
     print(f"\n\nAll figures: {path}")
     return 0

@@ -1,8 +1,8 @@
-"""Many clients at once, each with four seconds of speech, against one after the other.
+"""64 clients with four seconds of speech each: all at once, against one at a time.
 
     python -m bench.clients [--threads 1] [--repetitions 5] [--json FILE]
 
-Two workers; both ways send the same clips, and wait for the text. Times are those of single requests.
+Two workers. Both ways send the same clips and wait for the text. Times are those of single requests.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ AT_ONCE, IN_TURN = "all at once", "one at a time"
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """Clips per second and the times of single requests, both ways."""
+    """Measure clips per second and the times of single requests, both ways."""
     clips = clips_of(CLIP_S, 8 if options.quick else CLIENTS)
     waits: dict[str, list[list[float]]] = {AT_ONCE: [], IN_TURN: []}
     with running_service(**two_workers(options.threads)) as client:
@@ -35,33 +35,33 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
             waits[name].append(asyncio.run(_send_all(url, clips, len(clips) if name == AT_ONCE else 1)))
             return time.perf_counter() - began
 
-        taken = interleaved(
+        runs_s = interleaved(
             {AT_ONCE: lambda: run(AT_ONCE), IN_TURN: lambda: run(IN_TURN)}, options.repetitions
         )
-    ratios = [slow / fast for slow, fast in zip(taken[IN_TURN], taken[AT_ONCE], strict=True)]
+    ratios = [slow / fast for slow, fast in zip(runs_s[IN_TURN], runs_s[AT_ONCE], strict=True)]
     found = {
         name: {
-            "clips_per_s": median([len(clips) / seconds for seconds in taken[name]], 2),
+            "clips_per_s": median([len(clips) / seconds for seconds in runs_s[name]], 2),
             "p50_s": median([float(np.percentile(run, 50)) for run in waits[name][1:]]),
             "p99_s": median([float(np.percentile(run, 99)) for run in waits[name][1:]]),
         }
-        for name in taken
+        for name in runs_s
     }
     rows = [[name, *(f"{value:.2f}" for value in row.values())] for name, row in found.items()]
     rows.append(["ratio of clips per second", f"{median(ratios):.2f}", "", ""])
-    figures = {"clients": len(clips), "clip_s": CLIP_S, "runs_s": taken, "ratio": median(ratios)} | found
+    figures = {"clients": len(clips), "clip_s": CLIP_S, "runs_s": runs_s, "ratio": median(ratios)} | found
     columns = ["", "clips per s", "p50, s", "p99, s"]
     return figures, [Table(f"{len(clips)} clips of {CLIP_S:g} s, two workers", columns, rows)]
 
 
 async def _send_all(url: str, clips: list[bytes], at_once: int) -> list[float]:
-    """How long each request took (s), no more than so many of them under way at a time."""
-    turns = asyncio.Semaphore(at_once)
+    """The time of each request (s), with at most `at_once` requests at a time."""
+    limit = asyncio.Semaphore(at_once)
     limits = httpx.Limits(max_connections=at_once)
     async with httpx.AsyncClient(base_url=url, timeout=None, trust_env=False, limits=limits) as client:
 
         async def send(clip: bytes) -> float:
-            async with turns:
+            async with limit:
                 began = time.perf_counter()
                 answer = await client.post(
                     "/v1/audio/transcriptions",

@@ -1,11 +1,11 @@
-"""Pictures for the README: plain SVG, readable on light and on dark pages."""
+"""SVG charts for the README, readable on light and dark pages."""
 
 from collections.abc import Mapping
 from html import escape
 
 WIDTH, LEFT, BAR, GAP, TOP = 860, 110, 34, 22, 44
 LEGEND_COLUMNS = 4
-# Told apart by people who see colours differently, too; every name is in the legend in the bars' order.
+# A palette for all kinds of colour vision. The legend lists all names in the order of the bars.
 COLOURS = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377",
     "#994455", "#997700", "#6699cc", "#ee99aa", "#999999",
@@ -13,7 +13,7 @@ COLOURS = (
 
 
 def stacked_bars(title: str, bars: Mapping[str, Mapping[str, float]], unit: str) -> str:
-    """An SVG picture: one bar for each of `bars`, made of its parts, which all are in one legend."""
+    """An SVG chart with one stacked bar for each of `bars`, and one legend for all parts."""
     longest = max(sum(parts.values()) for parts in bars.values())
     scale = (WIDTH - LEFT - 70) / longest
     names = list(dict.fromkeys(name for parts in bars.values() for name in parts))

@@ -1,9 +1,9 @@
-"""Large uploads, long recordings, many who ask: what they cost the server's process.
+"""The cost of large uploads, long recordings and many polling clients for the server process.
 
-    python -m bench.endurance [upload] [recording] [polling]      (all three, where none is named)
+    python -m bench.endurance [upload] [recording] [polling] [--json FILE]      (default: all three)
 
-Each part starts a service of its own with the demo model on two CPU workers, makes its recording from a
-talk of the tests on the spot, and prints a line of figures; `--json FILE` keeps them.
+Each part starts a service of its own with the demo model on two CPU workers, generates its recording from a
+talk of the tests, and prints a line of figures. `--json` also writes them to a file.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,17 +33,21 @@ POLLING_S = 60.0
 WORKERS = {"WHISPER_GPUS": "0,1", "WHISPER_CPU_THREADS": "1"}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
-    parser.add_argument("--json", type=Path)
-    asked = parser.parse_args()
+    # Without `choices`: some versions of argparse check the empty list against them.
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    parsed = parser.parse_args(arguments)
+    unknown = [part for part in parsed.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     figures = {}
-    for part in asked.parts:
+    for part in parsed.parts or PARTS:
         figures[part] = PARTS[part]()
         print(part, json.dumps(figures[part]))
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=2))
+    if parsed.json:
+        parsed.json.write_text(json.dumps(figures, indent=2))
 
 
 def upload() -> dict[str, float]:
@@ -92,7 +96,7 @@ def recording() -> dict[str, float]:
 
 
 def polling() -> dict[str, float]:
-    """`/health` and a job, asked for by 50 clients once a second each while all workers are busy."""
+    """50 clients request `/health` and a job once a second each, while all workers are busy."""
     with tempfile.TemporaryDirectory() as folder, running_service(**WORKERS) as client:
         path = Path(folder) / "long.wav"
         write_recording(path, 16_000, 1, POLLED_S, talk_s=POLLED_S)
@@ -114,7 +118,7 @@ def polling() -> dict[str, float]:
 
 
 async def poll_all(url: str, job_path: str) -> dict[str, list[float]]:
-    """How long each answer took (s)."""
+    """The time of each answer (s)."""
     took: dict[str, list[float]] = {"health": [], "job": []}
 
     async def one(number: int) -> None:
@@ -134,14 +138,14 @@ async def poll_all(url: str, job_path: str) -> dict[str, list[float]]:
 
 
 class Memory:
-    """What a process has grown by since it was first looked at, at the most."""
+    """The peak growth of a process's resident memory since this object was created."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)
         self._before = self._process.memory_info().rss
         self.peak = self._before
 
-    def look(self) -> None:
+    def sample(self) -> None:
         self.peak = max(self.peak, self._process.memory_info().rss)
 
     @property
@@ -151,13 +155,13 @@ class Memory:
 
 @contextmanager
 def watched(client: httpx.Client) -> Iterator[Memory]:
-    """The memory of the server's own process, looked at ten times a second."""
+    """The memory of the server process, sampled ten times a second."""
     worker = client.get("/v1/workers").json()["data"][0]["pid"]
     memory, over = Memory(psutil.Process(worker).ppid()), threading.Event()
 
     def watch() -> None:
         while not over.wait(0.1):
-            memory.look()
+            memory.sample()
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -169,7 +173,7 @@ def watched(client: httpx.Client) -> Iterator[Memory]:
 
 
 def warm_up(client: httpx.Client) -> None:
-    """Have each part of the service loaded, so that only what a recording costs is counted."""
+    """Use each part of the service once, so that only the cost of a recording is measured."""
     job = finished(client, submit(client, TALK)["id"])
     client.get(f"/v1/jobs/{job['id']}/result", params={"format": "srt"}).raise_for_status()
 
@@ -189,7 +193,7 @@ def finished(client: httpx.Client, job_id: str) -> dict:
 
 
 def write_recording(path: Path, rate: int, channels: int, length_s: float, talk_s: float) -> None:
-    """A WAV file: the talk, again and again for `talk_s`, and then silence."""
+    """Write a WAV file: the talk repeated for `talk_s`, then silence."""
     pcm = read_talk(rate)
     with wave.open(str(path), "wb") as file:
         file.setnchannels(channels)
@@ -197,14 +201,14 @@ def write_recording(path: Path, rate: int, channels: int, length_s: float, talk_
         file.setframerate(rate)
         left, talk_left = round(length_s * rate), round(talk_s * rate)
         while left > 0:
-            piece = pcm[:left] if talk_left > 0 else np.zeros(min(left, len(pcm)), np.int16)
-            file.writeframes(np.repeat(piece, channels).astype("<i2").tobytes())
-            left -= len(piece)
-            talk_left -= len(piece)
+            chunk = pcm[:left] if talk_left > 0 else np.zeros(min(left, len(pcm)), np.int16)
+            file.writeframes(np.repeat(chunk, channels).astype("<i2").tobytes())
+            left -= len(chunk)
+            talk_left -= len(chunk)
 
 
 def read_talk(rate: int) -> np.ndarray:
-    """The talk as mono int16 at a rate of 16 kHz, or a multiple of it by repeating samples."""
+    """The talk as mono int16 at `rate`, a multiple of 16 kHz, by repeating samples."""
     import av
 
     with av.open(str(TALK)) as container:

@@ -1,8 +1,8 @@
-"""From the last byte of an upload to the first text, for recordings of any length.
+"""The time from the last byte of an upload to the first text, for recordings of any length.
 
     python -m bench.first_cue [--minutes 1 10 60 600] [--threads 1] [--repetitions 5] [--json FILE]
 
-FLAC, streamed answers; a request ends once its first text has come. One worker, and the lengths in turn.
+FLAC uploads with streamed answers. A request ends at its first text. One worker; the lengths take turns.
 """
 
 import time
@@ -23,24 +23,24 @@ _line_chars = count(40)
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """How long the first text takes for each length (s), and how much longer than for the shortest."""
+    """Measure the time to the first text for each length (s), and compare it with the shortest."""
     paths = {}
     for minutes in options.lengths(1, 10, 60, 600):
         paths[f"{minutes:g} min"] = folder / f"first-{minutes:g}.flac"
         write(paths[f"{minutes:g} min"], 60 * minutes, options.talk)
     with running_service(**one_worker(options.threads)) as client:
-        taken = interleaved(
+        runs_s = interleaved(
             {name: partial(first_text_s, client, path) for name, path in paths.items()}, options.repetitions
         )
-    shortest = median(next(iter(taken.values())))
-    medians = {name: median(times) for name, times in taken.items()}
-    figures = {"threads": options.threads, "runs_s": taken, "median_s": medians}
+    shortest = median(next(iter(runs_s.values())))
+    medians = {name: median(times) for name, times in runs_s.items()}
+    figures = {"threads": options.threads, "runs_s": runs_s, "median_s": medians}
     rows = [
         [
             name,
             f"{seconds:.2f}",
             f"{seconds - shortest:+.2f}",
-            f"{min(taken[name]):.2f} to {max(taken[name]):.2f}",
+            f"{min(runs_s[name]):.2f} to {max(runs_s[name]):.2f}",
         ]
         for name, seconds in medians.items()
     ]
@@ -49,14 +49,14 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
 
 
 def first_text_s(client: httpx.Client, path: Path) -> float:
-    """The time (s) from the last byte of the file to the first delta; the rest is not waited for."""
+    """The time (s) from the last byte of the file to the first delta. Closes the stream then."""
     with (
         _Upload(path) as upload,
         client.stream(
             "POST",
             "/v1/audio/transcriptions",
             files={"file": (path.name, upload)},
-            # A recording that is sent again with the same options goes on from what was heard before.
+            # Different options each time: the service keeps the results of a repeated request.
             data={"model": "whisper-1", "stream": "true", "max_line_chars": str(next(_line_chars))},
         ) as answer,
     ):
@@ -68,7 +68,7 @@ def first_text_s(client: httpx.Client, path: Path) -> float:
 
 
 class _Upload(FileIO):
-    """A file that knows when its end was read."""
+    """A file that notes when it was last read."""
 
     sent_at = 0.0
 

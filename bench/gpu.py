@@ -1,14 +1,14 @@
-"""What batch sizes, compute types and workers for each device come to: start-up, memory, clips per second.
+"""Compares batch sizes, compute types and workers per device: start time, memory, clips per second.
 
-    .venv/bin/python bench/random_model.py large-v3-turbo FOLDER      # where there is no real model
+    .venv/bin/python bench/random_model.py large-v3-turbo FOLDER      # without a real model
     .venv/bin/python bench/gpu.py FOLDER [--json OUT]
 
-For each compute type and each number of workers on the one device, the service's own workers are started
-and transcribe full batches of clips of 30 s, as fast as they can; each figure is the median of `--repeat`
-batches of each worker. With a model of random weights, all clips decode to the same number of tokens.
+For each compute type and each number of workers on one device, this starts the service's own workers. They
+transcribe full batches of clips of 30 s as fast as they can. Each figure is the median of `--repeat` batches
+of each worker. With a model of random weights, all clips decode to the same number of tokens.
 
-Made for a GPU machine, and as yet run on none: none was at hand, so there are no figures of a GPU anywhere
-in this repository. With `--device cpu --compute int8 --batches 1,2` it shows on a CPU that it works.
+No GPU was available so far: this repository contains no figures from a GPU. To check on a CPU that this
+works, use `--device cpu --compute int8 --batches 1,2`.
 """
 
 import argparse
@@ -27,10 +27,11 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.catalogue import ModelCatalogue
+from app.engines.clip_request import ClipInMemory
 from app.engines.local import LocalSlot
-from app.engines.oom_fallback import is_out_of_memory
 from app.engines.slot import Limits
 from app.errors import RequeueBatch
+from app.known_errors import is_out_of_memory
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Clip, Decoding, LoadOptions
 
 MODEL = "model"
@@ -39,16 +40,16 @@ CLIP_S = MAX_CLIP_SAMPLES / SAMPLE_RATE
 
 @dataclass(frozen=True)
 class Run:
-    """One setting. Times in s, memory in MB of 10^6 bytes."""
+    """The figures of one configuration. Times in s, memory in MB of 10^6 bytes."""
 
     device: str
     compute_type: str
     workers: int
     batch: int
     start_s: float  # until the last worker has loaded its model
-    loaded_mb: float  # memory that the models take: on the GPU, or the workers' own
+    loaded_mb: float  # memory of the models: on the GPU, or resident in the workers
     used_mb: float  # the same after the batches
-    batch_s: float | None  # median time of a batch; None: there was not memory enough
+    batch_s: float | None  # median time of a batch; None: out of memory
 
     @property
     def clips_per_s(self) -> float:
@@ -68,7 +69,7 @@ async def measure(
     decoding: Decoding,
     threads: int,
 ) -> list[Run]:
-    """So many workers on one device, with each batch size in turn, the smallest first."""
+    """Run `workers` workers on one device with each batch size in turn, the smallest first."""
     options = LoadOptions(MODEL, str(folder), device, compute_type, threads)
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
     limits = Limits(max(batches))
@@ -91,7 +92,7 @@ async def measure(
                     raise
                 batch_s = None
             used = _used_mb(device, visible, pids) - before
-            # What the worker came to: a CPU may have no pure int8.
+            # The type that the worker uses: a CPU may not support plain int8.
             found = str(slots[0].row()["compute_type"])
             runs.append(Run(device, found, workers, batch, start_s, loaded, used, batch_s))
     finally:
@@ -100,18 +101,18 @@ async def measure(
 
 
 async def _batch_s(slots: Sequence[LocalSlot], batch: int, repeat: int, decoding: Decoding) -> float:
-    """The median time of a batch, while all workers work at the same time."""
+    """The median time of a batch (s) while all workers run at the same time."""
     clip = noise(decoding)
     times: list[float] = []
 
     async def work(slot: LocalSlot) -> None:
         for _ in range(repeat):
             began = time.perf_counter()
-            await slot.run([lambda: clip] * batch)
+            await slot.run([ClipInMemory(clip)] * batch)
             times.append(time.perf_counter() - began)
 
-    # Once unmeasured: memory is taken and kernels are chosen on first use.
-    await asyncio.gather(*(slot.run([lambda: clip] * batch) for slot in slots))
+    # One unmeasured batch: the first use allocates memory and selects kernels.
+    await asyncio.gather(*(slot.run([ClipInMemory(clip)] * batch) for slot in slots))
     await asyncio.gather(*(work(slot) for slot in slots))
     return statistics.median(times)
 
@@ -123,7 +124,7 @@ def noise(decoding: Decoding) -> Clip:
 
 
 def _used_mb(device: str, visible: str, pids: Sequence[int]) -> float:
-    """Memory in use: of the whole GPU, whoever uses it, or of these processes."""
+    """Memory in use (MB): on the GPU by all processes, or resident in `pids`."""
     if device != "cuda":
         import psutil
 
@@ -143,7 +144,7 @@ def _used_mb(device: str, visible: str, pids: Sequence[int]) -> float:
 
 
 def table(runs: Sequence[Run]) -> str:
-    """In Markdown, a line for each setting."""
+    """A Markdown table with one row for each run."""
     columns = "compute type|workers|batch|start|memory, loaded|after|batch takes|clips/s|times real time"
     lines = [f"| {columns.replace('|', ' | ')} |", "| --- |" + " --- |" * columns.count("|")]
     for run in runs:
@@ -155,7 +156,7 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def cost_of_batches(runs: Sequence[Run]) -> str:
-    """What a batch costs and what each clip adds to it, by least squares: the ratio planning goes by."""
+    """The fixed cost of a batch and the cost of each clip, by least squares. Planning uses their ratio."""
     lines = []
     for compute_type in dict.fromkeys(run.compute_type for run in runs):
         known = [
@@ -170,7 +171,7 @@ def cost_of_batches(runs: Sequence[Run]) -> str:
 
 
 def main() -> None:
-    """Run all settings and print the table."""
+    """Run all configurations and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path, help="a model in CTranslate2 format")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")

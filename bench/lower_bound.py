@@ -1,30 +1,31 @@
-"""The time below which no schedule can hear a set of clips. Pure.
+"""A lower bound for the time that any schedule needs to transcribe a set of clips. Pure.
 
 A batch of clips costs fixed + clip x (number of clips, `limit` at most) + token x (tokens of the longest).
-Clips are given by their tokens. Whatever holds for a part of the clips holds for all of them, so each bound
-below may be taken of the r longest clips for any r, and the greatest counts: with r small the clips are
-long, with r large they are many. For such a part, with n clips d1 >= d2 >= ... >= dn on k slots:
+Clips are given by their tokens. A bound for a subset of the clips is a bound for all of them. So each bound
+below is computed for the r longest clips, for several r, and the greatest counts: with a small r the clips
+are long, with a large r they are many. For such a subset, with n clips d1 >= d2 >= ... >= dn on k slots:
 
-1. The longest: it is in some batch, so fixed + clip + token x d1.
-2. The fullest slot: some slot hears m = ceil(n / k) clips or more, in ceil(m / limit) batches or more. The
+1. The longest clip is in some batch, which takes at least fixed + clip + token x d1.
+2. The fullest slot: some slot transcribes m >= ceil(n / k) clips in at least ceil(m / limit) batches. The
    longest tokens of its batches, in order, are at least those of its clips number 1, limit + 1,
-   2 x limit + 1, ... in descending order, and these at least those of the m shortest clips of all.
+   2 x limit + 1, ... in descending order. These are at least those of the m shortest clips of all.
 3. The work. Let the schedule have B batches and end at T.
-   - The batch of rank j by longest clip has limit x (j - 1) clips at most before it that are longer, so its
-     longest is at least d(limit x (j - 1) + 1); batches beyond ceil(n / limit) have at least dn. So all
-     batches together take W(B) = fixed x B + clip x n + token x (the sum of those) or more.
-   - A batch whose longest clip is d must end by T: it has min(limit, (T - fixed - token x d) / clip) clips
-     at most. Filling batches in descending order as far as that allows needs the fewest batches there can
-     be (each batch then begins at the shortest clip that it possibly can), and B is no less.
-   - A slot with b batches is busy for T at most, and for b full batches of the longest clip at most. The sum
-     over the slots is greatest with the batches dealt out evenly, since it is concave in each b, and has to
-     reach W(B). That is what makes 5 full batches on 4 slots cost more than 5/4.
-   - Two batches on one slot with no more than `limit` clips in all cost less as one. So a slot need have two
-     only if it hears limit + 1 clips, which takes 2 x fixed + clip x (limit + 1) + token x (the longest and
-     the shortest of the limit + 1 shortest); a schedule that ends before that has one batch on each slot at
-     most: B <= k.
-   A T for which no B fulfils all of this cannot be reached. Whether one does is monotone in T, and the
-   least T is found by bisection, from below.
+   - Rank the batches by their longest clip. The j - 1 batches before rank j hold at most limit x (j - 1)
+     clips, so the longest clip of batch j is at least d(limit x (j - 1) + 1). Batches beyond ceil(n / limit)
+     have at least dn. All batches together take at least
+     W(B) = fixed x B + clip x n + token x (the sum of these lengths).
+   - A batch whose longest clip is d ends by T only if it has at most
+     min(limit, (T - fixed - token x d) / clip) clips. Filling batches greedily in descending order needs the
+     fewest batches (each batch then begins at the shortest possible clip). B is at least that number.
+   - A slot with b batches is busy for at most T, and at most for b full batches of the longest clip. The sum
+     over the slots must reach W(B). It is concave in each b, so it is greatest if the batches are distributed
+     evenly. This is why 5 full batches on 4 slots cost more than 5/4.
+   - Two batches on one slot with at most `limit` clips in total cost less as one batch. So a slot needs two
+     batches only if it transcribes limit + 1 clips, which takes at least 2 x fixed + clip x (limit + 1) +
+     token x (the longest and the shortest of the limit + 1 shortest clips). A schedule that ends earlier has
+     at most one batch on each slot: B <= k.
+   A T for which no B satisfies all of these is impossible. Possibility is monotone in T, so bisection finds
+   the least possible T, from below.
 """
 
 from collections.abc import Sequence
@@ -32,22 +33,22 @@ from collections.abc import Sequence
 from app.scheduling.batching import BatchCost
 
 _BISECTIONS = 20
-_PARTS = 40  # sizes of parts that are tried, beside the multiples of the number of slots
+_SUBSETS = 40  # sizes of subsets that are tried, in addition to the multiples of the number of slots
 
 
 def lower_bound(tokens: Sequence[float], slots: int, cost: BatchCost, limit: int) -> float:
-    """Seconds that any schedule needs for clips of so many tokens on so many slots."""
+    """Seconds that any schedule needs for clips with these tokens."""
     ranked = sorted(tokens, reverse=True)
-    sizes = {*range(len(ranked), 0, -max(1, len(ranked) // _PARTS))}
+    sizes = {*range(len(ranked), 0, -max(1, len(ranked) // _SUBSETS))}
     sizes |= {size + more for size in range(0, len(ranked), slots) for more in (0, 1) if size + more}
     best = 0.0
-    for size in sorted(sizes, reverse=True)[: 4 * _PARTS]:
-        best = max(best, _of_part(ranked[:size], slots, cost, limit, best))
+    for size in sorted(sizes, reverse=True)[: 4 * _SUBSETS]:
+        best = max(best, _of_subset(ranked[:size], slots, cost, limit, best))
     return best
 
 
-def _of_part(ranked: Sequence[float], slots: int, cost: BatchCost, limit: int, known: float) -> float:
-    """The bound for these clips, longest first, or less than `known` where it is no better than that."""
+def _of_subset(ranked: Sequence[float], slots: int, cost: BatchCost, limit: int, known: float) -> float:
+    """The bound for these clips, longest first. Returns `known` or less if it is not greater than `known`."""
     most = -(-len(ranked) // slots)
     fullest = _work(ranked[len(ranked) - most :], -(-most // limit), cost, limit)
     low = max(known, fullest, cost.seconds(ranked[:1]))
@@ -66,17 +67,17 @@ def _of_part(ranked: Sequence[float], slots: int, cost: BatchCost, limit: int, k
 
 
 def _work(ranked: Sequence[float], batches: int, cost: BatchCost, limit: int) -> float:
-    """The least that so many batches of all these clips can take together, in s."""
+    """The least total time (s) of `batches` batches that contain all these clips."""
     leaders = ranked[::limit]
     decoding = sum(leaders) + (batches - len(leaders)) * ranked[-1]
     return (cost.fixed_ms * batches + cost.task_ms * len(ranked) + cost.size_ms * decoding) / 1000
 
 
 def _possible(end: float, ranked: Sequence[float], slots: int, cost: BatchCost, limit: int) -> bool:
-    """Whether nothing said above keeps a schedule from ending after `end` s."""
+    """Whether the conditions above allow a schedule that ends after `end` s."""
     fewest, first = 0, 0
     while first < len(ranked):
-        size = min(limit, cost.room(end, ranked[first]))
+        size = min(limit, cost.capacity(end, ranked[first]))
         if size < 1:
             return False
         first += size

@@ -1,4 +1,4 @@
-"""How the benches measure, and how they report it: medians of interleaved runs, JSON and a table."""
+"""Measuring and reporting: medians of interleaved runs, JSON, Markdown tables."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from typing import Any
 REPETITIONS = 5
 _LIBRARIES = ("faster-whisper", "ctranslate2", "silero-vad", "onnxruntime", "numpy", "av")
 
-Figures = dict[str, Any]  # of one bench, as they go into the JSON
+Figures = dict[str, Any]  # of one benchmark, as written to JSON
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table in Markdown, and what it shows."""
+    """A table in Markdown with a title."""
 
     title: str
     columns: Sequence[str]
@@ -33,21 +33,21 @@ class Table:
 
 
 def interleaved(ways: Mapping[str, Callable[[], float]], repetitions: int) -> dict[str, list[float]]:
-    """What each way returns, time after time: all of them in turn, so that what else goes on hits all alike.
+    """The results of each way, repeated. The ways take turns, so other load on the machine affects all alike.
 
-    The order is turned round each time. One run of each goes before, and does not count.
+    The order is reversed each time. One unmeasured run of each comes first.
     """
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+    runs_s: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
         way()
     for repetition in range(repetitions):
         for name in list(ways)[:: -1 if repetition % 2 else 1]:
-            taken[name].append(ways[name]())
-    return taken
+            runs_s[name].append(ways[name]())
+    return runs_s
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the ratios of runs that were made one after the other."""
+    """The median of the ratios of consecutive runs."""
     return statistics.median(one / other for one, other in zip(ours, theirs, strict=True))
 
 
@@ -56,14 +56,14 @@ def median(values: Sequence[float], digits: int = 3) -> float:
 
 
 def timed(work: Callable[[], object]) -> float:
-    """How long it takes (s)."""
+    """The wall time of `work` (s)."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
 def machine() -> Figures:
-    """What was measured on, with what, and how busy it was with other things (load over the last minute)."""
+    """Hardware, system, library versions, and the load average over the last minute."""
     return {
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)),

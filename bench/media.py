@@ -1,9 +1,9 @@
-"""Decoding and speech detection of an hour of mp3, by one media child and by two.
+"""Decoding and speech detection of an hour of mp3, by one media worker and by two.
 
     python -m bench.media [--minutes 60] [--repetitions 5] [--json FILE]
 
-The service's own media room without the rest of it: decoded audio and speech probabilities, as a job has
-them made. Beside it what the two stages take by themselves, in CPU time of one core.
+Runs the service's own media workers without the rest of the service: decoding and speech probabilities, as
+for a job. Also measures the CPU time of the two stages on one core.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ import numpy as np
 from app.media.pool import Call, MediaPool
 from app.media.speech import SPAN_FRAMES
 from app.media.uploads import Upload
-from app.options import Options as Asked
+from app.options import Options as RequestOptions
 from app.transcription.pipeline import Fleet, Pipeline
 from app.transcription.result_cache import CachedRecording
 from bench.command import Options, run_alone
@@ -33,27 +33,27 @@ from workers import runtime
 from workers.media import tasks as work
 from workers.messages import FRAME_SAMPLES
 
-STEP_SAMPLES = 10**9  # all at once
-_CEILING_ROUNDS = 2  # of what is only there to be compared with
+STEP_SAMPLES = 10**9  # the entire file in one step
+_CEILING_ROUNDS = 2  # of the comparison with two independent processes
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """Wall time by children, their ratio, and CPU time by stage, for each length."""
+    """Measure wall times, their ratio, and CPU time by stage, for each length."""
     figures: Figures = {}
     rows = []
     for minutes in options.lengths(60):
         path = folder / f"media-{minutes:g}.mp3"
         write(path, 60 * minutes, options.talk)
-        taken, busy = asyncio.run(_compare(path, options.repetitions))
-        one, two = median(taken["one child"]), median(taken["two children"])
-        ratios = [a / b for a, b in zip(taken["one child"], taken["two children"], strict=True)]
+        runs_s, busy = asyncio.run(_compare(path, options.repetitions))
+        one, two = median(runs_s["one worker"]), median(runs_s["two workers"])
+        ratios = [a / b for a, b in zip(runs_s["one worker"], runs_s["two workers"], strict=True)]
         cpu = _cpu_s(path, folder / "pcm")
         ceiling = _ceiling(path, folder, min(options.repetitions, _CEILING_ROUNDS))
         figures[f"{minutes:g} min"] = {
-            "runs_s": taken,
-            "median_s": {"one child": one, "two children": two},
+            "runs_s": runs_s,
+            "median_s": {"one worker": one, "two workers": two},
             "ratio": median(ratios),
-            "busy": {name: median(shares) for name, shares in busy.items()},
+            "busy": {name: median(fractions) for name, fractions in busy.items()},
             "cpu_s": cpu,
             "ratio_of_two_lone_processes": ceiling,
         }
@@ -65,16 +65,16 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
                 f"{two:.2f}",
                 f"{median(ratios):.2f}",
                 f"{ceiling:.2f}",
-                f"{100 * median(busy['two children']):.0f} %",
+                f"{100 * median(busy['two workers']):.0f} %",
                 *real_time,
             ]
         )
     columns = [
         "mp3",
-        "one child, s",
+        "one worker, s",
         "two, s",
         "ratio",
-        "two lone processes",
+        "two independent processes",
         "each of two is busy",
         "decoding, x real time per core",
         "speech, same",
@@ -83,30 +83,30 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
 
 
 async def _compare(path: Path, repetitions: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
-    """The wall times (s) by room, and the share of them in which a child had something in hand.
+    """The wall times (s) by pool, and the fraction of each in which a worker had a task in flight.
 
-    The measuring goes on in a thread, while the children of both rooms are looked after here.
+    The measurements run in a thread; the event loop here serves the workers of both pools.
     """
-    rooms = {"one child": MediaPool(1), "two children": MediaPool(2)}
+    pools = {"one worker": MediaPool(1), "two workers": MediaPool(2)}
     loop = asyncio.get_running_loop()
 
     def run(name: str) -> float:
         busy.clear()
-        seconds = asyncio.run_coroutine_threadsafe(_go_through(rooms[name], path), loop).result()
-        shares[name].append(sum(busy) / seconds / len(rooms[name]._dispatcher.slots))
+        seconds = asyncio.run_coroutine_threadsafe(_process(pools[name], path), loop).result()
+        fractions[name].append(sum(busy) / seconds / len(pools[name]._dispatcher.slots))
         return seconds
 
     busy: list[float] = []
-    shares: dict[str, list[float]] = defaultdict(list)
-    for room in rooms.values():
-        for slot in room._dispatcher.slots:
+    fractions: dict[str, list[float]] = defaultdict(list)
+    for pool in pools.values():
+        for slot in pool._dispatcher.slots:
             slot.run = partial(_clocked, slot.run, busy)  # type: ignore[method-assign]
-        room.start()
+        pool.start()
     try:
-        ways = {name: partial(run, name) for name in rooms}
-        return await asyncio.to_thread(interleaved, ways, repetitions), shares
+        ways = {name: partial(run, name) for name in pools}
+        return await asyncio.to_thread(interleaved, ways, repetitions), fractions
     finally:
-        await asyncio.gather(*(room.stop() for room in rooms.values()))
+        await asyncio.gather(*(pool.stop() for pool in pools.values()))
 
 
 async def _clocked(
@@ -119,17 +119,17 @@ async def _clocked(
         busy.append(time.perf_counter() - began)
 
 
-async def _go_through(room: MediaPool, path: Path) -> float:
+async def _process(pool: MediaPool, path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
         pipeline = Pipeline(
             job=folder,
             upload=Upload(path, path.name, 0, ""),
-            options=Asked(),
+            options=RequestOptions(),
             model="",
-            media=room,
+            media=pool,
             fleet=cast(Fleet, SimpleNamespace(prefetch_limit=1)),  # there are no clips
             pcm_path=Path(folder) / "pcm",
-            clip_results=CachedRecording(),
+            results=CachedRecording(),
         )
         began = time.perf_counter()
         frames = sum([len(found) async for found in pipeline._probabilities()])
@@ -138,27 +138,27 @@ async def _go_through(room: MediaPool, path: Path) -> float:
 
 
 def _ceiling(path: Path, folder: Path, repetitions: int) -> float:
-    """How much more two processes that know nothing of each other do on this machine than one alone does.
+    """How much more work two independent processes do on this machine than one.
 
-    Both decode the whole file and look for speech in all of it; cores that share caches, memory or a clock
-    keep this below 2, and the service cannot do better than that.
+    Each decodes the file and detects its speech. Cores with common caches, memory or clock keep this below 2.
+    The service cannot be better.
     """
     pcm_paths = [folder / "pcm-0", folder / "pcm-1"]
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(2, spawn, runtime.initialise, ("",)) as pool:
+    with ProcessPoolExecutor(2, spawn, runtime.initialise, ("",)) as processes:
 
         def run(count: int) -> float:
             began = time.perf_counter()
-            list(pool.map(_cpu_s, [path] * count, pcm_paths[:count]))
+            list(processes.map(_cpu_s, [path] * count, pcm_paths[:count]))
             return time.perf_counter() - began
 
         run(2)
-        taken = interleaved({"one": partial(run, 1), "two": partial(run, 2)}, repetitions)
-    return median([2 * one / two for one, two in zip(taken["one"], taken["two"], strict=True)], 2)
+        runs_s = interleaved({"one": partial(run, 1), "two": partial(run, 2)}, repetitions)
+    return median([2 * one / two for one, two in zip(runs_s["one"], runs_s["two"], strict=True)], 2)
 
 
 def _cpu_s(path: Path, pcm_path: Path) -> dict[str, float]:
-    """CPU time of decoding the file, and of finding speech in it span by span, in this process."""
+    """CPU time (s) of decoding the file and of detecting its speech span by span, in this process."""
     pcm_path.touch()
     work.speech_probabilities(str(pcm_path), 0, 1)  # loads the detector
     began = time.process_time()

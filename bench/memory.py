@@ -1,9 +1,9 @@
-"""Peak memory of the server, its media children and its worker, against the length of the recording.
+"""Peak memory of the server, its media workers and its worker, by the length of the recording.
 
     python -m bench.memory [--minutes 10 60 120 240] [--threads 1] [--json FILE]
 
-A service of its own for each length, which has transcribed a talk of a minute before: what that took is left
-out, and what is shown is what the recording added at the most. FLAC, one request, subtitles.
+Each length has a service of its own, which first transcribes a talk of one minute. The figures are the
+increase of the peak memory after that. FLAC, one request, subtitles.
 """
 
 from pathlib import Path
@@ -15,43 +15,45 @@ from bench.command import Options, run_alone
 from bench.measuring import Figures, Table
 from bench.recordings import TALK, write
 from bench.service import processes, running_service, server_process
-from bench.throughput import ask_for_srt, one_worker
+from bench.throughput import one_worker, request_srt
 
 MIB = 1 << 20
-ROOMS = ("server", "media children", "worker")
+PROCESSES = ("server", "media workers", "worker")
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """The peaks (MiB) by length, and by how much they grow from hour to hour beyond the first."""
+    """Measure the peaks (MiB) by length, and their growth for each hour beyond the first."""
     grown: dict[float, dict[str, float]] = {}
     before: dict[str, float] = {}
     for minutes in options.lengths(10, 60, 120, 240):
         path = folder / f"memory-{minutes:g}.flac"
         write(path, 60 * minutes, options.talk)
         with running_service(**one_worker(options.threads)) as client:
-            ask_for_srt(client, TALK)
+            request_srt(client, TALK)
             before = peaks_mib(client)
-            ask_for_srt(client, path)
+            request_srt(client, path)
             after = peaks_mib(client)
-        grown[minutes] = {room: round(after[room] - before[room], 1) for room in ROOMS}
+        grown[minutes] = {process: round(after[process] - before[process], 1) for process in PROCESSES}
         path.unlink()
-    slopes = {room: _slope({minutes: row[room] for minutes, row in grown.items()}) for room in ROOMS}
+    slopes = {
+        process: _slope({minutes: row[process] for minutes, row in grown.items()}) for process in PROCESSES
+    }
     figures = {
         "after_a_minute_mib": before,
         "grown_mib": {f"{minutes:g} min": row for minutes, row in grown.items()},
         "mib_per_hour_beyond_the_first": slopes,
     }
-    rows = [[f"{minutes:g} min", *(row[room] for room in ROOMS)] for minutes, row in grown.items()]
-    rows.append(["an hour more, beyond the first", *(slopes[room] for room in ROOMS)])
-    return figures, [Table("Peak memory that a recording adds, MiB", ["recording", *ROOMS], rows)]
+    rows = [[f"{minutes:g} min", *(row[process] for process in PROCESSES)] for minutes, row in grown.items()]
+    rows.append(["an hour more, beyond the first", *(slopes[process] for process in PROCESSES)])
+    return figures, [Table("Peak memory that a recording adds, MiB", ["recording", *PROCESSES], rows)]
 
 
 def peaks_mib(client: httpx.Client) -> dict[str, float]:
-    """The most that each has had resident so far; of the media children, the one that had most."""
+    """The peak resident memory of each process so far; for media workers, that of the largest one."""
     worker, *media = processes(client)
     return {
         "server": _peak_mib(server_process(client)),
-        "media children": max(map(_peak_mib, media)),
+        "media workers": max(map(_peak_mib, media)),
         "worker": _peak_mib(worker),
     }
 
@@ -63,7 +65,7 @@ def _peak_mib(process: psutil.Process) -> float:
 
 
 def _slope(grown: dict[float, float]) -> float | None:
-    """MiB per hour, from the shortest recording of an hour or more to the longest; None for less than two."""
+    """MiB per hour between the shortest recording of at least an hour and the longest; None for only one."""
     long = sorted(minutes for minutes in grown if minutes >= 60)
     if len(long) < 2:
         return None

@@ -1,6 +1,6 @@
-"""What the service is measured against, each in a process of its own: faster-whisper, and the bare engine.
+"""The service's peers in benchmarks, each in a process of its own: faster-whisper, and the bare engine.
 
-The functions here run in those processes; `Peers` is how the bench calls them.
+`Peers` calls the other functions here in those processes.
 """
 
 import multiprocessing
@@ -30,8 +30,8 @@ ENGINE_STAGES = ("features", "encode", "detect_language", "generate", "align")
 
 
 @dataclass(frozen=True)
-class Taken:
-    """How long something took (s), its transcript, and how long each stage took (s), if that is known."""
+class Run:
+    """Time (s), text, and the time of each stage (s) if it is known."""
 
     seconds: float
     text: str
@@ -39,26 +39,26 @@ class Taken:
 
 
 class Peers:
-    """Processes that transcribe files in other ways than the service's, with so many threads."""
+    """Processes that transcribe files without the service."""
 
     def __init__(self, threads: int, batch_size: int) -> None:
         self.threads = threads
         self.batch_size = batch_size
         spawn = multiprocessing.get_context("spawn")
         self._faster_whisper = ProcessPoolExecutor(1, spawn, runtime.initialise, ("",))
-        # A worker's ways with memory must not be faster-whisper's, too.
+        # Separate from faster-whisper, which must not get the worker's memory settings.
         self._engine = ProcessPoolExecutor(1, spawn, runtime.initialise, ("",))
 
-    def sequential(self, path: Path) -> Taken:
+    def sequential(self, path: Path) -> Run:
         """faster-whisper's `WhisperModel.transcribe`, without previous text."""
         return self._faster_whisper.submit(_sequential, path, self.threads).result()
 
-    def batched(self, path: Path) -> Taken:
+    def batched(self, path: Path) -> Run:
         """faster-whisper's `BatchedInferencePipeline`, with timestamps."""
         return self._faster_whisper.submit(_batched, path, self.threads, self.batch_size).result()
 
-    def engine(self, path: Path) -> Taken:
-        """The clips that the service would plan, read and planned beforehand, one batch after the other."""
+    def engine(self, path: Path) -> Run:
+        """The worker's code on clips that were read and planned beforehand, batch by batch."""
         return self._engine.submit(_engine, path, self.threads, self.batch_size).result()
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class Peers:
 
 @contextmanager
 def running_peers(threads: int, batch_size: int) -> Iterator[Peers]:
-    """Peers, and their end."""
+    """Start peers, and close them at the end."""
     peers = Peers(threads, batch_size)
     try:
         yield peers
@@ -83,9 +83,9 @@ def _model(threads: int) -> Any:
     return WhisperModel(str(DEMO_PATH), device="cpu", compute_type=COMPUTE_TYPE, cpu_threads=threads)
 
 
-def _sequential(path: Path, threads: int) -> Taken:
+def _sequential(path: Path, threads: int) -> Run:
     model = _model(threads)
-    return _clock(
+    return _timed(
         lambda: model.transcribe(
             str(path),
             vad_filter=True,
@@ -96,11 +96,11 @@ def _sequential(path: Path, threads: int) -> Taken:
     )
 
 
-def _batched(path: Path, threads: int, batch_size: int) -> Taken:
+def _batched(path: Path, threads: int, batch_size: int) -> Run:
     from faster_whisper import BatchedInferencePipeline
 
     pipeline = BatchedInferencePipeline(_model(threads))
-    return _clock(
+    return _timed(
         lambda: pipeline.transcribe(
             str(path),
             batch_size=batch_size,
@@ -111,26 +111,26 @@ def _batched(path: Path, threads: int, batch_size: int) -> Taken:
     )
 
 
-def _clock(work: Callable[[], Any]) -> Taken:
+def _timed(work: Callable[[], Any]) -> Run:
     began = time.perf_counter()
     text = " ".join(segment.text for segment in work()[0])
-    return Taken(time.perf_counter() - began, text, {})
+    return Run(time.perf_counter() - began, text, {})
 
 
-def _engine(path: Path, threads: int, batch_size: int) -> Taken:
+def _engine(path: Path, threads: int, batch_size: int) -> Run:
     model = _loaded_model(threads)
     clips = planned_clips(path)
-    taken: dict[str, float] = defaultdict(float)
+    stages_s: dict[str, float] = defaultdict(float)
     began = time.perf_counter()
-    with clocked(model, lambda stage, start, end: taken.update({stage: taken[stage] + end - start})):
+    with clocked(model, lambda stage, start, end: stages_s.update({stage: stages_s[stage] + end - start})):
         results = [
             result
             for start in range(0, len(clips), batch_size)
             for result in model.transcribe(clips[start : start + batch_size])
         ]
     seconds = time.perf_counter() - began
-    stages = dict(taken) | {"rest of the worker": seconds - sum(taken.values())}
-    return Taken(seconds, " ".join(s.text for result in results for s in result.segments), stages)
+    stages = dict(stages_s) | {"rest of the worker": seconds - sum(stages_s.values())}
+    return Run(seconds, " ".join(s.text for result in results for s in result.segments), stages)
 
 
 @cache
@@ -140,7 +140,7 @@ def _loaded_model(threads: int) -> whisper.LoadedModel:
 
 @contextmanager
 def clocked(loaded: whisper.LoadedModel, note: Callable[[str, float, float], None]) -> Iterator[None]:
-    """Call `note(stage, start, end)` after each of `ENGINE_STAGES` of a model."""
+    """Call `note(stage, start, end)` after each of the model's `ENGINE_STAGES`."""
 
     def clock(stage: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -153,7 +153,7 @@ def clocked(loaded: whisper.LoadedModel, note: Callable[[str, float, float], Non
         return run
 
     class Model:
-        """The CTranslate2 model, with a clock on what takes long."""
+        """The CTranslate2 model with clocks on its stages."""
 
         def __getattr__(self, name: str) -> Any:
             found = getattr(model, name)
@@ -171,7 +171,7 @@ def clocked(loaded: whisper.LoadedModel, note: Callable[[str, float, float], Non
 
 @cache
 def planned_clips(path: Path) -> list[Clip]:
-    """The clips of a recording as the service plans them, the language given."""
+    """The clips of a recording as the service plans them, with a given language."""
     import tempfile
 
     with tempfile.TemporaryDirectory() as folder:

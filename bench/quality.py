@@ -1,10 +1,10 @@
-"""Word errors and cue edges of the whole service against faster-whisper, on the same recordings.
+"""Word errors and cue edges of the service over HTTP against faster-whisper, on the same recordings.
 
     .venv/bin/python bench/quality.py FOLDER [--url http://localhost:8000] [--json OUT]
 
-FOLDER holds recordings with the truth beside each, as JSON: {"language", "cues": [{"start", "end", "text"}]}.
-The service is asked over HTTP, without being told the language; faster-whisper runs in this process, with
-the same model, compute type and beam. Prints a table in Markdown.
+FOLDER contains recordings, each with its true transcript as JSON:
+{"language", "cues": [{"start", "end", "text"}]}. The requests to the service do not name the language.
+faster-whisper runs in this process with the same model, compute type and beam. Prints a table in Markdown.
 """
 
 import argparse
@@ -27,16 +27,16 @@ from bench.service import running_service
 
 
 @dataclass(frozen=True)
-class Heard:
-    """What one way of transcribing made of a recording. Times in s."""
+class Transcript:
+    """The transcript of a recording by one way. Times in s."""
 
     text: str
-    times: list[float]  # of all word and segment edges that it gives
+    times: list[float]  # of all word and segment edges
 
 
 @dataclass(frozen=True)
 class Score:
-    """How far that is from the truth."""
+    """The distance of a transcript from the truth."""
 
     errors: int
     words: int
@@ -48,11 +48,11 @@ class Score:
         return self.errors / self.words
 
 
-def score(heard: Heard, cues: Sequence[dict]) -> Score:
-    """Word errors, and for each true cue edge the distance to the nearest edge that was heard."""
+def score(transcript: Transcript, cues: Sequence[dict]) -> Score:
+    """Word errors, and the distance of each true cue edge from the nearest edge of the transcript."""
     truth = normalise(" ".join(cue["text"] for cue in cues))
-    found = jiwer.process_words(truth, normalise(heard.text))
-    times = np.array(heard.times or [np.inf])
+    found = jiwer.process_words(truth, normalise(transcript.text))
+    times = np.array(transcript.times or [np.inf])
     distances = [float(np.min(np.abs(times - cue[edge]))) for cue in cues for edge in ("start", "end")]
     return Score(
         found.substitutions + found.deletions + found.insertions,
@@ -67,7 +67,7 @@ def normalise(text: str) -> str:
     return " ".join(re.sub(r"[^\w\s]", " ", text.lower()).split())
 
 
-def ask_service(client: httpx.Client, path: Path) -> Heard:
+def transcribe_by_service(client: httpx.Client, path: Path) -> Transcript:
     """Segments and words of the service."""
     answer = client.post(
         "/v1/audio/transcriptions",
@@ -83,11 +83,11 @@ def ask_service(client: httpx.Client, path: Path) -> Heard:
     times = [
         entry[edge] for kind in ("segments", "words") for entry in body[kind] for edge in ("start", "end")
     ]
-    return Heard(body["text"], times)
+    return Transcript(body["text"], times)
 
 
-def references(paths: Iterable[Path]) -> dict[str, dict[str, Heard]]:
-    """The same by faster-whisper, in three ways."""
+def references(paths: Iterable[Path]) -> dict[str, dict[str, Transcript]]:
+    """The transcripts of faster-whisper, in three ways."""
     from faster_whisper import BatchedInferencePipeline, WhisperModel
 
     model = WhisperModel(str(DEMO_PATH), device="cpu", compute_type="int8")
@@ -99,20 +99,20 @@ def references(paths: Iterable[Path]) -> dict[str, dict[str, Heard]]:
         ),
         "batched": lambda path: batched.transcribe(path, without_timestamps=False, word_timestamps=True),
     }
-    heard: dict[str, dict[str, Heard]] = {}
+    transcripts: dict[str, dict[str, Transcript]] = {}
     for path in paths:
-        heard[path.stem] = {}
+        transcripts[path.stem] = {}
         for name, way in ways.items():
             segments = list(way(str(path))[0])
             times = [
                 time for segment in segments for word in segment.words for time in (word.start, word.end)
             ]
-            heard[path.stem][name] = Heard(" ".join(segment.text for segment in segments), times)
-    return heard
+            transcripts[path.stem][name] = Transcript(" ".join(segment.text for segment in segments), times)
+    return transcripts
 
 
 def table(scores: dict[str, dict[str, Score]]) -> str:
-    """Rows of recordings, columns of ways; word error rate, and median / 97th percentile of edges."""
+    """Rows of recordings, columns of ways: word error rate, median / 97th percentile of edge distances."""
     ways = list(next(iter(scores.values())))
     lines = ["| | " + " | ".join(ways) + " |", "| --- |" + " --- |" * len(ways)]
     for name, row in scores.items():
@@ -130,19 +130,19 @@ def main() -> None:
     """Score every recording of a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--url", help="a running service; else one is started with the demo model")
-    parser.add_argument("--json", type=Path, help="write the scores there")
+    parser.add_argument("--url", help="a running service; default: start one with the demo model")
+    parser.add_argument("--json", type=Path, help="file for the scores")
     arguments = parser.parse_args()
     truths = sorted(path for path in arguments.folder.glob("*.json") if path.with_suffix(".flac").exists())
     recordings = [path.with_suffix(".flac") for path in truths]
     with running_service(arguments.url) as client:
-        ours = {path.stem: ask_service(client, path) for path in recordings}
+        ours = {path.stem: transcribe_by_service(client, path) for path in recordings}
     theirs = references(recordings)
     scores = {}
     for truth in truths:
         cues = json.loads(truth.read_text())["cues"]
         ways = theirs[truth.stem] | {"whisperfleet": ours[truth.stem]}
-        scores[truth.stem] = {way: score(heard, cues) for way, heard in ways.items()}
+        scores[truth.stem] = {way: score(transcript, cues) for way, transcript in ways.items()}
     print(table(scores))
     if arguments.json:
         rows = {name: {way: asdict(s) for way, s in row.items()} for name, row in scores.items()}

@@ -1,16 +1,17 @@
-"""A Whisper model of a true shape with random weights, for machines that cannot download one.
+"""A Whisper model of real size with random weights, for machines that cannot download one.
 
     .venv/bin/python bench/random_model.py large-v3-turbo FOLDER [--tokens 100]
 
-It loads, encodes, decodes and aligns as the model of that name does, in the same time and the same memory,
-but does not recognise speech. For any audio it returns the same words, `--tokens` tokens long, with a high
-probability. So each clip takes one window of one length, and figures of batch sizes and devices compare.
+It loads, encodes, decodes and aligns like the model of that name, in the same time and with the same memory.
+For any audio it returns the same words, `--tokens` tokens long, with high probability. So each clip takes one
+window of one length, and figures for different batch sizes and devices are comparable.
 
-How it is made sure: the decoder's position encodings are large, and each points at the token that is to
-come next; all other weights are so small that they do not change what it points at. The prompt has to be the
-plain one of three tokens, so a request must bring no prompt and no hot words.
+The decoder's position encodings are large, and each points at the next token. All other weights are too small
+to change that. This works only with Whisper's basic prompt of three tokens, so requests must not set a prompt
+or hot words.
 
-float16 on disk: 3.1 GB for large-v3, 1.6 GB for large-v3-turbo. It takes about as much memory to make.
+Size on disk in float16: 3.1 GB for large-v3, 1.6 GB for large-v3-turbo. Creating a model needs about as much
+memory.
 """
 
 import argparse
@@ -29,16 +30,16 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from app.engines.model_files import DEMO_PATH
 
 _PROMPT_TOKENS = 3  # <|startoftranscript|>, language, task
-_FRAMES = 1500  # that the encoder makes of 30 s
+_FRAMES = 1500  # of the encoder's output for 30 s
 _POSITIONS = 448  # of the decoder
 _POINTER = 100.0  # length of a position encoding; an embedding's is about 1
 _NOISE = 1e-3  # standard deviation of all other weights
-_MOST_TOKENS = 200  # faster-whisper's decoding ends at 448 with the prompt; more is no speech of 30 s
+_MOST_TOKENS = 200  # decoding ends at 448 tokens with the prompt; 30 s of speech never has more than this
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Of a Whisper model, as OpenAI published it."""
+    """The dimensions of a Whisper model, as published by OpenAI."""
 
     width: int
     heads: int
@@ -46,7 +47,7 @@ class Shape:
     decoder_layers: int
     mel_bins: int
     alignment_heads: tuple[tuple[int, int], ...]  # layer and head
-    cantonese: bool = True  # from large-v3 on, the vocabulary has one token more
+    cantonese: bool = True  # from large-v3 on, the vocabulary has this additional language
 
 
 SHAPES = {
@@ -73,7 +74,7 @@ SHAPES = {
 
 
 def make_model(shape: Shape, folder: Path, tokens: int = 100, seed: int = 0) -> None:
-    """Write a model folder in CTranslate2's format. `tokens`: of each clip's text, timestamps apart."""
+    """Write a model folder in CTranslate2's format. `tokens`: in each clip's text, without timestamps."""
     if not 1 <= tokens <= _MOST_TOKENS:
         raise ValueError(f"a clip can have 1 to {_MOST_TOKENS} tokens, not {tokens}")
     from ctranslate2.specs.whisper_spec import WhisperSpec
@@ -91,7 +92,7 @@ def make_model(shape: Shape, folder: Path, tokens: int = 100, seed: int = 0) -> 
     spec.config.lang_ids = list(range(first, last))
     spec.config.alignment_heads = [list(head) for head in shape.alignment_heads]
     spec.validate()
-    # Whisper's projection is its embedding: stored once.
+    # Whisper's output projection is its embedding, so it is stored once.
     spec.decoder.projection.weight = "decoder/embeddings/weight"
     spec.save(str(folder))
     _write_tokenizer(folder, shape)
@@ -119,8 +120,8 @@ def _write_tokenizer(folder: Path, shape: Shape) -> None:
 
 
 def _script(vocabulary: Sequence[str], tokens: int, seed: int) -> list[int]:
-    """The token that each position of the decoder points at, beginning with that of the first one."""
-    # Different words: a text that repeats itself would be decoded again.
+    """The token that each position of the decoder points at, from the first position on."""
+    # Different words: repetitive text would be decoded again.
     words = [
         index
         for index, text in enumerate(vocabulary)
@@ -176,7 +177,7 @@ def _fill_decoder(
 ) -> None:
     width = shape.width
     embeddings = source.standard_normal((len(vocabulary), width), np.float32) / np.sqrt(width)
-    # What comes behind the end is never reached.
+    # Decoding never reaches positions after the end.
     pointed_at = [*script, *[script[-1]] * (_POSITIONS - len(script))]
     decoder.position_encodings.encodings = (embeddings[pointed_at] * _POINTER).astype(np.float16)
     decoder.embeddings.weight = embeddings.astype(np.float16)
@@ -187,7 +188,7 @@ def _fill_decoder(
 
 
 def main() -> None:
-    """Make one model."""
+    """Create one model."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("shape", choices=list(SHAPES))
     parser.add_argument("folder", type=Path)

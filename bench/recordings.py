@@ -1,4 +1,4 @@
-"""Recordings for the benches: a talk of the tests, over and over, in any length and format."""
+"""Recordings for the benchmarks: a talk of the tests, repeated, in any length and format."""
 
 import json
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ RATE = 16_000  # Hz
 TALK = Path(__file__).parents[1] / "tests" / "data" / "talk.flac"
 
 _CODECS = {".flac": ("flac", "flac"), ".wav": ("wav", "pcm_s16le"), ".mp3": ("mp3", "libmp3lame")}
-_FRAME_SAMPLES = RATE  # given to the encoder at once
+_FRAME_SAMPLES = RATE  # per frame
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A file, how long it is, and what is said in it."""
+    """A file, its length, and its true transcript."""
 
     path: Path
     seconds: float
@@ -26,9 +26,9 @@ class Recording:
 
 
 def talk_for(folder: Path, seconds: float, suffix: str = ".flac", talk: Path = TALK) -> Recording:
-    """As many whole talks as come closest to `seconds`, so that all of what is said is known.
+    """A recording of complete talks, as close as possible to `seconds`, so that its transcript is known.
 
-    `talk` has its truth beside it, as JSON: {"cues": [{"text": ...}]}.
+    The transcript of `talk` is beside it as JSON: {"cues": [{"text": ...}]}.
     """
     pcm = read(talk)
     times = max(1, round(seconds * RATE / len(pcm)))
@@ -40,7 +40,7 @@ def talk_for(folder: Path, seconds: float, suffix: str = ".flac", talk: Path = T
 
 
 def write(path: Path, seconds: float, talk: Path = TALK) -> None:
-    """The talk, again and again for so long, in the format of the path's suffix; in bounded memory."""
+    """Write the talk, repeated for `seconds`, in the format of the path's suffix. Uses bounded memory."""
     import av
 
     container, codec = _CODECS[path.suffix]
@@ -49,16 +49,16 @@ def write(path: Path, seconds: float, talk: Path = TALK) -> None:
         if codec == "libmp3lame":
             stream.bit_rate = 64_000
         written = 0
-        for piece in _pieces(read(talk), round(seconds * RATE)):
-            frame = av.AudioFrame.from_ndarray(piece.reshape(1, -1), format="s16", layout="mono")
+        for chunk in _chunks(read(talk), round(seconds * RATE)):
+            frame = av.AudioFrame.from_ndarray(chunk.reshape(1, -1), format="s16", layout="mono")
             frame.sample_rate, frame.pts = RATE, written
-            written += len(piece)
+            written += len(chunk)
             output.mux(stream.encode(frame))
         output.mux(stream.encode(None))
 
 
 def clips_of(seconds: float, count: int) -> list[bytes]:
-    """WAV files of so many different stretches of the talk."""
+    """`count` WAV files, each with a different part of the talk."""
     import io
     import wave
 
@@ -86,11 +86,11 @@ def read(path: Path) -> np.ndarray:
     return np.concatenate(frames).astype(np.int16)
 
 
-def _pieces(pcm: np.ndarray, samples: int) -> Iterator[np.ndarray]:
-    """`samples` of the talk on repeat, a second at a time."""
+def _chunks(pcm: np.ndarray, samples: int) -> Iterator[np.ndarray]:
+    """`samples` samples of the repeated talk, in chunks of up to a second."""
     position = 0
     while position < samples:
         start = position % len(pcm)
-        piece = pcm[start : start + min(_FRAME_SAMPLES, samples - position)]
-        yield piece
-        position += len(piece)
+        chunk = pcm[start : start + min(_FRAME_SAMPLES, samples - position)]
+        yield chunk
+        position += len(chunk)

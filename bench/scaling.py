@@ -2,8 +2,8 @@
 
     python -m bench.scaling [--minutes 5 30] [--threads 1] [--repetitions 5] [--json FILE]
 
-A worker counts as busy while it has a batch in hand, between the first batch that any was given and the
-last result of all; the service's own log lines say when.
+A worker is busy while it has a batch in flight. The fraction of busy time is that between the first dispatch
+and the last result. The times come from the service's log.
 """
 
 import json
@@ -13,20 +13,18 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-import httpx
-
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, interleaved, median, ratio, timed
 from bench.recordings import talk_for
 from bench.service import running_service
-from bench.throughput import ask_for_srt, one_worker
+from bench.throughput import one_worker, request_srt
 
 ONE, TWO = "one worker", "two workers"
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What a slot had in hand, and when (s since the epoch)."""
+    """A batch of a slot, with its start and end (s since the epoch)."""
 
     slot: int
     clips: int
@@ -35,7 +33,7 @@ class Batch:
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """Wall times of both, their ratio, and each worker's share of busy time, for each length."""
+    """Measure wall times, their ratio, and each worker's fraction of busy time, for each length."""
     logs = {ONE: folder / "one.log", TWO: folder / "two.log"}
     single = one_worker(options.threads)
     figures: Figures = {"threads_of_each": options.threads}
@@ -47,29 +45,29 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
         clients = {ONE: one, TWO: two}
         for minutes in options.lengths(5, 30):
             path = talk_for(folder, 60 * minutes, talk=options.talk).path
-            shares: dict[str, list[list[float]]] = {ONE: [], TWO: []}
+            fractions: dict[str, list[list[float]]] = {ONE: [], TWO: []}
             sizes: dict[str, list[float]] = {ONE: [], TWO: []}
 
             def run(
                 name: str,
                 path: Path = path,
-                shares: dict[str, list[list[float]]] = shares,
+                fractions: dict[str, list[list[float]]] = fractions,
                 sizes: dict[str, list[float]] = sizes,
             ) -> float:
                 begun = logs[name].stat().st_size
-                seconds = timed(partial(_ask, clients[name], path))
+                seconds = timed(partial(request_srt, clients[name], path))
                 batches = batches_of(logs[name], begun)
-                shares[name].append(busy_shares(batches))
+                fractions[name].append(busy_fractions(batches))
                 sizes[name].append(sum(batch.clips for batch in batches) / len(batches))
                 return seconds
 
             ways: dict[str, Callable[[], float]] = {name: partial(run, name) for name in clients}
-            taken = interleaved(ways, options.repetitions)
-            busy = {name: _least(found[1:]) for name, found in shares.items()}
+            runs_s = interleaved(ways, options.repetitions)
+            busy = {name: _least(found[1:]) for name, found in fractions.items()}
             found = {
-                "runs_s": taken,
-                "median_s": {name: median(times) for name, times in taken.items()},
-                "ratio": round(ratio(taken[ONE], taken[TWO]), 3),
+                "runs_s": runs_s,
+                "median_s": {name: median(times) for name, times in runs_s.items()},
+                "ratio": round(ratio(runs_s[ONE], runs_s[TWO]), 3),
                 "least_busy_share": busy,
                 "clips_in_a_batch": {name: median(counts[1:], 2) for name, counts in sizes.items()},
             }
@@ -77,8 +75,8 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
             rows.append(
                 [
                     f"{minutes:g} min",
-                    f"{median(taken[ONE]):.2f}",
-                    f"{median(taken[TWO]):.2f}",
+                    f"{median(runs_s[ONE]):.2f}",
+                    f"{median(runs_s[TWO]):.2f}",
                     f"{found['ratio']:.2f}",
                     f"{100 * busy[ONE]:.0f} %",
                     f"{100 * busy[TWO]:.0f} %",
@@ -92,33 +90,29 @@ def two_workers(threads: int) -> dict[str, str]:
     return one_worker(threads) | {"WHISPER_CPU_WORKERS": "2"}
 
 
-def _ask(client: httpx.Client, path: Path) -> str:
-    return ask_for_srt(client, path)
-
-
-def _least(shares: list[list[float]]) -> float:
-    """The median over the runs of the least busy slot's share."""
-    return median([min(run) for run in shares])
+def _least(fractions: list[list[float]]) -> float:
+    """The median over the runs of the least busy slot's fraction."""
+    return median([min(run) for run in fractions])
 
 
 def batches_of(log: Path, begun: int) -> list[Batch]:
-    """The batches that a service's log tells of, from that many bytes on."""
+    """The batches in a service's log, from byte `begun` on."""
     found = []
     with log.open("rb") as lines:
         lines.seek(begun)
         for line in lines:
             entry = json.loads(line)
-            if entry.get("event") == "batch heard":
+            if entry.get("event") == "batch transcribed":
                 end = datetime.fromisoformat(entry["timestamp"]).timestamp()
                 found.append(Batch(entry["slot"], entry["clips"], end - entry["took_s"], end))
     return found
 
 
-def busy_shares(batches: list[Batch]) -> list[float]:
-    """Of each slot that had any, the share of the time from the first dispatch to the last result."""
-    whole = max(batch.end for batch in batches) - min(batch.start for batch in batches)
+def busy_fractions(batches: list[Batch]) -> list[float]:
+    """For each slot with a batch, its fraction of the time from the first dispatch to the last result."""
+    total_s = max(batch.end for batch in batches) - min(batch.start for batch in batches)
     return [
-        sum(batch.end - batch.start for batch in batches if batch.slot == slot) / whole
+        sum(batch.end - batch.start for batch in batches if batch.slot == slot) / total_s
         for slot in sorted({batch.slot for batch in batches})
     ]
 

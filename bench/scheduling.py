@@ -1,10 +1,10 @@
-"""How well the dispatcher keeps many slots busy: simulated workers on a virtual clock.
+"""How well the dispatcher keeps many slots busy, with simulated workers on a virtual clock.
 
     python -m bench.scheduling [--quick] [--json FILE]
 
-Real: the clips' plan, the dispatcher, its queue, messages. Simulated: the workers, whose batches take
-10 ms + 50 ms x clips + 2 ms x tokens of the longest, and time itself. Everything but the dispatcher's own
-cost comes out the same on any machine.
+The clip planner, the dispatcher, its queue and the messages are real. The workers and the clock are
+simulated: a batch takes 10 ms + 50 ms x clips + 2 ms x tokens of the longest clip. All figures except the
+dispatcher's own cost are the same on any machine.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.clip_request import expected_tokens
+from app.engines.clip_request import ClipSource, expected_tokens
 from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation
-from app.engines.slot import ClipSource, Limits
+from app.engines.slot import Limits
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
 from app.transcription.pipeline import Fleet
@@ -35,7 +35,7 @@ SHORT_S = 4
 
 @dataclass(frozen=True)
 class Row:
-    """One recording on so many slots. Times in s."""
+    """One recording on `slots` slots. Times in s."""
 
     speech: str
     minutes: float
@@ -43,9 +43,9 @@ class Row:
     slots: int
     makespan: float
     lower_bound: float
-    times_one: float  # the makespan on one slot, as a multiple
-    best_times_one: float  # what that could be at most: the same over the lower bound
-    own_ms: float  # processor time for each clip, the simulated workers' included
+    times_one: float  # speed-up over one slot
+    best_times_one: float  # the highest possible speed-up, from the lower bound
+    own_ms: float  # CPU time for each clip, including the simulated workers
 
     @property
     def ratio(self) -> float:
@@ -55,18 +55,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Crowd:
-    """Many short requests on so many slots."""
+    """Many short requests on `slots` slots."""
 
     slots: int
     clients: int
     per_second: float
     p50_ms: float
     p99_ms: float
-    times_one: float  # clips per second, as a multiple of those with one request at a time
+    times_one: float  # clips per second, relative to one request at a time
 
 
 def make_fleet(slots: int, simulation: Simulation) -> Fleet:
-    """A dispatcher with simulated workers, not started. To be made inside the event loop that it is for."""
+    """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
     options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
     catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
     limits = Limits(simulation.batch)
@@ -77,26 +77,34 @@ def make_fleet(slots: int, simulation: Simulation) -> Fleet:
     )
 
 
-async def hear(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
-    """What the pipeline does with a clip, its audio apart."""
-    speech = tuple((start - clip.start, end - clip.start) for start, end in clip.speech)
+@dataclass(frozen=True)
+class SilentClip:
+    """A planned clip with silence for audio, which takes memory only once it is read."""
 
-    def read() -> Clip:
+    clip: PlannedClip
+
+    def read(self) -> Clip:
+        clip = self.clip
+        speech = tuple((start - clip.start, end - clip.start) for start, end in clip.speech)
         return Clip(bytes((clip.end - clip.start) * BYTES_PER_SAMPLE), speech, DECODING)
 
-    done = await fleet.submit(job, read, key=DECODING.batch_key, size=expected_tokens(speech))
+
+async def transcribe(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
+    """Submit a clip as the pipeline does, with silence for audio."""
+    request = SilentClip(clip)
+    done = await fleet.submit(job, request, key=DECODING.batch_key, size=expected_tokens(clip.speech))
     return done.result
 
 
 def makespan(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) -> tuple[float, float]:
-    """Seconds from the submission of all clips of one job to the last result: simulated, and of processor."""
+    """Simulated time from the submission of all clips of a job to the last result, and CPU time (s)."""
 
     async def work() -> tuple[float, float]:
         fleet = make_fleet(slots, simulation)
         fleet.start()
         await asyncio.sleep(1)
         start, began = asyncio.get_running_loop().time(), time.process_time()
-        await asyncio.gather(*(hear(fleet, "job", clip) for clip in clips))
+        await asyncio.gather(*(transcribe(fleet, "job", clip) for clip in clips))
         elapsed, spent = asyncio.get_running_loop().time() - start, time.process_time() - began
         await fleet.stop()
         return elapsed, spent
@@ -105,7 +113,7 @@ def makespan(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) -
 
 
 def schedule(speech: str, minutes: float, clips: Sequence[PlannedClip], simulation: Simulation) -> list[Row]:
-    """One recording on each number of slots."""
+    """Simulate one recording on each number of slots."""
     tokens = [expected_tokens(clip.speech) for clip in clips]
     rows: list[Row] = []
     for slots in SLOTS:
@@ -129,13 +137,13 @@ def schedule(speech: str, minutes: float, clips: Sequence[PlannedClip], simulati
 
 
 def short_clip() -> PlannedClip:
-    """Four seconds in which somebody speaks."""
+    """Four seconds of speech."""
     samples = SHORT_S * SAMPLE_RATE
     return PlannedClip(0, 0, samples, ((0, samples),))
 
 
 def crowd(clients: int, slots: int, simulation: Simulation) -> Crowd:
-    """So many clients, each with a clip of four seconds, at once; against one after the other."""
+    """Simulate clients with a clip of four seconds each: all at once, then one at a time."""
     clip = short_clip()
 
     async def work() -> tuple[list[float], float, float]:
@@ -146,7 +154,7 @@ def crowd(clients: int, slots: int, simulation: Simulation) -> Crowd:
         start = now()
 
         async def client(number: int) -> float:
-            await hear(fleet, f"client {number}", clip)
+            await transcribe(fleet, f"client {number}", clip)
             return now() - start
 
         latencies = sorted(await asyncio.gather(*(client(number) for number in range(clients))))
@@ -169,20 +177,20 @@ def crowd(clients: int, slots: int, simulation: Simulation) -> Crowd:
 
 
 def short_beside_long(slots: int, simulation: Simulation, long: Sequence[PlannedClip]) -> tuple[float, float]:
-    """How long a short clip takes at worst in the midst of a long job, and a full batch of that job, in s."""
+    """The longest time of a short clip during a long job, and the time of that job's full batch (s)."""
     longest = max(expected_tokens(clip.speech) for clip in long)
 
     async def work() -> float:
         fleet = make_fleet(slots, simulation)
         fleet.start()
-        film = [asyncio.create_task(hear(fleet, "film", clip)) for clip in long]
+        film = [asyncio.create_task(transcribe(fleet, "film", clip)) for clip in long]
         now = asyncio.get_running_loop().time
         worst = 0.0
-        # At odd moments, so that no batch of the film ends just then.
+        # An odd interval, so that the clips do not coincide with the ends of the film's batches.
         for number in range(20):
             await asyncio.sleep(0.377)
             start = now()
-            await hear(fleet, f"short {number}", short_clip())
+            await transcribe(fleet, f"short {number}", short_clip())
             worst = max(worst, now() - start)
         assert not all(task.done() for task in film), "the long job ended too early"
         fleet.cancel("film")
@@ -198,7 +206,7 @@ def _percentile(ordered: Sequence[float], percent: int) -> float:
 
 
 def scheduling_rows(simulation: Simulation | None = None, minutes: Sequence[int] = MINUTES) -> list[Row]:
-    """Every recording on every number of slots."""
+    """Simulate all recordings on all numbers of slots."""
     simulation = simulation or Simulation()
     recorded = probabilities_of(TALKS)
     rows: list[Row] = []
@@ -210,7 +218,7 @@ def scheduling_rows(simulation: Simulation | None = None, minutes: Sequence[int]
 
 
 def scheduling_table(rows: Sequence[Row]) -> Table:
-    """Makespan / lower bound (ratio), and how many times as fast as one slot (and at most)."""
+    """Makespan / lower bound (ratio), and the speed-up over one slot (and the highest possible one)."""
     lines = []
     for first in rows:
         if first.slots != SLOTS[0]:
@@ -226,7 +234,7 @@ def scheduling_table(rows: Sequence[Row]) -> Table:
 
 
 def crowd_table(rows: Sequence[Crowd]) -> Table:
-    """A line for each number of slots."""
+    """A row for each number of slots."""
     lines = [
         [
             row.slots,
@@ -243,13 +251,13 @@ def crowd_table(rows: Sequence[Crowd]) -> Table:
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """All of it; with `options.quick`, of the shortest recordings."""
+    """Run all simulations; with `options.quick`, only the shortest recordings."""
     minutes = MINUTES[:1] if options.quick else MINUTES
     rows = scheduling_rows(minutes=minutes)
     crowds = [crowd(64, slots, Simulation()) for slots in (1, 2, 4, 8)]
     worst, batch = short_beside_long(2, Simulation(), drawn_clips("lecture", MINUTES[-1]))
     summary = Table(
-        "In short",
+        "Summary",
         [
             "worst makespan / lower bound",
             "own cost of a clip, at most",

@@ -1,4 +1,4 @@
-"""A service for a bench to ask: one that runs already, or one of its own with the demo model."""
+"""The service that a benchmark measures: a running one, or a new one with the demo model."""
 
 import os
 import socket
@@ -21,9 +21,9 @@ QUIET_S = 120
 def running_service(
     url: str | None = None, log: Path | None = None, **environment: str
 ) -> Iterator[httpx.Client]:
-    """A client of the service at `url`, or of one that is started here and ended afterwards.
+    """A client of the service at `url`, or of a new one that runs until the end of the block.
 
-    `environment` is added to that of the service started here; all that it has to say goes to `log`.
+    `environment` is added to the environment of the new service. `log` receives its log.
     """
     if url is not None:
         with httpx.Client(base_url=url, timeout=None) as client:
@@ -55,17 +55,17 @@ def running_service(
 
 
 def until_idle(client: httpx.Client) -> None:
-    """Until neither a worker nor a media child has anything in hand: its processes use no CPU any more."""
+    """Wait until all workers are idle and no process of the service uses CPU any more."""
     children = processes(client)
     before = [sum(child.cpu_times()[:2]) for child in children]
 
-    def resting() -> bool:
+    def idle() -> bool:
         nonlocal before
         now = [sum(child.cpu_times()[:2]) for child in children]
         same, before = now == before, now
         return same and all(row["state"] == "idle" for row in workers(client))
 
-    wait_for(resting, QUIET_S, pause_s=0.2)
+    wait_for(idle, QUIET_S, pause_s=0.2)
 
 
 def workers(client: httpx.Client) -> list[dict]:
@@ -73,7 +73,7 @@ def workers(client: httpx.Client) -> list[dict]:
 
 
 def processes(client: httpx.Client) -> list[psutil.Process]:
-    """The service's workers, then its media children."""
+    """The service's workers, then its media workers."""
     pids = [row["pid"] for row in workers(client)]
     server = server_process(client)
     media = [
@@ -91,12 +91,12 @@ def server_process(client: httpx.Client) -> psutil.Process:
     return parent
 
 
-def wait_for(what: Callable[[], object], timeout_s: float, pause_s: float = 0.1) -> None:
-    """Until `what` is true. Raises RuntimeError after so long."""
+def wait_for(condition: Callable[[], object], timeout_s: float, pause_s: float = 0.1) -> None:
+    """Wait until `condition()` is true. Raises RuntimeError after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
-    while not what():
+    while not condition():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"it did not happen within {timeout_s:.0f} s")
+            raise RuntimeError(f"the condition was not met within {timeout_s:.0f} s")
         time.sleep(pause_s)
 
 

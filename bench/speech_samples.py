@@ -1,4 +1,4 @@
-"""Clips as recordings of any length have them, planned by the service's own planner."""
+"""The clips of synthetic recordings of any length, from the service's own clip planner."""
 
 import asyncio
 import random
@@ -20,12 +20,12 @@ TALKS = [
     Path(__file__).parents[1] / "tests" / "data" / f"{name}.flac" for name in ("talk", "talk_de", "talk_es")
 ]
 
-# Lengths of speech and of the pauses between, in s, drawn evenly.
+# Ranges of the lengths of speech and of pauses (s), for uniform distributions.
 KINDS = {"lecture": ((2.0, 15.0), (0.2, 1.5)), "film": ((1.0, 6.0), (0.3, 8.0))}
 
 
 def drawn_clips(kind: str, minutes: float, seed: int = 0) -> list[PlannedClip]:
-    """The clips of a recording whose speech is drawn at random, as `KINDS` says of its kind."""
+    """The clips of a recording with random speech and pauses, distributed as in `KINDS`."""
     speech, pause = KINDS[kind]
     source = random.Random(seed)
     total = round(minutes * 60 * SAMPLE_RATE)
@@ -43,35 +43,37 @@ def drawn_clips(kind: str, minutes: float, seed: int = 0) -> list[PlannedClip]:
 
 
 def tiled_clips(probabilities: npt.NDArray[np.float32], minutes: float) -> list[PlannedClip]:
-    """The clips of a recording that has these speech probabilities, shape (n,), over and over."""
+    """The clips of a recording that repeats these speech probabilities, shape (n,)."""
     frames = round(minutes * 60 * SAMPLE_RATE / FRAME_SAMPLES)
     total = frames * FRAME_SAMPLES
     detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
     clips: list[PlannedClip] = []
     tiled = np.resize(probabilities, frames)
     for first in range(0, frames, SPAN_FRAMES):
-        piece = tiled[first : first + SPAN_FRAMES]
-        spans = detector.feed(piece)
-        clips += planner.extend(spans, detector.ongoing, detector.settled_until, piece)
+        chunk = tiled[first : first + SPAN_FRAMES]
+        spans = detector.feed(chunk)
+        clips += planner.extend(spans, detector.ongoing, detector.settled_until, chunk)
     return [*clips, *planner.finish(detector.finish(total), total)]
 
 
 def probabilities_of(paths: Sequence[Path]) -> npt.NDArray[np.float32]:
-    """The speech probabilities of recordings, one after the other, as media children give them."""
+    """The speech probabilities of recordings, concatenated, as the media workers compute them."""
 
-    async def look() -> list[npt.NDArray[np.float32]]:
+    async def compute() -> list[npt.NDArray[np.float32]]:
         media = MediaPool(1)
         media.start()
         try:
             with TemporaryDirectory() as folder:
-                return list(chain.from_iterable([await _look(media, path, Path(folder)) for path in paths]))
+                return list(
+                    chain.from_iterable([await _probabilities(media, path, Path(folder)) for path in paths])
+                )
         finally:
             await media.stop()
 
-    return np.concatenate(asyncio.run(look()))
+    return np.concatenate(asyncio.run(compute()))
 
 
-async def _look(media: MediaPool, path: Path, folder: Path) -> list[npt.NDArray[np.float32]]:
+async def _probabilities(media: MediaPool, path: Path, folder: Path) -> list[npt.NDArray[np.float32]]:
     pcm, samples = folder / path.stem, 0
     async for step in media.decode(path.stem, Upload(path, path.name, 0, sha256=""), pcm):
         samples, _ = step

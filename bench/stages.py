@@ -1,10 +1,10 @@
-"""Where the time goes: one request from its first byte to its subtitles, as a table and as a picture.
+"""The time of each stage of one request, from its first byte to its subtitles, as a table and as a chart.
 
     python -m bench.stages [--minutes 5] [--threads 1] [--repetitions 5] [--json FILE]
 
-The service runs in this very process, with the `inline` engine, so that each stage can be clocked; media
-children are processes as ever. Of each moment the first of these that was going on counts: the worker's
-stages, what the server did, media work, and else waiting. What media did behind a busy worker cost no time.
+The service runs in this process with the `inline` engine, so that each stage can be timed. Media workers are
+separate processes as usual. If several stages run at the same moment, only the first of these counts: the
+worker's stages, the server's work, media work. Media work beside a busy worker costs no wall time.
 """
 
 import asyncio
@@ -23,6 +23,7 @@ import httpx
 import uvicorn
 
 from app.api import answers
+from app.engines.plan import make_plan
 from app.logs import configure_logs
 from app.main import create_app
 from app.media.file_sink import FileSink
@@ -39,27 +40,27 @@ from bench.throughput import BATCH_SIZE
 from workers.media import tasks as media
 from workers.whisper import model as whisper
 
-PICTURE = Path(__file__).with_name("stages.svg")
-# In the order in which they count, where several go on at once.
+CHART = Path(__file__).with_name("stages.svg")
+# In the order in which they count if several run at once.
 STAGES = (*ENGINE_STAGES, "rest of the worker", "merge and cues", "upload", "decode", "speech", "waiting")
 
 Interval = tuple[str, float, float]  # stage, start and end (s)
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """The medians of each stage's share of the wall time, and the picture."""
+    """Measure the median wall time of each stage, and write the chart."""
     minutes = options.lengths(5)[0]
     recording = talk_for(folder, 60 * minutes, talk=options.talk)
     runs = asyncio.run(_run(recording.path, folder, options))
     alone = {stage: median([run[1].get(stage, 0.0) for run in runs]) for stage in STAGES[:-1]}
-    shares = {stage: median([run[0][stage] for run in runs]) for stage in STAGES}
+    wall = {stage: median([run[0][stage] for run in runs]) for stage in STAGES}
     wall_s = median([sum(run[0].values()) for run in runs], 2)
     if not options.quick:
         title = f"{minutes:g} minutes of talk, upload to SRT: {wall_s} s"
-        PICTURE.write_text(stacked_bars(title, {"wall time": shares, "work done": alone}, "s"))
+        CHART.write_text(stacked_bars(title, {"wall time": wall, "work done": alone}, "s"))
     columns = ["stage", "of the wall time, s", "work done, overlap included, s"]
-    rows = [[stage, f"{shares[stage]:.2f}", f"{alone.get(stage, 0):.2f}"] for stage in STAGES]
-    figures = {"minutes": minutes, "wall_s": wall_s, "of_the_wall_time_s": shares, "work_s": alone}
+    rows = [[stage, f"{wall[stage]:.2f}", f"{alone.get(stage, 0):.2f}"] for stage in STAGES]
+    figures = {"minutes": minutes, "wall_s": wall_s, "of_the_wall_time_s": wall, "work_s": alone}
     return figures, [Table(f"Where the time goes: {minutes:g} minutes, {wall_s} s", columns, rows)]
 
 
@@ -76,30 +77,30 @@ async def _run(path: Path, folder: Path, options: Options) -> list[tuple[dict[st
         log_level="error",
     )
     configure_logs(settings)
-    service = TranscriptionService(settings)
+    service = TranscriptionService(settings, make_plan(settings))
     noted: list[Interval] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(create_app(settings, service), log_config=None))
         serving = asyncio.create_task(server.serve([listener]))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with httpx.AsyncClient(base_url=url, timeout=None, trust_env=False) as client:
-            # The listener is open: what is asked before the server answers waits.
+            # The socket is open: requests wait until the server answers.
             (await client.get("/v1/models")).raise_for_status()
-            await _ask(client, TALK)  # which waits for the model to be loaded
+            await _request_srt(client, TALK)  # waits until the model is loaded
             with _clocks(lambda *interval: noted.append(interval)):
                 runs = []
                 for _ in range(1 + options.repetitions):
                     noted.clear()
                     began = time.perf_counter()
-                    await _ask(client, path)
-                    runs.append(_shares(noted, began, time.perf_counter()))
+                    await _request_srt(client, path)
+                    runs.append(_by_stage(noted, began, time.perf_counter()))
         server.should_exit = True
         await serving
     return runs[1:]
 
 
-async def _ask(client: httpx.AsyncClient, path: Path) -> None:
-    # Not a file: httpx reads those only where the event loop need not go on.
+async def _request_srt(client: httpx.AsyncClient, path: Path) -> None:
+    # Not an open file: httpx's async client accepts only bytes here.
     data = {"model": "whisper-1", "response_format": "srt"}
     content = path.read_bytes()  # noqa: ASYNC240
     answer = await client.post("/v1/audio/transcriptions", files={"file": (path.name, content)}, data=data)
@@ -108,7 +109,7 @@ async def _ask(client: httpx.AsyncClient, path: Path) -> None:
 
 @contextmanager
 def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
-    """Clocks on every stage."""
+    """Call `note(stage, start, end)` after every stage."""
 
     def clock(work: Callable[..., Any], stage: Callable[..., str]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(work):
@@ -135,8 +136,8 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
         return "decode" if calls[0].function is media.decode else "speech"
 
     with ExitStack() as stack:
-        [model] = whisper._models.values()
-        stack.enter_context(clocked(model, note))
+        [loaded_model] = whisper._models.values()
+        stack.enter_context(clocked(loaded_model, note))
         for owner, name, stage in (
             (FileSink, "drain", lambda *_: "upload"),
             (FileSink, "finish", lambda *_: "upload"),
@@ -149,18 +150,18 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
         yield
 
 
-def _shares(noted: list[Interval], began: float, ended: float) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds of wall time by stage, which add up to all of it, and seconds of work by stage."""
+def _by_stage(noted: list[Interval], began: float, ended: float) -> tuple[dict[str, float], dict[str, float]]:
+    """Seconds of wall time by stage, which add up to the total, and seconds of work by stage."""
     work: dict[str, float] = defaultdict(float)
     for stage, start, end in noted:
         work[stage] += end - start
     work["rest of the worker"] -= sum(work[stage] for stage in ENGINE_STAGES)
     edges = sorted({began, ended, *(edge for _, *span in noted for edge in span)})
-    shares = dict.fromkeys(STAGES, 0.0)
+    wall = dict.fromkeys(STAGES, 0.0)
     for start, end in pairwise(edges):
-        going_on = {stage for stage, first, last in noted if first <= start and end <= last}
-        shares[next((stage for stage in STAGES if stage in going_on), "waiting")] += end - start
-    return shares, dict(work)
+        running = {stage for stage, first, last in noted if first <= start and end <= last}
+        wall[next((stage for stage in STAGES if stage in running), "waiting")] += end - start
+    return wall, dict(work)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""The whole service, upload to SRT, against faster-whisper in process, on the same file and threads.
+"""The service over HTTP, upload to SRT, against faster-whisper in process, with the same file and threads.
 
     python -m bench.throughput [--minutes 5 30] [--threads 1] [--repetitions 5] [--json FILE]
 
-One worker with so many threads, the demo model, int8, beam 5, word times, the same batch size. In each round
-every way hears the file once. `engine alone` is the worker's own code on the clips that the service plans,
-without service, decoding, speech detection: the least that the service could take.
+One worker with `--threads` threads, the demo model, int8, beam 5, word times, the same batch size. In each
+round, every way transcribes the file once. `engine alone` is the worker's code on the service's clips,
+without the service, decoding and speech detection: a lower bound for the service.
 """
 
 import re
@@ -16,7 +16,7 @@ import jiwer
 
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, interleaved, median, ratio
-from bench.peers import Peers, Taken, running_peers
+from bench.peers import Peers, Run, running_peers
 from bench.recordings import Recording, talk_for
 from bench.service import running_service
 
@@ -25,7 +25,7 @@ SERVICE, BATCHED, SEQUENTIAL, ENGINE = "whisperfleet", "batched", "sequential", 
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """Wall times, their ratios, word error rates, and the engine's stages, for each length."""
+    """Measure wall times, their ratios, word error rates, and the engine's stages, for each length."""
     figures: Figures = {"threads": options.threads, "batch_size": BATCH_SIZE, "lengths": {}}
     tables = []
     with (
@@ -48,7 +48,7 @@ def one_worker(threads: int) -> dict[str, str]:
     }
 
 
-def ask_for_srt(client: httpx.Client, path: Path) -> str:
+def request_srt(client: httpx.Client, path: Path) -> str:
     """The subtitles of a recording, over HTTP."""
     with path.open("rb") as file:
         answer = client.post(
@@ -60,12 +60,12 @@ def ask_for_srt(client: httpx.Client, path: Path) -> str:
 
 
 def words_of(srt: str) -> str:
-    """What a subtitle file says."""
+    """The text of a subtitle file."""
     return " ".join(" ".join(block.split("\n")[2:]) for block in srt.strip().split("\n\n"))
 
 
-def word_error_rate(truth: str, heard: str) -> float:
-    return float(jiwer.wer(_plain(truth), _plain(heard)))
+def word_error_rate(truth: str, text: str) -> float:
+    return float(jiwer.wer(_plain(truth), _plain(text)))
 
 
 def _plain(text: str) -> str:
@@ -73,40 +73,40 @@ def _plain(text: str) -> str:
 
 
 def _compare(client: httpx.Client, peers: Peers, recording: Recording, repetitions: int) -> Figures:
-    heard: dict[str, str] = {}
+    texts: dict[str, str] = {}
     stages: list[dict[str, float]] = []
 
     def service() -> float:
         began = time.perf_counter()
-        srt = ask_for_srt(client, recording.path)
+        srt = request_srt(client, recording.path)
         seconds = time.perf_counter() - began
-        heard[SERVICE] = words_of(srt)
+        texts[SERVICE] = words_of(srt)
         return seconds
 
-    def keep(name: str, taken: Taken) -> float:
-        heard[name] = taken.text
-        if taken.stages:
-            stages.append(taken.stages)
-        return taken.seconds
+    def record(name: str, run: Run) -> float:
+        texts[name] = run.text
+        if run.stages:
+            stages.append(run.stages)
+        return run.seconds
 
-    taken = interleaved(
+    runs_s = interleaved(
         {
             SERVICE: service,
-            BATCHED: lambda: keep(BATCHED, peers.batched(recording.path)),
-            SEQUENTIAL: lambda: keep(SEQUENTIAL, peers.sequential(recording.path)),
-            ENGINE: lambda: keep(ENGINE, peers.engine(recording.path)),
+            BATCHED: lambda: record(BATCHED, peers.batched(recording.path)),
+            SEQUENTIAL: lambda: record(SEQUENTIAL, peers.sequential(recording.path)),
+            ENGINE: lambda: record(ENGINE, peers.engine(recording.path)),
         },
         repetitions,
     )
     return {
         "seconds_of_audio": recording.seconds,
-        "runs_s": taken,
-        "median_s": {name: median(times) for name, times in taken.items()},
+        "runs_s": runs_s,
+        "median_s": {name: median(times) for name, times in runs_s.items()},
         "ratio_of_the_service": {
-            name: round(ratio(taken[SERVICE], times), 3) for name, times in taken.items() if name != SERVICE
+            name: round(ratio(runs_s[SERVICE], times), 3) for name, times in runs_s.items() if name != SERVICE
         },
         "word_error_rate": {
-            name: round(word_error_rate(recording.truth, text), 4) for name, text in heard.items()
+            name: round(word_error_rate(recording.truth, text), 4) for name, text in texts.items()
         },
         "engine_stages_s": {
             stage: median([run.get(stage, 0.0) for run in stages[1:] or stages]) for stage in stages[-1]
@@ -127,7 +127,7 @@ def _table(minutes: float, found: Figures) -> Table:
     ]
     stages = ", ".join(f"{stage} {seconds:.2f}" for stage, seconds in found["engine_stages_s"].items())
     rows.append(["of the engine (s)", stages, "", "", ""])
-    columns = ["", "wall, s", "x real time", "whisperfleet takes so many times that", "word error rate"]
+    columns = ["", "wall, s", "x real time", "time of whisperfleet relative to this", "word error rate"]
     return Table(f"{minutes:g} minutes of talk, upload to SRT", columns, rows)
 
 

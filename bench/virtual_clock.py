@@ -1,6 +1,6 @@
-"""An event loop whose clock jumps to the next timer: hours pass in seconds, and always in the same way.
+"""An event loop with a virtual clock that jumps to the next timer: hours pass in seconds, reproducibly.
 
-For what waits for nothing but timers and other tasks: there are no threads, processes or sockets on it.
+It is for code that waits only for timers and other tasks. It supports no threads, processes or sockets.
 """
 
 import asyncio
@@ -15,19 +15,21 @@ Ts = TypeVarTuple("Ts")
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Where a loop would block until its next timer, the clock is set to that timer instead."""
+    """Instead of blocking until the next timer, sets the clock to that timer."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
-            raise RuntimeError("all tasks wait for something that no timer and no other task will bring")
+            raise RuntimeError(
+                "deadlock: every task waits, but there is no timer and no other task to wake it"
+            )
         self.now += max(timeout, 0.0)
         return []
 
 
 class VirtualClockLoop(asyncio.SelectorEventLoop):
-    """The loop; its time begins at 0. To run out of timers with work left is an error, not a hang."""
+    """The event loop. Its clock starts at 0. A deadlock raises RuntimeError instead of hanging."""
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
@@ -44,10 +46,10 @@ class VirtualClockLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        raise RuntimeError("a virtual clock knows no threads: their time would not pass on it")
+        raise RuntimeError("a virtual clock supports no threads: their time does not pass on it")
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """What `asyncio.run` does, on a virtual clock. Raises RuntimeError where `main` would wait for ever."""
+    """Like `asyncio.run`, on a virtual clock. Raises RuntimeError if `main` would wait for ever."""
     with asyncio.Runner(loop_factory=VirtualClockLoop) as runner:
         return runner.run(main)

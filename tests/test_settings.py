@@ -1,4 +1,4 @@
-"""Settings that make no sense, and those that must not be repeated."""
+"""Invalid settings, and secret ones."""
 
 import base64
 import importlib.util
@@ -7,7 +7,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from app.errors import InvalidSetting
-from app.settings import load_settings
+from app.settings import SECRET_SETTINGS, load_settings
 
 KEY = base64.b64encode(bytes(range(200, 232))).decode()
 
@@ -18,7 +18,7 @@ def _no_env_file(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
 
 
 @pytest.mark.parametrize("secret", [KEY, f"whsec_{KEY}", KEY.rstrip("="), "whsec_AAAA", "AAA"])
-def test_webhook_secrets_that_the_library_takes(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_valid_webhook_secrets(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHISPER_WEBHOOK_SECRET", secret)
     assert load_settings().webhook_secret == secret
     Webhook(secret)
@@ -27,7 +27,7 @@ def test_webhook_secrets_that_the_library_takes(secret: str, monkeypatch: pytest
 @pytest.mark.parametrize(
     "secret", ["s3cret!", "hunter2!", "A", "=", "whsec_", "p_ss-word", "pässword", "AAAA AAAA"]
 )
-def test_other_secrets_stop_the_start_and_are_not_repeated(
+def test_an_invalid_webhook_secret_is_refused_and_not_repeated(
     secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WHISPER_WEBHOOK_SECRET", secret)
@@ -37,8 +37,20 @@ def test_other_secrets_stop_the_start_and_are_not_repeated(
     assert "\n" not in str(error.value)
 
 
-def test_the_settings_do_not_show_the_secret() -> None:
-    assert KEY not in repr(load_settings(webhook_secret=KEY))
+def test_three_settings_are_secret() -> None:
+    assert {"api_keys", "database_url", "webhook_secret"} == SECRET_SETTINGS
+
+
+@pytest.mark.parametrize("name", sorted(SECRET_SETTINGS))
+def test_the_settings_do_not_show_secrets(name: str) -> None:
+    assert KEY not in repr(load_settings(**{name: KEY}))
+
+
+@pytest.mark.parametrize("name", sorted(SECRET_SETTINGS))
+def test_an_invalid_secret_is_not_repeated(name: str) -> None:
+    with pytest.raises(InvalidSetting, match=f"WHISPER_{name.upper()}: ") as error:
+        load_settings(**{name: {"secret": "hunter2"}})
+    assert "hunter2" not in str(error.value)
 
 
 def test_urls_need_yt_dlp(monkeypatch: pytest.MonkeyPatch) -> None:

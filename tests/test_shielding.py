@@ -1,38 +1,55 @@
-"""Work that is not to be broken off midway."""
+"""Coroutines that run to completion although their caller is cancelled."""
 
 import asyncio
 
 import pytest
 
-from app.shielding import run_shielded
+from app.shielding import run_shielded, shielded
 
-pytestmark = pytest.mark.timeout(60)
-
-
-def test_work_comes_to_its_end_and_the_cancellation_is_told_after_that() -> None:
-    async def check() -> None:
-        done: list[str] = []
-
-        async def work() -> str:
-            for _ in range(5):
-                await asyncio.sleep(0)
-            done.append("work")
-            return "result"
-
-        assert await run_shielded(work()) == "result"
-        caller = asyncio.create_task(run_shielded(work()))
-        await asyncio.sleep(0)
-        caller.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await caller
-        assert done == ["work"] * 2
-
-    asyncio.run(check())
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
-def test_errors_pass_through() -> None:
+async def test_work_completes_before_the_cancellation_is_raised() -> None:
+    done: list[str] = []
+
+    async def work() -> str:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        done.append("work")
+        return "result"
+
+    assert await run_shielded(work()) == "result"
+    caller = asyncio.create_task(run_shielded(work()))
+    await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert done == ["work"] * 2
+
+
+async def test_errors_pass_through() -> None:
     async def fail() -> None:
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        asyncio.run(run_shielded(fail()))
+        await run_shielded(fail())
+
+
+async def test_a_decorated_function_completes_before_the_cancellation_is_raised() -> None:
+    done: list[int] = []
+
+    @shielded
+    async def work(number: int, *, twice: bool = False) -> int:
+        """Work."""
+        await asyncio.sleep(0)
+        done.append(number)
+        return number * (2 if twice else 1)
+
+    assert (work.__name__, work.__doc__) == ("work", "Work.")
+    assert await work(1, twice=True) == 2
+    caller = asyncio.create_task(work(3))
+    await asyncio.sleep(0)
+    caller.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await caller
+    assert done == [1, 3]

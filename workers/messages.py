@@ -4,12 +4,15 @@ Audio is 16 kHz mono int16 everywhere. Times are integer counts of its samples, 
 Milliseconds exist in subtitle files only.
 """
 
+import errno
 from dataclasses import dataclass
 
 SAMPLE_RATE = 16_000  # Hz
 BYTES_PER_SAMPLE = 2  # int16
 MAX_CLIP_SAMPLES = 30 * SAMPLE_RATE  # Whisper's window
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
+
+NO_SPACE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})  # of a full disk; EDQUOT: of a used-up quota
 
 # A half-open span of samples: [start, end).
 Span = tuple[int, int]

@@ -1,1 +1,1 @@
-"""What the commands do; `app.cli` says how they are called."""
+"""The implementation of the commands. `app.cli` defines their arguments."""

@@ -7,25 +7,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2]
-NEEDED = ("psutil", "jiwer")  # beyond what the service itself needs
+NEEDED = ("psutil", "jiwer")  # in addition to the service's dependencies
 
 
 def run_bench(arguments: Sequence[str]) -> int:
-    """Measure on this machine; the exit code: 2 where something is missing for that.
+    """Run the benchmarks on this machine. Returns the exit code: 2 if something that they need is missing.
 
-    The benches and their recordings come with the source, not with the installed package.
+    The benchmarks and their recordings are part of the source tree, not of the installed package.
     """
     if not (SOURCE / "bench" / "__main__.py").is_file():
-        return _missing(
-            "the benches and their recordings are in the source tree alone; run `make bench` there"
+        return _fail(
+            "the benchmarks are not part of the installed package; run `make bench` in the source tree"
         )
-    lacking = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if lacking:
-        return _missing(f'{", ".join(lacking)} is needed; pip install -e ".[dev]" in {SOURCE}')
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        return _fail(f'{", ".join(missing)} is missing; run pip install -e ".[dev]" in {SOURCE}')
     sys.path.insert(0, str(SOURCE))
     return int(importlib.import_module("bench.__main__").main(arguments))
 
 
-def _missing(what: str) -> int:
-    print(f"whisperfleet: {what}", file=sys.stderr)
+def _fail(message: str) -> int:
+    print(f"whisperfleet: {message}", file=sys.stderr)
     return 2

@@ -24,12 +24,12 @@ from app.transcript.rendering import render_transcript, with_word_times
 from app.transcription.pipeline import Progress as PipelineProgress
 from app.transcription.service import TranscriptionService
 
-FILES_AT_ONCE = 4  # enough to keep the workers busy while one file ends and the next begins
+FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next
 SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}
 
-Target = tuple[Path, Path | None]  # a recording, and where its transcript goes: None is standard output
+Target = tuple[Path, Path | None]  # a recording and its transcript's file; None: standard output
 
-# Transcribes one file into text, telling of its progress: (done, total) in any unit.
+# Transcribes one file into text and reports its progress: (done, total) in any unit.
 Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[bytes]]
 
 
@@ -42,16 +42,20 @@ def run_transcribe(
     server: str | None,
     api_key: str | None,
 ) -> int:
-    """Transcribe files here or on a server. The exit code: 1 where a file failed, 2 for wrong usage."""
+    """Transcribe files here or on a server. Returns the exit code: 1 if a file failed, 2 for wrong usage."""
     try:
         target = Path(output) if output else None
         chosen = _format(target, file_format)
         is_folder = target is not None and (target.is_dir() or str(output).endswith("/") or len(files) > 1)
-        targets = _into_folder(files, target, chosen) if target and is_folder else _alone(files, target)
+        targets = (
+            _folder_targets(files, target, chosen) if target and is_folder else _single_target(files, target)
+        )
         checked = _options(options, chosen)
         if server is None:
-            return asyncio.run(_until_told(_transcribe_here(targets, checked, chosen, model)))
-        return asyncio.run(_until_told(_transcribe_there(targets, checked, chosen, model, server, api_key)))
+            return asyncio.run(_cancel_on_sigterm(_transcribe_here(targets, checked, chosen, model)))
+        return asyncio.run(
+            _cancel_on_sigterm(_transcribe_there(targets, checked, chosen, model, server, api_key))
+        )
     except (InvalidInput, InvalidSetting) as error:
         print(f"whisperfleet: {error.message}", file=sys.stderr)
         return 2
@@ -61,8 +65,8 @@ def run_transcribe(
         return 143
 
 
-async def _until_told(work: Coroutine[Any, Any, int]) -> int:
-    """Do the work; SIGTERM cancels it, so that processes and files are cleared away."""
+async def _cancel_on_sigterm(work: Coroutine[Any, Any, int]) -> int:
+    """Run `work`. SIGTERM cancels it, which ends its processes and removes its files."""
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await task
@@ -72,30 +76,30 @@ def _format(output: Path | None, file_format: str | None) -> str:
     suffix = output.suffix.lstrip(".").lower() if output else ""
     chosen = (file_format or (suffix if suffix in FORMATS else "srt")).lower()
     if chosen not in FORMATS:
-        raise InvalidInput(f"--format {chosen}: known are {', '.join(FORMATS)}")
+        raise InvalidInput(f"--format {chosen} is not known. Choose one of {', '.join(FORMATS)}")
     return chosen
 
 
-def _alone(files: Sequence[Path], output: Path | None) -> list[Target]:
-    """The one file and where its transcript goes; None is standard output."""
+def _single_target(files: Sequence[Path], output: Path | None) -> list[Target]:
+    """The file and its transcript's file; None is standard output."""
     _check_files(files)
     if len(files) > 1:
-        raise InvalidInput("several files need a folder to write to: add -o FOLDER")
+        raise InvalidInput("several files need an output folder: add -o FOLDER")
     if output is not None and not output.parent.is_dir():
         raise InvalidInput(f"{output} cannot be written: there is no folder {output.parent}")
     return [(files[0], output)]
 
 
-def _into_folder(files: Sequence[Path], folder: Path, chosen: str) -> list[Target]:
-    """Each file, and the file of its name in `folder`."""
+def _folder_targets(files: Sequence[Path], folder: Path, chosen: str) -> list[Target]:
+    """Each file with a file of the same name in `folder`."""
     _check_files(files)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InvalidInput(f"{folder} cannot be made a folder: {error.strerror}") from None
+        raise InvalidInput(f"the folder {folder} cannot be created: {error.strerror}") from None
     targets: list[Target] = [(file, folder / f"{file.stem}.{chosen}") for file in files]
     if len({target for _, target in targets}) < len(targets):
-        raise InvalidInput("two of the files would be written to the same name: transcribe them one by one")
+        raise InvalidInput("two files would have the same output file: transcribe them one by one")
     return targets
 
 
@@ -121,8 +125,8 @@ async def _transcribe_here(
     targets: Sequence[Target], options: Options, chosen: str, model: str | None
 ) -> int:
     with tempfile.TemporaryDirectory(prefix="whisperfleet-") as folder:
-        named = {"model": model} if model else {}
-        settings = load_settings(data_dir=Path(folder), log_level="warning", **named)
+        overrides = {"model": model} if model else {}
+        settings = load_settings(data_dir=Path(folder), log_level="warning", **overrides)
         plan = make_plan(settings)
         check_compute_type(plan)
         configure_logs(settings)
@@ -157,7 +161,9 @@ async def _transcribe_there(
     api_key: str | None,
 ) -> int:
     if chosen not in SERVER_FORMATS:
-        raise InvalidInput(f"--format {chosen}: a server gives {', '.join(SERVER_FORMATS)}")
+        raise InvalidInput(
+            f"--format {chosen} is not available with --server. Choose one of {', '.join(SERVER_FORMATS)}"
+        )
     given = options.model_dump(exclude_unset=True, exclude={"word_timestamps"})
     fields = {name: str(value) for name, value in given.items() if value is not None}
     fields |= {"model": model or "whisper-1", "response_format": SERVER_FORMATS[chosen]}
@@ -182,7 +188,7 @@ async def _transcribe_there(
 
 
 def _lines(answer: httpx.Response) -> str:
-    """Plain text as it is written here: a segment to a line, where OpenAI's API gives one line."""
+    """Plain text with one line for each segment; OpenAI's API returns a single line."""
     return "".join(f"{segment['text'].strip()}\n" for segment in answer.json()["segments"])
 
 
@@ -194,31 +200,31 @@ def _message(answer: httpx.Response) -> str:
 
 
 async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber) -> int:
-    """Transcribe several files at once; one that fails leaves the others be."""
-    room = asyncio.Semaphore(FILES_AT_ONCE)
+    """Transcribe several files at once. If one fails, the others continue. Returns the exit code."""
+    limit = asyncio.Semaphore(FILES_AT_ONCE)
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.fields[said]}"),
+        TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as bars:
 
         async def one(file: Path, target: Path | None) -> bool:
-            async with room:
-                bar = bars.add_task(file.name, total=None, said="")
+            async with limit:
+                bar = bars.add_task(file.name, total=None, state="")
                 try:
                     content = await transcriber(file, _reporter(bars, bar))
                     await asyncio.to_thread(_write, target, content)
                 except (WhisperfleetError, OSError) as error:
-                    bars.update(bar, total=1, completed=0, said="failed")
-                    # Never broken into lines: what reads it may look for a phrase.
+                    bars.update(bar, total=1, completed=0, state="failed")
+                    # Not wrapped: scripts may search for a phrase.
                     console.print(
                         f"{file}: {error}", style="red", markup=False, highlight=False, soft_wrap=True
                     )
                     return False
-                bars.update(bar, total=1, completed=1, said="done")
+                bars.update(bar, total=1, completed=1, state="done")
                 return True
 
         done = await asyncio.gather(*(one(file, target) for file, target in targets))
@@ -228,7 +234,10 @@ async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber) -
 def _reporter(bars: Progress, bar: TaskID) -> Callable[[float, float | None], None]:
     def report(done: float, total: float | None) -> None:
         bars.update(
-            bar, completed=done, total=total, said=f"{done:.0f} s" if total is None else f"{done / total:.0%}"
+            bar,
+            completed=done,
+            total=total,
+            state=f"{done:.0f} s" if total is None else f"{done / total:.0%}",
         )
 
     return report

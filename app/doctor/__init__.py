@@ -1,1 +1,1 @@
-"""What `whisperfleet doctor` looks at: this machine, its GPUs, the model, the workers."""
+"""The checks of `whisperfleet doctor`: the machine, its GPUs, the models, the workers."""

@@ -1,4 +1,4 @@
-"""What a check came to."""
+"""The result of one check."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,14 +6,14 @@ from enum import StrEnum
 from app.errors import InvalidSetting
 from app.known_errors import GUIDE, diagnose, last_line
 
-UNKNOWN = "Not a known trouble: please report it, with all that the doctor says."
+UNKNOWN = "This error is not known. Please report it with the complete output of the doctor."
 
 
 class Severity(StrEnum):
-    """How grave a finding is, as it is printed."""
+    """How serious a finding is. The value is printed."""
 
     OK = "ok"
-    WARN = "warn"  # works, though perhaps not as meant
+    WARN = "warn"  # works, but perhaps not as intended
     FAIL = "FAIL"
 
 
@@ -23,39 +23,38 @@ class Finding:
 
     title: str
     found: str
-    status: Severity = Severity.OK
-    cure: str = ""
-    senseless: bool = False  # a setting makes no sense: the service would not start
+    severity: Severity = Severity.OK
+    remedy: str = ""
+    invalid_setting: bool = False  # the service would not start
 
 
 def ok(title: str, found: str) -> Finding:
-    """All is well."""
     return Finding(title, found)
 
 
-def warn(title: str, found: str, cure: str, anchor: str | None = None) -> Finding:
-    """Something that the user should know of. `anchor` names a section of the guide."""
-    return Finding(title, found, Severity.WARN, _with_anchor(cure, anchor))
+def warn(title: str, found: str, remedy: str, anchor: str | None = None) -> Finding:
+    """A finding that the user should know of. `anchor` names a section of the guide."""
+    return Finding(title, found, Severity.WARN, _with_anchor(remedy, anchor))
 
 
-def fail(title: str, found: str, cure: str, anchor: str | None = None) -> Finding:
-    """Something that will not work. `anchor` names a section of the guide."""
-    return Finding(title, found, Severity.FAIL, _with_anchor(cure, anchor))
+def fail(title: str, found: str, remedy: str, anchor: str | None = None) -> Finding:
+    """A check that failed. `anchor` names a section of the guide."""
+    return Finding(title, found, Severity.FAIL, _with_anchor(remedy, anchor))
 
 
-def failed_with(title: str, error: BaseException) -> Finding:
-    """What an exception says, with its cure if it is known."""
+def fail_with(title: str, error: BaseException) -> Finding:
+    """A check that raised `error`, with the advice for it if the error is known."""
     message = last_line(error)
-    trouble = diagnose(message)
-    return Finding(title, message, Severity.FAIL, trouble.advice if trouble else UNKNOWN)
+    known = diagnose(message)
+    return Finding(title, message, Severity.FAIL, known.advice if known else UNKNOWN)
 
 
-def invalid_setting(title: str, error: InvalidSetting) -> Finding:
-    """What ends the service's start. Its message says what to do; the guide may say more."""
-    trouble = diagnose(error.message)
-    cure = f"See {GUIDE}#{trouble.anchor}." if trouble else "The README lists the settings."
-    return Finding(title, error.message, Severity.FAIL, cure, senseless=True)
+def fail_setting(title: str, error: InvalidSetting) -> Finding:
+    """A setting with which the service does not start. The error's message says what to do."""
+    known = diagnose(error.message)
+    remedy = f"See {GUIDE}#{known.anchor}." if known else "The README lists the settings."
+    return Finding(title, error.message, Severity.FAIL, remedy, invalid_setting=True)
 
 
-def _with_anchor(cure: str, anchor: str | None) -> str:
-    return f"{cure} ({GUIDE}#{anchor})" if anchor else cure
+def _with_anchor(remedy: str, anchor: str | None) -> str:
+    return f"{remedy} ({GUIDE}#{anchor})" if anchor else remedy

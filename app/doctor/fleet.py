@@ -1,4 +1,4 @@
-"""The child processes, set up and started as the service does it."""
+"""Checks of the child processes, which start with the service's own code."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from app.doctor.finding import Finding, fail, failed_with, ok, warn
+from app.doctor.finding import Finding, fail, fail_with, ok, warn
 from app.engines.catalogue import ModelCatalogue
 from app.engines.clip_request import ClipInMemory
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
@@ -25,14 +25,14 @@ from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE, Clip,
 SAMPLE = DEMO_PATH / "sample.flac"
 SAMPLE_TEXT = "The captain reads a long letter."
 _SPEECH_PROBABILITY = 0.5
-_DEADLINE_S = 120.0  # for an answer that takes seconds, even from a cold disk
-_MISSING_PYTHON_PACKAGES = "Install whisperfleet again: `make clean`, then `make run`."
+_DEADLINE_S = 120.0  # for answers that take seconds, even from a cold disk
+_REINSTALL = "Install whisperfleet again: `make clean`, then `make run`."
 
 T = TypeVar("T")
 
 
-async def start_method() -> str | BaseException:
-    """What a child says of the way it was started, or why it says nothing."""
+async def child_start_method() -> str | BaseException:
+    """The start method that a child reports, or the error if it does not answer."""
     child = ChildProcess(probe.initialise, "")
     try:
         await child.start()
@@ -43,20 +43,20 @@ async def start_method() -> str | BaseException:
         await child.close()
 
 
-async def libraries(plan: Plan) -> AsyncGenerator[Finding]:
-    """Whether the models' libraries work on each device, and with the compute type that is asked for."""
+async def check_libraries(plan: Plan) -> AsyncGenerator[Finding]:
+    """Whether cuBLAS and CTranslate2 work on each device, with the compute type of the settings."""
     distinct = dict.fromkeys(plan.devices.visible if plan.devices.device == "cuda" else [""])
-    checks = [_libraries_on(visible, plan) for visible in distinct]
-    async with aclosing(_as_they_end(checks)) as ended:
-        async for findings in ended:
+    checks = [_check_libraries_on(visible, plan) for visible in distinct]
+    async with aclosing(_as_completed(checks)) as completed:
+        async for findings in completed:
             for finding in findings:
                 yield finding
 
 
 async def detect_speech(folder: Path) -> tuple[list[Finding], bytes]:
-    """Decode the sample and look for speech in it, in a media child; what was found, and the samples.
+    """Decode the sample and detect speech in a media worker. Returns the findings and the samples.
 
-    They are s16le, mono, 16 kHz; empty where they could not be had. `folder` is where the child writes.
+    Samples are s16le, mono, 16 kHz; empty if decoding failed. The worker writes to `folder`.
     """
     media = MediaPool(1)
     media.start()
@@ -67,22 +67,22 @@ async def detect_speech(folder: Path) -> tuple[list[Finding], bytes]:
 
 
 async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes) -> AsyncGenerator[Finding]:
-    """Have each worker of the plan load a model and transcribe the sample, all of them at once."""
-    # Never in this very process: it could not be ended, and CUDA would stay in it.
+    """Let all workers of the plan load a model and transcribe the sample at the same time."""
+    # Not in this process: it could not be killed, and CUDA would stay loaded in it.
     plan = replace(plan, engine="local") if plan.engine == "inline" else plan
     catalogue = ModelCatalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
     slots = plan.slots(catalogue)
     clip = Clip(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model.name))
     try:
-        async with aclosing(_as_they_end([_transcribe_on(slot, clip) for slot in slots])) as ended:
-            async for finding in ended:
+        async with aclosing(_as_completed([_transcribe_on(slot, clip) for slot in slots])) as completed:
+            async for finding in completed:
                 yield finding
     finally:
-        # Only now: as in the service, all models are to be in memory at once.
+        # Not earlier: all models must be in memory at once, as in the service.
         await asyncio.gather(*(slot.close() for slot in slots))
 
 
-async def _libraries_on(visible: str, plan: Plan) -> list[Finding]:
+async def _check_libraries_on(visible: str, plan: Plan) -> list[Finding]:
     device = plan.devices.device
     name = f"GPU {visible}" if device == "cuda" else "CPU"
     child = ChildProcess(probe.initialise, visible)
@@ -91,40 +91,44 @@ async def _libraries_on(visible: str, plan: Plan) -> list[Finding]:
         findings = []
         if device == "cuda":
             findings.append(
-                await _found(f"cuBLAS on {name}", child.call(probe.find_cublas, deadline_s=_DEADLINE_S))
+                await _finding_of(f"cuBLAS on {name}", child.call(probe.find_cublas, deadline_s=_DEADLINE_S))
             )
-        findings.append(await _ctranslate2(f"CTranslate2 on {name}", child, plan, visible))
+        findings.append(await _check_ctranslate2(f"CTranslate2 on {name}", child, plan, visible))
         return findings
     except Exception as error:
-        return [failed_with(f"process for {name}", error)]
+        return [fail_with(f"process for {name}", error)]
     finally:
         await child.close()
 
 
-async def _found(title: str, call: Awaitable[str]) -> Finding:
+async def _finding_of(title: str, call: Awaitable[str]) -> Finding:
     try:
         return ok(title, await call)
     except Exception as error:
-        return failed_with(title, error)
+        return fail_with(title, error)
 
 
-async def _ctranslate2(title: str, child: ChildProcess, plan: Plan, visible: str) -> Finding:
-    device, wanted = plan.devices.device, plan.compute_type
+async def _check_ctranslate2(title: str, child: ChildProcess, plan: Plan, visible: str) -> Finding:
+    device, compute_type = plan.devices.device, plan.compute_type
     try:
         count = await child.call(probe.count_cuda_devices, deadline_s=_DEADLINE_S)
         if device == "cuda" and not count:
-            cure = "Compare with what `nvidia-smi -L` lists; with MIG on, name its instances (MIG-…)."
-            return fail(title, f"CUDA_VISIBLE_DEVICES={visible} shows no GPU", cure, "wrong-gpu-names")
+            remedy = (
+                "Compare it with the list of `nvidia-smi -L`. With MIG enabled, name the instances (MIG-…)."
+            )
+            return fail(title, f"CUDA_VISIBLE_DEVICES={visible} shows no GPU", remedy, "wrong-gpu-names")
         types = await child.call(probe.supported_compute_types, device, deadline_s=_DEADLINE_S)
     except ImportError as error:
-        return fail(title, f"cannot be imported: {error}", _MISSING_PYTHON_PACKAGES)
+        return fail(title, f"cannot be imported: {error}", _REINSTALL)
     except Exception as error:
-        return failed_with(title, error)
+        return fail_with(title, error)
     listed = ", ".join(sorted(types))
-    if wanted not in ("auto", "default") and wanted not in types:
-        cure = "Leave WHISPER_COMPUTE_TYPE unset, or choose one of these."
-        finding = fail(title, f"WHISPER_COMPUTE_TYPE={wanted}; there are {listed}", cure, "compute-type")
-        return replace(finding, senseless=True)
+    if compute_type not in ("auto", "default") and compute_type not in types:
+        remedy = "Leave WHISPER_COMPUTE_TYPE unset, or choose one of these types."
+        finding = fail(
+            title, f"WHISPER_COMPUTE_TYPE={compute_type}; the device has {listed}", remedy, "compute-type"
+        )
+        return replace(finding, invalid_setting=True)
     return ok(title, f"compute types {listed}")
 
 
@@ -137,18 +141,18 @@ async def _detect_speech_in(media: MediaPool, pcm_path: Path) -> tuple[list[Find
                 pass
         pcm = await asyncio.to_thread(pcm_path.read_bytes)
     except Exception as error:
-        return [failed_with(decoder, error)], b""
+        return [fail_with(decoder, error)], b""
     samples = len(pcm) // BYTES_PER_SAMPLE
     decoded = ok(decoder, f"{samples / SAMPLE_RATE:.1f} s of FLAC decoded by PyAV")
     try:
         frames = -(-samples // FRAME_SAMPLES)
         probabilities = await media.speech_probabilities("doctor", pcm_path, 0, frames)
     except Exception as error:
-        return [decoded, failed_with(detector, error)], pcm
-    heard_s = int(np.count_nonzero(probabilities > _SPEECH_PROBABILITY)) * FRAME_SAMPLES / SAMPLE_RATE
-    if not heard_s:
-        return [decoded, fail(detector, "silero-vad hears no speech", _MISSING_PYTHON_PACKAGES)], pcm
-    return [decoded, ok(detector, f"silero-vad hears {heard_s:.1f} s of speech")], pcm
+        return [decoded, fail_with(detector, error)], pcm
+    speech_s = int(np.count_nonzero(probabilities > _SPEECH_PROBABILITY)) * FRAME_SAMPLES / SAMPLE_RATE
+    if not speech_s:
+        return [decoded, fail(detector, "silero-vad finds no speech", _REINSTALL)], pcm
+    return [decoded, ok(detector, f"silero-vad finds {speech_s:.1f} s of speech")], pcm
 
 
 async def _transcribe_on(slot: WhisperSlot, clip: Clip) -> Finding:
@@ -160,7 +164,7 @@ async def _transcribe_on(slot: WhisperSlot, clip: Clip) -> Finding:
         [result] = await slot.run([ClipInMemory(clip)])
         done = time.perf_counter()
     except Exception as error:
-        return failed_with(title, error)
+        return fail_with(title, error)
     row = slot.row()
     text = "".join(segment.text for segment in result.segments).strip()
     found = (
@@ -168,16 +172,18 @@ async def _transcribe_on(slot: WhisperSlot, clip: Clip) -> Finding:
         f"{loaded - started:.1f} s, transcribed in {done - loaded:.1f} s: {text!r}"
     )
     if row["model"] == DEMO and text != SAMPLE_TEXT:
-        cure = f"It says {SAMPLE_TEXT!r}: this device miscalculates. Try another WHISPER_COMPUTE_TYPE."
-        return fail(title, found, cure, "wrong-transcripts")
+        remedy = (
+            f"The sample says {SAMPLE_TEXT!r}: this device miscalculates. Try another WHISPER_COMPUTE_TYPE."
+        )
+        return fail(title, found, remedy, "wrong-transcripts")
     if row["error"]:
         return warn(title, found, str(row["error"]))
     return ok(title, found)
 
 
-async def _as_they_end(works: Sequence[Coroutine[Any, Any, T]]) -> AsyncGenerator[T]:
-    """The results of several works at once, the first one done first. None outlives the generator."""
-    tasks = [asyncio.create_task(work) for work in works]
+async def _as_completed(coroutines: Sequence[Coroutine[Any, Any, T]]) -> AsyncGenerator[T]:
+    """Run coroutines concurrently and yield their results as they complete. None outlives the generator."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:
         for task in asyncio.as_completed(tasks):
             yield await task

@@ -1,4 +1,4 @@
-"""The GPUs as NVML sees them. CUDA is not touched."""
+"""Checks of the NVIDIA driver and the GPUs through NVML, without CUDA."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,8 +10,8 @@ from app.doctor.machine import gigabytes
 from app.known_errors import diagnose
 
 MIN_DRIVER = 525  # of CUDA 12.x: NVIDIA, "CUDA Compatibility", minor version compatibility
-# What the wheel of CTranslate2 4.8 brings: machine code for 5.3 to 8.6, which runs on 8.9, too, and PTX
-# of 8.6, which the driver compiles for whatever is newer.
+# The wheel of CTranslate2 4.8 contains machine code for 5.3 to 8.6, which also runs on 8.9, and PTX of 8.6,
+# which the driver compiles for newer GPUs.
 OLDEST_CAPABILITY = (5, 3)
 FIRST_COMPILED_CAPABILITY = (9, 0)
 LITTLE_MEMORY = 2 * 10**9  # bytes: the weights of large-v3-turbo are 1.6 GB in float16
@@ -20,26 +20,25 @@ _NO_DRIVER = "NVML Shared Library Not Found"
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU, or what NVML would tell of it."""
+    """One GPU as NVML describes it."""
 
     name: str
     uuid: str
     capability: tuple[int, int]
-    memory: tuple[int, int] | None  # free and total, in bytes; None where NVML does not say
-    mig: tuple[str, ...] | None = None  # ids of its MIG instances; None with MIG off
+    memory: tuple[int, int] | None  # free and total, in bytes; None if NVML does not know
+    mig: tuple[str, ...] | None = None  # UUIDs of its MIG instances; None if MIG is disabled
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """All that NVML tells."""
+    """The driver and all GPUs as NVML describes them."""
 
     driver: str = ""
     gpus: tuple[Gpu, ...] = ()
-    error: str | None = None  # why NVML tells nothing
+    error: str | None = None  # why NVML failed
 
 
-def look() -> Machine:
-    """Ask NVML."""
+def query_nvml() -> Machine:
     import pynvml
 
     try:
@@ -55,88 +54,90 @@ def look() -> Machine:
         pynvml.nvmlShutdown()
 
 
-def findings(
+def check_gpus(
     machine: Machine, device: str, visible: Sequence[str] | None, environ: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """What to say of the driver and of each GPU. Pure.
+    """Findings about the driver and each GPU. Pure.
 
-    `device` is the setting: "auto", "cuda" or "cpu". `visible` is what the workers are to see, as for
-    `CUDA_VISIBLE_DEVICES`; None: not known, so all of them count.
+    `device` is the setting: "auto", "cuda" or "cpu". `visible` lists the workers' GPUs in the format of
+    `CUDA_VISIBLE_DEVICES`; None means unknown: all GPUs are checked.
     """
-    yield _driver(machine, device, visible, environ)
+    yield _check_driver(machine, device, visible, environ)
     for index, gpu in enumerate(machine.gpus):
-        entries = None if visible is None else [one for one in visible if _names(one, index, gpu)]
+        entries = None if visible is None else [entry for entry in visible if _selects(entry, index, gpu)]
         if device == "cpu" or entries == []:
-            yield ok(f"GPU {index}", f"{_described(gpu)}; not used")
+            yield ok(f"GPU {index}", f"{_describe(gpu)}; not used")
         else:
-            yield _of_gpu(f"GPU {index}", gpu, entries or [])
+            yield _check_gpu(f"GPU {index}", gpu, entries or [])
 
 
-def _names(entry: str, index: int, gpu: Gpu) -> bool:
-    """Whether an entry of `CUDA_VISIBLE_DEVICES` means a GPU, or an instance of it."""
+def _selects(entry: str, index: int, gpu: Gpu) -> bool:
+    """Whether an entry of `CUDA_VISIBLE_DEVICES` selects a GPU or one of its MIG instances."""
     if entry == str(index) or gpu.uuid.startswith(entry):
         return True
     return entry in (gpu.mig or ()) or entry.startswith(f"MIG-{gpu.uuid}/")  # the older form of MIG ids
 
 
-def _driver(
+def _check_driver(
     machine: Machine, device: str, visible: Sequence[str] | None, environ: Mapping[str, str]
 ) -> Finding:
     title = "NVIDIA driver"
     if machine.error is not None:
-        return _unreachable(title, machine.error, device)
+        return _driver_error(title, machine.error, device)
     count = len(machine.gpus)
     found = f"{machine.driver}, {count} GPU{'' if count == 1 else 's'}"
     if "CUDA_VISIBLE_DEVICES" in environ:
         found += f", CUDA_VISIBLE_DEVICES={environ['CUDA_VISIBLE_DEVICES']}"
-    is_wanted = device != "cpu" and visible != ()
-    if is_wanted and _major(machine.driver) < MIN_DRIVER:
-        cure = f"The driver is too old for CUDA 12: update it to {MIN_DRIVER} or newer, and reboot."
-        return fail(title, found, cure, "driver-too-old")
+    needs_cuda = device != "cpu" and visible != ()
+    if needs_cuda and _major_version(machine.driver) < MIN_DRIVER:
+        remedy = f"The driver is too old for CUDA 12: update it to {MIN_DRIVER} or newer and reboot."
+        return fail(title, found, remedy, "driver-too-old")
     if not count and device == "cuda":
-        return fail(title, found, "The driver finds no GPU: `sudo dmesg | grep NVRM` says why.", "no-gpu")
+        return fail(
+            title, found, "The driver finds no GPU. `sudo dmesg | grep NVRM` shows the reason.", "no-gpu"
+        )
     return ok(title, found)
 
 
-def _unreachable(title: str, error: str, device: str) -> Finding:
+def _driver_error(title: str, error: str, device: str) -> Finding:
     if device == "cpu" or (device == "auto" and error == _NO_DRIVER):
-        return ok(title, f"none ({error}); the CPU does the work")
-    trouble = diagnose(f"NVML: {error}")
-    status = Severity.FAIL if device == "cuda" else Severity.WARN
-    found = error if device == "cuda" else f"{error}; so the CPU does the work"
-    return Finding(title, found, status, trouble.advice if trouble else UNKNOWN)
+        return ok(title, f"none ({error}); the service uses the CPU")
+    known = diagnose(f"NVML: {error}")
+    severity = Severity.FAIL if device == "cuda" else Severity.WARN
+    found = error if device == "cuda" else f"{error}; the service uses the CPU"
+    return Finding(title, found, severity, known.advice if known else UNKNOWN)
 
 
-def _described(gpu: Gpu) -> str:
+def _describe(gpu: Gpu) -> str:
     memory = "" if gpu.memory is None else f", {gigabytes(gpu.memory[0])} of {gigabytes(gpu.memory[1])} free"
     return f"{gpu.name}{memory}, compute capability {_dotted(gpu.capability)}"
 
 
-def _of_gpu(title: str, gpu: Gpu, entries: Sequence[str]) -> Finding:
-    found = _described(gpu)
+def _check_gpu(title: str, gpu: Gpu, entries: Sequence[str]) -> Finding:
+    found = _describe(gpu)
     if gpu.capability < OLDEST_CAPABILITY:
-        cure = (
-            f"CTranslate2 has code for {_dotted(OLDEST_CAPABILITY)} and newer: leave it out (WHISPER_GPUS)."
-        )
-        return fail(title, found, cure, "no-kernel-image")
+        remedy = f"CTranslate2 needs {_dotted(OLDEST_CAPABILITY)} or newer: exclude this GPU (WHISPER_GPUS)."
+        return fail(title, found, remedy, "no-kernel-image")
     if gpu.mig is not None:
-        return _divided(title, found, gpu.mig, entries)
+        return _check_mig(title, found, gpu.mig, entries)
     if gpu.memory is not None and gpu.memory[0] < LITTLE_MEMORY:
-        cure = "Little memory is free: end what else is on it (`nvidia-smi`), or choose a smaller model."
-        return warn(title, found, cure, "gpu-out-of-memory")
+        remedy = (
+            "Little memory is free: end other programs on the GPU (`nvidia-smi`), or use a smaller model."
+        )
+        return warn(title, found, remedy, "gpu-out-of-memory")
     if gpu.capability >= FIRST_COMPILED_CAPABILITY:
-        found += "; the driver compiles for it on the first load, which may take minutes"
+        found += "; the driver compiles code for it on the first load, which can take minutes"
     return ok(title, found)
 
 
-def _divided(title: str, found: str, instances: Sequence[str], entries: Sequence[str]) -> Finding:
+def _check_mig(title: str, found: str, instances: Sequence[str], entries: Sequence[str]) -> Finding:
     found += f", MIG: {', '.join(instances) or 'no instances'}"
     if not instances:
-        cure = "There is nothing to compute on: make instances, or switch MIG off."
-        return fail(title, found, cure, "wrong-gpu-names")
+        remedy = "MIG is enabled but has no instances: create some, or disable MIG."
+        return fail(title, found, remedy, "wrong-gpu-names")
     if not any(entry.startswith("MIG-") for entry in entries):
-        cure = f"At most one instance would be used: name them, WHISPER_GPUS={','.join(instances)}."
-        return warn(title, found, cure, "wrong-gpu-names")
+        remedy = f"At most one instance would be used: set WHISPER_GPUS={','.join(instances)}."
+        return warn(title, found, remedy, "wrong-gpu-names")
     return ok(title, found)
 
 
@@ -144,7 +145,7 @@ def _dotted(capability: tuple[int, int]) -> str:
     return ".".join(map(str, capability))
 
 
-def _major(driver: str) -> int:
+def _major_version(driver: str) -> int:
     head = driver.partition(".")[0]
     return int(head) if head.isdecimal() else MIN_DRIVER
 
@@ -153,7 +154,7 @@ def _gpu(handle: Any) -> Gpu:
     import pynvml
 
     memory = None
-    with suppress(pynvml.NVMLError):  # where CPU and GPU share their memory
+    with suppress(pynvml.NVMLError):  # not supported if CPU and GPU use the same memory
         info = pynvml.nvmlDeviceGetMemoryInfo(handle)
         memory = (int(info.free), int(info.total))
     major, minor = pynvml.nvmlDeviceGetCudaComputeCapability(handle)
@@ -177,7 +178,7 @@ def _mig_instances(handle: Any) -> tuple[str, ...] | None:
         return None
     instances = []
     for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        with suppress(pynvml.NVMLError):  # no instance in this place
+        with suppress(pynvml.NVMLError):  # no instance at this index
             instance = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
             instances.append(str(pynvml.nvmlDeviceGetUUID(instance)))
     return tuple(instances)

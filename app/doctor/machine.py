@@ -1,4 +1,4 @@
-"""The machine and how whisperfleet is installed and set up on it. No child is started for this."""
+"""Checks of the machine, the installation and the settings. They start no child processes."""
 
 import difflib
 import errno
@@ -12,34 +12,33 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from app.doctor.finding import Finding, fail, failed_with, ok, warn
-from app.settings import Settings
+from app.doctor.finding import Finding, fail, fail_with, ok, warn
+from app.settings import SECRET_SETTINGS, Settings
 
 PACKAGES = ("ctranslate2", "faster-whisper", "silero-vad", "torch", "onnxruntime", "av")
 EXTRA_PACKAGES = ("nvidia-cublas-cu12",)
 _PREFIX = "WHISPER_"
-_SECRET = {"api_keys", "webhook_secret", "database_url"}
-_OF_OTHERS = {"WHISPER_API_KEY"}  # `whisperfleet transcribe --server` reads it
+_OTHER_VARIABLES = {"WHISPER_API_KEY"}  # read by `whisperfleet transcribe --server`
 
 
-def settings_read(settings: Settings, environ: Mapping[str, str]) -> Finding:
-    """Which settings are set, from the environment or `.env`; and names that look like one but are none."""
+def check_settings(settings: Settings, environ: Mapping[str, str]) -> Finding:
+    """Lists the settings that are set, and warns of unknown variables with their prefix."""
     named = [
-        f"{_PREFIX}{name.upper()}={'***' if name in _SECRET else _shown(getattr(settings, name))}"
+        f"{_PREFIX}{name.upper()}={'***' if name in SECRET_SETTINGS else _format(getattr(settings, name))}"
         for name in sorted(settings.model_fields_set)
     ]
     found = ", ".join(named) or "all at their defaults"
-    known = {f"{_PREFIX}{name.upper()}" for name in type(settings).model_fields} | _OF_OTHERS
+    known = {f"{_PREFIX}{name.upper()}" for name in type(settings).model_fields} | _OTHER_VARIABLES
     unknown = sorted(
         name for name in environ if name.upper().startswith(_PREFIX) and name.upper() not in known
     )
     if unknown:
-        return warn("settings", found, " ".join(_unknown(name, known) for name in unknown))
+        return warn("settings", found, " ".join(_suggest(name, known) for name in unknown))
     return ok("settings", found)
 
 
-def data_folder(settings: Settings) -> Finding:
-    """Whether the data folder can be used, how much room there is, and whether another one uses it."""
+def check_data_dir(settings: Settings) -> Finding:
+    """Whether the data folder is writable, large enough, and not in use by another service."""
     title, folder = "data folder", settings.data_dir
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not existing.is_dir():
@@ -48,92 +47,96 @@ def data_folder(settings: Settings) -> Finding:
         return fail(
             title,
             f"{existing} cannot be written by {_user()}",
-            "Set WHISPER_DATA_DIR to a folder of the service's own user.",
+            "Set WHISPER_DATA_DIR to a folder that this user can write to.",
         )
     free = shutil.disk_usage(existing).free
-    found = f"{folder}{'' if existing == folder else ' (to be made)'}, {gigabytes(free)} free"
+    found = f"{folder}{'' if existing == folder else ' (to be created)'}, {gigabytes(free)} free"
     if _is_locked(folder / "lock"):
         return warn(
             title,
             f"{found}; another whisperfleet uses this folder",
-            "Two cannot share it; the checks below use a folder of their own.",
+            "Two services cannot use one folder. The checks below use a temporary one.",
             "data-folder-in-use",
         )
     if free < settings.max_upload_mb * 10**6:
-        cure = f"One upload may take {settings.max_upload_mb} MB (WHISPER_MAX_UPLOAD_MB): make room."
-        return warn(title, found, cure, "507-disk-full")
+        remedy = f"One upload can take {settings.max_upload_mb} MB (WHISPER_MAX_UPLOAD_MB): free some space."
+        return warn(title, found, remedy, "507-disk-full")
     return ok(title, found)
 
 
-def port(settings: Settings) -> Finding:
-    """Whether the service could listen where it is told to."""
+def check_port(settings: Settings) -> Finding:
+    """Whether the service can listen on its address."""
     title, address = "address", f"{settings.host} port {settings.port}"
     try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
+        family, kind, protocol, _, address_info = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, protocol) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(where)
+            listener.bind(address_info)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            cure = "Another whisperfleet? `ss -ltnp` names the program; or set WHISPER_PORT."
-            return warn(title, f"{address} is in use", cure, "port-in-use")
-        cure = "Set WHISPER_HOST to an address of this machine, and WHISPER_PORT to one above 1023."
-        return fail(title, f"{address}: {error.strerror or error}", cure)
+            remedy = (
+                "`ss -ltnp` names the program, perhaps another whisperfleet. Stop it, or set WHISPER_PORT."
+            )
+            return warn(title, f"{address} is in use", remedy, "port-in-use")
+        remedy = "Set WHISPER_HOST to an address of this machine, and WHISPER_PORT to a port above 1023."
+        return fail(title, f"{address}: {error.strerror or error}", remedy)
     return ok(title, f"{address} is free" if settings.port else f"{settings.host}, any free port")
 
 
-def python_version() -> Finding:
-    """The interpreter and the system that it runs on."""
+def check_python() -> Finding:
+    """The interpreter and the operating system."""
     found = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
     return ok("python", found)
 
 
-def packages() -> Finding:
-    """The versions of what does the work. Nothing is imported."""
+def check_packages() -> Finding:
+    """The versions of the main libraries, without importing them."""
     versions = {name: _version(name) for name in (*PACKAGES, *EXTRA_PACKAGES)}
     missing = [name for name in PACKAGES if versions[name] is None]
     found = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     if missing:
-        cure = "Install whisperfleet again: `make clean`, then `make run`."
-        return fail("packages", f"missing: {', '.join(missing)}; found: {found or 'none'}", cure)
+        remedy = "Install whisperfleet again: `make clean`, then `make run`."
+        return fail("packages", f"missing: {', '.join(missing)}; found: {found or 'none'}", remedy)
     return ok("packages", found)
 
 
 def global_start_method() -> str | None:
-    """The start method that somebody set for this whole process; None if nobody did.
+    """The start method that was set for this process globally; None if there is none.
 
-    To be asked before the first child: multiprocessing settles on its default then.
+    Call this before the first child starts: multiprocessing then sets its default.
     """
     return multiprocessing.get_start_method(allow_none=True)
 
 
-def start_method(of_child: str | BaseException, set_globally: str | None) -> Finding:
-    """Whether children are spawned. `of_child` is what one of them says, or why it does not."""
+def check_start_method(of_child: str | BaseException, set_globally: str | None) -> Finding:
+    """Whether children are spawned. `of_child` is a child's start method, or the error of asking for it."""
     title = "start method"
     if isinstance(of_child, BaseException):
-        return failed_with(title, of_child)
+        return fail_with(title, of_child)
     if of_child != "spawn":
-        return fail(title, f"children come by {of_child}", "CUDA needs spawn.", "forked-subprocess")
+        return fail(title, f"children start by {of_child}", "CUDA needs spawn.", "forked-subprocess")
     if set_globally == "fork":
-        cure = "whisperfleet is not harmed, but look for `set_start_method` in what is loaded with it."
-        return warn(title, "spawn; somebody set fork for the whole process", cure, "forked-subprocess")
+        remedy = (
+            "whisperfleet works with that, but look for `set_start_method` in code that is loaded with it."
+        )
+        return warn(title, "spawn; other code set fork globally", remedy, "forked-subprocess")
     return ok(title, "children are spawned")
 
 
 def gigabytes(size: int) -> str:
-    """A number of bytes in a unit that suits it; powers of 10."""
+    """A number of bytes in GB or MB (powers of 10)."""
     return f"{size / 10**9:.1f} GB" if size >= 10**9 else f"{size / 10**6:.0f} MB"
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _unknown(name: str, known: set[str]) -> str:
+def _suggest(name: str, known: set[str]) -> str:
     close = difflib.get_close_matches(name.upper(), known, n=1)
-    return f"{name} is no setting{f'; is {close[0]} meant?' if close else '.'}"
+    return f"{name} is not a setting{f'; did you mean {close[0]}?' if close else '.'}"
 
 
 def _user() -> str:
@@ -143,7 +146,7 @@ def _user() -> str:
 def _is_locked(path: Path) -> bool:
     try:
         with path.open("rb") as lock:
-            # A shared lock, for a moment, and on a file that is there already: this leaves no trace.
+            # A shared lock on an existing file, released at once: this changes nothing.
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

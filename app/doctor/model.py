@@ -1,25 +1,25 @@
-"""Whether the models are there, without downloading any."""
+"""Checks whether the models are available, without downloading them."""
 
 from pathlib import Path
 
-from app.doctor.finding import Finding, Severity, failed_with, ok, warn
+from app.doctor.finding import Finding, Severity, fail_with, ok, warn
 from app.doctor.machine import gigabytes
 from app.engines.model_files import CONNECT_TIMEOUT_S, DEMO, REPOSITORIES, ModelFiles, locate
 from app.errors import ModelUnavailable
 
-_WEIGHTS = "model.bin"  # nearly all of a model's bytes
+_WEIGHTS = "model.bin"  # the file with nearly all of a model's bytes
 
 
-def look(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | None]:
-    """What to say of a model, and its files if they are here. Without a connection it takes
-    `CONNECT_TIMEOUT_S` at most.
+def check_model(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | None]:
+    """The finding about a model, and its files if they are on this machine.
 
-    `falls_back`: whether the service would take the demo model in its place.
+    Takes at most `CONNECT_TIMEOUT_S` without a connection. `falls_back`: whether the service would use the
+    demo model instead.
     """
     title = f"model {name}"
     if name == DEMO:
-        cure = "It understands synthetic speech and nothing else: WHISPER_MODEL names a real one."
-        return warn(title, "bundled", cure, "wrong-transcripts"), locate(DEMO)
+        remedy = "It understands only synthetic speech. Set WHISPER_MODEL to a real model."
+        return warn(title, "bundled", remedy, "wrong-transcripts"), locate(DEMO)
     if Path(name).expanduser().is_dir() or _is_cached(name):
         files = locate(name)
         return ok(title, f"{files.path}, {gigabytes((files.path / _WEIGHTS).stat().st_size)}"), files
@@ -27,7 +27,9 @@ def look(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | None]:
         size = _size_to_download(name)
     except ModelUnavailable as error:
         return _missing(title, error, falls_back), None
-    return ok(title, f"not here yet: {gigabytes(size)} will be downloaded on the first start"), None
+    return ok(
+        title, f"not on this machine yet: {gigabytes(size)} will be downloaded on the first start"
+    ), None
 
 
 def _is_cached(name: str) -> bool:
@@ -37,7 +39,7 @@ def _is_cached(name: str) -> bool:
 
 
 def _size_to_download(name: str) -> int:
-    """In bytes. Raises ModelUnavailable."""
+    """Returns bytes. Raises ModelUnavailable."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError
 
@@ -45,16 +47,16 @@ def _size_to_download(name: str) -> int:
     try:
         return get_hf_file_metadata(url, timeout=CONNECT_TIMEOUT_S).size or 0
     except HfHubHTTPError as error:
-        reason = f"Hugging Face has no {url}, or only for those who log in ({error.response.status_code})"
+        reason = f"Hugging Face has no {url}, or it needs a login ({error.response.status_code})"
         raise ModelUnavailable(f"not on this machine, and cannot be downloaded: {reason}") from None
-    except Exception as error:  # a dozen kinds, from three libraries
+    except Exception as error:  # a dozen types from three libraries
         reason = (str(error).splitlines() or [repr(error)])[0]
         raise ModelUnavailable(f"not on this machine, and cannot be downloaded: {reason}") from None
 
 
 def _missing(title: str, error: ModelUnavailable, falls_back: bool) -> Finding:
-    finding = failed_with(title, error)
+    finding = fail_with(title, error)
     if not falls_back:
         return finding
-    found = f"{finding.found}; the demo model will stand in (WHISPER_DEMO_FALLBACK)"
-    return Finding(title, found, Severity.WARN, finding.cure)
+    found = f"{finding.found}; the demo model will be used instead (WHISPER_DEMO_FALLBACK)"
+    return Finding(title, found, Severity.WARN, finding.remedy)

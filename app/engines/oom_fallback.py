@@ -3,20 +3,7 @@
 A limit that was lowered stays low until the service restarts.
 """
 
-import re
-
 from app.known_errors import explain
-
-_OUT_OF_MEMORY = re.compile(
-    r"out of memory|bad_alloc|allocate memory|cudaErrorMemoryAllocation|"
-    r"CUBLAS_STATUS_(ALLOC_FAILED|NOT_INITIALIZED)",
-    re.IGNORECASE,
-)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of a worker says that its device, or the machine, has no memory left."""
-    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 class OomFallback:

@@ -12,9 +12,9 @@ import structlog
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.clip_request import ClipSource
-from app.engines.oom_fallback import OomFallback, is_out_of_memory
+from app.engines.oom_fallback import OomFallback
 from app.errors import ProcessCrashed, RequeueBatch
-from app.known_errors import last_line
+from app.known_errors import is_out_of_memory, last_line
 from app.scheduling.tasks import SlotStatus
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper

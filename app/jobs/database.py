@@ -1,7 +1,6 @@
 """The connection to the database: SQLite in the data folder, or PostgreSQL by URL."""
 
 import asyncio
-import errno
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -19,6 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
 from app.file_lock import try_lock
 from app.shielding import run_shielded
+from workers.messages import NO_SPACE_ERRNOS
 
 FILE_NAME = "whisperfleet.db"
 _DRIVERS = {
@@ -257,7 +257,7 @@ def _clear_errors() -> Iterator[None]:
 
 def _is_disk_full(error: Exception) -> bool:
     if isinstance(error, OSError):
-        return error.errno == errno.ENOSPC
+        return error.errno in NO_SPACE_ERRNOS
     origin = getattr(error, "orig", None)
     return "disk is full" in str(origin) or getattr(origin, "sqlstate", None) == _DISK_FULL_STATE
 

@@ -17,7 +17,8 @@ import structlog
 
 from app import url_policy
 from app.errors import InvalidInput, ProcessCrashed, TooLarge, WhisperfleetError
-from app.media.uploads import Upload, raise_if_full
+from app.media.file_sink import raise_if_full
+from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from app.shielding import run_shielded
 from workers import runtime

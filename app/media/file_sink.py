@@ -7,8 +7,9 @@ import os
 from io import BufferedWriter
 from pathlib import Path
 
-from app.errors import InvalidInput, TooLarge
+from app.errors import DiskFull, InvalidInput, TooLarge
 from app.shielding import run_shielded
+from workers.messages import NO_SPACE_ERRNOS
 
 BUFFER_BYTES = 1 << 20  # written and hashed at once
 MAX_PLAIN_TEXT_BYTES = 4096
@@ -115,6 +116,12 @@ def too_large(max_bytes: int, param: str) -> TooLarge:
         param=param,
         code="file_too_large",
     )
+
+
+def raise_if_full(error: OSError) -> None:
+    """Raise DiskFull if `error` means that the disk is full."""
+    if error.errno in NO_SPACE_ERRNOS:
+        raise DiskFull("The service's disk is full; try again later.") from error
 
 
 def _is_plain_text(data: bytearray) -> bool:

@@ -16,8 +16,9 @@ import numpy.typing as npt
 import structlog
 
 from app.errors import InvalidInput, TaskCrashes
+from app.media.file_sink import raise_if_full
 from app.media.speech import SPAN_FRAMES
-from app.media.uploads import Upload, raise_if_full
+from app.media.uploads import Upload
 from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
 from app.scheduling.process import ChildProcess
 from app.scheduling.tasks import Done, SlotStatus

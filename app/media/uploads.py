@@ -4,7 +4,6 @@ The event loop only parses. Threads write and hash, about a mebibyte at a time, 
 faster than the disk takes it.
 """
 
-import errno
 import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -15,12 +14,11 @@ from pathlib import Path
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from app.errors import DiskFull, InvalidInput, UnsupportedContentType
-from app.media.file_sink import FileSink, too_large
+from app.errors import InvalidInput, UnsupportedContentType
+from app.media.file_sink import FileSink, raise_if_full, too_large
 from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
 
 FEED_BYTES = 1 << 16  # parsed at once: a huge chunk would block the event loop
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 OVERHEAD_BYTES = 2 * MAX_FIELD_BYTES  # that a body may have beside its file: fields, headers, boundaries
 
 Fields = Mapping[str, list[str]]
@@ -182,12 +180,6 @@ def _translate_errors() -> Iterator[None]:
     except OSError as error:
         raise_if_full(error)
         raise
-
-
-def raise_if_full(error: OSError) -> None:
-    """Raise DiskFull if that is what `error` comes from."""
-    if error.errno in NO_SPACE:
-        raise DiskFull("The service's disk is full; try again later.") from error
 
 
 async def _limited(stream: AsyncIterator[bytes], max_bytes: int, param: str) -> AsyncIterator[bytes]:

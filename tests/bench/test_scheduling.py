@@ -1,4 +1,4 @@
-"""What scheduling comes to on a virtual clock: the same figures on any machine."""
+"""Scheduling on a virtual clock. The figures are the same on any machine."""
 
 import pytest
 
@@ -21,8 +21,8 @@ def test_no_schedule_could_be_much_faster(kind: str, minutes: float) -> None:
         assert by_slots[64].times_one >= 58
 
 
-def test_a_crowd_is_heard_in_full_batches() -> None:
-    """Two slots can hear 3.17 times as many as one at a time, four 6.34 times: see the cost of a batch."""
+def test_many_clients_are_transcribed_in_full_batches() -> None:
+    """By the cost of a batch, two slots are 3.17 times as fast as one request at a time, four 6.34 times."""
     one, full = 10 + 50 + 2 * 13.2, (10 + 8 * 50 + 2 * 13.2) / 8
     for slots in (1, 2, 4):
         assert crowd(64, slots, Simulation()).times_one == pytest.approx(slots * one / full)

@@ -1,4 +1,4 @@
-"""Time that jumps."""
+"""The event loop with a virtual clock."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from bench import virtual_clock
 pytestmark = pytest.mark.timeout(20)
 
 
-def test_hours_pass_at_once_and_in_order() -> None:
+def test_timers_fire_in_order_and_without_waiting() -> None:
     seen: list[tuple[float, str]] = []
 
     async def wait(seconds: float, name: str) -> None:
@@ -26,7 +26,7 @@ def test_hours_pass_at_once_and_in_order() -> None:
     assert time.monotonic() - began < 10
 
 
-def test_what_is_ready_goes_before_any_timer() -> None:
+def test_ready_tasks_run_before_any_timer() -> None:
     async def main() -> float:
         event = asyncio.Event()
         timer = asyncio.create_task(asyncio.sleep(5))
@@ -41,7 +41,7 @@ def test_what_is_ready_goes_before_any_timer() -> None:
     assert virtual_clock.run(main()) == 0
 
 
-def test_timeouts_are_kept() -> None:
+def test_timeouts_expire() -> None:
     async def main() -> float:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(90):
@@ -51,7 +51,7 @@ def test_timeouts_are_kept() -> None:
     assert virtual_clock.run(main()) == pytest.approx(90)
 
 
-def test_waiting_for_ever_is_an_error() -> None:
+def test_a_deadlock_is_an_error() -> None:
     async def main() -> None:
         await asyncio.sleep(3)
         await asyncio.Event().wait()

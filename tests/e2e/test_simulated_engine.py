@@ -75,4 +75,4 @@ def test_a_senseless_setting_ends_the_start_with_one_line(commands):
 def test_doctor_says_so(commands):
     examined = commands.run("doctor", **ENGINE)
     assert examined.process.returncode == 0
-    assert "what they answer is made up" in examined.stdout
+    assert "their transcripts are made up" in examined.stdout

@@ -1,6 +1,7 @@
 import pytest
 
-from app.engines.oom_fallback import OomFallback, is_out_of_memory
+from app.engines.oom_fallback import OomFallback
+from app.known_errors import is_out_of_memory
 
 ERROR = RuntimeError("CUDA failed with error out of memory")
 

@@ -1,6 +1,7 @@
 """Opening databases, and what they complain of."""
 
 import asyncio
+import errno
 import sqlite3
 
 import psutil
@@ -129,6 +130,16 @@ def test_a_full_disk(tmp_path):
         job = await store.add(SUBMISSION)
         assert len(await store.events(job, 0)) == 1
         assert (await store.page(None, 100, None))[0] == [job, *before[0]]  # nothing is half there
+
+    with_database(url, body)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_file_that_the_disk_has_no_space_for(url, number):
+    async def body(database):
+        with pytest.raises(DiskFull):
+            async with database.read():
+                raise OSError(number, "the operating system's message")
 
     with_database(url, body)
 

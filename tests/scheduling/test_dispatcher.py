@@ -303,7 +303,7 @@ def test_deaths_of_an_earlier_run_count() -> None:
         other = asyncio.create_task(dispatcher.submit("job", "a"))
         await settle()
         dispatcher.start()
-        with pytest.raises(TaskCrashes, match="3 processes died of it"):
+        with pytest.raises(TaskCrashes, match="3 processes crashed on it"):
             await suspect
         assert await other == ("A", 0, 0)
         assert told == [MAX_CRASHES]

@@ -24,7 +24,7 @@ def test_a_child_answers_and_its_death_is_noticed() -> None:
         assert child.pid is not None
         psutil.Process(child.pid).kill()
         await died.wait()
-        with pytest.raises(ProcessCrashed, match="died"):
+        with pytest.raises(ProcessCrashed, match="crashed"):
             await child.call(os.getpid)
         await child.close()
 

@@ -185,10 +185,10 @@ def test_a_language_that_was_given_is_asked_for_at_once(tmp_path: Path) -> None:
 def test_a_clip_that_fails_fails_the_recording_and_is_named(tmp_path: Path) -> None:
     def answer(number: int, language: str | None) -> ClipResult:
         if number == 4:
-            raise TaskCrashes("3 processes died of it")
+            raise TaskCrashes("3 processes crashed on it")
         return said(number, language)
 
-    with pytest.raises(ClipFailed, match=r"from 3\d\.\d\d s to 4\d\.\d\d s .* 3 processes died"):
+    with pytest.raises(ClipFailed, match=r"from 3\d\.\d\d s to 4\d\.\d\d s .* 3 processes crashed"):
         run(tmp_path, FakeFleet(answer), language="en")
 
 

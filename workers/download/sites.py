@@ -7,7 +7,6 @@ browser cookies, cache or proxies. No text from a site becomes part of a path.
 This module imports yt-dlp, so only download workers may import it.
 """
 
-import errno
 import os
 import re
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.addresses import AddressRefused, Connect, Resolver, check_url
+from workers.messages import NO_SPACE_ERRNOS
 
 os.environ["YTDLP_NO_PLUGINS"] = "1"  # ignore plugins in this user's folders; yt-dlp reads this on import
 
@@ -122,7 +122,7 @@ class Visit:
             # Extractors may raise anything: they meet pages that they were not written for.
             causes = list(_causes(error))
             for cause in causes:
-                if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+                if isinstance(cause, OSError) and cause.errno in NO_SPACE_ERRNOS:
                     raise OSError(cause.errno, os.strerror(cause.errno)) from None
             if self._network.refusal is not None:
                 raise RecordingRefused("url_refused", str(self._network.refusal)) from None
