@@ -1,9 +1,11 @@
 """Work that is not to be broken off midway."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -20,3 +22,13 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
         if not task.cancelled():
             task.exception()  # nobody else will look at it
         raise
+
+
+def shielded(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Decorate a function: it runs to its end even if the caller is cancelled. See `run_shielded`."""
+
+    @wraps(function)
+    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await run_shielded(function(*args, **kwargs))
+
+    return run
