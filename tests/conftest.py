@@ -12,3 +12,9 @@ def postgresql() -> Iterator[NewDatabase]:
     """Makes databases on a PostgreSQL server."""
     with postgresql_server() as new_database:
         yield new_database
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """Async tests run on asyncio."""
+    return "asyncio"

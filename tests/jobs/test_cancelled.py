@@ -1,26 +1,20 @@
-"""Callers of the database that are cancelled midway."""
+"""Callers of the store that are cancelled midway."""
 
 import asyncio
 from pathlib import Path
 
 import pytest
 
-from app.jobs.database import Database
-from app.jobs.job import JobStatus, Submission
+from app.jobs.job import JobStatus
 from app.jobs.store import Store
-from app.options import Options
+from tests.jobs.databases import opened
+from tests.jobs.samples import SUBMISSION
 
-pytestmark = pytest.mark.timeout(60)
-
-SUBMISSION = Submission("a.wav", "0" * 32, 1, "", None, "tiny", Options(), None, "", None, "")
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
-def test_whoever_is_cancelled_leaves_the_database_to_others(tmp_path: Path) -> None:
-    """SQLite stays locked where a statement is broken off."""
-
-    async def check() -> None:
-        database = Database(None, tmp_path)
-        await database.open()
+async def test_a_cancelled_caller_does_not_leave_sqlite_locked(tmp_path: Path) -> None:
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
         store = Store(database)
         for step in range(80):
             adding = asyncio.create_task(store.add(SUBMISSION))
@@ -31,6 +25,3 @@ def test_whoever_is_cancelled_leaves_the_database_to_others(tmp_path: Path) -> N
             async with asyncio.timeout(2):
                 await store.add(SUBMISSION)
             assert await store.count([JobStatus.QUEUED]) == before + 1
-        await database.close()
-
-    asyncio.run(check())
