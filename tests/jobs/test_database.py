@@ -29,9 +29,7 @@ IN_USE = "another whisperfleet uses this database"
 
 async def test_migrations_create_the_tables_of_the_code(database: Database) -> None:
     def compare(connection: sa.Connection) -> Any:
-        return compare_metadata(
-            MigrationContext.configure(connection, opts={"compare_type": True}), metadata
-        )
+        return compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata)
 
     async with database.write() as connection:
         assert await connection.run_sync(compare) == []
@@ -275,9 +273,7 @@ def fail_to_connect() -> None:
     raise ConnectionRefusedError("nobody listens")
 
 
-async def test_a_lost_lock_that_another_service_has_acquired(
-    postgresql: NewDatabase, tmp_path: Path
-) -> None:
+async def test_a_lost_lock_that_another_service_has_acquired(postgresql: NewDatabase, tmp_path: Path) -> None:
     url = postgresql()
     async with opened(url) as database:
         await kill_backends(database, postgresql())
