@@ -28,7 +28,7 @@ class Database:
     """One database. Reads run concurrently; writes take turns, as SQLite requires.
 
     One process at a time uses it, which a lock ensures. Functions that use a connection must be `shielded`:
-    a SQLite statement that is cancelled midway keeps the database locked, until Python collects its garbage.
+    a SQLite statement that is cancelled midway keeps the database locked until it is garbage-collected.
     """
 
     def __init__(self, url: str | None, data_dir: Path) -> None:

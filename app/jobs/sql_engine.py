@@ -25,7 +25,7 @@ def sqlite_url(path: str) -> URL:
 
 
 def parse_url(url: str) -> URL:
-    """The URL with its driver. Raises InvalidSetting if it is no URL of a database that can be used here."""
+    """The URL with its driver. Raises InvalidSetting if it is invalid or names an unsupported database."""
     try:
         parsed = make_url(url)
         parsed = parsed.set(drivername=_DRIVERS[parsed.drivername.partition("+")[0]])

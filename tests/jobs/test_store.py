@@ -3,6 +3,7 @@
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -220,6 +221,20 @@ async def test_the_outbox(database: Database) -> None:
     assert await outbox.due(1005.0) == [replace(first, attempts=1)]
     await outbox.give_up(first.id)
     assert await outbox.next_due() is None
+
+
+async def test_a_cancelled_caller_does_not_leave_sqlite_locked(tmp_path: Path) -> None:
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
+        store = Store(database)
+        for step in range(80):
+            adding = asyncio.create_task(store.add(SUBMISSION))
+            await asyncio.sleep(step * 5e-5)
+            adding.cancel()
+            await asyncio.gather(adding, return_exceptions=True)
+            before = await store.count([JobStatus.QUEUED])
+            async with asyncio.timeout(2):
+                await store.add(SUBMISSION)
+            assert await store.count([JobStatus.QUEUED]) == before + 1
 
 
 async def test_concurrent_readers_and_writers(store: Store) -> None:
