@@ -33,7 +33,7 @@ from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
 
-# The job is not at fault, or not for sure, and a later retry may succeed.
+# The job may not be at fault, and a later retry may succeed.
 TRANSIENT_ERRORS = (NotReady, ModelUnavailable, DiskFull, DatabaseUnavailable)
 
 UNEXPECTED = WhisperfleetError(
