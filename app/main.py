@@ -20,10 +20,15 @@ from app.api.system import VERSION, model_routes, probe_routes, serve_docs, work
 from app.settings import Settings
 
 if TYPE_CHECKING:
+    from app.jobs.database import Database
     from app.transcription.service import TranscriptionService
 
 
-def create_app(settings: Settings, service: "TranscriptionService | None" = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    service: "TranscriptionService | None" = None,
+    database: "Database | None" = None,
+) -> FastAPI:
     """The application around `service`, by default the real one; its lifespan starts and stops it.
 
     `state.stopping()` is to be called as soon as it is known that it will be stopped.
@@ -31,11 +36,13 @@ def create_app(settings: Settings, service: "TranscriptionService | None" = None
     Raises InvalidSetting where the settings make no sense.
     """
     from app.engines.plan import make_plan
+    from app.jobs.database import Database
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
     running = service or TranscriptionService(settings, make_plan(settings))
-    jobs = JobService(running, settings)
+    database = database or Database(settings.database_url, settings.data_dir)
+    jobs = JobService(running, settings, database)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -59,7 +66,7 @@ def create_app(settings: Settings, service: "TranscriptionService | None" = None
         docs_url=None,
         redoc_url=None,
     )
-    app.state.stopping = jobs.close_to_clients
+    app.state.stopping = jobs.begin_shutdown
     handle_errors(app)
     app.include_router(openai_routes(running), dependencies=_documented_key(settings))
     app.include_router(job_routes(running, jobs), dependencies=_documented_key(settings))

@@ -28,11 +28,11 @@ ResultFormat = Literal["srt", "vtt", "ass", "ttml", "txt", "tsv", "lrc", "json",
 
 async def events_response(jobs: "JobService", job: Job, after: int) -> Response:
     """Server-sent events with higher numbers than `after`, until the job or the service ends."""
-    if job.status.is_terminal and not await jobs.has_events(job, after):
+    if job.status.is_terminal and not await jobs.store.has_events(job, after):
         return Response(status_code=204)  # which ends the reconnecting of an EventSource
 
     async def stream() -> AsyncGenerator[str]:
-        events = jobs.follow(job, after)
+        events = jobs.subscribe(job, after)
         coming = None
         try:
             while True:
@@ -59,7 +59,7 @@ async def result_response(jobs: "JobService", job: Job, form: ResultFormat) -> R
     if job.status is not JobStatus.SUCCEEDED:
         why = f": {job.error.message}" if job.error else ""
         raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
-    transcript = await jobs.transcript(job)
+    transcript = await jobs.store.transcript(job)
     options = job.submission.options
     if form == "json":
         return brief_response(transcript)

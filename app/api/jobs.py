@@ -1,6 +1,7 @@
 """Jobs: recordings that are handed in once and asked after later."""
 
 import re
+import time
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Header, Query, Request
@@ -84,10 +85,10 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         after: Annotated[str, Query(description="The id of the last job of the page before.")] = "",
     ) -> Response:
-        if after:
-            await _job(jobs, after, param="after")
-        page, has_more = await jobs.page(status, limit, after or None)
-        entries = [jobs.public(job) for job in page]
+        last = await _job(jobs, after, param="after") if after else None
+        page, has_more = await jobs.store.page(status, limit, last)
+        now = time.time()
+        entries = [job.public(now) for job in page]
         return JSONResponse({"object": "list", "data": entries, "has_more": has_more})
 
     @router.get(
@@ -95,7 +96,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
     )
     async def retrieve_job(job_id: str) -> Response:
         # As events and webhooks have it: pydantic would write its times in another way.
-        return JSONResponse(jobs.public(await _job(jobs, job_id)))
+        return JSONResponse((await _job(jobs, job_id)).public(time.time()))
 
     @router.delete(
         "/{job_id}",
@@ -161,7 +162,7 @@ async def _job(jobs: "JobService", job_id: str, param: str | None = None) -> Job
     if not _JOB_ID.fullmatch(job_id):
         raise UnknownJob(f"There is no job {job_id[:64]!r}.", param=param)
     try:
-        return await jobs.get(job_id)
+        return await jobs.store.get(job_id)
     except UnknownJob as error:
         error.param = param
         raise

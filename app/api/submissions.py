@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from app.api.forms import JobFields, JobForm, JobUrl, check_early, parse, reques
 from app.api.receiving import receive, receive_body, receive_document
 from app.errors import InvalidInput, UnsupportedContentType
 from app.jobs.job import Job, Submission
-from app.jobs.webhooks import check_webhook_url
+from app.jobs.webhook_client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Fields, Upload
 from app.shielding import run_shielded
@@ -38,8 +39,7 @@ async def submit_job(
     """
     owner = getattr(request.state, "owner", "")
     given = query.model_dump(exclude_unset=True, by_alias=True)
-    if not await jobs.knows(owner, key):
-        await jobs.check_capacity(owner)  # before a long upload, not after it
+    await jobs.check_capacity(owner, key)  # before a long upload, not after it
     _check_model(service, [query.model])
     await _check_webhook(service, query.webhook_url)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -57,7 +57,7 @@ async def submit_job(
 
     job = await run_shielded(take_on())  # or the file of a job that was taken on might be removed
     headers = {"Location": f"{request.scope.get('root_path', '')}/v1/jobs/{job.id}"}
-    return JSONResponse(jobs.public(job), 202, headers)
+    return JSONResponse(job.public(time.time()), 202, headers)
 
 
 async def _handed_in(

@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-import structlog
 import uvicorn
 from fastapi import FastAPI
 
@@ -19,15 +18,13 @@ from app.main import create_app
 from app.settings import Settings, load_settings
 from app.transcription.service import TranscriptionService
 
-GRACE_S = 3  # that answers under way have to end once the service is told to stop
-
-log = structlog.get_logger(__name__)
+GRACE_S = 3  # requests in flight have so long to end once the service stops
 
 
 class Server(uvicorn.Server):
-    """uvicorn, which tells `app` that it stops before it waits for answers to end.
+    """uvicorn's server, which notifies `app` of a shutdown before it waits for open requests to end.
 
-    A stream of events would go on for as long as its job.
+    A stream of events would otherwise stay open for as long as its job runs.
     """
 
     def __init__(self, app: FastAPI, config: uvicorn.Config) -> None:
@@ -40,20 +37,30 @@ class Server(uvicorn.Server):
 
 
 def run_server(overrides: dict[str, Any]) -> int:
-    """Serve until told to stop. The exit code: 2 where a setting makes no sense."""
-    try:
-        settings = load_settings(**overrides)
-        plan = make_plan(settings)
-        check_compute_type(plan)
-        service = TranscriptionService(settings, plan)
-        service.folder.lock()
-        asyncio.run(_try_database(settings))
-        app = create_app(settings, service)
-    except InvalidSetting as error:
-        print(f"whisperfleet: {error.message}", file=sys.stderr)
-        return 2
-    configure_logs(settings)
-    config = uvicorn.Config(
+    """Serve until a signal stops it. Returns the exit code: 2 if a setting is invalid."""
+    with asyncio.Runner() as runner:
+        try:
+            settings = load_settings(**overrides)
+            plan = make_plan(settings)
+            check_compute_type(plan)
+            service = TranscriptionService(settings, plan)
+            service.folder.lock()  # before the database, which may lie in it
+            database = Database(settings.database_url, settings.data_dir)
+            runner.run(database.open())
+            app = create_app(settings, service, database)
+        except InvalidSetting as error:
+            print(f"whisperfleet: {error.message}", file=sys.stderr)
+            return 2
+        configure_logs(settings)
+        # At the end, uvicorn raises the signal that stopped it again.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        with suppress(KeyboardInterrupt):
+            runner.run(Server(app, _uvicorn_config(app, settings)).serve())
+    return 0
+
+
+def _uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    return uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
@@ -62,15 +69,3 @@ def run_server(overrides: dict[str, Any]) -> int:
         server_header=False,
         timeout_graceful_shutdown=GRACE_S,
     )
-    # uvicorn raises the signal that stopped it once more when all is done: that is to be a clean end.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with suppress(KeyboardInterrupt):
-        asyncio.run(Server(app, config).serve())
-    return 0
-
-
-async def _try_database(settings: Settings) -> None:
-    """Bring the database up to date. Raises InvalidSetting where it cannot be used."""
-    database = Database(settings.database_url, settings.data_dir)
-    await database.open()
-    await database.close()

@@ -1,1 +1,1 @@
-"""Jobs: accepted once, kept in a database, worked on until they are done, whatever happens meanwhile."""
+"""Jobs: durable transcriptions. They are stored in a database, and a restarted service resumes them."""

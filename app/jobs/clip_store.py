@@ -1,4 +1,4 @@
-"""What was heard of the clips of unfinished jobs: stored as it arrives, and there again after a restart."""
+"""Stores the clip results of unfinished jobs: a restarted service does not transcribe these clips again."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,102 +13,104 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.engines.clip_request import ClipKey, ClipRequest
 from app.errors import WhisperfleetError
-from app.jobs.database import Database, whole
+from app.jobs.database import Database
 from app.jobs.job import Job
 from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.tables import clips
+from app.shielding import shielded
 from app.transcription.result_cache import Transcribe
+from app.wakeup import Wakeup
 from workers.messages import ClipResult
 
-_RETRY_S = 1.0  # after the database could not take what was heard
-_FLUSH_S = 2.0  # that a stop waits for what is still to be stored
+_RETRY_S = 1.0  # after an error of the database
+_FLUSH_S = 2.0  # a stop waits so long for unstored rows
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A clip to be stored: what was heard in it, or that a worker died of it."""
+    """A row to store: a clip's result, or the number of workers that crashed on the clip."""
 
     job_number: int
     clip: ClipKey
-    deaths: int
+    crash_count: int
     result: bytes | None
     stored: asyncio.Future[None]
 
-    def values(self) -> dict[str, Any]:
+    def key(self) -> dict[str, Any]:
         start, end, language = self.clip
-        key = {"job_number": self.job_number, "start": start, "end": end, "language": language or ""}
-        return key | {"deaths": self.deaths, "result": self.result}
+        return {"job_number": self.job_number, "start": start, "end": end, "language": language or ""}
+
+    def values(self) -> dict[str, Any]:
+        return self.key() | {"deaths": self.crash_count, "result": self.result}
 
 
 class ClipStore:
-    """Stores clips, all that wait in one transaction: a fast fleet finishes hundreds in a second."""
+    """Stores all waiting rows in one transaction: a fast fleet finishes hundreds of clips per second."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[_Row] = []
-        self._wakeup = asyncio.Event()
-        self._writer: asyncio.Task[None] | None = None
+        self._unstored: list[_Row] = []
+        self._wakeup = Wakeup()
+        self._task: asyncio.Task[None] | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
     def start(self) -> None:
-        """Begin to store."""
-        self._writer = asyncio.create_task(self._write(), name="clip-store")
+        """Start to store rows in the background."""
+        self._task = asyncio.create_task(self._store_forever(), name="clip-store")
 
     async def stop(self) -> None:
-        """Store what waits, unless the database fails for too long, and then no more."""
+        """Store the waiting rows, and stop. Gives up if the database fails for too long."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FLUSH_S):
                 await self._idle.wait()
-        if self._writer is not None:
-            self._writer.cancel()
-            await asyncio.gather(self._writer, return_exceptions=True)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
 
-    @whole
-    async def recall(self, job: Job) -> "StoredRecording":
-        """What is known of a job's clips, and where more of it goes."""
+    @shielded
+    async def load(self, job: Job) -> "StoredRecording":
+        """The stored results of a job's clips."""
         query = sa.select(clips).where(clips.c.job_number == job.number)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
-        deaths = {_key(row): row.deaths for row in rows}
-        return StoredRecording(self, job.number, await asyncio.to_thread(_unpacked, rows), deaths)
+        results = await asyncio.to_thread(_unpack_results, rows)
+        return StoredRecording(self, job.number, results, {_clip_key(row): row.deaths for row in rows})
 
     def put(
-        self, job_number: int, clip: ClipKey, deaths: int, result: ClipResult | None
+        self, job_number: int, clip: ClipKey, crash_count: int, result: ClipResult | None
     ) -> asyncio.Future[None]:
-        """Have a clip stored; the future is done when it is. While the database fails, it is tried again."""
+        """Store a clip's row in the background, with retries. The future is done once the row is stored."""
         stored = asyncio.get_running_loop().create_future()
         packed = None if result is None else pack_result(result)
-        self._waiting.append(_Row(job_number, clip, deaths, packed, stored))
+        self._unstored.append(_Row(job_number, clip, crash_count, packed, stored))
         self._idle.clear()
         self._wakeup.set()
         return stored
 
-    async def _write(self) -> None:
+    async def _store_forever(self) -> None:
         while True:
             await self._wakeup.wait()
-            self._wakeup.clear()
-            rows, self._waiting = self._waiting, []
+            rows, self._unstored = self._unstored, []
             try:
                 await self._store(rows)
             except WhisperfleetError as error:
-                log.error("clips cannot be stored; trying again", clips=len(rows), error=error.message)
-                self._waiting = rows + self._waiting
+                log.error("clip results cannot be stored; retrying", clips=len(rows), error=error.message)
+                self._unstored = rows + self._unstored
                 self._wakeup.set()
                 await asyncio.sleep(_RETRY_S)
-            if not self._waiting:
+            if not self._unstored:
                 self._idle.set()
 
-    @whole
+    @shielded
     async def _store(self, rows: Sequence[_Row]) -> None:
         try:
             async with self._database.write() as connection:
                 for row in rows:
                     await _replace(connection, row)
-        except IntegrityError:
-            # A job among these has been deleted. Of one row alone that says all.
+        except IntegrityError:  # the job of one of these rows was deleted
             if len(rows) > 1:
                 for row in rows:
                     await self._store([row])
@@ -134,12 +136,12 @@ class StoredRecording:
         self._crash_counts = crash_counts
 
     async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
-        """The clip's stored result, or else the new one, once that is stored."""
+        """The clip's stored result, or else a new one, which is stored before this returns."""
         key = request.key
         if key in self._results:
             return self._results[key]
         result = await transcribe(request)
-        # The result is worth storing even if the caller is cancelled.
+        # Store the result even if the caller is cancelled.
         await asyncio.shield(self._store.put(self._job_number, key, self.crash_count(key), result))
         return result
 
@@ -153,23 +155,17 @@ class StoredRecording:
         self._store.put(self._job_number, clip, count, None)
 
 
-def _key(row: sa.Row[Any]) -> ClipKey:
+def _clip_key(row: sa.Row[Any]) -> ClipKey:
     return (row.start, row.end, row.language or None)
 
 
-def _unpacked(rows: Sequence[sa.Row[Any]]) -> dict[ClipKey, ClipResult]:
+def _unpack_results(rows: Sequence[sa.Row[Any]]) -> dict[ClipKey, ClipResult]:
     """The results in rows that have one. Costs CPU time for a long recording: call it in a thread."""
-    return {_key(row): unpack_result(row.result) for row in rows if row.result is not None}
+    return {_clip_key(row): unpack_result(row.result) for row in rows if row.result is not None}
 
 
 async def _replace(connection: AsyncConnection, row: _Row) -> None:
-    """Store a row in place of the one with its key: alike in every database."""
-    start, end, language = row.clip
-    same = (
-        clips.c.job_number == row.job_number,
-        clips.c.start == start,
-        clips.c.end == end,
-        clips.c.language == (language or ""),
-    )
-    await connection.execute(sa.delete(clips).where(*same))
+    """Insert a row in place of the one with its key. Databases differ in their syntax for an upsert."""
+    same_key = [clips.c[name] == value for name, value in row.key().items()]
+    await connection.execute(sa.delete(clips).where(*same_key))
     await connection.execute(sa.insert(clips).values(row.values()))

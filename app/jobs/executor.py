@@ -1,4 +1,4 @@
-"""The work on one job: its recording, its pipeline, and what came of it, in the store and on disk."""
+"""Runs one job: finds or downloads its recording, transcribes it, and stores the outcome."""
 
 import asyncio
 import uuid
@@ -31,11 +31,11 @@ from app.settings import Settings
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import Observer, Progress
+from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
 
-# What is no job's own fault, and may get better.
+# The job may not be at fault, and a later retry may succeed.
 TRANSIENT_ERRORS = (NotReady, ModelUnavailable, DiskFull, DatabaseUnavailable)
 
 UNEXPECTED = WhisperfleetError(
@@ -53,7 +53,7 @@ class JobObserver(Observer):
     progress: ProgressBuffer
 
     def decoded(self, samples: int) -> None:
-        self.progress.decoded(self.job_id, _expected_pcm(samples))
+        self.progress.decoded(self.job_id, _describe_pcm(samples))
 
     def progressed(self, progress: Progress) -> None:
         stage = Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING
@@ -64,7 +64,7 @@ class JobObserver(Observer):
 
 
 class JobExecutor:
-    """How jobs are worked on, one at a time or many."""
+    """Runs jobs, any number at the same time."""
 
     def __init__(
         self,
@@ -80,30 +80,17 @@ class JobExecutor:
         self._progress = progress
         self._settings = settings
 
-    async def do(self, job: Job) -> None:
-        """Bring a running job to its end. Raises one of `TRANSIENT_ERRORS` if it can be retried later."""
-        failed_spans: list[Span] = []
+    async def run(self, job: Job) -> None:
+        """Run a job to its end. Raises one of `TRANSIENT_ERRORS` if a later retry may succeed."""
+        failed_spans: Sequence[Span] = ()
         try:
-            fleet, model = await self._service.ready(job.submission.model, job.submission.options)
-            # A client may ask for the result in any format.
-            options = with_word_times(job.submission.options, *FORMATS)
-            load_options = self._service.catalogue.options[model]
-            digest = await asyncio.to_thread(result_digest, options, load_options)
-            job = await self._store.identify(job, digest)
-            upload = await self._upload(job)
-            job = replace(job, submission=replace(job.submission, file=upload.path.name))
-            results = await self._clips.recall(job)
-            decoded = await asyncio.to_thread(_decoded_samples, job.pcm, self._service.folder.pcm / job.id)
-            observer = JobObserver(job.id, self._progress)
-            pipeline = self._service.pipeline(
-                job.id, upload, options, model, fleet, results, observer, decoded
-            )
+            job, pipeline = await self._prepare(job)
             failed_spans = pipeline.failed_spans
             transcript = await pipeline.run()
         except TRANSIENT_ERRORS:
             raise
         except UnknownJob:
-            log.info("the job was deleted meanwhile")
+            log.info("the job was deleted while it ran")
         except WhisperfleetError as error:
             await self.fail(job, error, failed_spans)
         except Exception:
@@ -115,7 +102,7 @@ class JobExecutor:
     async def fail(
         self, job: Job, error: WhisperfleetError, failed_spans: Sequence[Span] = (), code: str | None = None
     ) -> None:
-        """Give a job up. Raises what the database raises."""
+        """Mark a job as failed and remove its files. Raises what the store raises."""
         await self._progress.store()
         failure = Failure(error.message, error.code or code)
         with suppress(IllegalTransition, UnknownJob):
@@ -124,19 +111,37 @@ class JobExecutor:
             log.warning("job failed", error=error.message)
         await self._remove_files(job)
 
-    def forget_audio(self, job: Job) -> None:
-        """Remove what was decoded of a job's recording."""
+    def remove_decoded(self, job: Job) -> None:
+        """Remove the decoded audio of a job."""
         self._pcm_path(job).unlink(missing_ok=True)
 
+    async def _prepare(self, job: Job) -> tuple[Job, Pipeline]:
+        """The pipeline of a job, with the results of earlier runs, and the job with its recording's file."""
+        fleet, model = await self._service.ready(job.submission.model, job.submission.options)
+        # The client may request the transcript in any format.
+        options = with_word_times(job.submission.options, *FORMATS)
+        load_options = self._service.catalogue.options[model]
+        digest = await asyncio.to_thread(result_digest, options, load_options)
+        job = await self._store.set_result_digest(job, digest)
+        upload = await self._recording(job)
+        job = replace(job, submission=replace(job.submission, file=upload.path.name))
+        results = await self._clips.load(job)
+        decoded_samples = await asyncio.to_thread(_decoded_samples, job.pcm, self._pcm_path(job))
+        observer = JobObserver(job.id, self._progress)
+        pipeline = self._service.pipeline(
+            job.id, upload, options, model, fleet, results, observer, decoded_samples
+        )
+        return job, pipeline
+
     async def _succeed(self, job: Job, transcript: Transcript) -> None:
-        await self._progress.store()  # first: a success is the last event
+        await self._progress.store()  # before the success, which is the last event
         with suppress(IllegalTransition, UnknownJob):  # deleted meanwhile
             await self._store.succeed(job, transcript, self._settings.keep_audio)
             log.info("job succeeded", samples=transcript.samples)
         await self._remove_files(job)
 
-    async def _upload(self, job: Job) -> Upload:
-        """The recording, downloaded if it has to be."""
+    async def _recording(self, job: Job) -> Upload:
+        """The recording of a job; downloads it if there is only a URL."""
         submission = job.submission
         path = self._service.folder.uploads / (submission.file or "")
         if await asyncio.to_thread(path.is_file):
@@ -158,14 +163,14 @@ class JobExecutor:
                 sha256=upload.sha256,
             )
         except WhisperfleetError:
-            # Not where this is cancelled: then it is noted, and there for the next start.
+            # A cancellation does not remove the file: the update is stored then, and the next run uses it.
             await asyncio.to_thread(upload.remove)
             raise
         return upload
 
     async def _remove_files(self, job: Job) -> None:
-        """Remove what a job that is done does not need any more."""
-        await asyncio.to_thread(self.forget_audio, job)
+        """Remove the files that a finished job does not need."""
+        await asyncio.to_thread(self.remove_decoded, job)
         if not self._settings.keep_audio and job.submission.file:
             upload = self._service.folder.uploads / job.submission.file
             await asyncio.to_thread(upload.unlink, missing_ok=True)
@@ -174,25 +179,25 @@ class JobExecutor:
         return self._service.folder.pcm / job.id
 
 
-def _expected_pcm(samples: int) -> str:
-    """What a decoded recording should be: how long, and written since which start of the machine.
+def _describe_pcm(samples: int) -> str:
+    """Describes the complete decoded audio: its number of samples, and the boot in which it was written.
 
-    What the machine had not written to its disk yet when its power failed may be there and yet be empty.
+    After a power failure, parts of the file may be empty that were not yet written to the disk.
     """
     return f"{samples} {_boot_id()}"
 
 
-def _decoded_samples(expected: str | None, path: Path) -> int | None:
-    """How many samples lie at `path`, if that is the whole recording."""
-    if expected is None or not path.is_file():
+def _decoded_samples(description: str | None, path: Path) -> int | None:
+    """The number of samples at `path` if the decoded audio there is complete, else None."""
+    if description is None or not path.is_file():
         return None
     samples = path.stat().st_size // BYTES_PER_SAMPLE
-    return samples if expected == _expected_pcm(samples) else None
+    return samples if description == _describe_pcm(samples) else None
 
 
 @cache
 def _boot_id() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:  # not Linux: then nothing is known of the time before
+    except OSError:  # not Linux: audio from before this start of the service is never used
         return str(uuid.uuid4())

@@ -1,4 +1,4 @@
-"""What a job is, and what may become of it."""
+"""A job, its states and their transitions."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,23 +10,23 @@ from workers.messages import Span, seconds
 
 
 class JobStatus(StrEnum):
-    """Where a job is in its life."""
+    """The state of a job."""
 
     QUEUED = "queued"  # accepted; waits for its turn
     RUNNING = "running"
-    SUCCEEDED = "succeeded"  # there is a transcript
+    SUCCEEDED = "succeeded"  # the transcript is stored
     FAILED = "failed"
-    CANCELLED = "cancelled"  # the client deleted it before it was done
+    CANCELLED = "cancelled"  # deleted by the client before it was done
 
     @property
     def is_terminal(self) -> bool:
-        """Whether nothing more becomes of such a job."""
+        """Whether the status is final."""
         return not TRANSITIONS[self]
 
 
 TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
     JobStatus.QUEUED: frozenset({JobStatus.RUNNING, JobStatus.FAILED, JobStatus.CANCELLED}),
-    # Back to the queue: the service stopped, or something that it needs is gone for a while.
+    # A running job returns to the queue if the service stops or a transient error occurs.
     JobStatus.RUNNING: frozenset(
         {JobStatus.QUEUED, JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED}
     ),
@@ -37,18 +37,18 @@ TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
 
 
 class Stage(StrEnum):
-    """What is being done for a job."""
+    """The current step of a job."""
 
     QUEUED = "queued"
     DOWNLOADING = "downloading"
-    DECODING = "decoding"  # and transcribing what has been decoded
-    TRANSCRIBING = "transcribing"  # all of it has been decoded
+    DECODING = "decoding"  # and transcribing the part that is decoded already
+    TRANSCRIBING = "transcribing"  # the decoding is complete
     DONE = "done"
 
 
 @dataclass(frozen=True, slots=True)
 class JobProgress:
-    """How far a job has come. Times in s; totals are None until they are known."""
+    """The progress of a job. Times in s; totals are None until they are known."""
 
     stage: Stage = Stage.QUEUED
     done_s: float = 0.0
@@ -56,14 +56,14 @@ class JobProgress:
     clips_done: int = 0
     clips_total: int | None = None
 
-    def after(self, before: "JobProgress") -> "JobProgress":
-        """This progress, with nothing that `before` had told already taken back."""
+    def advance_to(self, new: "JobProgress") -> "JobProgress":
+        """The progress `new`, except that no amount decreases and no total is lost."""
         return JobProgress(
-            stage=self.stage,
-            done_s=max(self.done_s, before.done_s),
-            total_s=before.total_s if self.total_s is None else self.total_s,
-            clips_done=max(self.clips_done, before.clips_done),
-            clips_total=before.clips_total if self.clips_total is None else self.clips_total,
+            stage=new.stage,
+            done_s=max(self.done_s, new.done_s),
+            total_s=self.total_s if new.total_s is None else new.total_s,
+            clips_done=max(self.clips_done, new.clips_done),
+            clips_total=self.clips_total if new.clips_total is None else new.clips_total,
         )
 
 
@@ -77,9 +77,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a client hands in: a file that lies in the uploads folder, or an address to fetch one from."""
+    """The request for a job: a file in the uploads folder or a URL to download, with options."""
 
-    filename: str  # as the client calls it; may be empty
+    filename: str  # as the client named it; may be empty
     file: str | None  # its name in the uploads folder
     size: int | None  # bytes
     sha256: str | None
@@ -87,16 +87,16 @@ class Submission:
     model: str
     options: Options
     webhook_url: str | None
-    owner: str  # who hands it in: a digest of the API key, or "" where none is asked for
+    owner: str  # a digest of the client's API key, or "" if the service requires none
     idempotency_key: str | None
     fingerprint: str  # equal for equal requests
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job as the database has it. Points in time are Unix times in s."""
+    """A job as stored in the database. Points in time are Unix times in s."""
 
-    number: int  # in the order in which jobs were accepted
+    number: int  # ascending in the order of acceptance
     id: str
     status: JobStatus
     created_at: float
@@ -108,11 +108,11 @@ class Job:
     language: str | None  # ISO 639-1
     error: Failure | None
     failed_spans: tuple[Span, ...]  # samples
-    identity: str | None  # what the clips that are stored depend on
-    pcm: str | None  # what the decoded recording should be; see `app.jobs.runner`
+    result_digest: str | None  # of everything that the stored clip results depend on
+    pcm: str | None  # describes the complete decoded audio; see `app.jobs.executor`
 
     def public(self, now: float) -> dict[str, Any]:
-        """The job at the Unix time `now` (s) as clients see it: in answers, events and webhooks."""
+        """The job at the Unix time `now` (s) as clients see it in answers, events and webhooks."""
         submission = self.submission
         return {
             "id": self.id,
@@ -143,16 +143,16 @@ class Job:
         }
 
     def _realtime_factor(self, now: float) -> float | None:
-        """Seconds of the recording done for each second since the job was begun; None before anything is."""
+        """Seconds of the recording done per second since the job started; None while nothing is done."""
         done_s = self.duration if self.status is JobStatus.SUCCEEDED else self.progress.done_s
         if self.started_at is None or not done_s:
             return None
-        took_s = (now if self.finished_at is None else self.finished_at) - self.started_at
-        return round(done_s / max(took_s, 1e-3), 2)
+        elapsed_s = (now if self.finished_at is None else self.finished_at) - self.started_at
+        return round(done_s / max(elapsed_s, 1e-3), 2)
 
 
 def timestamp(moment: float | None) -> str | None:
-    """A Unix time in ISO 8601, UTC, to the millisecond."""
+    """A Unix time in s as ISO 8601, in UTC, with milliseconds."""
     if moment is None:
         return None
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""How far running jobs have come, on its way into the database: now and then, not with every clip."""
+"""Buffers the progress of running jobs: storing it with every clip would be too often."""
 
 import asyncio
 import time
@@ -9,70 +9,80 @@ from typing import TypeVar
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
 from app.jobs.store import Store
+from app.wakeup import Wakeup
 
 T = TypeVar("T")
 
 TICK_S = 0.5
-_SHARE = 1000  # news of a job are stored once in this part of the time that it has run
+_INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval between two stored values
 
 
 class ProgressBuffer:
-    """The latest progress of jobs, and what decoded audio they have, by id."""
+    """The latest progress of jobs and the descriptions of their decoded audio, until they are stored."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._progress: dict[str, JobProgress] = {}  # that is not stored yet
-        self._pcm: dict[str, str] = {}  # nor this
-        self._began: dict[str, float] = {}
-        self._told: dict[str, float] = {}
+        self._progress: dict[str, JobProgress] = {}  # not stored yet
+        self._pcm: dict[str, str] = {}  # not stored yet
+        self._began_at: dict[str, float] = {}
+        self._stored_at: dict[str, float] = {}
         self._storing = asyncio.Lock()
+        self._wakeup = Wakeup()
 
     def begin(self, job_id: str) -> None:
-        """There will be news of a job."""
-        self._began[job_id] = self._told[job_id] = time.monotonic()
+        """Accept the progress of a job from now on."""
+        self._began_at[job_id] = self._stored_at[job_id] = time.monotonic()
 
     def end(self, job_id: str) -> None:
-        """There will be none any more."""
-        for news in (self._progress, self._pcm, self._began, self._told):
-            news.pop(job_id, None)
+        """Forget a job."""
+        for values in (self._progress, self._pcm, self._began_at, self._stored_at):
+            values.pop(job_id, None)
 
     def progressed(self, job_id: str, progress: JobProgress) -> None:
+        """Buffer the progress of a job."""
         self._progress[job_id] = progress
+        self._wakeup.set()
 
     def decoded(self, job_id: str, pcm: str) -> None:
+        """Buffer the description of a job's decoded audio."""
         self._pcm[job_id] = pcm
+        self._wakeup.set()
 
     async def store_forever(self) -> None:
-        """Store what has become known, whenever it is time to."""
+        """Store buffered values as they become due, at most once in `TICK_S`."""
         while True:
+            await self._wakeup.wait()
             await asyncio.sleep(TICK_S)
             with suppress(DatabaseUnavailable, DiskFull):
-                await self._store_those([job_id for job_id in self._progress if self._is_time(job_id)])
+                await self._store_jobs([job_id for job_id in self._progress if self._is_due(job_id)])
+            if self._progress or self._pcm:
+                self._wakeup.set()
 
     async def store(self) -> None:
-        """Store all that is known. Raises what the store raises."""
-        await self._store_those(list(self._progress))
+        """Store all buffered values. Raises what the store raises."""
+        await self._store_jobs(list(self._progress))
 
-    async def _store_those(self, job_ids: list[str]) -> None:
-        async with self._storing:  # whoever finds no news is to find them stored
+    async def _store_jobs(self, job_ids: list[str]) -> None:
+        async with self._storing:  # so a caller that finds nothing buffered knows that all is stored
             pcm, self._pcm = self._pcm, {}
             progress = {job_id: self._progress.pop(job_id) for job_id in job_ids if job_id in self._progress}
             try:
-                for job_id, expected in pcm.items():
-                    await self._store.update(job_id, pcm=expected)
+                for job_id, description in pcm.items():
+                    await self._store.update(job_id, pcm=description)
                 if progress:
-                    await self._store.progress(progress)
-            except BaseException:  # the next time, then, but for what is not true any more
-                self._pcm = _of(self._began, pcm) | self._pcm
-                self._progress = _of(self._began, progress) | self._progress
+                    await self._store.store_progress(progress)
+            except BaseException:  # keep the values for the next time, unless there are newer ones
+                self._pcm = _only(self._began_at, pcm) | self._pcm
+                self._progress = _only(self._began_at, progress) | self._progress
                 raise
-            self._told |= dict.fromkeys(progress.keys() & self._told.keys(), time.monotonic())
+            self._stored_at |= dict.fromkeys(progress.keys() & self._stored_at.keys(), time.monotonic())
 
-    def _is_time(self, job_id: str) -> bool:
-        # Else a recording of ten hours would come to tens of thousands of events.
+    def _is_due(self, job_id: str) -> bool:
+        # At a constant interval, a recording of ten hours would get tens of thousands of events.
         now = time.monotonic()
-        return now - self._told.get(job_id, 0) >= (now - self._began.get(job_id, 0)) / _SHARE
+        interval_s = (now - self._began_at.get(job_id, 0)) * _INTERVAL_FRACTION
+        return now - self._stored_at.get(job_id, 0) >= interval_s
 
 
-def _of(job_ids: Collection[str], news: Mapping[str, T]) -> dict[str, T]:
-    return {job_id: told for job_id, told in news.items() if job_id in job_ids}
+def _only(job_ids: Collection[str], values: Mapping[str, T]) -> dict[str, T]:
+    return {job_id: value for job_id, value in values.items() if job_id in job_ids}

@@ -1,4 +1,4 @@
-"""What the result of a clip depends on, in one digest: stored clips count only where it is the same."""
+"""The digest of everything that a clip's result depends on: stored results are valid only if it is equal."""
 
 import hashlib
 import json
@@ -9,9 +9,9 @@ from pathlib import Path
 from app.options import Options
 from workers.messages import LoadOptions
 
-# Decoding, speech detection, the clip plan and the decoder's loop: a new version may differ in any.
+# Their new versions may change decoding, speech detection, the clip plan or the decoder's loop.
 _PACKAGES = ("whisperfleet", "av", "silero-vad", "onnxruntime", "faster-whisper", "ctranslate2")
-_WHOLE_BYTES = 1 << 22  # of larger files size and time have to do
+_MAX_HASHED_BYTES = 1 << 22  # of larger files, the digest covers the size and the time of change
 
 
 def result_digest(options: Options, model: LoadOptions) -> str:
@@ -27,11 +27,12 @@ def result_digest(options: Options, model: LoadOptions) -> str:
 
 @cache
 def _files(folder: Path) -> list[tuple[str, str]]:
+    """The name and the state of each file in a folder."""
     return [(path.name, _state(path)) for path in sorted(folder.iterdir()) if path.is_file()]
 
 
 def _state(path: Path) -> str:
     status = path.stat()
-    if status.st_size > _WHOLE_BYTES:
+    if status.st_size > _MAX_HASHED_BYTES:
         return f"{status.st_size} bytes of {status.st_mtime_ns}"
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,7 +1,7 @@
-"""Results on their way into the database and back: lines of JSON, compressed.
+"""The format of clip results and transcripts in the database: lines of JSON, compressed.
 
-A line for each segment, because turning one large document into JSON would hold the interpreter, and with
-it the event loop, for as long as that takes.
+Each segment is a line of its own: one large document would hold the GIL, and block the event loop, while it
+is encoded.
 """
 
 import json
@@ -22,7 +22,7 @@ _SEGMENT = TypeAdapter(Segment)
 
 
 def pack_result(result: ClipResult) -> bytes:
-    """What a worker heard in a clip, as bytes."""
+    """A clip's result as bytes."""
     return zlib.compress(_line(_RESULT, result), _LEVEL)
 
 
@@ -37,7 +37,7 @@ def pack_transcript(transcript: Transcript) -> bytes:
 
 
 def unpack_transcript(content: bytes) -> Transcript:
-    """The reverse of `pack_transcript`; call it in a thread, too."""
+    """The reverse of `pack_transcript`. Call it in a thread, too."""
     head, *lines = zlib.decompress(content).split(b"\n")
     segments = tuple(_SEGMENT.validate_json(line) for line in lines)
     return replace(_TRANSCRIPT.validate_json(head), segments=segments)
@@ -50,5 +50,5 @@ def _lines(transcript: Transcript) -> Iterator[bytes]:
 
 
 def _line(kind: TypeAdapter[Any], value: object) -> bytes:
-    # json, because a decoder's score may be infinite, for which pydantic writes null.
+    # Not pydantic's JSON: it writes null for an infinite number, which a decoder's score may be.
     return json.dumps(kind.dump_python(value), ensure_ascii=False, separators=(",", ":")).encode()

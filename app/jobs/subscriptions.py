@@ -1,11 +1,11 @@
-"""Who follows which job: each follower is told of every event as it happens."""
+"""Subscriptions to the events of jobs."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from app.jobs.store import Event
+from app.jobs.events import Event
 
 
 class Subscriptions:
@@ -14,19 +14,19 @@ class Subscriptions:
     def __init__(self) -> None:
         self._queues: dict[str, set[asyncio.Queue[Event | None]]] = defaultdict(set)
 
-    def tell(self, job_id: str, event: Event) -> None:
-        """Tell all who follow a job of an event."""
+    def publish(self, job_id: str, event: Event) -> None:
+        """Put an event of a job into the queue of each of its subscribers."""
         for queue in self._queues.get(job_id, ()):
             queue.put_nowait(event)
 
-    def dismiss(self) -> None:
-        """Tell everybody that nothing more will come, whatever becomes of the jobs."""
+    def close(self) -> None:
+        """Put None, the end, into all queues."""
         for queue in [queue for queues in self._queues.values() for queue in queues]:
             queue.put_nowait(None)
 
     @contextmanager
-    def follow(self, job_id: str) -> Iterator["asyncio.Queue[Event | None]"]:
-        """A queue of the job's events from now on; None where there will be no more."""
+    def subscribe(self, job_id: str) -> Iterator["asyncio.Queue[Event | None]"]:
+        """A queue of the job's events from now on. None marks the end."""
         queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self._queues[job_id].add(queue)
         try:

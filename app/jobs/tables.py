@@ -1,4 +1,4 @@
-"""The tables, and jobs as their rows. `migrations` makes the tables in a database."""
+"""The tables, and the conversion between jobs and rows. `migrations` creates the tables."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from app.options import Options
 
 metadata = sa.MetaData()
 
-# SQLite counts up a primary key by itself only where it is called INTEGER.
+# SQLite generates a primary key only if its type is INTEGER.
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
@@ -52,17 +52,17 @@ jobs = sa.Table(
     sa.Column("pcm", sa.Text),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
-    sqlite_autoincrement=True,  # the number of a deleted job is not given out again
+    sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 
-# What was heard in a clip of an unfinished job, and how many workers have died of it.
+# The results of clips of unfinished jobs, and how many workers crashed on each clip alone (`deaths`).
 clips = sa.Table(
     "clips",
     metadata,
     _job_number(),
     sa.Column("start", sa.BigInteger, primary_key=True),
     sa.Column("end", sa.BigInteger, primary_key=True),
-    sa.Column("language", sa.String(16), primary_key=True),  # that was asked for; "" where none was
+    sa.Column("language", sa.String(16), primary_key=True),  # as requested; "" if none was
     sa.Column("deaths", sa.Integer, nullable=False),
     sa.Column("result", sa.LargeBinary),
 )
@@ -80,7 +80,7 @@ events = sa.Table(
     sa.Column("data", sa.Text, nullable=False),
 )
 
-# Webhooks that are to be sent. They outlive their jobs: a deleted one still announces its end.
+# Webhooks to send. They outlive their jobs: the end of a deleted job is still announced.
 deliveries = sa.Table(
     "deliveries",
     metadata,
@@ -94,7 +94,7 @@ deliveries = sa.Table(
 
 
 def submission_row(submission: Submission) -> dict[str, Any]:
-    """The columns that say what was handed in."""
+    """The columns of a submission."""
     return {
         "filename": submission.filename,
         "file": submission.file,
@@ -111,7 +111,7 @@ def submission_row(submission: Submission) -> dict[str, Any]:
 
 
 def progress_row(progress: JobProgress) -> dict[str, Any]:
-    """The columns that say how far a job has come."""
+    """The columns of a job's progress."""
     return {
         "stage": progress.stage.value,
         "done_s": progress.done_s,
@@ -137,7 +137,7 @@ def job_from_row(row: sa.Row[Any]) -> Job:
             sha256=row.sha256,
             url=row.url,
             model=row.model,
-            # What was checked once stays as it is, though a later version may know other limits.
+            # Stored options were validated on submission; a later version may have other limits.
             options=Options.model_construct(**{**Options().model_dump(), **row.options}),
             webhook_url=row.webhook_url,
             owner=row.owner,
@@ -149,6 +149,6 @@ def job_from_row(row: sa.Row[Any]) -> Job:
         language=row.language,
         error=Failure(**row.error) if row.error else None,
         failed_spans=tuple((start, end) for start, end in row.failed_spans),
-        identity=row.identity,
+        result_digest=row.identity,
         pcm=row.pcm,
     )

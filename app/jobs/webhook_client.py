@@ -1,4 +1,4 @@
-"""One webhook to one receiver: a single POST, to the address that was checked."""
+"""Sends a webhook: a single POST to an address that was checked."""
 
 import asyncio
 import socket
@@ -8,33 +8,31 @@ from typing import Any
 import httpcore
 import httpx
 
-from app import url_policy as destinations
 from app.errors import InvalidInput
-from app.url_policy import resolve
-from workers import addresses
-from workers.addresses import AddressRefused, Resolver
+from app.url_policy import check_destination, resolve
+from workers.addresses import AddressRefused, Resolver, split_url
 
 PARAM = "webhook_url"
-TIMEOUT_S = 15.0  # for all of it, from the name's resolution to the status
+TIMEOUT_S = 15.0  # for a POST, from the name's resolution to the status
 CONNECT_TIMEOUT_S = 5.0  # for each address
 
 
 async def check_webhook_url(url: str, allow_private: bool, resolver: Resolver = socket.getaddrinfo) -> None:
-    """Raise InvalidInput for a URL that no webhook will be sent to, as far as that can be told now.
+    """Raise InvalidInput if the service sends no webhooks to a URL.
 
-    With `allow_private` any host will do.
+    With `allow_private`, any host is allowed. The client checks the host again at each POST.
     """
     if not allow_private:
-        await destinations.check_destination(url, PARAM, resolver)
+        await check_destination(url, PARAM, resolver)
         return
     try:
-        addresses.split_url(url)
+        split_url(url)
     except AddressRefused as refusal:
         raise InvalidInput(str(refusal), param=PARAM, code="url_refused") from None
 
 
 class PublicBackend(httpcore.AsyncNetworkBackend):
-    """Connects to public addresses alone: resolves a name, checks all it finds, and dials one of those."""
+    """Connects to public addresses only. It connects to the addresses that it resolved and checked itself."""
 
     def __init__(self, inner: httpcore.AsyncNetworkBackend, resolver: Resolver) -> None:
         self._inner = inner
@@ -48,13 +46,13 @@ class PublicBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """A connection, with the name in the certificate still being `host`. Raises ConnectError."""
+        """A connection. The certificate is still checked against `host`. Raises ConnectError."""
         try:
-            found = await resolve(host, port, self._resolver)
+            addresses = await resolve(host, port, self._resolver)
         except (AddressRefused, OSError) as error:
             raise httpcore.ConnectError(str(error)) from error
         failure: Exception = httpcore.ConnectError(f"{host} has no address")
-        for address in found:
+        for address in addresses:
             try:
                 return await self._inner.connect_tcp(
                     address, port, CONNECT_TIMEOUT_S, local_address, socket_options
@@ -65,7 +63,7 @@ class PublicBackend(httpcore.AsyncNetworkBackend):
 
 
 class WebhookClient:
-    """Sends webhooks out. Follows no redirects, keeps no connections, and uses no proxy."""
+    """Sends webhooks. Follows no redirects, reuses no connections, and uses no proxy."""
 
     def __init__(
         self,
@@ -77,12 +75,12 @@ class WebhookClient:
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=httpx.create_ssl_context(),
             network_backend=inner if allow_private else PublicBackend(inner, resolver),
-            # A connection that is kept would be to an address that was checked long ago.
+            # A reused connection would lead to an address that was checked long ago.
             max_keepalive_connections=0,
         )
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
-        """Send it, and read no more of the answer than its status. Raises OSError with what went wrong."""
+        """Send a POST and return the status, without reading the body. Raises OSError if it fails."""
         parsed = httpx.URL(url)
         target = httpcore.URL(
             scheme=parsed.raw_scheme, host=parsed.raw_host, port=parsed.port, target=parsed.raw_path
@@ -103,5 +101,5 @@ class WebhookClient:
             raise OSError(str(error) or type(error).__name__) from error
 
     async def close(self) -> None:
-        """Close the connections that are open."""
+        """Close all connections."""
         await self._pool.aclose()

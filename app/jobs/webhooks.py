@@ -1,4 +1,4 @@
-"""Webhooks: what waits in the outbox is delivered, as Standard Webhooks says, until it is or time is up."""
+"""Delivers the webhooks in the outbox, signed and retried as Standard Webhooks specifies."""
 
 import asyncio
 import re
@@ -6,7 +6,6 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -17,21 +16,20 @@ import httpcore
 import structlog
 from standardwebhooks import Webhook
 
-from app.jobs.webhook_client import WebhookClient, check_webhook_url
+from app.jobs.webhook_client import WebhookClient
+from app.wakeup import Wakeup
 from workers.addresses import Resolver
 
-__all__ = ["RETRY_AFTER_S", "Delivery", "Outbox", "Webhooks", "check_webhook_url"]
-
 MINUTE, HOUR = 60.0, 3600.0
-# After each attempt that failed; after the last one there is no more.
+# The delay after each failed attempt. When all are used up, the delivery is given up.
 RETRY_AFTER_S = (5.0, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 24 * HOUR)
 
 MAX_IN_FLIGHT = 8
-MAX_PER_HOST = 4  # so that a slow receiver does not hold up all others
-_STEP_ASIDE_S = 2.0  # for a delivery whose host is busy
-_LOOK_AGAIN_S = 1.0  # while something is overdue
-_OUTBOX_RETRY_S = 5.0  # where the outbox fails
-_MAX_SLEEP_S = 60.0  # clocks are set, and others may write to the outbox
+MAX_PER_HOST = 4  # a slow receiver must not delay all others
+_BUSY_HOST_S = 2.0  # a delivery to a busy host is postponed by so much
+_OVERDUE_POLL_S = 1.0  # while a delivery is overdue
+_OUTBOX_RETRY_S = 5.0  # after an error of the outbox
+_MAX_SLEEP_S = 60.0  # the clock may be set, and another process may write to the outbox
 _GONE = 410
 
 log = structlog.get_logger(__name__)
@@ -39,38 +37,38 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A webhook that is to be sent."""
+    """A webhook to send."""
 
     id: str  # the webhook-id, the same at each attempt
     url: str
     body: str  # JSON
-    attempts: int  # that have failed
+    attempts: int  # failed so far
 
 
 class Outbox(Protocol):
-    """Where deliveries are kept until they have arrived; it outlives the process."""
+    """Stores deliveries until they succeed. It outlives the process."""
 
     async def due(self, now: float) -> list[Delivery]:
-        """Those to be sent by `now` (unix time), the longest due first, some 20 at most."""
+        """Deliveries that are due at the Unix time `now` (s), earliest first; about 20 at most."""
 
     async def next_due(self) -> float | None:
-        """When the next one is to be sent (unix time)."""
+        """The Unix time (s) at which the next delivery is due."""
 
     async def delivered(self, id: str) -> None:
-        """It has arrived: forget it."""
+        """Remove a delivery that the receiver accepted."""
 
-    async def put_off(self, id: str, attempts: int, next_at: float) -> None:
-        """Send it at `next_at` (unix time); `attempts` have failed."""
+    async def postpone(self, id: str, attempts: int, next_at: float) -> None:
+        """Make a delivery due at the Unix time `next_at` (s), after so many failed attempts."""
 
     async def give_up(self, id: str) -> None:
-        """It will not arrive: forget it."""
+        """Remove a delivery that failed for good."""
 
 
 class Webhooks:
-    """Delivers what is in the outbox. Wake it when something was put in there.
+    """Delivers the webhooks in the outbox. Call `wake` after adding one.
 
-    A delivery that is under way when this stops, or the process ends, stays in the outbox and is sent once
-    more: receivers tell by the id.
+    A delivery that is in flight when this stops, or when the process ends, stays in the outbox and is sent
+    again: receivers recognise it by its id.
     """
 
     def __init__(
@@ -85,45 +83,42 @@ class Webhooks:
     ) -> None:
         self._outbox = outbox
         self._signer = Webhook(secret) if secret is not None else None
-        self._receivers = WebhookClient(allow_private, resolver, backend)
+        self._client = WebhookClient(allow_private, resolver, backend)
         self._clock = clock
-        self._awake = asyncio.Event()
+        self._wakeup = Wakeup()
         self._in_flight: dict[str, asyncio.Task[None]] = {}
-        self._hosts: Counter[str] = Counter()  # of those in flight
+        self._hosts: Counter[str] = Counter()  # of the deliveries in flight
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to deliver, in the background."""
-        self._task = asyncio.get_running_loop().create_task(self._run())
+        """Start to deliver in the background."""
+        self._task = asyncio.create_task(self._run(), name="webhooks")
 
     async def stop(self) -> None:
-        """End at once."""
+        """Stop at once."""
         tasks = [task for task in (self._task, *self._in_flight.values()) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._task = None
-        await self._receivers.close()
+        await self._client.close()
 
     def wake(self) -> None:
-        """Look into the outbox now."""
-        self._awake.set()
+        """Check the outbox now."""
+        self._wakeup.set()
 
     async def _run(self) -> None:
         while True:
-            self._awake.clear()
             try:
                 await self._send_due()
-                wait_s = await self._until_next()
+                sleep_s = await self._sleep_s()
             except Exception as error:
-                log.error("the outbox of webhooks cannot be read; trying again", error=repr(error))
-                wait_s = _OUTBOX_RETRY_S
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s):
-                    await self._awake.wait()
+                log.error("the outbox of webhooks cannot be read; retrying", error=repr(error))
+                sleep_s = _OUTBOX_RETRY_S
+            await self._wakeup.wait(sleep_s)
 
     async def _send_due(self) -> None:
-        """Begin every delivery that is due, as far as there is room."""
+        """Start the deliveries that are due, up to the limits."""
         for delivery in await self._outbox.due(self._clock()):
             if len(self._in_flight) >= MAX_IN_FLIGHT:
                 return
@@ -131,70 +126,70 @@ class Webhooks:
                 continue
             host = _host(delivery)
             if self._hosts[host] >= MAX_PER_HOST:
-                await self._outbox.put_off(delivery.id, delivery.attempts, self._clock() + _STEP_ASIDE_S)
+                await self._outbox.postpone(delivery.id, delivery.attempts, self._clock() + _BUSY_HOST_S)
                 continue
             self._hosts[host] += 1
-            task = asyncio.get_running_loop().create_task(self._deliver(delivery))
+            task = asyncio.create_task(self._deliver(delivery))
             self._in_flight[delivery.id] = task
-            task.add_done_callback(partial(self._landed, delivery))
+            task.add_done_callback(partial(self._delivery_ended, delivery))
 
-    async def _until_next(self) -> float:
-        """How long nothing is to be done, unless one is woken."""
+    async def _sleep_s(self) -> float:
+        """The time until the next delivery is due, in s."""
         if len(self._in_flight) >= MAX_IN_FLIGHT:
-            return _MAX_SLEEP_S  # whichever lands wakes us
+            return _MAX_SLEEP_S  # the end of any of them wakes the loop
         next_at = await self._outbox.next_due()
         if next_at is None:
             return _MAX_SLEEP_S
         wait_s = next_at - self._clock()
-        # What is in flight is still in the outbox, and hides what else will be due while it lasts.
-        return min(wait_s, _MAX_SLEEP_S) if wait_s > 0 else _LOOK_AGAIN_S
+        # Deliveries in flight are still in the outbox, and hide later ones.
+        return min(wait_s, _MAX_SLEEP_S) if wait_s > 0 else _OVERDUE_POLL_S
 
-    def _landed(self, delivery: Delivery, _: asyncio.Task[None]) -> None:
+    def _delivery_ended(self, delivery: Delivery, _: asyncio.Task[None]) -> None:
         del self._in_flight[delivery.id]
         self._hosts[_host(delivery)] -= 1
-        self._hosts += Counter()  # forget those at zero
+        self._hosts += Counter()  # removes hosts whose count is zero
         self.wake()
 
     async def _deliver(self, delivery: Delivery) -> None:
-        """Send it once, and note in the outbox what became of it."""
-        settle = await self._attempt(delivery)
+        """Send a webhook once, and store the outcome in the outbox."""
+        update_outbox = await self._attempt(delivery)
         while True:
             try:
-                await settle()
+                await update_outbox()
                 return
             except Exception as error:
-                # To send it again would be wrong, now that it may have arrived.
+                # Only the outbox is retried: the receiver may have accepted the webhook already.
                 log.error(
-                    "the outbox of webhooks cannot be written; trying again",
+                    "the outbox of webhooks cannot be written; retrying",
                     id=delivery.id,
                     error=repr(error),
                 )
                 await asyncio.sleep(_OUTBOX_RETRY_S)
 
     async def _attempt(self, delivery: Delivery) -> Callable[[], Awaitable[None]]:
-        """Send it once. What the outbox is to do now."""
+        """Send a webhook once. Returns the update of the outbox that stores the outcome."""
         try:
-            status = await self._receivers.post(delivery.url, self._headers(delivery), delivery.body.encode())
+            status = await self._client.post(delivery.url, self._headers(delivery), delivery.body.encode())
             fault = f"status {status}"
-        except Exception as error:  # whatever it is: what raised here and stayed due would be sent for ever
+        except Exception as error:  # all of them: a delivery that stayed due would be sent again for ever
             status, fault = None, str(error) if isinstance(error, OSError) else repr(error)
-        note = log.bind(id=delivery.id, host=_host(delivery), attempt=delivery.attempts + 1)
+        bound_log = log.bind(id=delivery.id, host=_host(delivery), attempt=delivery.attempts + 1)
         if status is not None and 200 <= status < 300:
-            note.info("webhook delivered")
+            bound_log.info("webhook delivered")
             return partial(self._outbox.delivered, delivery.id)
         if status == _GONE:
-            note.warning("webhook given up: its receiver is gone for good", fault=fault)
+            bound_log.warning("webhook given up: its receiver is gone for good", fault=fault)
             return partial(self._outbox.give_up, delivery.id)
         if delivery.attempts >= len(RETRY_AFTER_S):
-            note.error("webhook given up: no attempt arrived", fault=fault)
+            bound_log.error("webhook given up: all attempts failed", fault=fault)
             return partial(self._outbox.give_up, delivery.id)
         retry_s = RETRY_AFTER_S[delivery.attempts]
         next_at = self._clock() + retry_s
-        note.warning("webhook failed", fault=fault, retry_s=retry_s)
-        return partial(self._outbox.put_off, delivery.id, delivery.attempts + 1, next_at)
+        bound_log.warning("webhook failed; retrying", fault=fault, retry_s=retry_s)
+        return partial(self._outbox.postpone, delivery.id, delivery.attempts + 1, next_at)
 
     def _headers(self, delivery: Delivery) -> dict[str, str]:
-        # Each attempt is signed anew: receivers take no timestamp that is older than minutes.
+        # Each attempt gets a new signature: receivers reject timestamps that are minutes old.
         timestamp = int(self._clock())
         headers = {
             "user-agent": f"whisperfleet/{version('whisperfleet')}",
@@ -210,5 +205,5 @@ class Webhooks:
 
 
 def _host(delivery: Delivery) -> str:
-    """What tells receivers apart. Parses nothing, so that no URL can hold up the others."""
+    """Identifies the receiver. Does not parse the URL: a broken one must not stop the others."""
     return re.split("[/?#]", delivery.url.partition("//")[2], maxsplit=1)[0].lower()

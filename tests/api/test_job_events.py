@@ -169,14 +169,14 @@ def test_following_a_job_that_is_deleted_at_that_moment_ends(site, monkeypatch):
     """Between being looked up and being followed."""
     site.service.holds = True
     job = site.submitted()
-    follow_job = JobService.follow
+    follow_job = JobService.subscribe
 
     async def late(jobs, followed, after):
         await jobs.delete(followed.id)
         async for event in follow_job(jobs, followed, after):
             yield event
 
-    monkeypatch.setattr(JobService, "follow", late)
+    monkeypatch.setattr(JobService, "subscribe", late)
     assert events(site, job) == []
 
 
@@ -222,7 +222,7 @@ def test_a_server_that_stops_takes_no_more_jobs(site, monkeypatch):
     submit = JobService.submit
 
     async def late(jobs, submission):
-        jobs.close_to_clients()
+        jobs.begin_shutdown()
         try:
             return await submit(jobs, submission)
         finally:

@@ -1,19 +1,12 @@
-"""Jobs and results to be stored, and a store to put them in."""
+"""Submissions, clip results and transcripts to store."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from app.jobs.database import Database
 from app.jobs.job import Submission
-from app.jobs.store import Store
 from app.options import Options
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Word
-
-T = TypeVar("T")
 
 SUBMISSION = Submission(
     filename="talk.flac",
@@ -53,21 +46,3 @@ TRANSCRIPT = Transcript(
 
 def submission(**changes: Any) -> Submission:
     return replace(SUBMISSION, **changes)
-
-
-def with_database(url: str, body: Callable[[Database], Awaitable[T]]) -> T:
-    """What `body` comes to, given the database, open."""
-
-    async def run() -> T:
-        database = Database(url, Path("/nowhere"))
-        await database.open()
-        try:
-            return await body(database)
-        finally:
-            await database.close()
-
-    return asyncio.run(run())
-
-
-def with_store(url: str, body: Callable[[Store], Awaitable[T]]) -> T:
-    return with_database(url, lambda database: body(Store(database)))

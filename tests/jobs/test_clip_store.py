@@ -1,23 +1,31 @@
-"""Clips that were heard, on their way into the database and back."""
+"""Clip results on their way into the database and back."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import RESULT, SUBMISSION, TRANSCRIPT, with_database
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.engines.clip_request import ClipRequest
 from app.errors import DatabaseUnavailable
 from app.jobs import clip_store as module
 from app.jobs.clip_store import ClipStore
+from app.jobs.database import Database
+from app.jobs.job import Job
 from app.jobs.serialization import pack_result, pack_transcript, unpack_result, unpack_transcript
 from app.jobs.store import Store
-from workers.messages import ClipResult, Segment, Word
+from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
+from workers.messages import ClipResult, Decoding, Segment, Word
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 CLIP = (0, 480_000, "de")
+CLIP_WITHOUT_LANGUAGE = (0, 480_000, None)
 
 numbers = st.integers(0, 2**40)
 floats = st.floats(allow_nan=False)
@@ -39,155 +47,157 @@ results = st.builds(ClipResult, st.text(), probabilities, st.lists(segments).map
 
 
 @given(results)
-def test_a_result_comes_back_as_it_was(result):
+def test_a_result_is_unpacked_as_it_was(result: ClipResult) -> None:
     assert unpack_result(pack_result(result)) == result
 
 
-def test_a_transcript_comes_back_as_it_was():
+def test_a_transcript_is_unpacked_as_it_was() -> None:
     assert unpack_transcript(pack_transcript(TRANSCRIPT)) == TRANSCRIPT
 
 
-def test_an_empty_transcript():
+def test_an_empty_transcript() -> None:
     empty = replace(TRANSCRIPT, segments=(), speech=(), failed_spans=())
     assert unpack_transcript(pack_transcript(empty)) == empty
 
 
-def work_of(calls, result=RESULT):
-    async def work():
-        calls.append(result)
-        return result
-
-    return work
+def request(start: int, end: int, language: str | None) -> ClipRequest:
+    return ClipRequest(Path("/nowhere"), start, end, (), Decoding("demo", language=language))
 
 
-async def begun(database):
-    store = Store(database)
-    return store, await store.begin(await store.add(SUBMISSION))
+class Transcriber:
+    """Counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def __call__(self, request: ClipRequest) -> ClipResult:
+        self.calls += 1
+        return RESULT
 
 
-async def started(database):
+@pytest.fixture
+def transcribe() -> Transcriber:
+    return Transcriber()
+
+
+@pytest.fixture
+async def job(store: Store) -> Job:
+    """A running job."""
+    return await store.begin(await store.add(SUBMISSION))
+
+
+@pytest.fixture
+async def clip_store(database: Database) -> AsyncIterator[ClipStore]:
+    """A clip store that runs."""
     clip_store = ClipStore(database)
     clip_store.start()
-    return clip_store
+    yield clip_store
+    await clip_store.stop()
 
 
-def test_what_was_heard_is_not_heard_again(url):
-    async def body(database):
-        _, job = await begun(database)
-        clip_store, calls = await started(database), []
-        recording = await clip_store.recall(job)
-        assert await recording.hear(CLIP, work_of(calls)) == RESULT
-        # As after a kill: nothing has been told that there is an end.
-        again = await (await started(database)).recall(job)
-        assert await again.hear(CLIP, work_of(calls)) == RESULT
-        assert len(calls) == 1
-        # Another language is another question.
-        await again.hear((0, 480_000, None), work_of(calls))
-        assert len(calls) == 2
-        await clip_store.stop()
-
-    with_database(url, body)
+async def test_stored_results_are_used_after_a_kill(
+    database: Database, job: Job, clip_store: ClipStore, transcribe: Transcriber
+) -> None:
+    recording = await clip_store.load(job)
+    assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    restarted = ClipStore(database)  # the first one was not stopped
+    restarted.start()
+    recording = await restarted.load(job)
+    assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    assert transcribe.calls == 1
+    await recording.get_or_transcribe(request(*CLIP_WITHOUT_LANGUAGE), transcribe)
+    assert transcribe.calls == 2, "the result for another language was used"
+    await restarted.stop()
 
 
-def test_another_identity_begins_anew(url):
-    async def body(database):
-        store, job = await begun(database)
-        clip_store, calls = await started(database), []
-        job = await store.identify(job, "identity")
-        await (await clip_store.recall(job)).hear(CLIP, work_of(calls))
-        await store.update(job.id, pcm="1000 boot")
-        job = await store.identify(await store.begin(await store.requeue(job)), "identity")
-        assert job.pcm == "1000 boot"
-        await (await clip_store.recall(job)).hear(CLIP, work_of(calls))
-        assert len(calls) == 1
-        job = await store.identify(await store.begin(await store.requeue(job)), "another")
-        assert job.pcm is None
-        await (await clip_store.recall(job)).hear(CLIP, work_of(calls))
-        assert len(calls) == 2
-        await clip_store.stop()
+async def test_results_of_another_digest_are_removed(
+    store: Store, job: Job, clip_store: ClipStore, transcribe: Transcriber
+) -> None:
+    async def transcribe_clip(job: Job) -> None:
+        await (await clip_store.load(job)).get_or_transcribe(request(*CLIP), transcribe)
 
-    with_database(url, body)
-
-
-def test_deaths_are_remembered(url):
-    async def body(database):
-        _, job = await begun(database)
-        clip_store = await started(database)
-        recording = await clip_store.recall(job)
-        assert recording.deaths(CLIP) == 0
-        recording.died(CLIP, 1)
-        recording.died(CLIP, 2)
-        await clip_store.stop()
-        again = await ClipStore(database).recall(job)
-        assert again.deaths(CLIP) == 2
-        assert again.deaths((0, 480_000, None)) == 0
-
-    with_database(url, body)
+    job = await store.set_result_digest(job, "digest")
+    await transcribe_clip(job)
+    await store.update(job.id, pcm="1000 boot")
+    job = await store.set_result_digest(await store.begin(await store.requeue(job)), "digest")
+    assert job.pcm == "1000 boot"
+    await transcribe_clip(job)
+    assert transcribe.calls == 1
+    job = await store.set_result_digest(await store.begin(await store.requeue(job)), "another")
+    assert job.pcm is None
+    await transcribe_clip(job)
+    assert transcribe.calls == 2
 
 
-def test_what_is_heard_while_the_database_fails_is_stored_later(url, monkeypatch):
+async def test_crash_counts_are_stored(database: Database, job: Job) -> None:
+    clip_store = ClipStore(database)
+    clip_store.start()
+    recording = await clip_store.load(job)
+    assert recording.crash_count(CLIP) == 0
+    recording.record_crash(CLIP, 1)
+    recording.record_crash(CLIP, 2)
+    await clip_store.stop()
+    recording = await ClipStore(database).load(job)
+    assert recording.crash_count(CLIP) == 2
+    assert recording.crash_count(CLIP_WITHOUT_LANGUAGE) == 0
+
+
+async def test_storing_is_retried_while_the_database_fails(
+    database: Database,
+    job: Job,
+    clip_store: ClipStore,
+    transcribe: Transcriber,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "_RETRY_S", 0.01)
+    recording = await clip_store.load(job)
+    write, failures = database.write, [True] * 3
 
-    async def body(database):
-        _, job = await begun(database)
-        clip_store = await started(database)
-        recording = await clip_store.recall(job)
-        write, fails = database.write, [True] * 3
+    def unreliable() -> AbstractAsyncContextManager[AsyncConnection]:
+        if failures:
+            failures.pop()
+            raise DatabaseUnavailable("gone")
+        return write()
 
-        def unreliable():
-            if fails:
-                fails.pop()
-                raise DatabaseUnavailable("gone")
-            return write()
-
-        monkeypatch.setattr(database, "write", unreliable)
-        assert await recording.hear(CLIP, work_of([])) == RESULT
-        assert not fails
-        assert (await clip_store.recall(job)).deaths(CLIP) == 0
-        await clip_store.stop()
-
-    with_database(url, body)
+    monkeypatch.setattr(database, "write", unreliable)
+    assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    assert not failures
+    assert (await clip_store.load(job)).crash_count(CLIP) == 0
 
 
-def test_clips_of_a_deleted_job_do_not_hinder_the_others(url):
-    async def body(database):
-        store, doomed = await begun(database)
-        job = await store.begin(await store.add(SUBMISSION))
-        clip_store = await started(database)
-        lost, kept = await clip_store.recall(doomed), await clip_store.recall(job)
-        await store.delete(doomed)
-        calls = []
-        await asyncio.gather(
-            *(recording.hear((n, n + 1, None), work_of([])) for n in range(5) for recording in (lost, kept))
-        )
-        again = await clip_store.recall(job)
-        for n in range(5):
-            await again.hear((n, n + 1, None), work_of(calls))
-        assert not calls
-        await clip_store.stop()
-
-    with_database(url, body)
+async def test_clips_of_a_deleted_job_do_not_prevent_the_storing_of_others(
+    store: Store, job: Job, clip_store: ClipStore, transcribe: Transcriber
+) -> None:
+    deleted = await store.begin(await store.add(SUBMISSION))
+    recordings = [await clip_store.load(deleted), await clip_store.load(job)]
+    await store.delete(deleted)
+    requests = [request(n, n + 1, None) for n in range(5)]
+    await asyncio.gather(
+        *(recording.get_or_transcribe(clip, transcribe) for clip in requests for recording in recordings)
+    )
+    calls = transcribe.calls
+    stored = await clip_store.load(job)
+    for clip in requests:
+        await stored.get_or_transcribe(clip, transcribe)
+    assert transcribe.calls == calls
 
 
-def test_a_caller_that_gives_up_still_has_its_clip_stored(url):
-    async def body(database):
-        _, job = await begun(database)
-        clip_store = ClipStore(database)  # which does not store yet
-        recording = await clip_store.recall(job)
-        heard = asyncio.Event()
+async def test_the_result_of_a_cancelled_caller_is_stored(
+    database: Database, job: Job, transcribe: Transcriber
+) -> None:
+    clip_store = ClipStore(database)  # not started yet, so nothing is stored
+    recording = await clip_store.load(job)
+    transcribed = asyncio.Event()
 
-        async def work():
-            asyncio.get_running_loop().call_soon(heard.set)
-            return RESULT
+    async def notify(request: ClipRequest) -> ClipResult:
+        asyncio.get_running_loop().call_soon(transcribed.set)
+        return RESULT
 
-        caller = asyncio.create_task(recording.hear(CLIP, work))
-        await heard.wait()
-        caller.cancel()
-        await asyncio.gather(caller, return_exceptions=True)
-        clip_store.start()
-        await clip_store.stop()
-        calls = []
-        await (await clip_store.recall(job)).hear(CLIP, work_of(calls))
-        assert not calls
-
-    with_database(url, body)
+    caller = asyncio.create_task(recording.get_or_transcribe(request(*CLIP), notify))
+    await transcribed.wait()
+    caller.cancel()
+    await asyncio.gather(caller, return_exceptions=True)
+    clip_store.start()
+    await clip_store.stop()
+    await (await clip_store.load(job)).get_or_transcribe(request(*CLIP), transcribe)
+    assert transcribe.calls == 0

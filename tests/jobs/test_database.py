@@ -1,123 +1,111 @@
-"""Opening databases, and what they complain of."""
+"""Opening databases, their locks and their errors."""
 
 import asyncio
 import errno
 import sqlite3
+from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 import sqlalchemy as sa
-from samples import SUBMISSION, with_database, with_store
-from silence import backends, silent
+from alembic import command, op
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
 
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
-from app.jobs import database as module
+from app.jobs import sql_engine
 from app.jobs.database import Database
 from app.jobs.store import Store
 from app.jobs.tables import metadata
+from tests.jobs.databases import backends, opened, stopped
+from tests.jobs.samples import SUBMISSION
+from tests.postgresql import NewDatabase
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-
-def test_migrations_make_the_tables_that_the_code_knows(url):
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    async def body(database):
-        async with database.write() as connection:
-            return await connection.run_sync(
-                lambda sync: compare_metadata(
-                    MigrationContext.configure(sync, opts={"compare_type": True}), metadata
-                )
-            )
-
-    assert with_database(url, body) == []
+IN_USE = "another whisperfleet uses this database"
 
 
-def test_migrations_can_be_taken_back(url):
-    from alembic import command
-    from alembic.config import Config
+async def test_migrations_create_the_tables_of_the_code(database: Database) -> None:
+    def compare(connection: sa.Connection) -> Any:
+        return compare_metadata(MigrationContext.configure(connection, opts={"compare_type": True}), metadata)
 
-    def downgrade(connection):
+    async with database.write() as connection:
+        assert await connection.run_sync(compare) == []
+
+
+async def test_migrations_can_be_reverted(database: Database) -> None:
+    def downgrade(connection: sa.Connection) -> None:
         config = Config()
         config.set_main_option("script_location", "app/jobs/migrations")
         config.attributes["connection"] = connection
         command.downgrade(config, "base")
 
-    async def body(database):
-        async with database.write() as connection:
-            await connection.run_sync(downgrade)
-        async with database.read() as connection:
-            return await connection.run_sync(lambda sync: sa.inspect(sync).get_table_names())
-
-    assert with_database(url, body) == ["alembic_version"]
+    async with database.write() as connection:
+        await connection.run_sync(downgrade)
+    async with database.read() as connection:
+        tables = await connection.run_sync(lambda sync: sa.inspect(sync).get_table_names())
+    assert tables == ["alembic_version"]
 
 
-def test_a_second_service_on_the_same_database_is_refused(url, tmp_path):
-    async def body(first):
-        second = Database(url, tmp_path)
-        with pytest.raises(InvalidSetting, match="another whisperfleet uses this database"):
-            await second.open()
+async def test_a_second_service_on_the_same_database_is_refused(url: str, tmp_path: Path) -> None:
+    async with opened(url):
+        with pytest.raises(InvalidSetting, match=IN_USE):
+            await Database(url, tmp_path).open()
+    async with opened(url):  # its lock is released
+        pass
 
-    with_database(url, body)
-    with_database(url, lambda database: asyncio.sleep(0))  # it is free again
+
+async def test_an_open_database_can_be_opened_again(database: Database) -> None:
+    await database.open()
+    assert (await Store(database).add(SUBMISSION)).number == 1
 
 
 @pytest.mark.parametrize(
     "url", ["", "nonsense", "mysql://host/database", "sqlite", "sqlite://", "sqlite:///:memory:"]
 )
-def test_urls_that_are_none(url, tmp_path):
+def test_invalid_urls(url: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidSetting, match="WHISPER_DATABASE_URL"):
         Database(url, tmp_path)
 
 
-def test_a_server_that_is_not_there(tmp_path):
+async def test_an_unreachable_server(tmp_path: Path) -> None:
     url = "postgresql://somebody:secret@localhost/database?host=" + str(tmp_path)
     with pytest.raises(InvalidSetting) as refused:
-        asyncio.run(Database(url, tmp_path).open())
+        await Database(url, tmp_path).open()
     assert "secret" not in refused.value.message
     assert "\n" not in refused.value.message
 
 
-def test_a_file_that_is_no_database(tmp_path):
+async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "whisperfleet.db").write_text("nothing of the kind" * 100)
     with pytest.raises(InvalidSetting, match="not a database"):
-        asyncio.run(Database(None, tmp_path).open())
+        await Database(None, tmp_path).open()
 
 
-def test_a_locked_database(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "_BUSY_S", 0.05)
-    url = f"sqlite:///{tmp_path}/jobs.db"
-    with_store(url, lambda store: store.add(SUBMISSION))
-    other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-
-    async def body(store):
+async def test_a_locked_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sql_engine, "_BUSY_S", 0.05)
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
+        store = Store(database)
+        await store.add(SUBMISSION)
+        other = sqlite3.connect(tmp_path / "jobs.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
         with pytest.raises(DatabaseUnavailable, match="locked"):
             await store.add(SUBMISSION)
         other.execute("ROLLBACK")
-        return await store.add(SUBMISSION)
-
-    async def run():
-        database = Database(url, tmp_path)
-        try:
-            return await body(Store(database))
-        finally:
-            await database.close()
-
-    assert asyncio.run(run()).number == 2
-    other.close()
+        assert (await store.add(SUBMISSION)).number == 2
+        other.close()
 
 
-async def add_many(store):
+async def add_many(store: Store) -> None:
     for _ in range(1000):
         await store.add(SUBMISSION)
 
 
-def test_a_full_disk(tmp_path):
-    url = f"sqlite:///{tmp_path}/jobs.db"
-
-    async def body(database):
+async def test_a_full_disk(tmp_path: Path) -> None:
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
         async with database.write() as connection:
             pages = await connection.scalar(sa.text("PRAGMA page_count"))
             await connection.execute(sa.text(f"PRAGMA max_page_count={pages}"))
@@ -129,102 +117,91 @@ def test_a_full_disk(tmp_path):
         before = await store.page(None, 100, None)
         job = await store.add(SUBMISSION)
         assert len(await store.events(job, 0)) == 1
-        assert (await store.page(None, 100, None))[0] == [job, *before[0]]  # nothing is half there
-
-    with_database(url, body)
+        assert (await store.page(None, 100, None))[0] == [job, *before[0]], "a job was stored in part"
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_file_that_the_disk_has_no_space_for(url, number):
-    async def body(database):
-        with pytest.raises(DiskFull):
-            async with database.read():
-                raise OSError(number, "the operating system's message")
-
-    with_database(url, body)
+async def test_a_disk_without_space_for_a_file(database: Database, number: int) -> None:
+    with pytest.raises(DiskFull):
+        async with database.read():
+            raise OSError(number, "the operating system's message")
 
 
-def test_a_server_that_goes_away(postgresql):
-    url = postgresql()
-
-    async def body(database):
+async def test_lost_connections_are_replaced(postgresql: NewDatabase) -> None:
+    async with opened(postgresql()) as database:
         store = Store(database)
         await store.add(SUBMISSION)
         await kill_backends(database, postgresql())
-        job = await store.add(SUBMISSION)  # over a new connection
-        assert job.number == 2
-
-    with_database(url, body)
+        assert (await store.add(SUBMISSION)).number == 2
 
 
-def test_one_file_is_one_databases_wherever_the_data_lies(tmp_path):
+async def test_a_sqlite_file_is_locked_for_all_data_folders(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/jobs.db"
-
-    async def run():
-        first, second = Database(url, tmp_path / "a"), Database(url, tmp_path / "b")
-        await first.open()
-        with pytest.raises(InvalidSetting, match="another whisperfleet uses this database"):
-            await second.open()
-        await first.close()
+    first, second = Database(url, tmp_path / "a"), Database(url, tmp_path / "b")
+    await first.open()
+    with pytest.raises(InvalidSetting, match=IN_USE):
         await second.open()
-        await second.close()
+    await first.close()
+    await second.open()
+    await second.close()
 
-    asyncio.run(run())
 
-
-def test_a_first_start_that_is_killed_midway_is_no_harm(url, tmp_path, monkeypatch):
-    from alembic import op
-
+def test_a_first_start_that_is_killed_midway_does_no_harm(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     create_table, created = op.create_table, []
 
-    def die_at_the_second(name, *columns, **options):
+    def fail_at_the_second(name: str, *columns: Any, **options: Any) -> Any:
         if created:
             raise KeyboardInterrupt
         created.append(name)
         return create_table(name, *columns, **options)
 
-    async def be_killed():
+    async def start() -> None:
         database = Database(url, tmp_path)
         try:
             await database.open()
         finally:
             await database.close()
 
+    async def start_again() -> None:
+        async with opened(url) as database:
+            assert (await Store(database).add(SUBMISSION)).number == 1
+
     with monkeypatch.context() as patch:
-        patch.setattr(op, "create_table", die_at_the_second)
+        patch.setattr(op, "create_table", fail_at_the_second)
         with pytest.raises(KeyboardInterrupt):
-            asyncio.run(be_killed())
+            asyncio.run(start())
     assert created == ["jobs"]
-    assert with_store(url, lambda store: store.add(SUBMISSION)).number == 1
+    asyncio.run(start_again())
 
 
-def test_a_database_of_a_newer_version(url, tmp_path):
-    async def make_newer(database):
-        async with database.write() as connection:
-            await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-
-    with_database(url, make_newer)
+async def test_a_database_of_a_newer_version(url: str, tmp_path: Path) -> None:
+    async with opened(url) as database, database.write() as connection:
+        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(InvalidSetting, match="9999") as refused:
-        asyncio.run(Database(url, tmp_path).open())
+        await Database(url, tmp_path).open()
     assert "\n" not in refused.value.message
 
 
-def test_how_libpq_calls_tls(tmp_path):
+def test_libpqs_name_for_tls(tmp_path: Path) -> None:
     url = Database("postgresql://somebody:secret@host/database?sslmode=require", tmp_path).url
     assert dict(url.query) == {"ssl": "require"}
 
 
-def test_a_server_without_tls_where_it_is_asked_for(postgresql, tmp_path):
+async def test_a_server_without_tls(postgresql: NewDatabase, tmp_path: Path) -> None:
     url = postgresql().replace("postgres@", "postgres:secret@")
-    with_database(url + "&sslmode=prefer", lambda database: asyncio.sleep(0))
+    async with opened(url + "&sslmode=prefer"):
+        pass
     with pytest.raises(InvalidSetting) as refused:
-        asyncio.run(Database(url + "&sslmode=nonsense", tmp_path).open())
+        await Database(url + "&sslmode=nonsense", tmp_path).open()
     assert "secret" not in refused.value.message
     assert "\n" not in refused.value.message
 
 
-async def kill_backends(database, url):
-    other = Database(url, None)
+async def kill_backends(database: Database, url: str) -> None:
+    """End a database's connections, by means of another database on the same server."""
+    other = Database(url, Path("/nowhere"))
     async with other.read() as connection:
         await connection.execution_options(isolation_level="AUTOCOMMIT")
         await connection.execute(
@@ -235,84 +212,81 @@ async def kill_backends(database, url):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    for name in ("_ANSWER_S", "_CONNECT_S"):
-        monkeypatch.setattr(module, name, 0.5)
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_ANSWER_S", "CONNECT_S"):
+        monkeypatch.setattr(sql_engine, name, 0.5)
 
 
-def test_connections_that_fall_silent_are_replaced(postgresql, impatient):
-    async def body(database):
+@pytest.mark.usefixtures("_short_timeouts")
+async def test_silent_connections_are_replaced(postgresql: NewDatabase) -> None:
+    async with opened(postgresql()) as database:
         store = Store(database)
         await store.add(SUBMISSION)
-        with silent(await backends(database)):
+        with stopped(await backends(database)):
             async with asyncio.timeout(10):
                 with pytest.raises(DatabaseUnavailable):
                     await store.add(SUBMISSION)
-                assert (await store.add(SUBMISSION)).number == 2  # over a new one
-
-    with_database(postgresql(), body)
+                assert (await store.add(SUBMISSION)).number == 2, "over a new connection"
 
 
-def test_a_server_that_falls_silent(postgresql, impatient):
-    async def body(database):
+@pytest.mark.usefixtures("_short_timeouts")
+async def test_a_silent_server(postgresql: NewDatabase) -> None:
+    async with opened(postgresql()) as database:
         store = Store(database)
         await store.add(SUBMISSION)
         pids = await backends(database)
-        with silent([psutil.Process(pids[0]).ppid(), *pids]):
-            for ask in (lambda: store.page(None, 10, None), lambda: store.add(SUBMISSION), database.keep):
+        with stopped([psutil.Process(pids[0]).ppid(), *pids]):
+            for call in (
+                lambda: store.page(None, 10, None),
+                lambda: store.add(SUBMISSION),
+                database.verify_lock,
+            ):
                 async with asyncio.timeout(10):
                     with pytest.raises(DatabaseUnavailable):
-                        await ask()
-        await database.keep()
+                        await call()
+        await database.verify_lock()
         assert (await store.add(SUBMISSION)).number == 2
 
-    with_database(postgresql(), body)
 
-
-def test_a_caller_that_is_cancelled_meanwhile_comes_back(postgresql, impatient):
-    async def body(database):
+@pytest.mark.usefixtures("_short_timeouts")
+async def test_a_cancelled_caller_returns_from_a_silent_server(postgresql: NewDatabase) -> None:
+    async with opened(postgresql()) as database:
         store = Store(database)
-        with silent(await backends(database)):
-            asking = asyncio.create_task(store.page(None, 10, None))
+        with stopped(await backends(database)):
+            reading = asyncio.create_task(store.page(None, 10, None))
             await asyncio.sleep(0)
-            asking.cancel()
+            reading.cancel()
             async with asyncio.timeout(10):
-                await asyncio.gather(asking, return_exceptions=True)
-
-    with_database(postgresql(), body)
+                await asyncio.gather(reading, return_exceptions=True)
 
 
-def test_the_lock_is_taken_again_where_its_connection_was_lost(postgresql, tmp_path, monkeypatch):
+async def test_a_lost_lock_is_acquired_again(
+    postgresql: NewDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = postgresql()
-
-    async def body(database):
-        await database.keep()
+    async with opened(url) as database:
+        await database.verify_lock()
         await kill_backends(database, postgresql())
         with monkeypatch.context() as patch:
             patch.setattr(database._engine.sync_engine.pool, "connect", fail_to_connect)
             for _ in range(2):
                 with pytest.raises(DatabaseUnavailable):
-                    await database.keep()
-        await database.keep()  # and not only once
+                    await database.verify_lock()
+        await database.verify_lock()  # a failure does not prevent later attempts
         with pytest.raises(InvalidSetting, match="another whisperfleet"):
             await Database(url, tmp_path).open()
 
-    with_database(url, body)
 
-
-def fail_to_connect():
+def fail_to_connect() -> None:
     raise ConnectionRefusedError("nobody listens")
 
 
-def test_a_lock_that_another_has_taken_is_not_taken_back(postgresql, tmp_path):
+async def test_a_lost_lock_that_another_service_has_acquired(postgresql: NewDatabase, tmp_path: Path) -> None:
     url = postgresql()
-
-    async def body(database):
+    async with opened(url) as database:
         await kill_backends(database, postgresql())
         other = Database(url, tmp_path)
         await other.open()
         with pytest.raises(InvalidSetting, match="another whisperfleet"):
-            await database.keep()
+            await database.verify_lock()
         await other.close()
-
-    with_database(url, body)

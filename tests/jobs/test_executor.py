@@ -1,12 +1,10 @@
-"""One job: its download, its decoded audio, and the files that it leaves or does not."""
+"""The run of one job: its download, its decoded audio, and the files that stay."""
 
 import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
-from runs import FILE, URL, Pipeline, Site, with_site
-from samples import TRANSCRIPT
 
 from app.errors import ClipFailed, DatabaseUnavailable
 from app.jobs import executor as module
@@ -15,16 +13,18 @@ from app.jobs.job import JobStatus
 from app.jobs.store import Store
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
+from tests.jobs.samples import TRANSCRIPT
+from tests.jobs.sites import FILE, URL, FakePipeline, Site, opened_site
 from workers.messages import BYTES_PER_SAMPLE
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 CONTENT = b"ID3 audio"
 
 
 @pytest.fixture
 def downloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The URLs downloaded; each download is another file."""
+    """The URLs of all downloads; each download is another file."""
     urls: list[str] = []
 
     async def download(url: str, folder: Path, *_: object) -> Upload:
@@ -37,116 +37,98 @@ def downloads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return urls
 
 
-@pytest.mark.parametrize("way", ["stop", "cancel"])
-def test_what_was_downloaded_is_kept_where_that_is_noted(
-    tmp_path: Path, downloads: list[str], monkeypatch: pytest.MonkeyPatch, way: str
+@pytest.mark.parametrize("cause", ["stop", "cancel"])
+async def test_a_download_is_kept_if_the_run_is_cancelled_after_it_was_stored(
+    site: Site, downloads: list[str], monkeypatch: pytest.MonkeyPatch, cause: str
 ) -> None:
-    """The run is cancelled when the row has been updated, and before it knows."""
+    """The run is cancelled once the row is updated, before the update returns."""
     update, resumed = Store.update, False
+    updated = asyncio.Event()
 
-    async def body(site: Site) -> None:
-        nonlocal resumed
-        noting = asyncio.Event()
+    async def update_and_block(store: Store, *arguments: Any, **changes: Any) -> None:
+        await update(store, *arguments, **changes)
+        updated.set()
+        if not resumed:
+            await asyncio.Event().wait()
 
-        async def note(store: Store, *arguments: Any, **changes: Any) -> None:
-            await update(store, *arguments, **changes)
-            noting.set()
-            if not resumed:
-                await asyncio.Event().wait()  # on its way back
-
-        monkeypatch.setattr(Store, "update", note)
-        job = await site.add(url=URL)
-        site.runner.start()
-        await noting.wait()
-        if way == "cancel":
-            await site.store.cancel(job)
-            await site.runner.cancel(job.id)
-        else:
-            await site.runner.stop()
-        job = await site.store.get(job.id)
-        assert site.uploads == [job.submission.file]
-        assert (job.submission.filename, job.submission.size) == ("talk.mp3", len(CONTENT))
-        if way == "stop":
-            assert job.status is JobStatus.QUEUED
-            resumed = True
-            site.new_runner().start()
-            await site.until(job, "succeeded")
-            assert downloads == [URL]
-
-    with_site(tmp_path, body)
+    monkeypatch.setattr(Store, "update", update_and_block)
+    job = await site.add(url=URL)
+    site.runner.start()
+    await updated.wait()
+    if cause == "cancel":
+        await site.store.cancel(job)
+        await site.runner.cancel(job.id)
+    else:
+        await site.runner.stop()
+    job = await site.store.get(job.id)
+    assert site.uploads == [job.submission.file]
+    assert (job.submission.filename, job.submission.size) == ("talk.mp3", len(CONTENT))
+    if cause == "stop":
+        assert job.status is JobStatus.QUEUED
+        resumed = True
+        site.new_runner().start()
+        await site.wait_for(job, "succeeded")
+        assert downloads == [URL]
 
 
-def test_a_download_that_cannot_be_noted_is_removed_and_made_again(
-    tmp_path: Path, downloads: list[str], monkeypatch: pytest.MonkeyPatch
+async def test_a_download_that_cannot_be_stored_is_removed_and_repeated(
+    site: Site, downloads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "_PAUSES_S", (0.01,))
-    update, failed = Store.update, 0
+    monkeypatch.setattr(runner, "_BACKOFF_S", (0.01,))
+    update, calls = Store.update, 0
 
     async def fail_once(store: Store, *arguments: Any, **changes: Any) -> None:
-        nonlocal failed
-        failed += 1
-        if failed == 1:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
             raise DatabaseUnavailable("gone")
         await update(store, *arguments, **changes)
 
-    async def body(site: Site) -> None:
-        monkeypatch.setattr(Store, "update", fail_once)
-        job = await site.add(url=URL)
-        site.runner.start()
-        job = await site.until(job, "succeeded")
-        assert downloads == [URL, URL]
-        assert site.uploads == [job.submission.file]
-
-    with_site(tmp_path, body)
+    monkeypatch.setattr(Store, "update", fail_once)
+    job = await site.add(url=URL)
+    site.runner.start()
+    job = await site.wait_for(job, "succeeded")
+    assert downloads == [URL, URL]
+    assert site.uploads == [job.submission.file]
 
 
-def test_a_file_that_is_gone(tmp_path: Path, downloads: list[str]) -> None:
-    async def body(site: Site) -> None:
-        from_url = await site.add(url=URL, file="f" * 32)
-        (site.settings.uploads_dir / FILE).unlink(missing_ok=True)
-        handed_in = await site.add(file="1" * 32)
-        (site.settings.uploads_dir / ("1" * 32)).unlink()
-        site.runner.start()
-        job = await site.until(from_url, "succeeded")
-        assert (downloads, site.uploads) == ([URL], [job.submission.file])
-        job = await site.until(handed_in, "failed")
-        assert job.error is not None
-        assert job.error.code == "file_gone"
-
-    with_site(tmp_path, body)
+async def test_a_missing_file(site: Site, downloads: list[str]) -> None:
+    from_url = await site.add(url=URL, file="f" * 32)
+    (site.folder.uploads / FILE).unlink(missing_ok=True)
+    uploaded = await site.add(file="1" * 32)
+    (site.folder.uploads / ("1" * 32)).unlink()
+    site.runner.start()
+    job = await site.wait_for(from_url, "succeeded")
+    assert (downloads, site.uploads) == ([URL], [job.submission.file])
+    job = await site.wait_for(uploaded, "failed")
+    assert job.error is not None
+    assert job.error.code == "file_gone"
 
 
 @pytest.mark.parametrize("keep_audio", [True, False])
-@pytest.mark.parametrize("way", ["succeeded", "failed"])
+@pytest.mark.parametrize("status", ["succeeded", "failed"])
 @pytest.mark.parametrize("source", [{}, {"url": URL}])
-def test_recordings_are_kept_or_not(
-    tmp_path: Path,
-    downloads: list[str],
-    keep_audio: bool,
-    way: str,
-    source: dict[str, str],
+async def test_recordings_are_kept_as_configured(
+    tmp_path: Path, downloads: list[str], keep_audio: bool, status: str, source: dict[str, str]
 ) -> None:
-    async def work(pipeline: Pipeline) -> Transcript:
-        if way == "failed":
+    async def work(pipeline: FakePipeline) -> Transcript:
+        if status == "failed":
             raise ClipFailed("It failed.")
         return TRANSCRIPT
 
-    async def body(site: Site) -> None:
-        # The event is told before the files go: the run itself is what is waited for.
+    async with opened_site(tmp_path, keep_audio=keep_audio) as site:
         site.service.work = work
         job = await site.add(**source)
         site.runner.start()
-        job = await site.until(job, way)
-        await site.at_rest()
+        job = await site.wait_for(job, status)
+        await site.wait_until_idle()
         assert site.uploads == ([job.submission.file] if keep_audio else [])
         assert (job.submission.file is not None) is keep_audio
         assert site.decoded == []
 
-    with_site(tmp_path, body, keep_audio=keep_audio)
-
 
 @pytest.mark.parametrize(
-    ("expected", "samples"),
+    ("description", "samples"),
     [
         ("50 this-boot", 50),
         ("50 another-boot", None),
@@ -155,45 +137,39 @@ def test_recordings_are_kept_or_not(
         (None, None),
     ],
 )
-def test_decoded_audio_counts_where_it_is_whole_and_of_this_start_of_the_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: str | None, samples: int | None
+def test_decoded_audio_is_used_if_it_is_complete_and_of_this_boot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, description: str | None, samples: int | None
 ) -> None:
     monkeypatch.setattr(module, "_boot_id", lambda: "this-boot")
     path = tmp_path / "pcm"
-    assert module._decoded(expected, path) is None
+    assert module._decoded_samples(description, path) is None
     path.write_bytes(bytes(50 * BYTES_PER_SAMPLE))
-    assert module._decoded(expected, path) == samples
+    assert module._decoded_samples(description, path) == samples
 
 
-def test_words_are_timed_whatever_was_asked_for(tmp_path: Path) -> None:
-    async def body(site: Site) -> None:
-        asked: list[bool] = []
+async def test_words_are_always_timed(site: Site) -> None:
+    word_timestamps: list[bool] = []
 
-        async def work(pipeline: Pipeline) -> Transcript:
-            asked.append(pipeline.options.word_timestamps)
-            return TRANSCRIPT
+    async def work(pipeline: FakePipeline) -> Transcript:
+        word_timestamps.append(pipeline.options.word_timestamps)
+        return TRANSCRIPT
 
-        site.service.work = work
-        job = await site.add()
-        assert not job.submission.options.word_timestamps
-        site.runner.start()
-        await site.until(job, "succeeded")
-        assert asked == [True]
-
-    with_site(tmp_path, body)
+    site.service.work = work
+    job = await site.add()
+    assert not job.submission.options.word_timestamps
+    site.runner.start()
+    await site.wait_for(job, "succeeded")
+    assert word_timestamps == [True]
 
 
-def test_an_unexpected_error_is_told_without_its_details(tmp_path: Path) -> None:
-    async def work(pipeline: Pipeline) -> Transcript:
+async def test_an_unexpected_error_is_shown_without_its_details(site: Site) -> None:
+    async def work(pipeline: FakePipeline) -> Transcript:
         raise ValueError("/secret/path")
 
-    async def body(site: Site) -> None:
-        site.service.work = work
-        job = await site.add()
-        site.runner.start()
-        job = await site.until(job, "failed")
-        assert job.error is not None
-        assert job.error.code == "internal_error"
-        assert "secret" not in job.error.message
-
-    with_site(tmp_path, body)
+    site.service.work = work
+    job = await site.add()
+    site.runner.start()
+    job = await site.wait_for(job, "failed")
+    assert job.error is not None
+    assert job.error.code == "internal_error"
+    assert "secret" not in job.error.message

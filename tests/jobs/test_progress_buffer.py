@@ -1,4 +1,4 @@
-"""What is told of running jobs, when, and that none of it is lost."""
+"""When progress is stored, and that none of it is lost."""
 
 import asyncio
 from collections.abc import Mapping
@@ -11,126 +11,119 @@ from app.jobs import progress_buffer as module
 from app.jobs.job import JobProgress, Stage
 from app.jobs.progress_buffer import ProgressBuffer
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 
 def at(done_s: float) -> JobProgress:
     return JobProgress(Stage.TRANSCRIBING, done_s)
 
 
-class Store:
-    """Remembers what it was told; with `fails` set it does not."""
+class FakeStore:
+    """Records what it stores; raises an error while `fails` is set."""
 
     def __init__(self) -> None:
         self.fails = False
         self.stored: list[Any] = []
-        self.told = asyncio.Event()
+        self.called = asyncio.Event()
 
     async def update(self, job_id: str, *, pcm: str) -> None:
-        await self._note((job_id, pcm))
+        await self._store((job_id, pcm))
 
-    async def progress(self, news: Mapping[str, JobProgress]) -> None:
-        await self._note(dict(news))
+    async def store_progress(self, progress: Mapping[str, JobProgress]) -> None:
+        await self._store(dict(progress))
 
-    async def _note(self, told: Any) -> None:
-        self.told.set()
+    async def _store(self, value: Any) -> None:
+        self.called.set()
         await asyncio.sleep(0)
         if self.fails:
             raise DatabaseUnavailable("gone")
-        self.stored.append(told)
+        self.stored.append(value)
 
 
-def news_of(*job_ids: str) -> tuple[ProgressBuffer, Store]:
-    store = Store()
-    news = ProgressBuffer(store)  # type: ignore[arg-type]
-    for job_id in job_ids:
-        news.begin(job_id)
-    return news, store
+@pytest.fixture
+def store() -> FakeStore:
+    return FakeStore()
 
 
-def test_the_latest_is_stored_once() -> None:
-    async def check() -> None:
-        news, store = news_of("a", "b")
-        for done_s in (1.0, 2.0):
-            news.progressed("a", at(done_s))
-        news.progressed("b", at(5.0))
-        news.decoded("a", "100 boot")
-        await news.store()
-        await news.store()
-        assert store.stored == [("a", "100 boot"), {"a": at(2.0), "b": at(5.0)}]
-
-    asyncio.run(check())
+@pytest.fixture
+def buffer(store: FakeStore) -> ProgressBuffer:
+    """A buffer with three running jobs."""
+    buffer = ProgressBuffer(store)  # type: ignore[arg-type]
+    for job_id in ("a", "b", "done"):
+        buffer.begin(job_id)
+    return buffer
 
 
-def test_nothing_is_lost_where_storing_fails() -> None:
-    async def check() -> None:
-        news, store = news_of("a", "b", "done")
-        store.fails = True
-        for job_id in ("a", "b", "done"):
-            news.progressed(job_id, at(1.0))
-            news.decoded(job_id, "100 boot")
-        storing = asyncio.create_task(news.store())
-        await store.told.wait()
-        news.progressed("b", at(2.0))  # meanwhile
-        news.decoded("b", "200 boot")
-        news.end("done")
-        with pytest.raises(DatabaseUnavailable):
-            await storing
-        store.fails = False
-        await news.store()
-        assert store.stored[:-1] == [("a", "100 boot"), ("b", "200 boot")]
-        assert store.stored[-1] == {"a": at(1.0), "b": at(2.0)}
-
-    asyncio.run(check())
+async def test_the_latest_value_is_stored_once(buffer: ProgressBuffer, store: FakeStore) -> None:
+    for done_s in (1.0, 2.0):
+        buffer.progressed("a", at(done_s))
+    buffer.progressed("b", at(5.0))
+    buffer.decoded("a", "100 boot")
+    await buffer.store()
+    await buffer.store()
+    assert store.stored == [("a", "100 boot"), {"a": at(2.0), "b": at(5.0)}]
 
 
-def test_it_is_stored_by_and_by_and_goes_on_where_the_database_fails(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_nothing_is_lost_if_storing_fails(buffer: ProgressBuffer, store: FakeStore) -> None:
+    store.fails = True
+    for job_id in ("a", "b", "done"):
+        buffer.progressed(job_id, at(1.0))
+        buffer.decoded(job_id, "100 boot")
+    storing = asyncio.create_task(buffer.store())
+    await store.called.wait()
+    buffer.progressed("b", at(2.0))
+    buffer.decoded("b", "200 boot")
+    buffer.end("done")
+    with pytest.raises(DatabaseUnavailable):
+        await storing
+    store.fails = False
+    await buffer.store()
+    assert store.stored[:-1] == [("a", "100 boot"), ("b", "200 boot")]
+    assert store.stored[-1] == {"a": at(1.0), "b": at(2.0)}
+
+
+async def test_storing_in_the_background_goes_on_after_an_error(
+    buffer: ProgressBuffer, store: FakeStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "TICK_S", 0.001)
-
-    async def check() -> None:
-        news, store = news_of("a")
-        store.fails = True
-        news.progressed("a", at(1.0))
-        storing = asyncio.create_task(news.store_forever())
-        await store.told.wait()
-        store.fails = False
-        while not store.stored:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
-        assert store.stored == [{"a": at(1.0)}]
-        storing.cancel()
-        await asyncio.gather(storing, return_exceptions=True)
-
-    asyncio.run(check())
+    store.fails = True
+    buffer.progressed("a", at(1.0))
+    storing = asyncio.create_task(buffer.store_forever())
+    await store.called.wait()
+    store.fails = False
+    while not store.stored:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    assert store.stored == [{"a": at(1.0)}]
+    storing.cancel()
+    await asyncio.gather(storing, return_exceptions=True)
 
 
-def test_whoever_finds_no_news_finds_them_stored() -> None:
-    """An end that is stored while progress is on its way comes after it."""
-
-    async def check() -> None:
-        news, store = news_of("a")
-        news.progressed("a", at(1.0))
-        first = asyncio.create_task(news.store())
-        await store.told.wait()
-        assert store.stored == []
-        await news.store()
-        assert store.stored == [{"a": at(1.0)}]
-        await first
-
-    asyncio.run(check())
+async def test_storing_an_empty_buffer_waits_for_values_that_are_being_stored(
+    buffer: ProgressBuffer, store: FakeStore
+) -> None:
+    """The last event of a job, which is stored next, therefore comes after its progress."""
+    buffer.progressed("a", at(1.0))
+    first = asyncio.create_task(buffer.store())
+    await store.called.wait()
+    assert store.stored == []
+    await buffer.store()
+    assert store.stored == [{"a": at(1.0)}]
+    await first
 
 
-def test_the_longer_a_job_runs_the_less_often_it_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_interval_grows_with_the_time_since_the_job_began(
+    store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    news, _ = news_of("a")
-    told = []
-    for step in range(36_000):  # of a second each: ten hours
+    buffer = ProgressBuffer(store)  # type: ignore[arg-type]
+    buffer.begin("a")
+    stored = []
+    for step in range(36_000):  # seconds: ten hours
         now[0] = 1001.0 + step
-        if news._is_time("a"):
-            news._told["a"] = now[0]
-            told.append(step)
-    assert told[:100] == list(range(100))
-    assert 2000 < len(told) < 5000
-    assert 30 < told[-1] - told[-2] < 40
+        if buffer._is_due("a"):
+            buffer._stored_at["a"] = now[0]
+            stored.append(step)
+    assert stored[:100] == list(range(100))
+    assert 2000 < len(stored) < 5000
+    assert 30 < stored[-1] - stored[-2] < 40

@@ -1,4 +1,4 @@
-"""What makes stored clips count."""
+"""Which changes invalidate stored clip results."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def folder(parent: Path, name: str, content: bytes) -> Path:
     return path
 
 
-def test_it_is_that_of_the_options_and_of_the_model_and_its_files(tmp_path: Path) -> None:
+def test_the_digest_depends_on_the_options_and_the_model_with_its_files(tmp_path: Path) -> None:
     one, same, other = (folder(tmp_path, name, name[:1].encode()) for name in ("a1", "a2", "b"))
     assert result_digest(Options(), load_options(one)) == result_digest(Options(), load_options(same))
     different = {
@@ -33,7 +33,7 @@ def test_it_is_that_of_the_options_and_of_the_model_and_its_files(tmp_path: Path
     assert len(different) == 5
 
 
-def test_a_model_without_files_has_one_wherever_the_service_runs(
+def test_the_digest_of_a_model_without_files_does_not_depend_on_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = set()

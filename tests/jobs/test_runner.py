@@ -1,4 +1,4 @@
-"""Which jobs are worked on, what hinders them, and what is put back."""
+"""Which jobs run when, retries, and what is requeued."""
 
 import asyncio
 from contextlib import suppress
@@ -7,321 +7,283 @@ from typing import Any
 
 import psutil
 import pytest
-from runs import Pipeline, Site, hold, succeed, with_site
-from samples import TRANSCRIPT
-from silence import backends, silent
 
 from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady
-from app.jobs import database as database_module
 from app.jobs import runner as module
+from app.jobs import sql_engine
 from app.jobs import store as store_module
-from app.jobs.job import JobStatus
+from app.jobs.job import Job, JobStatus
 from app.jobs.store import Store
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Progress
+from tests.jobs.databases import backends, stopped
+from tests.jobs.samples import TRANSCRIPT
+from tests.jobs.sites import FakePipeline, Site, block, opened_site, succeed
 from tests.postgresql import NewDatabase
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 
 @pytest.fixture(autouse=True)
-def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_PAUSES_S", (0.01, 0.02))
+def _short_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BACKOFF_S", (0.01, 0.02))
 
 
 @pytest.mark.parametrize(
     ("error", "code"), [(DiskFull, "disk_full"), (ModelUnavailable, "model_unavailable")]
 )
-def test_what_a_job_may_itself_be_the_cause_of_is_given_up(
-    tmp_path: Path, error: type[Exception], code: str
+async def test_a_job_that_may_be_at_fault_fails_after_its_retries(
+    site: Site, error: type[Exception], code: str
 ) -> None:
-    async def body(site: Site) -> None:
-        hindered = await site.add()
-        seen_decoded = []
+    job = await site.add()
+    decoded = []
 
-        async def work(pipeline: Pipeline) -> Transcript:
-            if pipeline.pcm_path.name != hindered.id:
-                return TRANSCRIPT
-            seen_decoded.append(len(site.decoded))
-            raise error("there is something in the way")
+    async def work(pipeline: FakePipeline) -> Transcript:
+        if pipeline.pcm_path.name != job.id:
+            return TRANSCRIPT
+        decoded.append(len(site.decoded))
+        raise error("it does not work")
 
-        site.service.work = work
-        site.runner.start()
-        other = await site.add(file="1" * 32)
-        failed = await site.until(hindered, "failed")
-        assert failed.error is not None
-        assert (failed.error.code, failed.error.message) == (code, "there is something in the way")
-        assert site.kinds[hindered.id] == ["queued", *["running", "queued"] * 2, "running", "failed"]
-        assert len(seen_decoded) == len(module._PAUSES_S) + 1
-        await site.until(other, "succeeded")
-
-    with_site(tmp_path, body)
+    site.service.work = work
+    site.runner.start()
+    other = await site.add(file="1" * 32)
+    failed = await site.wait_for(job, "failed")
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.message) == (code, "it does not work")
+    assert site.events[job.id] == ["queued", *["running", "queued"] * 2, "running", "failed"]
+    assert len(decoded) == len(module._BACKOFF_S) + 1
+    await site.wait_for(other, "succeeded")
 
 
-def test_a_full_disk_is_made_emptier_and_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_decoded_audio_is_removed_if_the_disk_is_full_and_other_jobs_run(
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PAUSES_S", (3600.0,))
+    monkeypatch.setattr(module, "_BACKOFF_S", (3600.0,))
 
-    async def body(site: Site) -> None:
-        async def fill(pipeline: Pipeline) -> Transcript:
-            raise DiskFull("full")
+    async def fill_the_disk(pipeline: FakePipeline) -> Transcript:
+        raise DiskFull("full")
 
-        site.service.jobs_at_once = 1
-        site.service.work = fill
-        filling = await site.add()
-        site.runner.start()
-        await site.until(filling, "queued", times=2)
-        assert site.decoded == []
-        site.service.work = succeed
-        other = await site.add(file="1" * 32)
-        site.runner.wake()
-        await site.until(other, "succeeded")
-        assert site.kinds[filling.id] == ["queued", "running", "queued"], "it pauses"
-
-    with_site(tmp_path, body)
+    site.service.jobs_at_once = 1
+    site.service.work = fill_the_disk
+    large = await site.add()
+    site.runner.start()
+    await site.wait_for(large, "queued", times=2)
+    assert site.decoded == []
+    site.service.work = succeed
+    other = await site.add(file="1" * 32)
+    site.runner.wake()
+    await site.wait_for(other, "succeeded")
+    assert site.events[large.id] == ["queued", "running", "queued"], "it was not paused"
 
 
 @pytest.mark.parametrize("error", [NotReady, DatabaseUnavailable])
-def test_what_is_no_jobs_fault_is_waited_for_however_long(tmp_path: Path, error: type[Exception]) -> None:
-    async def body(site: Site) -> None:
-        tries = 0
+async def test_a_job_that_is_not_at_fault_is_retried_without_limit(
+    site: Site, error: type[Exception]
+) -> None:
+    attempts = 0
 
-        async def work(pipeline: Pipeline) -> Transcript:
-            nonlocal tries
-            tries += 1
-            if tries <= len(module._PAUSES_S) + 3:
-                raise error("not now")
-            return TRANSCRIPT
+    async def work(pipeline: FakePipeline) -> Transcript:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= len(module._BACKOFF_S) + 3:
+            raise error("not now")
+        return TRANSCRIPT
 
-        site.service.work = work
-        job = await site.add()
-        site.runner.start()
-        await site.until(job, "succeeded")
-        assert tries == len(module._PAUSES_S) + 4
-
-    with_site(tmp_path, body)
+    site.service.work = work
+    job = await site.add()
+    site.runner.start()
+    await site.wait_for(job, "succeeded")
+    assert attempts == len(module._BACKOFF_S) + 4
 
 
 @pytest.mark.parametrize("passes", [True, False])
-def test_a_job_whose_end_cannot_be_stored_is_not_left_running(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: bool
+async def test_a_job_whose_end_cannot_be_stored_does_not_stay_running(
+    site: Site, monkeypatch: pytest.MonkeyPatch, passes: bool
 ) -> None:
     pack = store_module.pack_transcript
-    tries = 0
+    attempts = 0
 
-    def short_of_memory(transcript: Transcript) -> bytes:
-        nonlocal tries
-        tries += 1
-        if passes and tries > 1:
+    def fail_to_pack(transcript: Transcript) -> bytes:
+        nonlocal attempts
+        attempts += 1
+        if passes and attempts > 1:
             return pack(transcript)
         raise MemoryError
 
-    monkeypatch.setattr(store_module, "pack_transcript", short_of_memory)
-
-    async def body(site: Site) -> None:
-        job = await site.add()
-        site.runner.start()
-        job = await site.until(job, "succeeded" if passes else "failed")
-        assert tries == (2 if passes else len(module._PAUSES_S) + 1)
-        if not passes:
-            assert job.error is not None
-            assert job.error.code == "internal_error"
-            await site.at_rest()
-            assert site.decoded == []
-
-    with_site(tmp_path, body)
+    monkeypatch.setattr(store_module, "pack_transcript", fail_to_pack)
+    job = await site.add()
+    site.runner.start()
+    job = await site.wait_for(job, "succeeded" if passes else "failed")
+    assert attempts == (2 if passes else len(module._BACKOFF_S) + 1)
+    if not passes:
+        assert job.error is not None
+        assert job.error.code == "internal_error"
+        await site.wait_until_idle()
+        assert site.decoded == []
 
 
-def test_a_job_that_runs_by_the_database_alone_is_adopted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_job_that_runs_in_the_database_only_is_requeued(
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often the runner is woken for others meanwhile."""
-    monkeypatch.setattr(module, "_LOOK_S", 0.05)
+    """However often the runner is woken meanwhile."""
+    monkeypatch.setattr(module, "_POLL_S", 0.05)
 
-    async def body(site: Site) -> None:
-        async def wake_forever() -> None:
-            while True:
-                site.runner.wake()
-                await asyncio.sleep(0.005)
+    async def wake_forever() -> None:
+        while True:
+            site.runner.wake()
+            await asyncio.sleep(0.005)
 
-        job = await site.store.begin(await site.add())
-        running = await site.add(file="1" * 32)
-        site.service.work = hold
-        site.runner.start()
-        await site.until(running, "running")
-        waking = asyncio.create_task(wake_forever())
-        try:
-            await site.until(job, "running", times=2)
-        finally:
-            waking.cancel()
-        assert site.kinds[running.id] == ["queued", "running"], "which is being worked on"
-
-    with_site(tmp_path, body)
+    orphan = await site.store.begin(await site.add())
+    running = await site.add(file="1" * 32)
+    site.service.work = block
+    site.runner.start()
+    await site.wait_for(running, "running")
+    waking = asyncio.create_task(wake_forever())
+    try:
+        await site.wait_for(orphan, "running", times=2)
+    finally:
+        waking.cancel()
+    assert site.events[running.id] == ["queued", "running"], "a job that runs was requeued"
 
 
-def test_a_begin_that_seems_to_fail_is_made_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LOOK_S", 0.05)
-    begin, begun = Store.begin, 0
+async def test_a_start_that_seems_to_fail_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_POLL_S", 0.05)
+    begin, calls = Store.begin, 0
 
-    async def lose_the_answer(store: Store, job: Any) -> Any:
-        nonlocal begun
-        begun += 1
+    async def lose_the_answer(store: Store, job: Job) -> Job:
+        nonlocal calls
+        calls += 1
         job = await begin(store, job)
-        if begun == 1:
+        if calls == 1:
             raise DatabaseUnavailable("the connection was lost at the commit")
         return job
 
-    async def body(site: Site) -> None:
-        job = await site.add()
-        site.runner.start()
-        await site.until(job, "succeeded")
-        assert site.kinds[job.id] == ["queued", "running", "queued", "running", "succeeded"]
-
     monkeypatch.setattr(Store, "begin", lose_the_answer)
-    with_site(tmp_path, body)
+    job = await site.add()
+    site.runner.start()
+    await site.wait_for(job, "succeeded")
+    assert site.events[job.id] == ["queued", "running", "queued", "running", "succeeded"]
 
 
-def test_what_fails_while_jobs_are_looked_for_ends_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_LOOK_S", 0.01)
-    in_state, failed = Store.in_state, 0
+async def test_the_runner_goes_on_after_errors(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_POLL_S", 0.01)
+    with_status, calls = Store.with_status, 0
 
-    async def fail_at_first(store: Store, *arguments: Any) -> Any:
-        nonlocal failed
-        failed += 1
-        if failed <= 2:
-            raise (DatabaseUnavailable("gone") if failed == 1 else MemoryError)
-        return await in_state(store, *arguments)
+    async def fail_twice(store: Store, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls <= 2:
+            raise (DatabaseUnavailable("gone") if calls == 1 else MemoryError)
+        return await with_status(store, *arguments)
 
-    async def body(site: Site) -> None:
-        job = await site.store.begin(await site.add())
-        site.runner.start()
-        await site.until(job, "succeeded")
-
-    monkeypatch.setattr(Store, "in_state", fail_at_first)
-    with_site(tmp_path, body)
+    monkeypatch.setattr(Store, "with_status", fail_twice)
+    job = await site.store.begin(await site.add())
+    site.runner.start()
+    await site.wait_for(job, "succeeded")
 
 
-def test_a_stop_puts_jobs_back_with_all_that_is_known_of_them(tmp_path: Path) -> None:
-    async def body(site: Site) -> None:
-        begun = asyncio.Event()
+async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> None:
+    began = asyncio.Event()
 
-        async def work(pipeline: Pipeline) -> Transcript:
-            pipeline.on_decoded(50)
-            pipeline.on_progress(Progress(60.0, 60.0, 30.0, 1, 2))
-            begun.set()
-            return await hold(pipeline)
+    async def work(pipeline: FakePipeline) -> Transcript:
+        pipeline.observer.decoded(50)
+        pipeline.observer.progressed(Progress(60.0, 60.0, 30.0, 1, 2))
+        began.set()
+        return await block(pipeline)
 
-        site.service.work = work
-        job = await site.add()
-        site.runner.start()
-        await begun.wait()
-        await site.runner.stop()
-        job = await site.store.get(job.id)
-        assert job.status is JobStatus.QUEUED
-        assert (job.progress.done_s, job.progress.clips_done) == (30.0, 1)
-        assert job.pcm is not None
-        seen = []
+    site.service.work = work
+    job = await site.add()
+    site.runner.start()
+    await began.wait()
+    await site.runner.stop()
+    job = await site.store.get(job.id)
+    assert job.status is JobStatus.QUEUED
+    assert (job.progress.done_s, job.progress.clips_done) == (30.0, 1)
+    assert job.pcm is not None
+    decoded_samples = []
 
-        async def go_on(pipeline: Pipeline) -> Transcript:
-            seen.append(pipeline.decoded)
-            return TRANSCRIPT
+    async def resume(pipeline: FakePipeline) -> Transcript:
+        decoded_samples.append(pipeline.decoded_samples)
+        return TRANSCRIPT
 
-        site.service.work = go_on
-        site.new_runner().start()
-        await site.until(job, "succeeded")
-        assert seen == [50], "nothing is decoded again"
-
-    with_site(tmp_path, body)
+    site.service.work = resume
+    site.new_runner().start()
+    await site.wait_for(job, "succeeded")
+    assert decoded_samples == [50], "the recording would be decoded again"
 
 
-def test_a_stop_ends_where_the_database_is_silent(
+async def test_a_stop_ends_although_the_database_is_silent(
     tmp_path: Path, postgresql: NewDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("_ANSWER_S", "_CONNECT_S"):
-        monkeypatch.setattr(database_module, name, 0.5)
-
-    async def body(site: Site) -> None:
-        site.service.work = hold
+    for name in ("_ANSWER_S", "CONNECT_S"):
+        monkeypatch.setattr(sql_engine, name, 0.5)
+    async with opened_site(tmp_path, database_url=postgresql()) as site:
+        site.service.work = block
         job = await site.add()
         site.runner.start()
-        await site.until(job, "running")
+        await site.wait_for(job, "running")
         pids = await backends(site.database)
-        with silent([psutil.Process(pids[0]).ppid(), *pids]):
+        with stopped([psutil.Process(pids[0]).ppid(), *pids]):
             async with asyncio.timeout(10):
                 await site.runner.stop()
         assert not site.runner._running
 
-    with_site(tmp_path, body, database_url=postgresql())
+
+async def test_a_cancelled_job_ends(site: Site) -> None:
+    ended = asyncio.Event()
+
+    async def work(pipeline: FakePipeline) -> Transcript:
+        with suppress(asyncio.CancelledError):
+            return await block(pipeline)
+        ended.set()
+        raise asyncio.CancelledError
+
+    site.service.work = work
+    job = await site.add()
+    site.runner.start()
+    while not site.decoded:  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+    await site.store.cancel(job)
+    await site.runner.cancel(job.id)
+    assert ended.is_set()
+    assert site.events[job.id] == ["queued", "running", "cancelled"]
+    await site.runner.cancel("unknown")
 
 
-def test_a_cancelled_job_is_let_go(tmp_path: Path) -> None:
-    async def body(site: Site) -> None:
-        ended = asyncio.Event()
+async def test_owners_take_turns(site: Site) -> None:
+    owners = []
+    both = asyncio.Event()
 
-        async def work(pipeline: Pipeline) -> Transcript:
-            with suppress(asyncio.CancelledError):
-                return await hold(pipeline)
-            ended.set()
-            raise asyncio.CancelledError
+    async def work(pipeline: FakePipeline) -> Transcript:
+        owners.append((await site.store.get(pipeline.pcm_path.name)).submission.owner)
+        if len(owners) == 2:
+            both.set()
+        await both.wait()
+        return TRANSCRIPT
 
-        site.service.work = work
-        job = await site.add()
-        site.runner.start()
-        while not site.decoded:  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-        await site.store.cancel(job)
-        await site.runner.cancel(job.id)
-        assert ended.is_set()
-        assert site.kinds[job.id] == ["queued", "running", "cancelled"]
-        await site.runner.cancel("unknown")
-
-    with_site(tmp_path, body)
+    site.service.jobs_at_once = 2
+    site.service.work = work
+    jobs = [await site.add(owner=owner) for owner in ("many", "many", "many", "one")]
+    site.runner.start()
+    for job in jobs:
+        await site.wait_for(job, "succeeded")
+    assert sorted(owners[:2]) == ["many", "one"]
+    assert owners[2:] == ["many", "many"]
 
 
-def test_owners_take_turns(tmp_path: Path) -> None:
-    async def body(site: Site) -> None:
-        order = []
-
-        async def work(pipeline: Pipeline) -> Transcript:
-            order.append((await site.store.get(pipeline.pcm_path.name)).submission.owner)
-            if len(order) == 2:
-                both.set()
-            await both.wait()
-            return TRANSCRIPT
-
-        both = asyncio.Event()
-        site.service.jobs_at_once = 2
-        site.service.work = work
-        jobs = [await site.add(owner=owner) for owner in ("many", "many", "many", "one")]
-        site.runner.start()
-        for job in jobs:
-            await site.until(job, "succeeded")
-        assert sorted(order[:2]) == ["many", "one"]
-        assert order[2:] == ["many", "many"]
-
-    with_site(tmp_path, body)
-
-
-def test_no_job_is_begun_before_a_worker_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_job_starts_before_a_worker_is_ready(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_READY_POLL_S", 0.005)
+    asked = asyncio.Event()
 
-    async def body(site: Site) -> None:
-        asked = asyncio.Event()
+    def readiness() -> str | None:
+        asked.set()
+        return site.service.not_ready
 
-        def loading() -> str | None:
-            asked.set()
-            return site.service.reason
-
-        site.service.readiness = loading  # type: ignore[method-assign]
-        site.service.reason = "the model is being loaded"
-        job = await site.add()
-        site.runner.start()
-        await asked.wait()
-        assert site.kinds[job.id] == ["queued"]
-        site.service.reason = None
-        await site.until(job, "succeeded")
-
-    with_site(tmp_path, body)
+    monkeypatch.setattr(site.service, "readiness", readiness)
+    site.service.not_ready = "the model is being loaded"
+    job = await site.add()
+    site.runner.start()
+    await asked.wait()
+    assert site.events[job.id] == ["queued"]
+    site.service.not_ready = None
+    await site.wait_for(job, "succeeded")

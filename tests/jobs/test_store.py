@@ -1,273 +1,249 @@
-"""The store on both databases."""
+"""The store and the outbox, on both databases."""
 
 import asyncio
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from samples import SUBMISSION, TRANSCRIPT, submission, with_database, with_store
 from sqlalchemy.exc import IntegrityError
 
-from app.errors import IllegalTransition, InvalidInput, UnknownJob
+from app.errors import IllegalTransition, UnknownJob
+from app.jobs.database import Database
+from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, JobStatus, Stage
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.store import Store
 from app.jobs.tables import metadata
+from tests.jobs.databases import opened
+from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
-async def brought_to(store: Store, status: JobStatus, **changes: object) -> Job:
-    """A new job that has come to a status the way that jobs do."""
+async def new_job(store: Store, status: JobStatus, **changes: object) -> Job:
+    """A new job that has reached a status by legal transitions."""
     job = await store.add(submission(**changes))
     if status is JobStatus.QUEUED:
         return job
     job = await store.begin(job)
-    return job if status is JobStatus.RUNNING else await moved(store, job, status)
+    return job if status is JobStatus.RUNNING else await transition(store, job, status)
 
 
-async def moved(store: Store, job: Job, status: JobStatus) -> Job:
-    moves = {
+async def transition(store: Store, job: Job, status: JobStatus) -> Job:
+    transitions = {
         JobStatus.QUEUED: lambda: store.requeue(job),
         JobStatus.RUNNING: lambda: store.begin(job),
         JobStatus.SUCCEEDED: lambda: store.succeed(job, TRANSCRIPT, keep_file=True),
         JobStatus.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), [(1, 2)], keep_file=True),
         JobStatus.CANCELLED: lambda: store.cancel(job),
     }
-    return await moves[status]()
+    return await transitions[status]()
 
 
-def test_a_job_comes_back_as_it_was_handed_in(url: str) -> None:
-    async def body(store: Store) -> None:
-        job = await store.add(SUBMISSION)
-        assert job.submission == SUBMISSION
-        assert (job.status, job.progress) == (JobStatus.QUEUED, JobProgress())
+async def test_a_new_job(store: Store) -> None:
+    job = await store.add(SUBMISSION)
+    assert job.submission == SUBMISSION
+    assert (job.status, job.progress) == (JobStatus.QUEUED, JobProgress())
+    assert await store.get(job.id) == job
+
+
+async def test_jobs_outlive_the_process(url: str) -> None:
+    async with opened(url) as database:
+        job = await new_job(Store(database), JobStatus.SUCCEEDED)
+    async with opened(url) as database:
+        store = Store(database)
         assert await store.get(job.id) == job
-
-    with_store(url, body)
-
-
-def test_it_is_there_when_the_database_is_opened_again(url: str) -> None:
-    job = with_store(url, lambda store: brought_to(store, JobStatus.SUCCEEDED))
-    assert with_store(url, lambda store: store.get(job.id)) == job
-    assert with_store(url, lambda store: store.transcript(job)) == TRANSCRIPT
+        assert await store.transcript(job) == TRANSCRIPT
 
 
 @pytest.mark.parametrize("before", JobStatus)
-def test_only_legal_transitions(url: str, before: JobStatus) -> None:
-    async def body(store: Store) -> None:
-        for after in JobStatus:
-            job = await brought_to(store, before)
-            if after in TRANSITIONS[before]:
-                assert (await moved(store, job, after)).status is after
-                continue
-            told = await store.events(job, 0)
-            with pytest.raises(IllegalTransition):
-                await moved(store, job, after)
-            assert await store.get(job.id) == job
-            assert await store.events(job, 0) == told
-
-    with_store(url, body)
+async def test_only_legal_transitions(store: Store, before: JobStatus) -> None:
+    for after in JobStatus:
+        job = await new_job(store, before)
+        if after in TRANSITIONS[before]:
+            assert (await transition(store, job, after)).status is after
+            continue
+        events = await store.events(job, 0)
+        with pytest.raises(IllegalTransition):
+            await transition(store, job, after)
+        assert await store.get(job.id) == job
+        assert await store.events(job, 0) == events
 
 
-def test_times_of_a_job(url: str) -> None:
-    async def body(database: object) -> None:
-        now = [100.0]
-        store = Store(database, clock=lambda: now[0])  # type: ignore[arg-type]
-        job = await store.add(SUBMISSION)
-        assert (job.created_at, job.started_at, job.finished_at) == (100, None, None)
-        now[0] = 101.0
-        job = await store.begin(job)
-        now[0] = 102.0
-        job = await store.requeue(job)
-        now[0] = 103.0
-        job = await store.begin(job)
-        assert (job.started_at, job.finished_at) == (101, None)
-        now[0] = 111.0
-        job = await store.succeed(job, TRANSCRIPT, keep_file=False)
-        assert (job.started_at, job.finished_at) == (101, 111)
-        assert (job.duration, job.language, job.submission.file) == (5.0, "de", None)
-        assert (job.progress.done_s, job.progress.total_s) == (5.0, 5.0)
-        shown = job.public(200.0)
-        assert shown["created_at"] == "1970-01-01T00:01:40.000Z"
-        assert shown["progress"]["realtime_factor"] == 0.5
-        assert shown["failed_spans"] == [{"start": 3.75, "end": 4.375}]
-
-    with_database(url, body)
+async def test_times_of_a_job(database: Database) -> None:
+    now = [100.0]
+    store = Store(database, clock=lambda: now[0])
+    job = await store.add(SUBMISSION)
+    assert (job.created_at, job.started_at, job.finished_at) == (100, None, None)
+    now[0] = 101.0
+    job = await store.begin(job)
+    now[0] = 102.0
+    job = await store.requeue(job)
+    now[0] = 103.0
+    job = await store.begin(job)
+    assert (job.started_at, job.finished_at) == (101, None)
+    now[0] = 111.0
+    job = await store.succeed(job, TRANSCRIPT, keep_file=False)
+    assert (job.started_at, job.finished_at) == (101, 111)
+    assert (job.duration, job.language, job.submission.file) == (5.0, "de", None)
+    assert (job.progress.done_s, job.progress.total_s) == (5.0, 5.0)
+    public = job.public(200.0)
+    assert public["created_at"] == "1970-01-01T00:01:40.000Z"
+    assert public["progress"]["realtime_factor"] == 0.5
+    assert public["failed_spans"] == [{"start": 3.75, "end": 4.375}]
 
 
-def test_progress_never_goes_back(url: str) -> None:
-    async def body(store: Store) -> None:
-        job = await brought_to(store, JobStatus.RUNNING)
-        await store.progress({job.id: JobProgress(Stage.TRANSCRIBING, 60.0, 600.0, 2, 20)})
-        earlier = JobProgress(Stage.DECODING, 30.0, None, 1, None)
-        await store.progress({job.id: earlier, "nobody": earlier})
-        job = await store.get(job.id)
-        assert job.progress == JobProgress(Stage.DECODING, 60.0, 600.0, 2, 20)
-        job = await store.begin(await store.requeue(job))
-        assert job.progress == JobProgress(Stage.DECODING, 60.0, 600.0, 2, 20)
-
-    with_store(url, body)
+async def test_progress_never_decreases(store: Store) -> None:
+    job = await new_job(store, JobStatus.RUNNING)
+    await store.store_progress({job.id: JobProgress(Stage.TRANSCRIBING, 60.0, 600.0, 2, 20)})
+    less = JobProgress(Stage.DECODING, 30.0, None, 1, None)
+    await store.store_progress({job.id: less, "unknown": less})
+    job = await store.get(job.id)
+    assert job.progress == JobProgress(Stage.DECODING, 60.0, 600.0, 2, 20)
+    job = await store.begin(await store.requeue(job))
+    assert job.progress == JobProgress(Stage.DECODING, 60.0, 600.0, 2, 20)
 
 
-def test_events_tell_all_without_a_gap(url: str) -> None:
-    async def body(store: Store) -> None:
-        live = []
-        store.on_event = lambda job_id, event: live.append((job_id, event))
-        job = await brought_to(store, JobStatus.RUNNING)
-        await store.progress({job.id: JobProgress(Stage.DECODING, 1.0)})
-        other = await brought_to(store, JobStatus.QUEUED)
-        await moved(store, job, JobStatus.SUCCEEDED)
-        await store.progress({job.id: JobProgress(Stage.DECODING, 2.0)})  # too late
-        stored = await store.events(job, 0)
-        kinds = ["queued", "running", "progress", "succeeded"]
-        assert [event.type for event in stored] == [f"job.{kind}" for kind in kinds]
-        assert [event.number for event in stored] == [1, 2, 3, 4]
-        assert [event.is_last for event in stored] == [False, False, False, True]
-        assert [event for job_id, event in live if job_id == job.id] == stored
-        statuses = [json.loads(event.data)["status"] for event in stored]
-        assert statuses == ["queued", "running", "running", "succeeded"]
-        assert await store.events(job, 2) == stored[2:]
-        assert len(await store.events(other, 0)) == 1
-
-    with_store(url, body)
+async def test_events_have_no_gap(store: Store) -> None:
+    published: list[tuple[str, Event]] = []
+    store.on_event = lambda job_id, event: published.append((job_id, event))
+    job = await new_job(store, JobStatus.RUNNING)
+    await store.store_progress({job.id: JobProgress(Stage.DECODING, 1.0)})
+    other = await new_job(store, JobStatus.QUEUED)
+    await transition(store, job, JobStatus.SUCCEEDED)
+    await store.store_progress({job.id: JobProgress(Stage.DECODING, 2.0)})  # too late
+    stored = await store.events(job, 0)
+    types = ["queued", "running", "progress", "succeeded"]
+    assert [event.type for event in stored] == [f"job.{kind}" for kind in types]
+    assert [event.number for event in stored] == [1, 2, 3, 4]
+    assert [event.is_last for event in stored] == [False, False, False, True]
+    assert [event for job_id, event in published if job_id == job.id] == stored
+    statuses = [json.loads(event.data)["status"] for event in stored]
+    assert statuses == ["queued", "running", "running", "succeeded"]
+    assert await store.events(job, 2) == stored[2:]
+    assert len(await store.events(other, 0)) == 1
 
 
-def test_jobs_wait_in_their_order(url: str) -> None:
-    async def body(store: Store) -> None:
-        assert await store.next_queued() is None
-        first, second = await store.add(SUBMISSION), await store.add(SUBMISSION)
-        assert await store.next_queued() == first
-        first = await store.begin(first)
-        assert await store.next_queued() == second
-        first = await store.requeue(first)
-        assert await store.next_queued() == first
-        assert await store.in_state([JobStatus.QUEUED]) == [first, second]
-        assert await store.count([JobStatus.QUEUED]) == 2
-        assert await store.count([JobStatus.QUEUED], owner="nobody") == 0
-
-    with_store(url, body)
+async def test_jobs_are_queued_in_order(store: Store) -> None:
+    assert await store.next_queued() is None
+    first, second = await store.add(SUBMISSION), await store.add(SUBMISSION)
+    assert await store.next_queued() == first
+    first = await store.begin(first)
+    assert await store.next_queued() == second
+    first = await store.requeue(first)
+    assert await store.next_queued() == first
+    assert await store.with_status([JobStatus.QUEUED]) == [first, second]
+    assert await store.count([JobStatus.QUEUED]) == 2
+    assert await store.count([JobStatus.QUEUED], owner="nobody") == 0
 
 
-def test_owners_take_turns(url: str) -> None:
-    async def body(store: Store) -> None:
-        many = [await store.add(submission(owner="many")) for _ in range(3)]
-        one = await store.add(submission(owner="one"))
-        assert await store.next_queued({}) == many[0], "the longest waiting, where nobody has more running"
-        assert await store.next_queued({"many": 1}) == one
-        assert await store.next_queued({"many": 1, "one": 1}) == many[0]
-        assert await store.next_queued({"many": 1, "one": 2}) == many[0]
-        assert await store.next_queued({"many": 1}, [one.id]) == many[0]
-        assert await store.next_queued({}, [many[0].id]) == many[1]
-        assert await store.next_queued({}, [job.id for job in [*many, one]]) is None
-
-    with_store(url, body)
+async def test_owners_take_turns(store: Store) -> None:
+    many = [await store.add(submission(owner="many")) for _ in range(3)]
+    one = await store.add(submission(owner="one"))
+    assert await store.next_queued({}) == many[0], "not the oldest job, although no owner has more running"
+    assert await store.next_queued({"many": 1}) == one
+    assert await store.next_queued({"many": 1, "one": 1}) == many[0]
+    assert await store.next_queued({"many": 1, "one": 2}) == many[0]
+    assert await store.next_queued({"many": 1}, [one.id]) == many[0]
+    assert await store.next_queued({}, [many[0].id]) == many[1]
+    assert await store.next_queued({}, [job.id for job in [*many, one]]) is None
 
 
-def test_pages(url: str) -> None:
-    async def body(store: Store) -> None:
-        jobs = [await store.add(SUBMISSION) for _ in range(5)]
-        running = await store.begin(jobs[1])
-        jobs[1] = running
-        newest = jobs[::-1]
-        assert await store.page(None, 2, None) == (newest[:2], True)
-        assert await store.page(None, 2, newest[1].id) == (newest[2:4], True)
-        assert await store.page(None, 2, newest[3].id) == (newest[4:], False)
-        assert await store.page(None, 5, None) == (newest, False)
-        assert await store.page(JobStatus.RUNNING, 5, None) == ([running], False)
-        with pytest.raises(InvalidInput):
-            await store.page(None, 5, "unknown")
-
-    with_store(url, body)
+async def test_pages(store: Store) -> None:
+    jobs = [await store.add(SUBMISSION) for _ in range(5)]
+    running = jobs[1] = await store.begin(jobs[1])
+    newest = jobs[::-1]
+    assert await store.page(None, 2, None) == (newest[:2], True)
+    assert await store.page(None, 2, newest[1]) == (newest[2:4], True)
+    assert await store.page(None, 2, newest[3]) == (newest[4:], False)
+    assert await store.page(None, 5, None) == (newest, False)
+    assert await store.page(JobStatus.RUNNING, 5, None) == ([running], False)
 
 
-def test_an_idempotency_key_is_one_jobs_and_one_owners(url: str) -> None:
-    async def body(store: Store) -> None:
-        job = await store.add(submission(idempotency_key="key"))
-        with pytest.raises(IntegrityError):
-            await store.add(submission(idempotency_key="key"))
-        other = await store.add(submission(idempotency_key="key", owner="another"))
-        await store.add(submission(idempotency_key=None))
-        await store.add(submission(idempotency_key=None))
-        assert await store.find("somebody", "key") == job
-        assert await store.find("another", "key") == other
-        assert await store.find("nobody", "key") is None
-        await store.delete(job)
-        assert await store.find("somebody", "key") is None
-
-    with_store(url, body)
+async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) -> None:
+    job = await store.add(submission(idempotency_key="key"))
+    with pytest.raises(IntegrityError):
+        await store.add(submission(idempotency_key="key"))
+    other = await store.add(submission(idempotency_key="key", owner="another"))
+    await store.add(submission(idempotency_key=None))
+    await store.add(submission(idempotency_key=None))
+    assert await store.find("somebody", "key") == job
+    assert await store.find("another", "key") == other
+    assert await store.find("nobody", "key") is None
+    await store.delete(job)
+    assert await store.find("somebody", "key") is None
 
 
-def test_deleting_leaves_nothing_but_the_webhook(url: str) -> None:
-    async def body(database) -> None:
-        store = Store(database)
-        job = await brought_to(store, JobStatus.SUCCEEDED, webhook_url="https://example.org/hook")
-        await store.delete(job)
-        with pytest.raises(UnknownJob):
-            await store.get(job.id)
-        async with database.read() as connection:
-            rows = {
-                table.name: await connection.scalar(sa.select(sa.func.count()).select_from(table))
-                for table in metadata.sorted_tables
-            }
-        assert rows == {"jobs": 0, "clips": 0, "transcripts": 0, "events": 0, "deliveries": 1}
-        assert (await store.add(SUBMISSION)).number > job.number
-
-    with_database(url, body)
+async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store: Store) -> None:
+    job = await new_job(store, JobStatus.SUCCEEDED, webhook_url="https://example.org/hook")
+    await store.delete(job)
+    with pytest.raises(UnknownJob):
+        await store.get(job.id)
+    async with database.read() as connection:
+        rows = {
+            table.name: await connection.scalar(sa.select(sa.func.count()).select_from(table))
+            for table in metadata.sorted_tables
+        }
+    assert rows == {"jobs": 0, "clips": 0, "transcripts": 0, "events": 0, "deliveries": 1}
+    assert (await store.add(SUBMISSION)).number > job.number
 
 
 @pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED])
-def test_the_end_of_a_job_is_announced(url: str, status: JobStatus) -> None:
-    async def body(database) -> None:
-        store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
-        woken = []
-        store.on_delivery = lambda: woken.append(True)
-        await brought_to(store, status)  # of which nobody wants to hear
-        assert await outbox.next_due() is None
-        job = await brought_to(store, status, webhook_url="https://example.org/hook")
-        assert woken == [True]
-        [delivery] = await outbox.due(1000.0)
-        message = json.loads(delivery.body)
-        assert message["type"] == f"job.{status}"
-        assert message["timestamp"] == "1970-01-01T00:16:40.000Z"
-        assert message["data"] == job.public(1000.0)
-        assert (delivery.url, delivery.attempts) == ("https://example.org/hook", 0)
-
-    with_database(url, body)
+async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: JobStatus) -> None:
+    store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
+    calls = []
+    store.on_delivery = lambda: calls.append(True)
+    await new_job(store, status)  # without a webhook
+    assert await outbox.next_due() is None
+    job = await new_job(store, status, webhook_url="https://example.org/hook")
+    assert calls == [True]
+    [delivery] = await outbox.due(1000.0)
+    message = json.loads(delivery.body)
+    assert message["type"] == f"job.{status}"
+    assert message["timestamp"] == "1970-01-01T00:16:40.000Z"
+    assert message["data"] == job.public(1000.0)
+    assert (delivery.url, delivery.attempts) == ("https://example.org/hook", 0)
 
 
-def test_the_outbox(url: str) -> None:
-    async def body(database) -> None:
-        store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
-        await brought_to(store, JobStatus.FAILED, webhook_url="https://example.org/1")
-        await brought_to(store, JobStatus.FAILED, webhook_url="https://example.org/2")
-        assert await outbox.due(999.0) == []
-        first, second = await outbox.due(1000.0)
-        await outbox.put_off(first.id, 1, 1005.0)
-        assert [delivery.id for delivery in await outbox.due(1000.0)] == [second.id]
-        assert await outbox.next_due() == 1000.0
-        await outbox.delivered(second.id)
-        assert await outbox.next_due() == 1005.0
-        assert await outbox.due(1005.0) == [replace(first, attempts=1)]
-        await outbox.give_up(first.id)
-        assert await outbox.next_due() is None
-
-    with_database(url, body)
+async def test_the_outbox(database: Database) -> None:
+    store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
+    await new_job(store, JobStatus.FAILED, webhook_url="https://example.org/1")
+    await new_job(store, JobStatus.FAILED, webhook_url="https://example.org/2")
+    assert await outbox.due(999.0) == []
+    first, second = await outbox.due(1000.0)
+    await outbox.postpone(first.id, 1, 1005.0)
+    assert [delivery.id for delivery in await outbox.due(1000.0)] == [second.id]
+    assert await outbox.next_due() == 1000.0
+    await outbox.delivered(second.id)
+    assert await outbox.next_due() == 1005.0
+    assert await outbox.due(1005.0) == [replace(first, attempts=1)]
+    await outbox.give_up(first.id)
+    assert await outbox.next_due() is None
 
 
-def test_many_at_once(url: str) -> None:
-    """Readers and writers of one process do not trip over one another."""
+async def test_a_cancelled_caller_does_not_leave_sqlite_locked(tmp_path: Path) -> None:
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
+        store = Store(database)
+        for step in range(80):
+            adding = asyncio.create_task(store.add(SUBMISSION))
+            await asyncio.sleep(step * 5e-5)
+            adding.cancel()
+            await asyncio.gather(adding, return_exceptions=True)
+            before = await store.count([JobStatus.QUEUED])
+            async with asyncio.timeout(2):
+                await store.add(SUBMISSION)
+            assert await store.count([JobStatus.QUEUED]) == before + 1
 
-    async def one(store: Store) -> str:
-        job = await brought_to(store, JobStatus.RUNNING)
-        await store.progress({job.id: JobProgress(Stage.DECODING, 1.0)})
+
+async def test_concurrent_readers_and_writers(store: Store) -> None:
+    async def one() -> str:
+        job = await new_job(store, JobStatus.RUNNING)
+        await store.store_progress({job.id: JobProgress(Stage.DECODING, 1.0)})
         await store.page(None, 10, None)
-        return (await moved(store, job, JobStatus.SUCCEEDED)).id
+        return (await transition(store, job, JobStatus.SUCCEEDED)).id
 
-    async def body(store: Store) -> None:
-        ids = await asyncio.gather(*(one(store) for _ in range(30)))
-        assert len(set(ids)) == 30
-        assert await store.count([JobStatus.SUCCEEDED]) == 30
-
-    with_store(url, body)
+    ids = await asyncio.gather(*(one() for _ in range(30)))
+    assert len(set(ids)) == 30
+    assert await store.count([JobStatus.SUCCEEDED]) == 30

@@ -1,11 +1,11 @@
-"""Webhooks against a receiver on loopback, an outbox in memory, and a clock that is set by hand."""
+"""Webhooks with a receiver on loopback, an outbox in memory, and a clock that the test sets."""
 
 import asyncio
 import json
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -15,12 +15,12 @@ import pytest
 from standardwebhooks import Webhook
 
 from app.errors import InvalidInput
-from app.jobs import webhook_client as receivers
-from app.jobs import webhooks
-from app.jobs.webhooks import RETRY_AFTER_S, Delivery, Webhooks, check_webhook_url
+from app.jobs import webhook_client, webhooks
+from app.jobs.webhook_client import check_webhook_url
+from app.jobs.webhooks import RETRY_AFTER_S, Delivery, Webhooks
 from tests.internet import MEDIA, Internet
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 BODY = json.dumps({"type": "job.succeeded", "data": {"id": "job-1", "filename": "Rede über Äpfel.mp3"}})
@@ -33,12 +33,12 @@ class Row:
 
 
 class MemoryOutbox:
-    """An outbox that tells when it was written."""
+    """An outbox with an event that is set at each write."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
         self.given_up: list[str] = []
-        self.failing = 0  # how many of the next calls fail
+        self.failures = 0  # the number of calls that will fail
         self.changed = asyncio.Event()
 
     def put(self, delivery: Delivery, next_at: float) -> None:
@@ -57,7 +57,7 @@ class MemoryOutbox:
         del self.rows[id]
         self.changed.set()
 
-    async def put_off(self, id: str, attempts: int, next_at: float) -> None:
+    async def postpone(self, id: str, attempts: int, next_at: float) -> None:
         await self._fail()
         self.rows[id] = Row(replace(self.rows[id].delivery, attempts=attempts), next_at)
         self.changed.set()
@@ -70,12 +70,12 @@ class MemoryOutbox:
 
     async def _fail(self) -> None:
         await asyncio.sleep(0)
-        if self.failing:
-            self.failing -= 1
+        if self.failures:
+            self.failures -= 1
             raise ConnectionError("the database is gone")
 
-    async def until(self, true: Callable[[], bool]) -> None:
-        while not true():
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
             self.changed.clear()
             await self.changed.wait()
 
@@ -89,7 +89,7 @@ class Request:
 
 
 class Receiver(ThreadingHTTPServer):
-    """Answers with the statuses that it is given, and then with 204."""
+    """Answers with the given statuses, and then with 204."""
 
     daemon_threads = True
 
@@ -97,8 +97,8 @@ class Receiver(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[Request] = []
         self.statuses: list[int] = []
-        self.asked = threading.Event()
-        self.held = threading.Event()  # while it is clear, /slow waits
+        self.requested = threading.Event()
+        self.released = threading.Event()  # /slow waits for it
         self.busy = 0
         self.busiest = 0
         self.lock = threading.Lock()
@@ -110,7 +110,7 @@ class Receiver(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     server: Receiver
-    protocol_version = "HTTP/1.1"  # keeps connections, if it is let
+    protocol_version = "HTTP/1.1"  # keeps connections open
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -119,9 +119,9 @@ class Handler(BaseHTTPRequestHandler):
             self.server.requests.append(Request(self.path, headers, body, self.client_address[1]))
             self.server.busy += 1
             self.server.busiest = max(self.server.busy, self.server.busiest)
-        self.server.asked.set()
+        self.server.requested.set()
         if self.path == "/slow":
-            self.server.held.wait()
+            self.server.released.wait()
         with self.server.lock:
             self.server.busy -= 1
             status = self.server.statuses.pop(0) if self.server.statuses else 204
@@ -132,7 +132,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if status == 200:
             with suppress(OSError):
-                for _ in range(1000):  # MiB, more than any buffer takes
+                for _ in range(1000):  # MiB, more than any buffer holds
                     self.wfile.write(bytes(1 << 20))
                 self.server.requests.append(Request("read to the end", {}, b"", 0))
 
@@ -145,15 +145,15 @@ def receiver() -> Iterator[Receiver]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield server
-        server.held.set()
+        server.released.set()
         server.shutdown()
         thread.join()
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhooks, "_OUTBOX_RETRY_S", 0.01)
-    monkeypatch.setattr(webhooks, "_LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr(webhooks, "_OVERDUE_POLL_S", 0.01)
 
 
 @dataclass
@@ -177,20 +177,16 @@ async def delivering(
         await running.stop()
 
 
-def run(check: Callable[[MemoryOutbox], Awaitable[None]]) -> None:
-    async def check_with_outbox() -> None:
-        await check(MemoryOutbox())
-
-    asyncio.run(check_with_outbox())
+@pytest.fixture
+def outbox() -> MemoryOutbox:
+    return MemoryOutbox()
 
 
-def test_a_webhook_is_signed_as_receivers_expect(receiver: Receiver) -> None:
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("msg_1", receiver.url + "?key=1#part", BODY, 0), 0)
-        async with delivering(outbox):
-            await outbox.until(lambda: not outbox.rows)
+async def test_receivers_can_verify_the_signature(receiver: Receiver, outbox: MemoryOutbox) -> None:
+    outbox.put(Delivery("msg_1", receiver.url + "?key=1#part", BODY, 0), 0)
+    async with delivering(outbox):
+        await outbox.wait_until(lambda: not outbox.rows)
 
-    run(check)
     [request] = receiver.requests
     assert request.path == "/hook?key=1"
     assert Webhook(SECRET).verify(request.body, request.headers) == json.loads(BODY)
@@ -201,40 +197,36 @@ def test_a_webhook_is_signed_as_receivers_expect(receiver: Receiver) -> None:
     assert request.headers["host"] == f"127.0.0.1:{receiver.server_port}"
 
 
-def test_without_a_secret_there_is_no_signature(receiver: Receiver) -> None:
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
-        async with delivering(outbox, secret=None):
-            await outbox.until(lambda: not outbox.rows)
+async def test_without_a_secret_there_is_no_signature(receiver: Receiver, outbox: MemoryOutbox) -> None:
+    outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
+    async with delivering(outbox, secret=None):
+        await outbox.wait_until(lambda: not outbox.rows)
 
-    run(check)
     [request] = receiver.requests
     assert "webhook-signature" not in request.headers
     assert request.headers["webhook-id"] == "msg_1"
 
 
-def test_the_whole_ladder_of_retries(receiver: Receiver) -> None:
+async def test_all_retries(receiver: Receiver, outbox: MemoryOutbox) -> None:
     hours = 3600
     expected = [5, 300, 1800, 2 * hours, 5 * hours, 10 * hours, 24 * hours]
     assert list(RETRY_AFTER_S) == expected
     receiver.statuses = [500, 404, 302, 429, 400, 503, 301, 500, 204]
 
-    async def check(outbox: MemoryOutbox) -> None:
-        clock = Clock(1_800_000_000.7)
-        outbox.put(Delivery("msg_1", receiver.url, BODY, 0), clock.now)
-        waits = []
-        async with delivering(outbox, clock) as running:
-            for attempts in range(1, 8):
-                await outbox.until(lambda: outbox.rows["msg_1"].delivery.attempts == attempts)  # noqa: B023
-                assert len(receiver.requests) == attempts
-                waits.append(outbox.rows["msg_1"].next_at - clock.now)
-                clock.now = outbox.rows["msg_1"].next_at
-                running.wake()
-            await outbox.until(lambda: outbox.given_up == ["msg_1"])
-        assert waits == pytest.approx(expected)
-        assert outbox.rows == {}
+    clock = Clock(1_800_000_000.7)
+    outbox.put(Delivery("msg_1", receiver.url, BODY, 0), clock.now)
+    waits = []
+    async with delivering(outbox, clock) as running:
+        for attempts in range(1, 8):
+            await outbox.wait_until(lambda: outbox.rows["msg_1"].delivery.attempts == attempts)  # noqa: B023
+            assert len(receiver.requests) == attempts
+            waits.append(outbox.rows["msg_1"].next_at - clock.now)
+            clock.now = outbox.rows["msg_1"].next_at
+            running.wake()
+        await outbox.wait_until(lambda: outbox.given_up == ["msg_1"])
+    assert waits == pytest.approx(expected)
+    assert outbox.rows == {}
 
-    run(check)
     assert len(receiver.requests) == 8
     assert {request.path for request in receiver.requests} == {"/hook"}, "a redirect was followed"
     assert {request.headers["webhook-id"] for request in receiver.requests} == {"msg_1"}
@@ -243,142 +235,124 @@ def test_the_whole_ladder_of_retries(receiver: Receiver) -> None:
     assert len({request.client_port for request in receiver.requests}) == 8, "a connection was kept"
 
 
-def test_it_is_not_sent_before_its_time(receiver: Receiver) -> None:
-    async def check(outbox: MemoryOutbox) -> None:
-        clock = Clock(1000)
-        outbox.put(Delivery("later", receiver.url, BODY, 0), 1001)
-        outbox.put(Delivery("now", receiver.url, BODY, 0), 1000)
-        async with delivering(outbox, clock) as running:
-            await outbox.until(lambda: set(outbox.rows) == {"later"})
-            assert len(receiver.requests) == 1
-            clock.now = 1001
-            running.wake()
-            await outbox.until(lambda: not outbox.rows)
-
-    run(check)
+async def test_a_webhook_is_not_sent_before_it_is_due(receiver: Receiver, outbox: MemoryOutbox) -> None:
+    clock = Clock(1000)
+    outbox.put(Delivery("later", receiver.url, BODY, 0), 1001)
+    outbox.put(Delivery("now", receiver.url, BODY, 0), 1000)
+    async with delivering(outbox, clock) as running:
+        await outbox.wait_until(lambda: set(outbox.rows) == {"later"})
+        assert len(receiver.requests) == 1
+        clock.now = 1001
+        running.wake()
+        await outbox.wait_until(lambda: not outbox.rows)
 
 
-def test_it_wakes_by_itself_when_the_next_is_due(receiver: Receiver) -> None:
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("soon", receiver.url, BODY, 0), time.time() + 0.1)
-        async with delivering(outbox):
-            await outbox.until(lambda: not outbox.rows)
-
-    run(check)
+async def test_a_webhook_is_sent_once_it_is_due(receiver: Receiver, outbox: MemoryOutbox) -> None:
+    outbox.put(Delivery("soon", receiver.url, BODY, 0), time.time() + 0.1)
+    async with delivering(outbox):
+        await outbox.wait_until(lambda: not outbox.rows)
 
 
-def test_a_receiver_that_is_gone_is_left_alone(receiver: Receiver) -> None:
+async def test_status_410_ends_the_retries(receiver: Receiver, outbox: MemoryOutbox) -> None:
     receiver.statuses = [410]
 
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
-        async with delivering(outbox):
-            await outbox.until(lambda: outbox.given_up == ["msg_1"])
+    outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
+    async with delivering(outbox):
+        await outbox.wait_until(lambda: outbox.given_up == ["msg_1"])
 
-    run(check)
     assert len(receiver.requests) == 1
 
 
-def test_the_answer_is_not_read(receiver: Receiver) -> None:
+async def test_the_body_of_the_answer_is_not_read(receiver: Receiver, outbox: MemoryOutbox) -> None:
     receiver.statuses = [200]
 
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
-        async with delivering(outbox):
-            await outbox.until(lambda: not outbox.rows)
+    outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
+    async with delivering(outbox):
+        await outbox.wait_until(lambda: not outbox.rows)
 
-    run(check)
     assert [request.path for request in receiver.requests] == ["/hook"]
 
 
-def test_a_slow_receiver_times_out(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receivers, "TIMEOUT_S", 0.2)
+async def test_a_slow_receiver_times_out(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, outbox: MemoryOutbox
+) -> None:
+    monkeypatch.setattr(webhook_client, "TIMEOUT_S", 0.2)
 
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
-        async with delivering(outbox, Clock(1000)):
-            await outbox.until(lambda: outbox.rows["msg_1"].delivery.attempts == 1)
-
-    run(check)
+    outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
+    async with delivering(outbox, Clock(1000)):
+        await outbox.wait_until(lambda: outbox.rows["msg_1"].delivery.attempts == 1)
 
 
-def test_a_slow_receiver_does_not_hold_up_others(receiver: Receiver) -> None:
-    async def check(outbox: MemoryOutbox) -> None:
-        clock = Clock(1000)
-        for number in range(30):
-            slow = receiver.url.replace("/hook", "/slow")
-            outbox.put(Delivery(f"slow {number}", slow, BODY, 0), 900 + number)
-        for number in range(20):
-            # The same machine under another name is another receiver.
-            other = receiver.url.replace("127.0.0.1", "localhost")
-            outbox.put(Delivery(f"quick {number}", other, BODY, 0), 950 + number)
-        async with delivering(outbox, clock) as running:
-            await outbox.until(lambda: not any(id.startswith("quick") for id in outbox.rows))
-            assert len(outbox.rows) == 30
-            receiver.held.set()
-            while outbox.rows:
-                left = len(outbox.rows)
-                clock.now += 10
-                running.wake()
-                await outbox.until(lambda: len(outbox.rows) < left)  # noqa: B023
-        assert receiver.busiest <= webhooks.MAX_IN_FLIGHT
+async def test_a_slow_receiver_does_not_delay_others(receiver: Receiver, outbox: MemoryOutbox) -> None:
+    clock = Clock(1000)
+    for number in range(30):
+        slow = receiver.url.replace("/hook", "/slow")
+        outbox.put(Delivery(f"slow {number}", slow, BODY, 0), 900 + number)
+    for number in range(20):
+        # The same host under another name counts as another receiver.
+        other = receiver.url.replace("127.0.0.1", "localhost")
+        outbox.put(Delivery(f"quick {number}", other, BODY, 0), 950 + number)
+    async with delivering(outbox, clock) as running:
+        await outbox.wait_until(lambda: not any(id.startswith("quick") for id in outbox.rows))
+        assert len(outbox.rows) == 30
+        receiver.released.set()
+        while outbox.rows:
+            left = len(outbox.rows)
+            clock.now += 10
+            running.wake()
+            await outbox.wait_until(lambda: len(outbox.rows) < left)  # noqa: B023
+    assert receiver.busiest <= webhooks.MAX_IN_FLIGHT
 
-    run(check)
     assert sum(request.path == "/slow" for request in receiver.requests) == 30
 
 
-def test_nobody_listens() -> None:
+async def test_unreachable_receivers(outbox: MemoryOutbox) -> None:
     with Receiver() as closed:
         url = closed.url
 
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("msg_1", url, BODY, 0), 0)
-        outbox.put(Delivery("msg_2", "http://[broken", BODY, 0), 0)
-        outbox.put(Delivery("msg_3", "gopher://example/", BODY, 0), 0)
-        async with delivering(outbox, Clock(1000)):
-            await outbox.until(lambda: all(row.delivery.attempts == 1 for row in outbox.rows.values()))
-
-    run(check)
+    outbox.put(Delivery("msg_1", url, BODY, 0), 0)
+    outbox.put(Delivery("msg_2", "http://[broken", BODY, 0), 0)
+    outbox.put(Delivery("msg_3", "gopher://example/", BODY, 0), 0)
+    async with delivering(outbox, Clock(1000)):
+        await outbox.wait_until(lambda: all(row.delivery.attempts == 1 for row in outbox.rows.values()))
 
 
-def test_a_database_that_is_away_for_a_while_ends_nothing(receiver: Receiver) -> None:
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.failing = 3
-        outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
-        async with delivering(outbox):
-            await asyncio.to_thread(receiver.asked.wait)
-            outbox.failing = 3
-            receiver.held.set()
-            await outbox.until(lambda: not outbox.rows)
+async def test_errors_of_the_outbox_are_retried(receiver: Receiver, outbox: MemoryOutbox) -> None:
+    outbox.failures = 3
+    outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
+    async with delivering(outbox):
+        await asyncio.to_thread(receiver.requested.wait)
+        outbox.failures = 3
+        receiver.released.set()
+        await outbox.wait_until(lambda: not outbox.rows)
 
-    run(check)
-    assert len(receiver.requests) == 1, "what has arrived was sent again"
+    assert len(receiver.requests) == 1, "a delivered webhook was sent again"
 
 
-def test_what_is_in_flight_at_the_end_is_sent_again(receiver: Receiver) -> None:
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
-        async with delivering(outbox):
-            await asyncio.to_thread(receiver.asked.wait)
-        assert outbox.rows["msg_1"].delivery.attempts == 0
-        receiver.held.set()
-        async with delivering(outbox):
-            await outbox.until(lambda: not outbox.rows)
+async def test_a_webhook_in_flight_at_the_stop_is_sent_again(
+    receiver: Receiver, outbox: MemoryOutbox
+) -> None:
+    outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
+    async with delivering(outbox):
+        await asyncio.to_thread(receiver.requested.wait)
+    assert outbox.rows["msg_1"].delivery.attempts == 0
+    receiver.released.set()
+    async with delivering(outbox):
+        await outbox.wait_until(lambda: not outbox.rows)
 
-    run(check)
     first, second = receiver.requests
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == "msg_1"
 
 
 class NoNetwork(httpcore.AsyncNetworkBackend):
-    """Notes where a connection was asked for, and makes none; private addresses fail the test."""
+    """Records connection attempts and refuses them. An attempt to a private address fails the test."""
 
     def __init__(self) -> None:
         self.connected: list[tuple[str, int]] = []
 
     async def connect_tcp(self, host: str, port: int, *_: Any) -> httpcore.AsyncNetworkStream:
         if host != MEDIA:
-            pytest.fail(f"a connection to {host} was asked for")
+            pytest.fail(f"a connection to {host} was attempted")
         self.connected.append((host, port))
         raise httpcore.ConnectError("no network here")
 
@@ -407,39 +381,33 @@ NAMES = {
         "http://media.example@127.0.0.1/hook",
     ],
 )
-def test_no_webhook_reaches_the_private_network(url: str) -> None:
+async def test_no_webhook_reaches_the_private_network(url: str, outbox: MemoryOutbox) -> None:
     backend = NoNetwork()
 
-    async def check(outbox: MemoryOutbox) -> None:
-        outbox.put(Delivery("msg_1", url, BODY, 0), 0)
-        resolver = Internet(dict(NAMES), {}).resolver
-        async with delivering(outbox, Clock(1000), allow_private=False, resolver=resolver, backend=backend):
-            await outbox.until(lambda: outbox.rows["msg_1"].delivery.attempts == 1)
-        with pytest.raises(InvalidInput) as error:
-            await check_webhook_url(url, False, resolver)
-        assert (error.value.param, error.value.code) == ("webhook_url", "url_refused")
+    outbox.put(Delivery("msg_1", url, BODY, 0), 0)
+    resolver = Internet(dict(NAMES), {}).resolver
+    async with delivering(outbox, Clock(1000), allow_private=False, resolver=resolver, backend=backend):
+        await outbox.wait_until(lambda: outbox.rows["msg_1"].delivery.attempts == 1)
+    with pytest.raises(InvalidInput) as error:
+        await check_webhook_url(url, False, resolver)
+    assert (error.value.param, error.value.code) == ("webhook_url", "url_refused")
 
-    run(check)
     assert backend.connected == []
 
 
-def test_a_name_is_checked_anew_at_each_attempt() -> None:
+async def test_a_name_is_checked_at_each_attempt(outbox: MemoryOutbox) -> None:
     backend = NoNetwork()
     resolver = Internet({"media.example": iter([[MEDIA], ["10.0.0.1"]])}, {}).resolver
 
-    async def check(outbox: MemoryOutbox) -> None:
-        clock = Clock(1000)
-        outbox.put(Delivery("msg_1", "https://media.example/hook", BODY, 0), 0)
-        async with delivering(
-            outbox, clock, allow_private=False, resolver=resolver, backend=backend
-        ) as running:
-            for attempts in (1, 2):
-                await outbox.until(lambda: outbox.rows["msg_1"].delivery.attempts == attempts)  # noqa: B023
-                clock.now += 10_000
-                running.wake()
+    clock = Clock(1000)
+    outbox.put(Delivery("msg_1", "https://media.example/hook", BODY, 0), 0)
+    async with delivering(outbox, clock, allow_private=False, resolver=resolver, backend=backend) as running:
+        for attempts in (1, 2):
+            await outbox.wait_until(lambda: outbox.rows["msg_1"].delivery.attempts == attempts)  # noqa: B023
+            clock.now += 10_000
+            running.wake()
 
-    run(check)
-    assert backend.connected == [(MEDIA, 443)], "not the address that was checked, or not once"
+    assert backend.connected == [(MEDIA, 443)], "another address, or not exactly one connection"
 
 
 @pytest.mark.parametrize(
@@ -457,10 +425,7 @@ def test_a_name_is_checked_anew_at_each_attempt() -> None:
         ("https://media.example/" + "a" * 2048, False, False),
     ],
 )
-def test_urls_are_checked_when_a_job_is_made(url: str, allow_private: bool, passes: bool) -> None:
-    checking = check_webhook_url(url, allow_private, Internet(dict(NAMES), {}).resolver)
-    if passes:
-        asyncio.run(checking)
-    else:
-        with pytest.raises(InvalidInput):
-            asyncio.run(checking)
+async def test_urls_are_checked_on_submission(url: str, allow_private: bool, passes: bool) -> None:
+    resolver = Internet(dict(NAMES), {}).resolver
+    with nullcontext() if passes else pytest.raises(InvalidInput):
+        await check_webhook_url(url, allow_private, resolver)

@@ -1,4 +1,4 @@
-"""Alembic's way in: the caller brings the connection and the transaction."""
+"""Run by Alembic. The caller provides the connection and its transaction."""
 
 from alembic import context
 
@@ -7,7 +7,7 @@ from app.jobs.tables import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
-    render_as_batch=True,  # SQLite cannot alter much of a table; Alembic then makes it anew
+    render_as_batch=True,  # SQLite can hardly alter tables: Alembic creates them anew
     compare_type=True,
     transactional_ddl=True,
 )

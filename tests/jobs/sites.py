@@ -1,0 +1,165 @@
+"""A job runner with its own database and data folder, in front of a fake transcription service."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from app.jobs.clip_store import ClipStore
+from app.jobs.database import Database
+from app.jobs.events import Event
+from app.jobs.job import Job
+from app.jobs.runner import JobRunner
+from app.jobs.store import Store
+from app.media.uploads import Upload
+from app.options import Options
+from app.settings import Settings
+from app.transcript.timeline import Transcript
+from app.transcription.data_folder import DataFolder
+from app.transcription.pipeline import Observer
+from app.transcription.result_cache import ClipResults
+from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
+from workers.messages import LoadOptions, Span
+
+URL = "https://media.example/talk.mp3"
+FILE = str(SUBMISSION.file)
+
+
+@dataclass
+class FakePipeline:
+    """Leaves decoded audio, and then does what the service's `work` does."""
+
+    service: "FakeService"
+    upload: Upload
+    options: Options
+    observer: Observer
+    decoded_samples: int | None
+    pcm_path: Path
+    failed_spans: list[Span] = field(default_factory=list)
+
+    async def run(self) -> Transcript:
+        self.pcm_path.write_bytes(bytes(100))
+        return await self.service.work(self)
+
+
+Work = Callable[[FakePipeline], Awaitable[Transcript]]
+
+
+async def succeed(pipeline: FakePipeline) -> Transcript:
+    return TRANSCRIPT
+
+
+async def block(pipeline: FakePipeline) -> Transcript:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+class FakeCatalogue:
+    """Knows the load options of each model."""
+
+    def __init__(self) -> None:
+        self.options = defaultdict(lambda: LoadOptions("demo", "", "cpu", "int8", 1))
+
+
+class FakeService:
+    """A transcription service without workers, as job runners use it."""
+
+    def __init__(self, settings: Settings, work: Work = succeed) -> None:
+        self.folder = DataFolder(settings.data_dir)
+        self.folder.lock()  # creates the folders
+        self.catalogue = FakeCatalogue()
+        self.jobs_at_once = 4
+        self.not_ready: str | None = None
+        self.work = work
+
+    def readiness(self) -> str | None:
+        return self.not_ready
+
+    async def ready(self, model: str, options: Options) -> tuple[None, str]:
+        return None, model
+
+    async def drain(self, timeout_s: float) -> None: ...
+
+    def pipeline(
+        self,
+        job: str,
+        upload: Upload,
+        options: Options,
+        model: str,
+        fleet: None,
+        results: ClipResults,
+        observer: Observer,
+        decoded_samples: int | None,
+    ) -> FakePipeline:
+        return FakePipeline(self, upload, options, observer, decoded_samples, self.folder.pcm / job)
+
+
+class Site:
+    """A runner and all that it needs, and the events of its jobs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.service = FakeService(settings)
+        self.folder = self.service.folder
+        self.database = Database(settings.database_url, settings.data_dir)
+        self.store = Store(self.database)
+        self.store.on_event = self._on_event
+        self.events: dict[str, list[str]] = defaultdict(list)  # types without "job.", except progress
+        self._changed = asyncio.Event()
+        self.runner = self.new_runner()
+
+    def new_runner(self) -> JobRunner:
+        """A runner, as after a restart of the service."""
+        clips = ClipStore(self.database)
+        clips.start()
+        self.runner = JobRunner(self.service, self.store, clips, self.settings)  # type: ignore[arg-type]
+        return self.runner
+
+    def _on_event(self, job_id: str, event: Event) -> None:
+        if event.type != "job.progress":
+            self.events[job_id].append(event.type.removeprefix("job."))
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def add(self, **changes: Any) -> Job:
+        """Add a job. Its recording is in the uploads folder unless it has a URL."""
+        if "url" in changes:
+            changes = {"file": None, "filename": ""} | changes
+        else:
+            (self.folder.uploads / changes.get("file", FILE)).write_bytes(b"RIFF")
+        return await self.store.add(submission(**changes))
+
+    async def wait_for(self, job: Job, event: str, times: int = 1) -> Job:
+        """The job, once it has had so many events of a type."""
+        while self.events[job.id].count(event) < times:
+            await self._changed.wait()
+        return await self.store.get(job.id)
+
+    async def wait_until_idle(self) -> None:
+        """Wait until no job runs: a job's files are removed after its last event."""
+        while self.runner._running:
+            await asyncio.gather(*(run.task for run in self.runner._running.values()))
+
+    @property
+    def uploads(self) -> list[str]:
+        return [path.name for path in self.folder.uploads.iterdir()]
+
+    @property
+    def decoded(self) -> list[str]:
+        return [path.name for path in self.folder.pcm.iterdir()]
+
+
+@asynccontextmanager
+async def opened_site(folder: Path, **settings: Any) -> AsyncIterator[Site]:
+    """A site with an open database; its runner is not started."""
+    site = Site(Settings(data_dir=folder, _env_file=None, **settings))
+    await site.database.open()
+    try:
+        yield site
+    finally:
+        await site.runner.stop()
+        await site.database.close()
+        site.folder.release()

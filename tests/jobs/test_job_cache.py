@@ -1,0 +1,71 @@
+"""When jobs are cached."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from app.jobs.job import Job
+from app.jobs.job_cache import JobCache
+from app.jobs.store import Store
+from tests.jobs.databases import opened
+from tests.jobs.samples import SUBMISSION
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+
+
+@pytest.fixture
+async def jobs(tmp_path: Path) -> list[Job]:
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
+        return [await Store(database).add(SUBMISSION) for _ in range(3)]
+
+
+def look_up(*found: Job) -> Callable[[str], Awaitable[Job]]:
+    """Finds these jobs, in order, and fails after that."""
+    jobs = iter(found)
+
+    async def find(job_id: str) -> Job:
+        return next(jobs)
+
+    return find
+
+
+async def test_a_job_is_looked_up_once(jobs: list[Job]) -> None:
+    cache, find = JobCache(), look_up(jobs[0])
+    for _ in range(3):
+        assert await cache.get(jobs[0].id, find) is jobs[0]
+
+
+async def test_the_cache_is_bounded(jobs: list[Job]) -> None:
+    cache = JobCache(max_jobs=2)
+    for job in jobs:
+        cache.put(job)
+    assert await cache.get(jobs[2].id, look_up()) is jobs[2]
+    assert await cache.get(jobs[1].id, look_up()) is jobs[1]
+    assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
+    cache.discard(jobs[0].id)
+    assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
+
+
+async def test_a_failed_write_empties_the_cache(jobs: list[Job]) -> None:
+    cache = JobCache()
+    cache.put(jobs[0])
+    with pytest.raises(KeyError), cache.writing():
+        raise KeyError
+    assert await cache.get(jobs[0].id, look_up(jobs[1])) is jobs[1]
+
+
+async def test_a_lookup_during_a_write_is_not_cached(jobs: list[Job]) -> None:
+    cache, writing = JobCache(), asyncio.Event()
+
+    async def find_old(job_id: str) -> Job:
+        await writing.wait()
+        return jobs[0]
+
+    reading = asyncio.create_task(cache.get(jobs[0].id, find_old))
+    await asyncio.sleep(0)
+    with cache.writing():
+        writing.set()
+    assert await reading is jobs[0]
+    assert await cache.get(jobs[0].id, look_up(jobs[1])) is jobs[1]
