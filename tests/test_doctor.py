@@ -23,7 +23,7 @@ from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
 from app.errors import ModelUnavailable
 from app.known_errors import GUIDE, KNOWN_ERRORS, diagnose, explain, last_line
 from app.settings import load_settings
-from tests.engines.test_slot import TightSlot
+from tests.engines.test_slot import LowMemorySlot
 from workers.messages import Clip, Decoding
 
 ROOT = Path(__file__).parents[1]
@@ -390,7 +390,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
 
 
 async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
-    slot = TightSlot({}, too_large=("float32",))
+    slot = LowMemorySlot({}, too_large=("float32",))
     clip = Clip(bytes(32_000), ((0, 16_000),), Decoding("main"))
     finding = await fleet._transcribe_on(slot, clip)
     assert finding.severity is Severity.WARN

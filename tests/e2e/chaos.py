@@ -1,4 +1,4 @@
-"""Jobs, while processes are killed at random: none may be lost, and no clip heard again that was stored."""
+"""Jobs while processes are killed at random. No job may be lost, and no stored clip transcribed again."""
 
 import random
 import socket
@@ -31,17 +31,17 @@ T = TypeVar("T")
 
 @dataclass
 class Report:
-    """What came of it."""
+    """What happened during a run."""
 
     kills: Counter[str] = field(default_factory=Counter)  # by what was killed
     stored: int = 0  # clips that were in the database when a server was killed
-    heard_again: list[str] = field(default_factory=list)  # such clips that a worker heard later
-    clips: int = 0  # that workers heard
+    transcribed_again: list[str] = field(default_factory=list)  # such clips that a worker transcribed later
+    clips: int = 0  # that workers transcribed
     seconds: float = 0.0
 
 
 class Chaos:
-    """A service whose processes are killed, and started again where nobody else would do that."""
+    """A service whose processes are killed. Starts a killed server again."""
 
     def __init__(
         self, commands: Commands, folder: Path, sabotage: Sabotage, seed: int, pause_s: tuple[float, float]
@@ -50,38 +50,39 @@ class Chaos:
         self._folder = folder
         self._sabotage = sabotage
         self._random = random.Random(seed)
-        self._pause_s = pause_s  # between two kills: at least and at most
-        self._known: dict[str, int] = {}  # stored clips, and how often they had been heard by then
+        self._pause_s = pause_s  # between two kills: least and most
+        self._known: dict[str, int] = {}  # stored clips, and how often they had been transcribed by then
         self._patience_s = END_S
         self.report = Report()
         self.server = self._start()
 
     def run(self, recordings: dict[str, Path], kills: Iterable[str]) -> dict[str, str]:
-        """Hand all recordings in, and kill meanwhile; their subtitles, by name."""
+        """Submit all recordings, and kill processes meanwhile. Returns the subtitles, by name."""
         began = time.monotonic()
         with ThreadPoolExecutor(8) as clients:
-            handed_in = {
-                name: clients.submit(self._ask, self._submit, name, path) for name, path in recordings.items()
+            submitted = {
+                name: clients.submit(self._retry, self._submit, name, path)
+                for name, path in recordings.items()
             }
             try:
                 for kind in kills:
                     time.sleep(self._random.uniform(*self._pause_s))
                     self._kill(kind)
             except BaseException:
-                self._patience_s = 0  # of clients whose server will not come back
+                self._patience_s = 0  # the server will not come back: the clients give up at once
                 raise
-            jobs = {name: future.result() for name, future in handed_in.items()}
-            results = {name: self._ask(self._result, job) for name, job in jobs.items()}
-        heard = Counter(self._sabotage.transcribed())
-        self.report.clips = heard.total()
-        self.report.heard_again = [name for name, times in self._known.items() if heard[name] > times]
+            jobs = {name: future.result() for name, future in submitted.items()}
+            results = {name: self._retry(self._result, job) for name, job in jobs.items()}
+        counts = Counter(self._sabotage.transcribed())
+        self.report.clips = counts.total()
+        self.report.transcribed_again = [name for name, times in self._known.items() if counts[name] > times]
         self.report.seconds = time.monotonic() - began
         for job in jobs.values():
             self.server.client.delete(f"/v1/jobs/{job}").raise_for_status()
         return results
 
     def left(self) -> list[str]:
-        """What the service has left behind once it has been stopped: files, rows, processes, its port."""
+        """Stop the service. Returns what it left behind: processes, files, rows, its port."""
         processes = self.server.end()
         files = [str(path) for path in self.server.left_files()]
         with sqlite3.connect(self.server.data / "whisperfleet.db") as database:
@@ -108,12 +109,12 @@ class Chaos:
         assert job["status"] == "succeeded", job
         return self.server.result(job_id)
 
-    def _ask(self, question: Callable[..., T], *arguments: object) -> T:
-        """Ask until there is a server to answer, as a patient client would."""
+    def _retry(self, request: Callable[..., T], *arguments: object) -> T:
+        """Send a request until a server answers, as a patient client would."""
         began = time.monotonic()
         while True:
             try:
-                return question(*arguments)
+                return request(*arguments)
             except (httpx.TransportError, httpx.HTTPStatusError, RuntimeError):  # closed, gone or stopping
                 assert time.monotonic() < began + self._patience_s
                 time.sleep(0.2)
@@ -128,7 +129,7 @@ class Chaos:
     def _kill_child(self, kind: str) -> bool:
         pids = [row["pid"] for row in self.server.workers() if row["pid"]]
         if kind == "media":
-            pids = [child.pid for child in self.server.media_children()]
+            pids = [child.pid for child in self.server.media_workers()]
         if not pids:
             return False
         try:
@@ -142,10 +143,10 @@ class Chaos:
         killed.kill(killed.pid)
         killed.wait(10)
         wait_for(lambda: not killed.running(), 5)
-        heard = Counter(self._sabotage.transcribed())
+        counts = Counter(self._sabotage.transcribed())
         stored = self._stored(killed.data)
         self.report.stored += len(stored)
-        self._known |= {name: heard[name] for name in stored}
+        self._known |= {name: counts[name] for name in stored}
         self.server = self._start()
 
     def _stored(self, data: Path) -> set[str]:
@@ -165,7 +166,7 @@ class Chaos:
 
 
 def mixed_recordings(talk: Pcm, folder: Path, lengths_s: Iterable[float]) -> dict[str, Path]:
-    """Recordings of these lengths, no two of which have a clip in common."""
+    """Recordings of these lengths. No two of them have a clip in common."""
     recordings = {}
     for number, length_s in enumerate(lengths_s):
         begin = number * 7 * RATE % len(talk)

@@ -1,4 +1,4 @@
-"""Servers: one for all tests that only ask, and others for those that change settings or kill."""
+"""Servers: one for all tests that only send requests, others for tests that change settings or kill."""
 
 import time
 from collections.abc import Iterator
@@ -17,23 +17,23 @@ from tests.media_files import RATE, Pcm, read_pcm, wav_header
 
 
 class Commands:
-    """Starts commands; ends them all, and tells what they left running."""
+    """Starts commands, and ends them all. Fails if they left processes running."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._started: list[Command] = []
 
     def serve(self, **settings: Any) -> Server:
-        """A server of which nothing is known yet."""
-        return self._keep(Server(self._next(settings), **settings))
+        """A server that may not have started yet."""
+        return self._add(Server(self._next(settings), **settings))
 
     def ready(self, **settings: Any) -> Server:
         """A server whose workers are loaded."""
         return self.serve(**settings).wait_until_ready()
 
     def run(self, *arguments: object, **settings: Any) -> Command:
-        """Any other command, which ends by itself."""
-        command = self._keep(Command(self._next(settings), *arguments, **settings))
+        """Any other command, after it has ended by itself."""
+        command = self._add(Command(self._next(settings), *arguments, **settings))
         command.wait()
         return command
 
@@ -41,13 +41,13 @@ class Commands:
         left = []
         for command in self._started:
             left += command.end()
-            print(f"--- {command.folder}\n{command.stderr}")  # pytest shows it where a test failed
+            print(f"--- {command.folder}\n{command.stderr}")  # pytest shows it if a test fails
         assert not left, f"left running: {left}"
 
     def _next(self, settings: dict[str, Any]) -> Path:
         return Path(settings.pop("folder", self._folder / str(len(self._started))))
 
-    def _keep(self, command: Any) -> Any:
+    def _add(self, command: Any) -> Any:
         self._started.append(command)
         return command
 
@@ -70,7 +70,7 @@ def sabotage(tmp_path: Path) -> Sabotage:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The one that tests only ask."""
+    """The server of the tests that only send requests."""
     started = Commands(tmp_path_factory.mktemp("server"))
     try:
         yield started.ready()
@@ -80,7 +80,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def background() -> Iterator[ThreadPoolExecutor]:
-    """For requests that go on while the test does something else."""
+    """Threads for requests that run while the test does something else."""
     with ThreadPoolExecutor(16) as threads:
         yield threads
 
@@ -107,19 +107,19 @@ def two_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="session")
 def two_minutes_srt(server: Server, two_minutes: Path) -> str:
-    """What comes of it where nothing happens to the server."""
+    """Its subtitles, from a server that is not disturbed."""
     return server.srt(two_minutes)
 
 
 @pytest.fixture(scope="session")
 def ten_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """So much talk that nobody waits for its end here."""
+    """More talk than any test waits for."""
     return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 600 * RATE))
 
 
 @pytest.fixture(scope="session")
 def ten_minutes_with_breaks(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Much to decode and to search for speech, and less to hear."""
+    """Much to decode and to search for speech, and less to transcribe."""
     talk_and_break = np.pad(talk_pcm, (0, 120 * RATE))
     return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_and_break, 600 * RATE))
 
@@ -132,7 +132,7 @@ def write_wav(folder: Path, pcm: Pcm) -> Path:
 
 @dataclass(frozen=True)
 class Watched:
-    """What came of ten minutes of talk, and how long `/health` took to answer meanwhile (s)."""
+    """The subtitles of ten minutes of talk, and how long `/health` took to answer meanwhile (s)."""
 
     srt: str
     health_s: list[float]

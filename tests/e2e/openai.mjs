@@ -1,11 +1,11 @@
-// What a program in Node does: one upload, one stream. Prints what came of them as JSON.
+// A program in Node: one upload, one stream, one error. Prints the answers as JSON.
 import fs from "node:fs";
 import OpenAI from "openai";
 
 const [baseURL, path] = process.argv.slice(2);
 const client = new OpenAI({ apiKey: "unused", baseURL, maxRetries: 0 });
 
-const whole = await client.audio.transcriptions.create({
+const complete = await client.audio.transcriptions.create({
   file: fs.createReadStream(path),
   model: "whisper-1",
   response_format: "verbose_json",
@@ -26,4 +26,4 @@ try {
 } catch (error) {
   refused = { name: error.constructor.name, status: error.status, code: error.code };
 }
-console.log(JSON.stringify({ whole, events, refused }));
+console.log(JSON.stringify({ complete, events, refused }));

@@ -1,4 +1,4 @@
-"""Subtitles and transcripts as somebody else reads them: strictly, and with no code of the service."""
+"""Reads subtitles and transcripts strictly, and without code of the service."""
 
 import html
 import itertools
@@ -29,7 +29,7 @@ class Cue:
 
 
 def read_srt(text: str) -> list[Cue]:
-    """The cues of a SubRip file; fails on any that a picky player would not take."""
+    """The cues of a SubRip file; fails if a strict player would refuse it."""
     cues = []
     for number, block in enumerate(_blocks(text), start=1):
         index, times, *lines = block.split("\n")
@@ -41,7 +41,7 @@ def read_srt(text: str) -> list[Cue]:
 
 
 def read_vtt(text: str) -> list[Cue]:
-    """The cues of a WebVTT file; fails on any that a picky player would not take."""
+    """The cues of a WebVTT file; fails if a strict player would refuse it."""
     header, *blocks = _blocks(text)
     assert header == "WEBVTT"
     cues = []
@@ -85,7 +85,7 @@ def _in_order(cues: list[Cue]) -> list[Cue]:
 
 @dataclass(frozen=True)
 class Talk:
-    """A recording, and what is truly said in it."""
+    """A recording, and what is said in it."""
 
     path: Path
 
@@ -112,10 +112,10 @@ def words(text: str) -> str:
     return " ".join(text.lower().translate(str.maketrans("", "", string.punctuation + "¿¡")).split())
 
 
-def word_error_rate(truth: str, heard: str) -> float:
-    return float(jiwer.wer(words(truth), words(heard)))
+def word_error_rate(truth: str, transcribed: str) -> float:
+    return float(jiwer.wer(words(truth), words(transcribed)))
 
 
-def median_miss(truth: list[float], heard: list[float]) -> float:
-    """How far the nearest of the times heard is from each true one, in the median."""
-    return statistics.median(min(abs(time - other) for other in heard) for time in truth)
+def median_miss(truth: list[float], times: list[float]) -> float:
+    """The median distance of the true times from the nearest of `times`."""
+    return statistics.median(min(abs(true - time) for time in times) for true in truth)

@@ -1,4 +1,4 @@
-"""The real service as its users run it: a process of its own, asked over HTTP, and always ended."""
+"""The real service as its users run it: a process of its own, reached over HTTP, and always ended."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def wait_for(what: Callable[[], T], timeout_s: float = 30.0, pause_s: float = 0.02) -> T:
-    """What `what` returns, as soon as that is true."""
+    """What `what` returns, as soon as that is true. Fails after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not (found := what()):
         assert time.monotonic() < deadline, f"it did not happen within {timeout_s:.0f} s"
@@ -37,7 +37,7 @@ def free_port() -> int:
 
 
 def environment(folder: Path, **settings: object) -> dict[str, str]:
-    """The environment with nothing of the service in it but `settings`: by default, a demo on two "GPUs"."""
+    """The environment of a command. By default, its settings are a demo on two "GPUs"."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -58,7 +58,7 @@ def environment(folder: Path, **settings: object) -> dict[str, str]:
 
 
 class Command:
-    """`whisperfleet …` in a session of its own, so that whatever it leaves running can be found and ended."""
+    """`whisperfleet …` in a session of its own: processes that it leaves running can be found and ended."""
 
     def __init__(self, folder: Path, *arguments: object, **settings: object) -> None:
         (folder / "home").mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ class Command:
         return self.process.wait(timeout_s)
 
     def running(self) -> list[psutil.Process]:
-        """The processes of the session, whoever is their parent by now."""
+        """The processes of the session, also those that have lost their parent."""
         found = []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error, OSError):
@@ -100,7 +100,7 @@ class Command:
         return found
 
     def end(self) -> list[str]:
-        """Stop the command, as gently as it lets us: what was still running when it had ended."""
+        """Stop the command. Returns and kills the processes that it left running."""
         if self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -133,18 +133,18 @@ class Server(Command):
         return super().end()
 
     def wait_until_up(self) -> "Server":
-        """Until it answers at all."""
-        wait_for(lambda: self._asked("/health") == 200, START_S)
+        """Wait until the server answers."""
+        wait_for(lambda: self._status("/health") == 200, START_S)
         return self
 
     def wait_until_ready(self) -> "Server":
-        """Until all workers are loaded."""
+        """Wait until all workers are loaded."""
         self.wait_until_up()
         wait_for(lambda: all(row["state"] == "idle" for row in self.workers() or [{"state": ""}]), START_S)
-        assert self._asked("/ready") == 200
+        assert self._status("/ready") == 200
         return self
 
-    def _asked(self, path: str) -> int:
+    def _status(self, path: str) -> int:
         assert self.process.poll() is None, f"the server ended: {self.stderr}"
         try:
             return self.client.get(path).status_code
@@ -158,7 +158,7 @@ class Server(Command):
     def post(
         self, recording: Path | bytes, path: str = "transcriptions", *, headers: Any = None, **fields: Any
     ) -> httpx.Response:
-        """Have a recording transcribed."""
+        """Send a recording to be transcribed."""
         content = recording if isinstance(recording, bytes) else recording.read_bytes()
         name = "recording" if isinstance(recording, bytes) else recording.name
         return self.client.post(
@@ -169,13 +169,13 @@ class Server(Command):
         )
 
     def text(self, recording: Path | bytes, path: str = "transcriptions", **fields: Any) -> str:
-        """A recording's transcript, as a text unless another format is asked for."""
+        """A recording's transcript, as text unless `fields` name another format."""
         answer = self.post(recording, path, **{"response_format": "text"} | fields)
         assert answer.status_code == 200, answer.text
         return answer.text
 
     def submit(self, recording: Path, *, headers: Any = None, **fields: Any) -> dict[str, Any]:
-        """Hand a recording in as a job."""
+        """Submit a recording as a job."""
         with recording.open("rb") as content:
             answer = self.client.post(
                 "/v1/jobs", data=fields, files={"file": (recording.name, content)}, headers=headers
@@ -189,7 +189,7 @@ class Server(Command):
         return job
 
     def finished(self, job_id: str, timeout_s: float = ANSWER_S) -> dict[str, Any]:
-        """A job, once it has come to its end."""
+        """A job, once it has ended."""
 
         def end() -> dict[str, Any] | None:
             job = self.job(job_id)
@@ -205,8 +205,8 @@ class Server(Command):
     def srt(self, recording: Path | bytes, **fields: Any) -> str:
         return self.text(recording, response_format="srt", **fields)
 
-    def media_children(self) -> list[psutil.Process]:
-        """The children that decode and look for speech: those that are neither workers nor Python's own."""
+    def media_workers(self) -> list[psutil.Process]:
+        """The media workers: the children that are neither Whisper workers nor Python's own."""
         workers = {row["pid"] for row in self.workers()}
         return [
             child
@@ -215,8 +215,8 @@ class Server(Command):
         ]
 
     def left_files(self) -> list[Path]:
-        """The recordings, encoded or decoded, that lie in the data folder."""
-        return [path for room in ("uploads", "pcm") for path in (self.data / room).iterdir()]
+        """The recordings, encoded or decoded, in the data folder."""
+        return [path for folder in ("uploads", "pcm") for path in (self.data / folder).iterdir()]
 
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)

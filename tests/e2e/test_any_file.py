@@ -1,4 +1,4 @@
-"""Whatever file users send: their words, or a reason why not."""
+"""Any file that users may send: a transcript, or an error that says why there is none."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_resampled_or_lossy_files_give_nearly_the_same_words(server, talk, talk_
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_file_that_nobody_can_transcribe(server, kind):
+def test_a_file_that_cannot_be_transcribed(server, kind):
     make, code = BROKEN[kind]
     answer = server.post(make())
     assert answer.status_code == 400, answer.text
@@ -50,21 +50,21 @@ def test_a_file_that_nobody_can_transcribe(server, kind):
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", "file", code)
 
 
-def test_after_broken_files_all_is_well(server, shorts):
+def test_broken_files_do_no_harm(server, shorts):
     assert len(BROKEN) >= 20
     before = server.text(shorts[0])
-    children = {child.pid for child in server.media_children()}
+    media_workers = {child.pid for child in server.media_workers()}
     for make, _ in BROKEN.values():
         assert server.post(make()).status_code == 400
     assert server.text(shorts[0]) == before
-    assert {child.pid for child in server.media_children()} == children
+    assert {child.pid for child in server.media_workers()} == media_workers
     assert [row["restarts"] for row in server.workers()] == [0, 0]
     assert not server.left_files()
 
 
 @pytest.mark.parametrize("seconds", [5, 40])
 @pytest.mark.parametrize("hertz", [0, 440])
-def test_a_recording_in_which_nobody_speaks(server, seconds, hertz):
+def test_a_recording_without_speech(server, seconds, hertz):
     tone = 8000 * np.sin(2 * np.pi * hertz * np.arange(seconds * RATE) / RATE)
     recording = encode(tone.astype(np.int16), "wav", "pcm_s16le")
     assert server.text(recording).strip() == ""

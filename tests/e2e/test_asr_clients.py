@@ -1,4 +1,4 @@
-"""Requests as Bazarr and Speakr make them of whisper-asr-webservice."""
+"""Requests as Bazarr and Speakr send them to whisper-asr-webservice."""
 
 import httpx
 import pytest
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.fixture(scope="module")
 def spanish(talk):
-    """What Bazarr sends: the sound track as bare PCM."""
+    """What Bazarr sends: the sound track as raw PCM."""
     return read_pcm(talk.path.with_name("talk_es.flac")).astype("<i2").tobytes()
 
 
@@ -41,7 +41,7 @@ def test_bazarr_translates(server, spanish):
     assert len(read_srt(answer.text)) >= 5
 
 
-def test_nobody_speaks(server):
+def test_a_recording_without_speech(server):
     silence = bytes(2 * 5 * RATE)
     assert post(server, "/asr", silence, output="srt", encode="false").text == ""
     assert post(server, "/detect-language", silence, encode="false").json()["confidence"] == 0

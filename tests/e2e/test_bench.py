@@ -1,4 +1,4 @@
-"""`whisperfleet bench`, as short as it can be."""
+"""`whisperfleet bench`, as short as possible."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_a_quick_bench_fills_every_table(commands: Commands, tmp_path: Path) -> 
     assert "| encode |" in run.stdout
 
 
-def test_a_part_that_is_not_there_is_named(commands: Commands) -> None:
+def test_an_unknown_part_is_refused(commands: Commands) -> None:
     run = commands.run("bench", "sightseeing")
     assert run.process.returncode == 2
     assert "no such part: sightseeing" in run.stderr

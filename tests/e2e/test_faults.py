@@ -1,4 +1,4 @@
-"""Clips that kill or hang their worker, and memory that is short."""
+"""Clips that crash or block their worker, and too little memory."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ POISONED_S = 40.0  # where in the recording
 
 @pytest.fixture(scope="module")
 def poisonable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with workers that some clips kill, and others hang."""
+    """A server whose workers crash on some clips, and hang on others."""
     sabotage = Sabotage(tmp_path_factory.mktemp("sabotage"))
     commands = Commands(tmp_path_factory.mktemp("poisonable"))
     try:
@@ -32,7 +32,7 @@ def poisonable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def with_pattern(pcm: Pcm, second: float, pattern: bytes) -> Pcm:
-    """A recording with a pattern in what is said around a second of it."""
+    """A copy of a recording with a pattern in the speech around `second`."""
     begin = round(second * RATE)
     loudest = begin + int(np.argmax(np.abs(pcm[begin : begin + 2 * RATE].astype(np.int32))))
     changed = pcm.copy()
@@ -47,7 +47,7 @@ def sound(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def undisturbed(server: Server, sound: Path, shorts: list[Path]) -> dict[Path, str]:
-    """Recordings, and the subtitles where nothing goes wrong."""
+    """Recordings, and their subtitles from a server without faults."""
     return {path: server.srt(path) for path in (sound, *shorts)}
 
 
@@ -67,7 +67,7 @@ def the_worker(server: Server) -> dict[str, Any]:
     return row
 
 
-def test_a_poison_clip_fails_alone(poisonable, server, poisoned, sound, shorts, undisturbed, background):
+def test_only_the_poisoned_clip_fails(poisonable, server, poisoned, sound, shorts, undisturbed, background):
     failing = background.submit(poisonable.post, poisoned)
     partial = background.submit(
         poisonable.post, poisoned, allow_partial="true", response_format="verbose_json"
@@ -86,16 +86,16 @@ def test_a_poison_clip_fails_alone(poisonable, server, poisoned, sound, shorts, 
     assert answer.status_code == 200, answer.text
     [span] = answer.json()["failed_spans"]
     assert (span["start"], span["end"]) == pytest.approx((start, end), abs=0.01)
-    whole = server.post(poisoned, response_format="verbose_json").json()
-    assert heard(answer.json()) == [one for one in heard(whole) if one[1] <= start or one[0] >= end]
-    assert len(heard(answer.json())) < len(heard(whole))
+    complete = segments(server.post(poisoned, response_format="verbose_json").json())
+    assert segments(answer.json()) == [one for one in complete if one[1] <= start or one[0] >= end]
+    assert len(segments(answer.json())) < len(complete)
 
     assert [other.result() for other in others] == [undisturbed[sound], undisturbed[shorts[1]]]
     wait_for(lambda: all(row["state"] == "idle" for row in poisonable.workers()))
     assert [row["error"] for row in poisonable.workers()] == [None, None]
 
 
-def heard(transcription: dict[str, Any]) -> list[tuple[float, float, str]]:
+def segments(transcription: dict[str, Any]) -> list[tuple[float, float, str]]:
     return [(one["start"], one["end"], one["text"]) for one in transcription["segments"]]
 
 
@@ -106,11 +106,11 @@ def test_a_worker_that_hangs_is_replaced(poisonable, server, hanging):
     assert "did not answer within" in poisonable.stderr
 
 
-def test_memory_that_is_short_costs_quality_or_speed_and_no_words(
+def test_too_little_memory_costs_speed_and_precision_but_no_words(
     commands, sabotage, shorts, undisturbed, background
 ):
     sabotage.plan(too_large=["float32"])
-    two_threads = {"WHISPER_GPUS": "0", "WHISPER_CPU_THREADS": 2}  # for which batches pay
+    two_threads = {"WHISPER_GPUS": "0", "WHISPER_CPU_THREADS": 2}  # for them batches save time
     short = commands.ready(**two_threads, WHISPER_COMPUTE_TYPE="float32", **sabotage.settings)
     row = the_worker(short)
     assert (row["compute_type"], row["batch_size"], row["restarts"]) == ("int8_float32", 4, 1)
@@ -139,7 +139,7 @@ def test_memory_that_is_short_costs_quality_or_speed_and_no_words(
     assert the_worker(short)["restarts"] == 2
 
 
-def test_safe_mode_and_a_worker_that_comes_up_late(commands, sabotage, shorts, undisturbed, background):
+def test_safe_mode_and_a_worker_that_starts_late(commands, sabotage, shorts, undisturbed, background):
     sabotage.plan(too_large=["auto"])
     safe = commands.serve(
         WHISPER_GPUS="0", WHISPER_SAFE_MODE=1, WHISPER_BATCH_SIZE=8, **sabotage.settings

@@ -1,4 +1,4 @@
-"""Damaged files of every kind: an answer to each, nobody else notices, and nothing is left of them."""
+"""Damaged files of every kind: each gets an answer, other requests are unaffected, and no file stays."""
 
 import time
 from collections import Counter
@@ -21,13 +21,13 @@ ANSWERS = {"200", "400", "413", "job succeeded", "job failed"}
 def mutations(count: int) -> Iterator[bytes]:
     """So many damaged files, of one kind after the other."""
     speech = read_pcm(DATA / "short00.flac")[: 4 * RATE]
-    whole = [made.encode(speech) for made in GOOD.values()]
+    intact = [made.encode(speech) for made in GOOD.values()]
     for seed in range(count):
-        yield damaged(whole[seed % len(whole)], seed)
+        yield damaged(intact[seed % len(intact)], seed)
 
 
-def ask(server: Server, number: int, content: bytes) -> str:
-    """What comes of a file, which every other time is transcribed while we wait."""
+def send(server: Server, number: int, content: bytes) -> str:
+    """The outcome of a file. Odd ones are sent as requests, even ones as jobs."""
     if number % 2:
         answer = server.post(content)
         assert answer.headers["content-type"].startswith("application/json"), answer.text
@@ -45,35 +45,35 @@ def ask(server: Server, number: int, content: bytes) -> str:
 
 def memory(server: Server) -> tuple[float, float]:
     """Resident memory of the server itself and of its media processes (MB)."""
-    children = sum(child.memory_info().rss for child in server.media_children())
+    children = sum(child.memory_info().rss for child in server.media_workers())
     return psutil.Process(server.pid).memory_info().rss / 1e6, children / 1e6
 
 
 def check(server: Server, good: Path, count: int) -> None:
-    """Send so many damaged files, and print what came of it."""
+    """Send so many damaged files, and print the outcomes."""
     silence = np.zeros(2 * RATE, np.int16)
-    for made in GOOD.values():  # so that every decoder has been loaded once
+    for made in GOOD.values():  # loads every decoder once
         assert server.text(made.encode(silence)).strip() == ""
-    said, children = server.text(good), len(server.media_children())
+    expected, media_workers = server.text(good), len(server.media_workers())
     before, began = memory(server), time.perf_counter()
     with ThreadPoolExecutor(CLIENTS) as clients:
-        answers = Counter(clients.map(lambda sent: ask(server, *sent), enumerate(mutations(count))))
+        answers = Counter(clients.map(lambda file: send(server, *file), enumerate(mutations(count))))
     took = time.perf_counter() - began
     assert answers.keys() <= ANSWERS, answers
     assert answers.total() == count
-    assert server.text(good) == said, "a good file is heard as before"
-    wait_for(lambda: len(server.media_children()) == children)
+    assert server.text(good) == expected, "a good file is transcribed as before"
+    wait_for(lambda: len(server.media_workers()) == media_workers)
     after = memory(server)
     assert server.process.poll() is None
     assert not server.left_files()
     assert [row["restarts"] for row in server.workers()] == [0, 0]
-    told = (
+    summary = (
         f"{count} files in {took:.1f} s: {dict(sorted(answers.items()))}; server {before[0]:.0f} → "
         f"{after[0]:.0f} MB, media processes {before[1]:.0f} → {after[1]:.0f} MB"
     )
-    print(told)
-    assert after[0] - before[0] < 40, told
-    assert after[1] - before[1] < 150, told
+    print(summary)
+    assert after[0] - before[0] < 40, summary
+    assert after[1] - before[1] < 150, summary
 
 
 @pytest.mark.timeout(240)

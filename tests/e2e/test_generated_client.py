@@ -1,4 +1,4 @@
-"""A client that a public generator makes of `/openapi.json` is typed, and works."""
+"""A public generator makes a typed client from `/openapi.json`, and it works."""
 
 import importlib
 import subprocess
@@ -56,4 +56,4 @@ def test_it_reads_lists_and_errors(generated, server):
     workers = importlib.import_module("fleet_client.api.service.list_workers").sync(client=client)
     assert [worker.slot for worker in workers.data] == [0, 1]
     retrieve = importlib.import_module("fleet_client.api.models.retrieve_model")
-    assert isinstance(retrieve.sync("nobody", client=client), models.Error)
+    assert isinstance(retrieve.sync("unknown", client=client), models.Error)

@@ -1,4 +1,4 @@
-"""Jobs over restarts of the service, and beside one another."""
+"""Jobs across restarts of the service, and several jobs at once."""
 
 import json
 import os
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.timeout(120)
 SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
 
 
-def again(commands: Commands, server: Server, **settings: Any) -> Server:
-    """The service started anew on the folder of one that has ended."""
+def restart(commands: Commands, server: Server, **settings: Any) -> Server:
+    """A new server on the folder of one that has ended."""
     return commands.serve(folder=server.folder, **settings).wait_until_up()
 
 
-def killed(server: Server) -> None:
+def kill(server: Server) -> None:
     server.kill(server.pid)
     server.wait(10)
     wait_for(lambda: not server.running(), 5)
@@ -48,12 +48,12 @@ def events(server: Server, job_id: str, after: int = 0) -> Iterator[tuple[int, s
                 event = {}
 
 
-def heard_some(server: Server, job_id: str) -> bool:
+def has_transcribed_clips(server: Server, job_id: str) -> bool:
     return bool(server.job(job_id)["progress"]["clips_done"])
 
 
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
-def test_a_killed_server_goes_on_where_it_was(
+def test_a_restarted_server_resumes_the_jobs_of_a_killed_one(
     commands, sabotage, two_minutes, two_minutes_srt, database, request
 ):
     url = request.getfixturevalue("postgresql")() if database == "postgresql" else None
@@ -66,22 +66,22 @@ def test_a_killed_server_goes_on_where_it_was(
         seen.append((number, kind))
         if state["progress"]["clips_done"] >= 2:
             break
-    killed(first)
+    kill(first)
     done_before = state["progress"]["done_s"]
-    second = again(commands, first, **settings)
-    went_on = list(events(second, job["id"], after=seen[-1][0]))
-    # Neither a gap nor a repetition, over the restart.
-    numbers = [number for number, _ in seen] + [number for number, _, _ in went_on]
+    second = restart(commands, first, **settings)
+    resumed = list(events(second, job["id"], after=seen[-1][0]))
+    # Events have no gap and no repetition across the restart.
+    numbers = [number for number, _ in seen] + [number for number, _, _ in resumed]
     assert numbers == list(range(1, len(numbers) + 1))
     assert [kind for _, kind in seen[:2]] == ["job.queued", "job.running"]
-    assert went_on[0][1] == "job.queued"
-    assert went_on[-1][1] == "job.succeeded"
-    assert all(state["progress"]["done_s"] >= done_before for _, _, state in went_on)
-    # Each clip once, but for those that were in the killed workers' hands.
-    clips = went_on[-1][2]["progress"]["clips_total"]
-    heard = sabotage.transcribed()
-    assert len(heard) - len(set(heard)) <= 8
-    assert clips <= len(set(heard)) <= clips + 3
+    assert resumed[0][1] == "job.queued"
+    assert resumed[-1][1] == "job.succeeded"
+    assert all(state["progress"]["done_s"] >= done_before for _, _, state in resumed)
+    # Each clip is transcribed once, except those in flight at the kill.
+    clips = resumed[-1][2]["progress"]["clips_total"]
+    transcribed = sabotage.transcribed()
+    assert len(transcribed) - len(set(transcribed)) <= 8
+    assert clips <= len(set(transcribed)) <= clips + 3
     assert second.result(job["id"]) == two_minutes_srt
     assert len(list((second.data / "uploads").iterdir())) == 1
     assert not list((second.data / "pcm").iterdir())
@@ -89,129 +89,132 @@ def test_a_killed_server_goes_on_where_it_was(
     assert not second.left_files()
 
 
-def test_a_server_told_to_stop_leaves_the_rest_to_its_successor(
+def test_a_restarted_server_resumes_the_jobs_of_a_stopped_one(
     commands, sabotage, two_minutes, two_minutes_srt
 ):
     settings = {"WHISPER_BATCH_SIZE": 1, **sabotage.settings}
     first = commands.ready(**settings)
     job = first.submit(two_minutes)
-    wait_for(lambda: heard_some(first, job["id"]))
+    wait_for(lambda: has_transcribed_clips(first, job["id"]))
     os.kill(first.pid, signal.SIGTERM)
     assert first.wait(12) == 0
     assert "Traceback" not in first.stderr
-    second = again(commands, first, **settings)
+    second = restart(commands, first, **settings)
     assert second.job(job["id"])["progress"]["clips_done"] > 0
     assert second.finished(job["id"])["status"] == "succeeded"
-    heard = sabotage.transcribed()
-    assert len(heard) == len(set(heard))  # batches in hand had their end
+    transcribed = sabotage.transcribed()
+    assert len(transcribed) == len(set(transcribed))  # batches in flight were finished
     assert second.result(job["id"]) == two_minutes_srt
 
 
 @pytest.mark.soak
-def test_another_model_begins_anew(commands, sabotage, two_minutes):
+def test_another_model_starts_the_job_anew(commands, sabotage, two_minutes):
     first = commands.ready(**sabotage.settings)
     job = first.submit(two_minutes)
-    wait_for(lambda: heard_some(first, job["id"]), pause_s=0.005)
-    killed(first)
+    wait_for(lambda: has_transcribed_clips(first, job["id"]), pause_s=0.005)
+    kill(first)
     before = set(sabotage.transcribed())
-    second = again(commands, first, WHISPER_COMPUTE_TYPE="float32", **sabotage.settings)
+    second = restart(commands, first, WHISPER_COMPUTE_TYPE="float32", **sabotage.settings)
     assert second.finished(job["id"])["status"] == "succeeded"
-    heard = sabotage.transcribed()
-    assert all(heard.count(clip) == 2 for clip in before)
+    transcribed = sabotage.transcribed()
+    assert all(transcribed.count(clip) == 2 for clip in before)
 
 
 def test_a_full_queue_keeps_its_order_over_a_restart(commands, talk_pcm, tmp_path):
     recordings = mixed_recordings(talk_pcm, tmp_path, [40] * 12)
     settings = {"WHISPER_MAX_QUEUED_JOBS": 4, "WHISPER_GPUS": "0"}  # eight run at a time
     first = commands.serve(**settings).wait_until_up()
-    handed_in = [first.submit(recording)["id"] for recording in list(recordings.values())[:8]]
-    wait_for(lambda: all(first.job(job)["status"] != "queued" for job in handed_in))
-    handed_in += [first.submit(recording)["id"] for recording in list(recordings.values())[8:]]
+    submitted = [first.submit(recording)["id"] for recording in list(recordings.values())[:8]]
+    wait_for(lambda: all(first.job(job)["status"] != "queued" for job in submitted))
+    submitted += [first.submit(recording)["id"] for recording in list(recordings.values())[8:]]
     with recordings["recording0"].open("rb") as content:
         refused = first.client.post("/v1/jobs", files={"file": content})
     assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
     assert int(refused.headers["retry-after"]) > 0
-    killed(first)
-    second = again(commands, first, **settings)
+    kill(first)
+    second = restart(commands, first, **settings)
     listed = second.client.get("/v1/jobs").json()["data"]
-    assert [job["id"] for job in listed] == handed_in[::-1]
-    jobs = [second.finished(job) for job in handed_in]
+    assert [job["id"] for job in listed] == submitted[::-1]
+    jobs = [second.finished(job) for job in submitted]
     assert [job["status"] for job in jobs] == ["succeeded"] * 12
-    # Those that had not begun yet began in their turn.
-    began = [job["started_at"] for job in jobs]
-    assert began == sorted(began)
-    # They took turns, clip by clip: one that was begun last did not wait for all others to end.
-    assert max(began) < max(job["finished_at"] for job in jobs)
+    # Those that had not started yet started in their order.
+    started = [job["started_at"] for job in jobs]
+    assert started == sorted(started)
+    # They took turns, clip by clip: the last one did not wait for all others to end.
+    assert max(started) < max(job["finished_at"] for job in jobs)
 
 
-def test_a_job_that_is_deleted_leaves_the_others_alone(commands, ten_minutes, two_minutes, two_minutes_srt):
+def test_deleting_a_job_does_not_affect_the_others(commands, ten_minutes, two_minutes, two_minutes_srt):
     busy = commands.ready()
-    doomed, other = busy.submit(ten_minutes), busy.submit(two_minutes)
-    wait_for(lambda: heard_some(busy, doomed["id"]))
-    following = events(busy, doomed["id"])
+    deleted, other = busy.submit(ten_minutes), busy.submit(two_minutes)
+    wait_for(lambda: has_transcribed_clips(busy, deleted["id"]))
+    following = events(busy, deleted["id"])
     assert next(following)[1] == "job.queued"
-    assert busy.client.delete(f"/v1/jobs/{doomed['id']}").status_code == 204
+    assert busy.client.delete(f"/v1/jobs/{deleted['id']}").status_code == 204
     assert list(following)[-1][1] == "job.cancelled"
-    assert busy.client.get(f"/v1/jobs/{doomed['id']}").status_code == 404
+    assert busy.client.get(f"/v1/jobs/{deleted['id']}").status_code == 404
     audio_s = sum(row["audio_s"] for row in busy.workers())
     assert busy.finished(other["id"])["status"] == "succeeded"
     assert busy.result(other["id"]) == two_minutes_srt
     wait_for(lambda: all(row["state"] == "idle" for row in busy.workers()))
-    # One batch of a worker each, at most, was still in hand.
+    # At most one batch of each worker was still in flight.
     limit_s = audio_s + 126 + 2 * 4 * 30
     assert sum(row["audio_s"] for row in busy.workers()) <= limit_s
     assert sum(row["restarts"] for row in busy.workers()) == 0
     assert len(busy.left_files()) == 1  # the other one's recording
 
 
-def test_a_job_whose_clip_kills_its_worker(commands, server, sabotage, talk_pcm, shorts, tmp_path):
-    sound = talk_pcm[: LENGTH_S * RATE]
-    poisoned = write_wav(tmp_path, with_pattern(sound, POISONED_S, POISON))
-    cursed = commands.ready(**sabotage.settings)
-    failing, partial = cursed.submit(poisoned), cursed.submit(poisoned, allow_partial=True)
-    others = [cursed.submit(short) for short in shorts]
-    job = cursed.finished(failing["id"])
+def test_a_job_with_a_clip_that_crashes_its_worker(commands, server, sabotage, talk_pcm, shorts, tmp_path):
+    intact = talk_pcm[: LENGTH_S * RATE]
+    poisoned = write_wav(tmp_path, with_pattern(intact, POISONED_S, POISON))
+    faulty = commands.ready(**sabotage.settings)
+    failing, partial = (
+        faulty.submit(poisoned),
+        faulty.submit(poisoned, allow_partial=True),
+    )
+    others = [faulty.submit(short) for short in shorts]
+    job = faulty.finished(failing["id"])
     [span] = job["failed_spans"]
     assert (job["status"], job["error"]["code"]) == ("failed", "clip_failed")
     assert span["start"] <= POISONED_S + 2
     assert span["end"] >= POISONED_S
     assert f"{span['start']:.2f} s to {span['end']:.2f} s" in job["error"]["message"]
-    missing = cursed.client.get(f"/v1/jobs/{failing['id']}/result")
+    missing = faulty.client.get(f"/v1/jobs/{failing['id']}/result")
     assert missing.status_code == 409
     assert job["error"]["message"] in missing.json()["error"]["message"]
-    job = cursed.finished(partial["id"])
+    job = faulty.finished(partial["id"])
     assert (job["status"], job["failed_spans"]) == ("succeeded", [span])
-    assert cursed.result(partial["id"])
+    assert faulty.result(partial["id"])
     for short, other in zip(shorts, others, strict=True):
-        assert cursed.finished(other["id"])["status"] == "succeeded"
-        assert cursed.result(other["id"]) == server.srt(short)
+        assert faulty.finished(other["id"])["status"] == "succeeded"
+        assert faulty.result(other["id"]) == server.srt(short)
 
 
-def stored_deaths(server: Server) -> int:
-    """How many deaths the database has of the clip that has brought about most."""
+def stored_crash_count(server: Server) -> int:
+    """The highest crash count of a clip in the database."""
     with sqlite3.connect(server.data / "whisperfleet.db") as database:
         return database.execute("SELECT max(deaths) FROM clips").fetchone()[0] or 0
 
 
 @pytest.mark.soak
-def test_deaths_count_over_restarts(commands, sabotage, talk_pcm, tmp_path):
-    """A clip that kills its worker each time is given up, however often the server is killed meanwhile."""
+def test_crashes_are_counted_across_restarts(commands, sabotage, talk_pcm, tmp_path):
+    """A clip that always crashes its worker fails, however often the server is killed meanwhile."""
     poisoned = write_wav(tmp_path, with_pattern(talk_pcm[: 60 * RATE], POISONED_S, POISON))
     settings = {"WHISPER_GPUS": "0", **sabotage.settings}
     first = commands.ready(**settings)
     job = first.submit(poisoned)
-    wait_for(lambda: stored_deaths(first), pause_s=0.01)
-    killed(first)
-    second = again(commands, first, **settings)
+    wait_for(lambda: stored_crash_count(first), pause_s=0.01)
+    kill(first)
+    second = restart(commands, first, **settings)
     assert second.finished(job["id"])["status"] == "failed"
-    # Three deaths alone in all, of which this server saw the last ones.
+    # Three crashes with only this clip in flight; this server saw the last of them.
     assert second.workers()[0]["restarts"] < 3
 
 
 class Receiver:
-    """Takes webhooks on a loopback port; refuses the first ones if told to."""
+    """Receives webhooks on a loopback port. Refuses the first `refused` of them."""
 
-    def __init__(self, refuses: int) -> None:
+    def __init__(self, refused: int) -> None:
         self.messages: list[dict[str, Any]] = []
         self.attempts = 0
         receiver = self
@@ -221,7 +224,7 @@ class Receiver:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 receiver.attempts += 1
                 message = Webhook(SECRET).verify(body, dict(self.headers.items()))
-                accepted = receiver.attempts > refuses
+                accepted = receiver.attempts > refused
                 if accepted:
                     receiver.messages.append(message)
                 self.send_response(204 if accepted else 500)
@@ -240,15 +243,15 @@ class Receiver:
         self._server.server_close()
 
 
-def test_webhooks_outlive_a_restart(commands, shorts):
+def test_webhooks_survive_a_restart(commands, shorts):
     settings = {"WHISPER_WEBHOOK_SECRET": SECRET, "WHISPER_WEBHOOK_ALLOW_PRIVATE": 1}
-    receiver = Receiver(refuses=1)
+    receiver = Receiver(refused=1)
     try:
         first = commands.ready(**settings)
         job = first.submit(shorts[0], webhook_url=receiver.url)
         wait_for(lambda: receiver.attempts == 1)
-        killed(first)
-        second = again(commands, first, **settings)
+        kill(first)
+        second = restart(commands, first, **settings)
         wait_for(lambda: receiver.messages, 15)
         [message] = receiver.messages
         assert message["type"] == "job.succeeded"
@@ -260,11 +263,11 @@ def test_webhooks_outlive_a_restart(commands, shorts):
 
 
 def test_webhooks_into_private_networks_are_refused(commands, shorts):
-    careful = commands.serve(WHISPER_WEBHOOK_SECRET=SECRET).wait_until_up()
+    server = commands.serve(WHISPER_WEBHOOK_SECRET=SECRET).wait_until_up()
     with shorts[0].open("rb") as content:
-        refused = careful.client.post(
+        refused = server.client.post(
             "/v1/jobs", data={"webhook_url": "http://127.0.0.1:9/hook"}, files={"file": content}
         )
     assert refused.status_code == 400
     assert refused.json()["error"]["param"] == "webhook_url"
-    assert not careful.left_files()
+    assert not server.left_files()

@@ -1,4 +1,4 @@
-"""What happens when processes die, and when the service is told to stop."""
+"""What happens when processes are killed, and when the service is stopped."""
 
 import os
 import signal
@@ -16,13 +16,13 @@ from tests.e2e.running import Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
 
-MEDIA_CHILDREN = min(4, usable_cores())
+MEDIA_WORKERS = min(4, usable_cores())
 
 
 @pytest.fixture(scope="module")
-def hardy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def with_kills(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose children are killed."""
-    commands = Commands(tmp_path_factory.mktemp("hardy"))
+    commands = Commands(tmp_path_factory.mktemp("with_kills"))
     try:
         yield commands.ready()
     finally:
@@ -30,15 +30,15 @@ def hardy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def calm(hardy: Server) -> Server:
-    """The same, when all its children are there."""
-    wait_for(lambda: all(row["state"] == "idle" for row in hardy.workers()))
-    wait_for(lambda: len(hardy.media_children()) == MEDIA_CHILDREN)
-    return hardy
+def calm(with_kills: Server) -> Server:
+    """The same server, once all its children run."""
+    wait_for(lambda: all(row["state"] == "idle" for row in with_kills.workers()))
+    wait_for(lambda: len(with_kills.media_workers()) == MEDIA_WORKERS)
+    return with_kills
 
 
 def opens(process: psutil.Process, folder: Path) -> bool:
-    """Whether a process has a file open in a folder, be it deleted meanwhile."""
+    """Whether a process has a file in a folder open, even a deleted one."""
     return any(path.startswith(str(folder)) for path in open_paths(process.pid))
 
 
@@ -50,13 +50,13 @@ def open_paths(pid: int) -> Iterator[str]:
             continue
 
 
-def heard(server: Server) -> int:
-    """How many clips all workers have heard."""
+def transcribed(server: Server) -> int:
+    """How many clips all workers have transcribed."""
     return sum(row["clips"] for row in server.workers())
 
 
 def busy(server: Server, clips: int = 0) -> dict | None:
-    """A worker that has a batch in hand, once more than so many clips have been heard."""
+    """A worker with a batch in flight, once more than so many clips have been transcribed."""
     rows = server.workers()
     begun = sum(row["clips"] for row in rows) > clips
     return next((row for row in rows if begun and row["state"] == "busy" and row["pid"]), None)
@@ -66,9 +66,9 @@ def restarts(server: Server) -> int:
     return sum(row["restarts"] for row in server.workers())
 
 
-def test_a_worker_killed_mid_file_costs_nothing_but_time(calm, two_minutes, two_minutes_srt, background):
+def test_killing_a_worker_costs_only_time(calm, two_minutes, two_minutes_srt, background):
     before = restarts(calm)
-    clips = heard(calm)
+    clips = transcribed(calm)
     work = background.submit(calm.srt, two_minutes)
     victim = wait_for(lambda: busy(calm, clips), pause_s=0.005)
     calm.kill(victim["pid"])
@@ -82,10 +82,8 @@ def test_a_worker_killed_mid_file_costs_nothing_but_time(calm, two_minutes, two_
     assert not calm.left_files()
 
 
-def test_media_children_killed_mid_file_cost_nothing_but_time(
-    calm, ten_minutes_with_breaks, watched, background
-):
-    before, children = restarts(calm), calm.media_children()
+def test_killing_media_workers_costs_only_time(calm, ten_minutes_with_breaks, watched, background):
+    before, children = restarts(calm), calm.media_workers()
     work = background.submit(calm.srt, ten_minutes_with_breaks)
     decoding = wait_for(
         lambda: [child for child in children if opens(child, calm.data / "pcm")], pause_s=0.001
@@ -94,25 +92,25 @@ def test_media_children_killed_mid_file_cost_nothing_but_time(
         calm.kill(child.pid)
     assert not work.done()
     assert work.result() == watched.srt
-    wait_for(lambda: len(calm.media_children()) == MEDIA_CHILDREN)
-    assert not {child.pid for child in decoding} & {child.pid for child in calm.media_children()}
+    wait_for(lambda: len(calm.media_workers()) == MEDIA_WORKERS)
+    assert not {child.pid for child in decoding} & {child.pid for child in calm.media_workers()}
     assert restarts(calm) == before
     assert not calm.left_files()
 
 
-def test_every_child_killed_at_once(calm, two_minutes, two_minutes_srt, background):
+def test_killing_all_children_at_once_costs_only_time(calm, two_minutes, two_minutes_srt, background):
     before = restarts(calm)
-    clips = heard(calm)
+    clips = transcribed(calm)
     work = background.submit(calm.srt, two_minutes)
     wait_for(lambda: busy(calm, clips), pause_s=0.005)
-    for child in [*calm.media_children(), *(psutil.Process(row["pid"]) for row in calm.workers())]:
+    for child in [*calm.media_workers(), *(psutil.Process(row["pid"]) for row in calm.workers())]:
         child.kill()
     assert not work.done()
     assert work.result() == two_minutes_srt
     assert restarts(calm) - before == 2
 
 
-def test_an_idle_worker_that_dies_comes_back(calm, shorts):
+def test_a_worker_killed_while_idle_is_replaced(calm, shorts):
     victim = calm.workers()[1]
     calm.kill(victim["pid"])
     row = wait_for(
@@ -123,8 +121,8 @@ def test_an_idle_worker_that_dies_comes_back(calm, shorts):
     assert calm.srt(shorts[0])
 
 
-def test_clients_that_go_away_early_leave_nothing_behind(calm, ten_minutes):
-    """Their recordings are in the decoder's hands then."""
+def test_clients_that_disconnect_early_leave_no_files(calm, ten_minutes):
+    """Their recordings are being decoded then."""
     content = ten_minutes.read_bytes()
     for number in range(15):
         with pytest.raises(httpx.ReadTimeout):
@@ -138,10 +136,10 @@ def test_clients_that_go_away_early_leave_nothing_behind(calm, ten_minutes):
     time.sleep(1)
     wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()), 30)
     wait_for(lambda: not calm.left_files(), 3)
-    wait_for(lambda: not any(opens(child, calm.data) for child in calm.media_children()), 3)
+    wait_for(lambda: not any(opens(child, calm.data) for child in calm.media_workers()), 3)
 
 
-def test_a_client_that_goes_away_takes_its_work_along(server, ten_minutes):
+def test_the_work_of_a_client_that_disconnects_is_cancelled(server, ten_minutes):
     content = ten_minutes.read_bytes()
     before = sum(row["audio_s"] for row in server.workers())
     with pytest.raises(httpx.ReadTimeout):
@@ -158,7 +156,7 @@ def test_a_client_that_goes_away_takes_its_work_along(server, ten_minutes):
     assert restarts(server) == 0
 
 
-def test_a_killed_server_leaves_nobody_behind(commands, ten_minutes, background):
+def test_the_children_of_a_killed_server_exit(commands, ten_minutes, background):
     server = commands.ready()
     work = background.submit(server.post, ten_minutes)
     wait_for(lambda: busy(server), pause_s=0.005)
@@ -166,13 +164,13 @@ def test_a_killed_server_leaves_nobody_behind(commands, ten_minutes, background)
     server.wait(5)
     wait_for(lambda: not server.running(), 2)
     assert isinstance(work.exception(), httpx.TransportError)
-    # Its successor takes the folder over, and clears it.
+    # The next server on this folder removes the leftovers.
     assert server.left_files()
     successor = commands.serve(folder=server.folder, WHISPER_DATA_DIR=server.data).wait_until_up()
     assert not successor.left_files()
 
 
-def test_a_server_killed_while_it_starts_leaves_nobody_behind(commands):
+def test_the_children_of_a_server_killed_while_it_starts_exit(commands):
     server = commands.serve()
     wait_for(lambda: len(psutil.Process(server.pid).children()) >= 4)
     server.kill(server.pid)
@@ -181,7 +179,7 @@ def test_a_server_killed_while_it_starts_leaves_nobody_behind(commands):
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])
-def test_a_server_told_to_stop_does(commands, ten_minutes, background, number):
+def test_a_server_stops_within_ten_seconds(commands, ten_minutes, background, number):
     server = commands.ready()
     work = background.submit(server.post, ten_minutes)
     wait_for(lambda: busy(server), pause_s=0.005)
@@ -194,7 +192,7 @@ def test_a_server_told_to_stop_does(commands, ten_minutes, background, number):
     assert time.monotonic() - began < 10
     wait_for(lambda: not server.running(), 2)
     assert not server.left_files()
-    # Who is cut short by it is told so, and the log shows no failure.
+    # The interrupted request gets an error that says so, and the log shows no failure.
     answer = work.result()
     assert (answer.status_code, answer.json()["error"]["type"]) == (503, "server_error")
     assert "stopping" in answer.json()["error"]["message"]
@@ -202,7 +200,7 @@ def test_a_server_told_to_stop_does(commands, ten_minutes, background, number):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_server_told_to_stop_while_it_starts_does(commands, number):
+def test_a_server_can_be_stopped_while_it_starts(commands, number):
     server = commands.serve().wait_until_up()
     os.killpg(server.pid, number) if number == signal.SIGINT else os.kill(server.pid, number)
     assert server.wait(10) == 0

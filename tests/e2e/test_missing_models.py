@@ -1,4 +1,4 @@
-"""A model that is neither here nor to be had: what users are told, and when the demo steps in."""
+"""A model that is not on this machine and cannot be downloaded: the errors, and the demo fallback."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.timeout(60)
 OFFLINE = {"HF_HUB_OFFLINE": 1}  # and an empty HF_HOME, as every server here has
 
 
-def test_auto_falls_back_to_the_demo_where_that_is_allowed(commands, shorts):
+def test_auto_falls_back_to_the_demo_if_allowed(commands, shorts):
     server = commands.ready(WHISPER_MODEL=None, WHISPER_DEMO_FALLBACK=1, **OFFLINE)
     answer = server.client.get("/health")
     assert (answer.json()["demo"], answer.headers["x-whisperfleet-model"]) == (True, "demo")
@@ -29,13 +29,13 @@ def test_auto_falls_back_to_the_demo_where_that_is_allowed(commands, shorts):
     ],
     ids=["auto", "a named size"],
 )
-def test_a_model_that_cannot_be_had_is_named_with_the_cure(commands, shorts, settings, model):
+def test_the_error_for_a_missing_model_says_what_to_do(commands, shorts, settings, model):
     server = commands.serve(**settings, **OFFLINE).wait_until_up()
     answer = server.post(shorts[0])
     assert answer.status_code == 503, answer.text
-    for told in (answer.json()["error"]["message"], server.client.get("/ready").json()["error"]["message"]):
-        assert model in told
-        assert "WHISPER_MODEL" in told
+    for error in (answer.json()["error"], server.client.get("/ready").json()["error"]):
+        assert model in error["message"]
+        assert "WHISPER_MODEL" in error["message"]
     assert server.client.get("/ready").status_code == 503
     health = server.client.get("/health")
     assert (health.status_code, health.json()["demo"]) == (200, False)
@@ -44,7 +44,7 @@ def test_a_model_that_cannot_be_had_is_named_with_the_cure(commands, shorts, set
     assert not server.left_files()
 
 
-def test_a_broken_model_is_told_by_ready(commands, shorts, tmp_path):
+def test_ready_names_a_broken_model(commands, shorts, tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.bin").write_bytes(b"no model at all")
     server = commands.serve(WHISPER_MODEL=tmp_path / "model").wait_until_up()

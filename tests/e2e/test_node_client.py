@@ -36,13 +36,13 @@ def test_it_uploads_and_streams(folder, server, talk):
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    found = json.loads(done.stdout)
     text = server.text(talk.path).strip()
-    assert said["whole"]["text"] == text
-    assert said["whole"]["words"]
-    *deltas, last = said["events"]
+    assert found["complete"]["text"] == text
+    assert found["complete"]["words"]
+    *deltas, last = found["events"]
     assert {event["type"] for event in deltas} == {"transcript.text.delta"}
     assert len(deltas) > 1
     assert last["type"] == "transcript.text.done"
     assert "".join(event["delta"] for event in deltas) == last["text"] == text
-    assert said["refused"] == {"name": "NotFoundError", "status": 404, "code": "model_not_found"}
+    assert found["refused"] == {"name": "NotFoundError", "status": 404, "code": "model_not_found"}

@@ -1,4 +1,4 @@
-"""What OpenAI's client for Python is answered, with and without await: formats, granularities, errors."""
+"""Answers to OpenAI's client for Python, with and without await: formats, granularities, errors."""
 
 import asyncio
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def test_a_stream(ask):
         ({"file": ("notes.txt", b"no recording at all " * 50)}, openai.BadRequestError, "file"),
     ],
 )
-def test_errors_are_the_clients_own(ask, fields, error, param):
+def test_errors_raise_the_clients_own_exceptions(ask, fields, error, param):
     with pytest.raises(error) as refused:
         ask(**fields)
     assert refused.value.type == "invalid_request_error"

@@ -1,4 +1,4 @@
-"""Who does what: which processes there are, what they see, and what they have loaded."""
+"""The processes of the service: their devices, priorities and loaded libraries."""
 
 import multiprocessing
 import os
@@ -33,7 +33,7 @@ def after_ten(server: Server, talk, shorts) -> list[dict]:
     return [row | {"clips_of_talk": row["clips"] - before[row["slot"]]} for row in server.workers()]
 
 
-def test_both_workers_take_part_in_one_file(after_ten):
+def test_both_workers_transcribe_parts_of_one_file(after_ten):
     assert all(row["clips_of_talk"] > 0 for row in after_ten)
     assert all(row["batches"] > 0 and row["audio_s"] > 0 for row in after_ten)
 
@@ -52,30 +52,30 @@ def test_each_worker_is_a_process_that_sees_its_own_device(server, after_ten):
     assert pids <= children.keys()
 
 
-def test_the_server_goes_before_those_that_keep_the_cores_busy(server, after_ten):
-    # Down to the threads: on Linux each has a priority of its own.
-    ours = psutil.Process(server.pid).nice()
-    assert {niceness for row in after_ten for niceness in thread_niceness(row["pid"])} == {ours + 10}
-    media = [niceness for child in server.media_children() for niceness in thread_niceness(child.pid)]
-    assert set(media) == {ours + 15}
+def test_workers_have_a_lower_priority_than_the_server(server, after_ten):
+    # Each thread, because on Linux each has a priority of its own.
+    own = psutil.Process(server.pid).nice()
+    assert {niceness for row in after_ten for niceness in thread_niceness(row["pid"])} == {own + 10}
+    media = [niceness for child in server.media_workers() for niceness in thread_niceness(child.pid)]
+    assert set(media) == {own + 15}
 
 
 def thread_niceness(pid: int) -> list[int]:
     return [os.getpriority(os.PRIO_PROCESS, thread.id) for thread in psutil.Process(pid).threads()]
 
 
-def test_the_server_itself_loads_no_model_library(server, after_ten):
+def test_the_server_process_loads_no_model_library(server, after_ten):
     loaded = maps(server.pid)
     assert "python" in loaded
     for library in ("libtorch", "libctranslate2", "libcuda", "libav"):
         assert library not in loaded
 
 
-def test_workers_load_nothing_of_the_web(server, after_ten):
+def test_workers_load_no_web_library(server, after_ten):
     for row in after_ten:
         assert "libctranslate2" in maps(row["pid"])
         assert "pydantic" not in maps(row["pid"])  # which FastAPI and the settings need
-    for child in server.media_children():
+    for child in server.media_workers():
         assert "pydantic" not in maps(child.pid)
         assert "libctranslate2" not in maps(child.pid)
 
@@ -89,7 +89,7 @@ def test_importing_the_service_loads_no_model_library():
     assert (found.stdout.strip(), found.returncode) == ("", 0), found.stderr
 
 
-def test_loading_a_model_imports_nothing_of_the_web():
+def test_loading_a_model_imports_no_web_library():
     spawn = multiprocessing.get_context("spawn")
     options = LoadOptions("demo", str(DEMO_PATH), "cpu", "auto", 1)
     with ProcessPoolExecutor(1, spawn, runtime.initialise, ("7",)) as pool:
@@ -99,7 +99,7 @@ def test_loading_a_model_imports_nothing_of_the_web():
     assert not {"fastapi", "starlette", "pydantic", "app.main", "app.transcription", "torch"} & modules
 
 
-def test_the_event_loop_is_never_held_up(watched):
-    """Ten minutes of talk are worked on, and everybody else still gets an answer at once."""
+def test_the_event_loop_is_never_blocked(watched):
+    """Other requests are answered at once while ten minutes of talk are transcribed."""
     assert len(watched.health_s) > 20
     assert sorted(watched.health_s)[int(len(watched.health_s) * 0.95)] < 0.5

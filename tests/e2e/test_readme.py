@@ -1,4 +1,4 @@
-"""What README tells people to type works as it stands there."""
+"""The commands in README work as they are written there."""
 
 import re
 import subprocess
@@ -24,12 +24,12 @@ def curl_lines() -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, talk_pcm):
-    """A folder with the recordings that README speaks of."""
+    """A folder with the recordings that README names."""
     made = tmp_path_factory.mktemp("readme")
-    piece = talk_pcm[: 20 * 16_000]
-    (made / "talk.mp3").write_bytes(encode(piece, "mp3", "libmp3lame"))
+    excerpt = talk_pcm[: 20 * 16_000]
+    (made / "talk.mp3").write_bytes(encode(excerpt, "mp3", "libmp3lame"))
     (made / "rede.mp3").write_bytes((made / "talk.mp3").read_bytes())
-    (made / "film.mkv").write_bytes(encode(piece, "matroska", "aac", video="mpeg4"))
+    (made / "film.mkv").write_bytes(encode(excerpt, "matroska", "aac", video="mpeg4"))
     (made / "tests").symlink_to(ROOT / "tests")
     return made
 
@@ -43,7 +43,7 @@ def test_a_curl_line(line, server, folder, shorts):
     job = server.submit(shorts[0]) if "$JOB" in line else {"id": ""}
     if "result" in line:
         server.finished(job["id"])
-    # The lines speak of port 8000; curl's own configuration takes them to the server of this test.
+    # The lines name port 8000. curl's own configuration redirects them to the server of this test.
     (folder / ".curlrc").write_text(f'connect-to = "localhost:8000:127.0.0.1:{server.port}"\nsilent\n')
     done = subprocess.run(
         ["bash", "-c", line],

@@ -1,4 +1,4 @@
-"""Programs that users have: OpenAI's client, with and without keys."""
+"""OpenAI's client for Python, with and without keys."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The real service does what its OpenAPI document says: no crash, and no answer that is not in it."""
+"""The real service does what its OpenAPI document says: no crash, and no undocumented answer."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.openapi_checks import KEY, check
 
 
 def checked(commands, folder, *arguments: object) -> None:
-    """Have schemathesis find no fault with a server, nor leave anything behind in it."""
+    """Check that schemathesis finds no fault in a server, and that no files stay."""
     server = commands.ready(key=KEY, WHISPER_API_KEYS=KEY, WHISPER_LOG_LEVEL="error")
     assert "Tested: 16" in check(server.url, server.client.get("/openapi.json").json(), folder, *arguments)
     assert [row["restarts"] for row in server.workers()] == [0, 0]

@@ -1,4 +1,4 @@
-"""Settings that make no sense end the start with one clear line."""
+"""Invalid settings end the start with one clear line."""
 
 import socket
 
@@ -12,13 +12,13 @@ pytestmark = pytest.mark.timeout(60)
 needs_no_gpu = pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
 
 
-def assert_refused(command, *named: str) -> None:
+def assert_refused(command, *names: str) -> None:
     assert command.process.returncode == 2, command.stderr
     assert command.stdout == ""
     (line,) = command.stderr.splitlines()
     assert line.startswith("whisperfleet: ")
     assert len(line) < 1000
-    for name in named:
+    for name in names:
         assert name in line
 
 
@@ -47,7 +47,7 @@ def test_a_folder_without_a_model(commands, tmp_path):
     assert_refused(refused, "WHISPER_MODEL", str(tmp_path / "model"))
 
 
-def test_a_file_where_the_data_folder_should_be(commands, tmp_path):
+def test_a_data_folder_that_is_a_file(commands, tmp_path):
     (tmp_path / "file").touch()
     refused = commands.run("serve", WHISPER_DATA_DIR=tmp_path / "file")
     assert_refused(refused, "WHISPER_DATA_DIR", str(tmp_path / "file"))
@@ -75,5 +75,5 @@ def test_a_port_that_is_in_use(commands):
 
 
 @pytest.mark.parametrize("name", ["WHISPER_MODEL", "WHISPER_COMPUTE_TYPE"])
-def test_the_same_goes_for_transcribe(commands, shorts, name):
+def test_transcribe_refuses_the_same_settings(commands, shorts, name):
     assert_refused(commands.run("transcribe", shorts[0], **{name: "nonsense"}), name, "nonsense")

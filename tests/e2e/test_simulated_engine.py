@@ -9,12 +9,12 @@ pytestmark = pytest.mark.timeout(120)
 ENGINE = {"WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None}
 
 
-def test_subtitles_of_made_up_text_are_where_the_speech_is(commands, server, talk):
+def test_subtitles_with_made_up_text_have_the_times_of_the_speech(commands, server, talk):
     simulated = commands.ready(**ENGINE, WHISPER_GPUS="a,b,c")
     srt = simulated.srt(talk.path)
     assert "Simulated" in srt
     assert srt == simulated.srt(talk.path)
-    heard, made_up = (
+    real, made_up = (
         one.client.post(
             "/v1/audio/transcriptions",
             files={"file": talk.path.read_bytes()},
@@ -22,11 +22,11 @@ def test_subtitles_of_made_up_text_are_where_the_speech_is(commands, server, tal
         ).json()
         for one in (server, simulated)
     )
-    assert made_up["duration"] == heard["duration"]
-    assert abs(made_up["segments"][-1]["end"] - heard["segments"][-1]["end"]) < 1
+    assert made_up["duration"] == real["duration"]
+    assert abs(made_up["segments"][-1]["end"] - real["segments"][-1]["end"]) < 1
 
 
-def test_workers_say_that_they_are_simulated_and_none_is_spawned(commands):
+def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
     simulated = commands.ready(**ENGINE, WHISPER_GPUS=None, WHISPER_CPU_WORKERS=64)
     rows = simulated.workers()
     assert len(rows) == 64
@@ -37,7 +37,7 @@ def test_workers_say_that_they_are_simulated_and_none_is_spawned(commands):
     assert [model["id"] for model in models] == ["simulated"]
 
 
-def test_a_job_is_done_and_goes_on_after_a_kill(commands, talk, two_minutes):
+def test_a_job_survives_a_kill(commands, talk, two_minutes):
     settings = {**ENGINE, "WHISPER_GPUS": "a,b"}
     first = commands.ready(**settings)
     done = first.finished(first.submit(talk.path)["id"])
@@ -49,23 +49,23 @@ def test_a_job_is_done_and_goes_on_after_a_kill(commands, talk, two_minutes):
     wait_for(lambda: slow.job(job["id"])["progress"]["clips_done"])
     slow.kill(slow.pid)
     slow.wait(10)
-    again = commands.serve(folder=slow.folder, **settings).wait_until_up()
-    assert again.finished(job["id"])["status"] == "succeeded"
-    clips = again.job(job["id"])["progress"]["clips_total"]
-    assert sum(row["clips"] for row in again.workers()) < clips
-    assert again.result(job["id"]) == first.srt(two_minutes)
+    restarted = commands.serve(folder=slow.folder, **settings).wait_until_up()
+    assert restarted.finished(job["id"])["status"] == "succeeded"
+    clips = restarted.job(job["id"])["progress"]["clips_total"]
+    assert sum(row["clips"] for row in restarted.workers()) < clips
+    assert restarted.result(job["id"]) == first.srt(two_minutes)
 
 
 @pytest.mark.soak
-def test_crashes_are_survived(commands, talk):
+def test_crashes_do_not_change_the_subtitles(commands, talk):
     calm = commands.ready(**ENGINE)
-    # One worker draws its deaths in one order, whenever its clips come.
+    # A single worker crashes at the same clips in each run.
     crashing = commands.ready(**ENGINE, WHISPER_GPUS="0", WHISPER_SIMULATED="crash=0.2,seed=1,batch=1")
     assert crashing.srt(talk.path) == calm.srt(talk.path)
     assert sum(row["restarts"] for row in crashing.workers()) > 0
 
 
-def test_a_senseless_setting_ends_the_start_with_one_line(commands):
+def test_an_invalid_setting_ends_the_start_with_one_line(commands):
     refused = commands.run("serve", **ENGINE, WHISPER_SIMULATED="clip_ms=fast")
     assert refused.process.returncode == 2
     assert refused.stderr.count("\n") == 1

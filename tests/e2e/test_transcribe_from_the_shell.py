@@ -47,12 +47,12 @@ def test_on_a_server(commands, server, shorts, tmp_path):
     assert written == {f"{short.stem}.srt": server.srt(short) for short in shorts}
 
 
-def test_plain_text_here_and_on_a_server_alike(commands, server, shorts):
+def test_plain_text_is_the_same_here_and_on_a_server(commands, server, shorts):
     options = ["-f", "txt", "--option", "max_line_chars=25", "--language", "english"]
-    here = commands.run("transcribe", shorts[1], *options)
-    there = commands.run("transcribe", shorts[1], *options, "--server", server.url)
-    assert (here.process.returncode, there.process.returncode) == (0, 0), here.stderr + there.stderr
-    assert here.stdout == there.stdout != ""
+    local = commands.run("transcribe", shorts[1], *options)
+    remote = commands.run("transcribe", shorts[1], *options, "--server", server.url)
+    assert (local.process.returncode, remote.process.returncode) == (0, 0), local.stderr + remote.stderr
+    assert local.stdout == remote.stdout != ""
 
 
 def test_translation(commands, server, talk):
@@ -62,7 +62,7 @@ def test_translation(commands, server, talk):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "named"),
     [
         (["nowhere.mp3"], "nowhere.mp3"),
         (["SHORT", "SHORT"], "-o"),
@@ -72,22 +72,22 @@ def test_translation(commands, server, talk):
         (["SHORT", "--language", "klingon"], "klingon"),
     ],
 )
-def test_wrong_usage(commands, shorts, arguments, told):
+def test_wrong_usage(commands, shorts, arguments, named):
     given = [str(shorts[0]) if argument == "SHORT" else argument for argument in arguments]
     refused = commands.run("transcribe", *given)
     assert (refused.process.returncode, refused.stdout) == (2, "")
-    assert told in refused.stderr
+    assert named in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
-def test_a_place_that_cannot_be_written_to(commands, shorts):
+def test_an_output_that_cannot_be_written(commands, shorts):
     refused = commands.run("transcribe", shorts[0], "-o", "nowhere/out.srt")
     assert refused.process.returncode in (1, 2)
     assert "nowhere/out.srt" in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
-def test_a_server_that_is_not_there(commands, shorts):
+def test_a_server_that_cannot_be_reached(commands, shorts):
     refused = commands.run("transcribe", shorts[0], "--server", f"http://127.0.0.1:{free_port()}")
     assert (refused.process.returncode, refused.stdout) == (1, "")
     assert "cannot be reached" in refused.stderr
@@ -95,7 +95,7 @@ def test_a_server_that_is_not_there(commands, shorts):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_midway_it_leaves_nothing_behind(tmp_path, ten_minutes, number):
+def test_a_stopped_command_leaves_no_files_and_no_processes(tmp_path, ten_minutes, number):
     (tmp_path / "tmp").mkdir()
     command = Command(tmp_path, "transcribe", ten_minutes, "-o", "out.srt", TMPDIR=tmp_path / "tmp")
     try:
@@ -110,7 +110,7 @@ def test_stopped_midway_it_leaves_nothing_behind(tmp_path, ten_minutes, number):
         assert command.end() == []
 
 
-def test_json_and_nothing_else(commands, server, shorts, tmp_path):
+def test_json_output_and_no_other_files(commands, server, shorts, tmp_path):
     (tmp_path / "tmp").mkdir()
     done = commands.run("transcribe", shorts[0], "-o", "out.json", TMPDIR=tmp_path / "tmp")
     assert done.process.returncode == 0

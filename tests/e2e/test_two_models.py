@@ -1,4 +1,4 @@
-"""Two models on two workers: each loaded when it is asked for, and given back when it is not."""
+"""Two models on two workers: each is loaded on first use, and unloaded when idle."""
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ def second(tmp_path: Path) -> str:
     return str(shutil.copytree(DEMO_PATH, tmp_path / "second"))
 
 
-def test_each_is_loaded_once_on_each_worker_and_the_idle_one_goes(commands, second, shorts):
+def test_each_model_is_loaded_once_on_each_worker_and_unloaded_when_idle(commands, second, shorts):
     server = commands.ready(WHISPER_MODELS=second, WHISPER_MODEL_IDLE_S=IDLE_S)
     assert states(server) == {"demo": "loaded", second: "unloaded"}
     assert {row["loads"] for row in server.workers()} == {1}
@@ -29,8 +29,8 @@ def test_each_is_loaded_once_on_each_worker_and_the_idle_one_goes(commands, seco
 
     expected = [server.text(path) for path in shorts]
     with ThreadPoolExecutor(8) as clients:
-        asked = [(path, model) for path in shorts * 4 for model in ("demo", second)]
-        texts = list(clients.map(lambda one: server.text(one[0], model=one[1]), asked))
+        requests = [(path, model) for path in shorts * 4 for model in ("demo", second)]
+        texts = list(clients.map(lambda one: server.text(one[0], model=one[1]), requests))
     assert texts == [text for text in expected * 4 for _ in range(2)]
     assert all(row["loads"] <= 2 for row in server.workers())
     assert states(server) == {"demo": "loaded", second: "loaded"}
@@ -42,19 +42,19 @@ def test_each_is_loaded_once_on_each_worker_and_the_idle_one_goes(commands, seco
     assert sum(row["restarts"] for row in server.workers()) == 0
 
 
-def test_a_model_is_retrieved_by_its_whole_name(commands, second):
+def test_a_model_is_retrieved_by_its_full_name(commands, second):
     server = commands.ready(WHISPER_MODELS=second)
     assert server.client.get(f"/v1/models/{second}").json()["id"] == second
-    assert server.client.get("/v1/models/nobody/knows").status_code == 404
+    assert server.client.get("/v1/models/no/such/model").status_code == 404
 
 
-def test_a_second_model_that_makes_no_sense_ends_the_start(commands):
+def test_an_unknown_second_model_ends_the_start(commands):
     refused = commands.run("serve", WHISPER_MODELS="gigantic")
     assert refused.process.returncode == 2
     assert "WHISPER_MODELS=gigantic" in refused.stderr
 
 
-def test_a_second_model_that_cannot_be_had_is_said_when_it_is_asked_for(commands, shorts):
+def test_a_missing_second_model_fails_only_the_requests_for_it(commands, shorts):
     server = commands.ready(WHISPER_MODELS="tiny")
     answer = server.post(shorts[0], model="tiny")
     assert answer.status_code == 503

@@ -1,3 +1,5 @@
+"""Which worker gets which device."""
+
 import pytest
 
 from app.engines.devices import plan_devices
@@ -40,12 +42,12 @@ def test_gpus_may_be_chosen(wanted: str, expected: tuple[str, ...]) -> None:
         ("1,-1,2", "all", ("1",)),
     ],
 )
-def test_what_we_are_given_to_see_is_honoured(given: str, wanted: str, expected: tuple[str, ...]) -> None:
+def test_cuda_visible_devices_is_honoured(given: str, wanted: str, expected: tuple[str, ...]) -> None:
     assert visible(4, {"CUDA_VISIBLE_DEVICES": given}, gpus=wanted) == expected
 
 
 @pytest.mark.parametrize("given", ["", "-1", "NoDevFiles"])
-def test_without_a_visible_gpu_the_cpu_works(given: str) -> None:
+def test_without_a_visible_gpu_workers_use_the_cpu(given: str) -> None:
     gpus = 0 if given == "NoDevFiles" else 4
     assert plan_devices(settings(), {"CUDA_VISIBLE_DEVICES": given}, gpus, 8).device == "cpu"
 
@@ -53,7 +55,7 @@ def test_without_a_visible_gpu_the_cpu_works(given: str) -> None:
 def test_cpu_workers_share_the_cores() -> None:
     devices = plan_devices(settings(device="cpu"), {}, 4, 8)
     assert (devices.visible, devices.cpu_threads) == (("0", "1"), 4)
-    for cores, threads in ((2, 1), (4, 2), (7, 3)):  # two workers at least
+    for cores, threads in ((2, 1), (4, 2), (7, 3)):  # at least two workers
         devices = plan_devices(settings(device="cpu"), {}, 0, cores)
         assert (devices.visible, devices.cpu_threads) == (("0", "1"), threads)
     devices = plan_devices(settings(device="cpu", cpu_workers=3, cpu_threads=1), {}, 0, 2)
@@ -66,7 +68,7 @@ def test_on_a_cpu_each_entry_of_gpus_is_a_worker_pinned_as_on_a_gpu() -> None:
     assert visible(0, device="cpu", gpus="0,0,GPU-x", cpu_workers=9) == ("0", "0", "GPU-x")
 
 
-def test_a_gpu_that_is_not_there_is_refused() -> None:
+def test_a_missing_gpu_is_refused() -> None:
     with pytest.raises(InvalidSetting, match=r"WHISPER_GPUS=0,7: there is no GPU 7; found 4"):
         visible(4, gpus="0,7")
     with pytest.raises(InvalidSetting, match="WHISPER_DEVICE=cuda"):

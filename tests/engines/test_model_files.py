@@ -1,3 +1,5 @@
+"""Names of models, and where their files are."""
+
 from pathlib import Path
 
 import pytest
@@ -23,12 +25,12 @@ def test_the_sizes_are_those_of_faster_whisper() -> None:
         (str(DEMO_PATH), "cpu", str(DEMO_PATH)),
     ],
 )
-def test_a_model_is_named(setting: str, device: str, name: str) -> None:
+def test_a_setting_names_a_model(setting: str, device: str, name: str) -> None:
     assert model_name("WHISPER_MODEL", setting, device) == name
 
 
 @pytest.mark.parametrize("setting", ["gigantic", "/no/such/folder", "./nowhere", "a b/c"])
-def test_what_can_be_no_model_is_refused(setting: str) -> None:
+def test_a_setting_that_names_no_model_is_refused(setting: str) -> None:
     with pytest.raises(InvalidSetting, match="WHISPER_MODEL="):
         model_name("WHISPER_MODEL", setting, "cpu")
 
@@ -38,14 +40,14 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
         model_name("WHISPER_MODEL", str(tmp_path), "cpu")
 
 
-def test_the_demo_model_and_folders_are_there() -> None:
+def test_the_demo_model_and_folders_need_no_download() -> None:
     assert locate("demo").path == DEMO_PATH
     assert locate(str(DEMO_PATH)).path == DEMO_PATH
     assert (DEMO_PATH / "model.bin").is_file()
 
 
 @pytest.mark.timeout(30)
-def test_a_model_that_cannot_be_had_is_said_with_the_cure(
+def test_the_error_for_a_model_that_cannot_be_downloaded_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))

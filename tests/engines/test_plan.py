@@ -1,4 +1,4 @@
-"""What the settings come to."""
+"""From settings to a plan."""
 
 from pathlib import Path
 
@@ -6,8 +6,9 @@ import pytest
 
 from app.engines.model_files import ModelFiles
 from app.engines.plan import Plan, make_plan
+from app.errors import InvalidSetting
 from app.settings import load_settings
-from tests.engines.test_slot import catalogue
+from tests.engines.catalogues import new_catalogue
 from workers.messages import LoadOptions
 
 
@@ -29,7 +30,7 @@ def test_batches_are_larger_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
-def test_safe_mode_takes_one_clip_at_a_time_in_little_memory(
+def test_safe_mode_has_batches_of_one_clip_and_a_compute_type_that_fits(
     monkeypatch: pytest.MonkeyPatch, gpus: int
 ) -> None:
     safe = plan(monkeypatch, gpus=gpus, safe_mode=True, batch_size=8)
@@ -40,11 +41,16 @@ def test_safe_mode_takes_one_clip_at_a_time_in_little_memory(
     assert not options(plan(monkeypatch, gpus=gpus)).safe
 
 
-def test_workers_on_cores_stand_back_and_those_that_feed_a_gpu_do_not(
+def test_workers_on_the_cpu_have_a_lower_priority_than_those_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[tuple[object, ...]] = []
     monkeypatch.setattr("app.engines.plan.LocalSlot", lambda *args: given.append(args))
-    plan(monkeypatch, gpus=0, cpu_workers=1).slots(catalogue())
-    plan(monkeypatch, gpus=1).slots(catalogue())
+    plan(monkeypatch, gpus=0, cpu_workers=1).slots(new_catalogue())
+    plan(monkeypatch, gpus=1).slots(new_catalogue())
     assert [args[-1] for args in given] == [10, 0]
+
+
+def test_settings_that_do_not_fit_the_machine_are_refused() -> None:
+    with pytest.raises(InvalidSetting, match="WHISPER_MODEL=/no/such/folder"):
+        make_plan(load_settings(model="/no/such/folder", _env_file=None))

@@ -1,4 +1,4 @@
-"""The simulated engine, on a virtual clock and behind the whole service."""
+"""The simulated engine, on a virtual clock."""
 
 import asyncio
 from dataclasses import replace
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.engines.clip_request import ClipInMemory
 from app.engines.model_files import ModelFiles
 from app.engines.plan import make_plan
 from app.engines.simulated import Simulation, parse_simulation, simulated_result
@@ -22,62 +23,63 @@ CLIP = Clip(bytes(2 * 10 * SAMPLE_RATE), ((0, 10 * SAMPLE_RATE),), Decoding("sim
 TOKENS = 33
 
 
-def hear(
+def transcribe(
     clips: int, slots: int, simulation: Simulation
 ) -> tuple[list[object], float, list[dict[str, object]]]:
-    """What came of so many equal clips, all submitted at once; the time it took; the slots' rows."""
+    """Submit so many equal clips at once; returns results or errors, the time (s) and the slots' rows."""
 
-    async def work() -> tuple[list[object], float, list[dict[str, object]]]:
+    async def submit_all() -> tuple[list[object], float, list[dict[str, object]]]:
         fleet = make_fleet(slots, simulation)
         fleet.start()
         answers = await asyncio.gather(
-            *(fleet.submit("job", lambda: CLIP, size=TOKENS) for _ in range(clips)), return_exceptions=True
+            *(fleet.submit("job", ClipInMemory(CLIP), size=TOKENS) for _ in range(clips)),
+            return_exceptions=True,
         )
         elapsed = asyncio.get_running_loop().time()
         rows = [slot.row() for slot in fleet.slots]  # type: ignore[attr-defined]
         await fleet.stop()
         return [a if isinstance(a, BaseException) else a.result for a in answers], elapsed, rows
 
-    return virtual_clock.run(work())
+    return virtual_clock.run(submit_all())
 
 
 @pytest.mark.parametrize(("clips", "seconds"), [(1, 0.126), (8, 0.476), (16, 0.952)])
-def test_a_batch_takes_what_the_model_says(clips: int, seconds: float) -> None:
-    results, elapsed, _ = hear(clips, 1, Simulation())
+def test_a_batch_takes_as_long_as_the_cost_model_says(clips: int, seconds: float) -> None:
+    results, elapsed, _ = transcribe(clips, 1, Simulation())
     assert elapsed == pytest.approx(seconds)
     assert results == [simulated_result(CLIP)] * clips
 
 
 def test_two_runs_are_the_same_to_the_last_bit() -> None:
     simulation = Simulation(crash=0.2, seed=5, slow={1: 2.0})
-    assert hear(200, 4, simulation) == hear(200, 4, simulation)
+    assert transcribe(200, 4, simulation) == transcribe(200, 4, simulation)
 
 
 def test_a_slow_slot_does_less() -> None:
-    _, elapsed, rows = hear(400, 2, Simulation(slow={1: 3.0}))
+    _, elapsed, rows = transcribe(400, 2, Simulation(slow={1: 3.0}))
     assert 2.5 < rows[0]["clips"] / rows[1]["clips"] < 3.5
-    fast = hear(400, 1, Simulation())[1]
+    fast = transcribe(400, 1, Simulation())[1]
     assert elapsed < fast * 3 / 4 * 1.05
 
 
-def test_workers_that_crash_are_replaced_and_every_clip_is_heard() -> None:
-    results, _, rows = hear(300, 4, Simulation(crash=0.05, seed=1))
+def test_crashed_workers_are_replaced_and_all_clips_transcribed() -> None:
+    results, _, rows = transcribe(300, 4, Simulation(crash=0.05, seed=1))
     assert results == [simulated_result(CLIP)] * 300
     assert sum(row["restarts"] for row in rows) > 0
 
 
-def test_a_clip_that_kills_every_worker_is_given_up() -> None:
-    results, _, _ = hear(1, 2, Simulation(crash=1))
+def test_a_clip_that_crashes_all_workers_fails() -> None:
+    results, _, _ = transcribe(1, 2, Simulation(crash=1))
     assert isinstance(results[0], TaskCrashes)
 
 
-def test_a_worker_dies_when_it_is_told_to() -> None:
-    results, _, rows = hear(64, 2, Simulation(crash_at=((1, 0.1), (1, 0.9))))
+def test_a_worker_crashes_at_the_configured_times() -> None:
+    results, _, rows = transcribe(64, 2, Simulation(crash_at=((1, 0.1), (1, 0.9))))
     assert results == [simulated_result(CLIP)] * 64
     assert [row["restarts"] for row in rows] == [0, 2]
 
 
-def test_answers_are_made_of_the_speech_alone() -> None:
+def test_results_depend_only_on_the_speech() -> None:
     clip = replace(CLIP, speech=((0, 100), (300, 420)), decoding=Decoding("simulated", word_timestamps=True))
     result = simulated_result(clip)
     assert [(segment.start, segment.end) for segment in result.segments] == list(clip.speech)
@@ -89,7 +91,7 @@ def test_answers_are_made_of_the_speech_alone() -> None:
     assert simulated_result(CLIP).segments[0].words == ()
 
 
-def test_the_setting_is_read() -> None:
+def test_the_setting_is_parsed() -> None:
     text = "fixed_ms=1, clip_ms=2,token_ms=3,batch=4,crash=0.5,seed=6,slow=1:3+2:1.5,crash_at=0:7,speed=8"
     assert parse_simulation(text) == Simulation(
         cost=BatchCost(1, 2, 3),
@@ -106,7 +108,7 @@ def test_the_setting_is_read() -> None:
 @pytest.mark.parametrize(
     "text", ["clip_ms", "clip_ms=x", "nonsense=1", "slow=1", "crash=2", "clip_ms=0", "batch=0", "speed=0"]
 )
-def test_a_senseless_setting_is_named(text: str) -> None:
+def test_an_invalid_setting_is_refused(text: str) -> None:
     with pytest.raises(InvalidSetting, match=f"WHISPER_SIMULATED={text}"):
         parse_simulation(text)
 
@@ -127,7 +129,7 @@ def test_any_number_of_slots_needs_no_device_and_no_model() -> None:
     assert make_plan(simulated(simulated="batch=5")).limits.batch_size == 5
 
 
-def test_what_goes_for_every_engine_goes_for_simulated_workers(tmp_path: Path) -> None:
+def test_common_settings_apply_to_simulated_workers(tmp_path: Path) -> None:
     plan = make_plan(simulated(gpus=("a", "b", "c"), simulated="batch=5", safe_mode=True))
     assert (plan.limits.batch_size, plan.limits.one_model, plan.worker_count) == (1, True, 3)
     [options] = {plan.load_options(ModelFiles("simulated", folder)) for folder in (Path(), tmp_path)}

@@ -1,195 +1,182 @@
-"""A slot and its models, with a worker that keeps a book."""
+"""A slot and its models, with a worker that notes its calls."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
 
 import pytest
 
-from app.engines.catalogue import ModelCatalogue
+from app.engines.clip_request import ClipInMemory
 from app.engines.slot import Limits, WhisperSlot
 from app.errors import RequeueBatch
+from tests.engines.catalogues import new_catalogue
 from workers.messages import Clip, ClipResult, Decoding, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper
 from workers.whisper.compute_types import smaller
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 RESULT = ClipResult("en", (), ())
 
 
-def catalogue(idle_s: float = 99, compute_type: str = "int8") -> ModelCatalogue:
-    options = {name: LoadOptions(name, f"/{name}", "cpu", compute_type, 1) for name in ("main", "a", "b")}
-    return ModelCatalogue("main", idle_s, options)
+class FakeSlot(WhisperSlot):
+    """Its worker has memory for `max_models` models, and notes its calls."""
 
-
-class BookSlot(WhisperSlot):
-    """Its worker has room for `room` models at once, and writes down what it is asked to do."""
-
-    def __init__(self, idle_s: float = 99, room: int = 9, compute_type: str = "int8", **limits: Any) -> None:
-        super().__init__(0, catalogue(idle_s, compute_type), Limits(**{"batch_size": 8} | limits))
-        self.book: list[str] = []
+    def __init__(
+        self, idle_s: float = 99, max_models: int = 9, compute_type: str = "int8", **limits: Any
+    ) -> None:
+        super().__init__(0, new_catalogue(idle_s, compute_type), Limits(**{"batch_size": 8} | limits))
+        self.calls: list[str] = []
         self.loaded: dict[str, str] = {}  # models, and their compute types
-        self.room = room
+        self.max_models = max_models
         self.deadlines_s: list[float] = []
 
     async def _spawn(self) -> None:
-        self.book.append("spawn")
+        self.calls.append("spawn")
         self.loaded = {}
 
     async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
         await asyncio.sleep(0)
         if function is whisper.load:
             options: LoadOptions = args[0]
-            if len(self.loaded) >= self.room or not self.fits(options.compute_type):
+            if len(self.loaded) >= self.max_models or not self.fits(options.compute_type):
                 raise RuntimeError("CUDA failed with error out of memory")
-            self.book.append(f"load {options.model}")
+            self.calls.append(f"load {options.model}")
             self.loaded[options.model] = options.compute_type
-            loads = len(self.book)
+            loads = len(self.calls)
             return WorkerInfo(1, "0", options.model, "cpu", options.compute_type, loads, ("en", "de"))
         if function is whisper.unload:
-            self.book.append(f"unload {args[0]}")
+            self.calls.append(f"unload {args[0]}")
             self.loaded.pop(args[0], None)
             return None
         if function is whisper.smaller_compute_type:
             return smaller(args[0].compute_type, "cpu", {"float32", "int8_float32", "int8"})
         self.deadlines_s.append(deadline_s)
-        return self.transcribe(args[0])
+        return self.transcribe_batch(args[0])
 
     def fits(self, compute_type: str) -> bool:
         """Whether there is memory for a model's weights."""
         return True
 
-    def transcribe(self, clips: list[Clip]) -> list[ClipResult]:
+    def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
         model = clips[0].decoding.model
         assert model in self.loaded
-        self.book.append(f"hear {model}")
+        self.calls.append(f"transcribe {model}")
         return [RESULT for _ in clips]
 
     async def _end(self) -> None: ...
 
-    async def hear(self, model: str, clips: int = 1, seconds: int = 1) -> None:
+    async def transcribe(self, model: str, clips: int = 1, seconds: int = 1) -> None:
+        """Run a batch of equal clips."""
         clip = Clip(bytes(32_000 * seconds), ((0, 16_000 * seconds),), Decoding(model))
-        assert await self.run([lambda: clip] * clips) == [RESULT] * clips
+        assert await self.run([ClipInMemory(clip)] * clips) == [RESULT] * clips
 
 
-def test_a_model_is_loaded_on_first_use_and_once() -> None:
-    async def check() -> None:
-        slot = BookSlot()
-        await slot.start()
-        for model in ("main", "a", "a", "main", "a"):
-            await slot.hear(model)
-        assert slot.book == [
-            "spawn",
-            "load main",
-            "hear main",
-            "load a",
-            "hear a",
-            "hear a",
-            "hear main",
-            "hear a",
-        ]
-        assert (slot.holds("a"), slot.holds("b")) == (True, False)
-        assert slot.row()["models"] == ["a", "main"]
-        assert (slot.row()["loads"], slot.row()["clips"], slot.row()["audio_s"]) == (2, 5, 5.0)
-        await slot.close()
-
-    asyncio.run(check())
+S = TypeVar("S", bound=WhisperSlot)
+Start = Callable[[S], Awaitable[S]]
 
 
-def test_an_idle_model_is_unloaded_and_the_default_one_stays() -> None:
-    async def check() -> None:
-        slot = BookSlot(idle_s=0.05)
-        await slot.start()
-        await slot.hear("a")
-        await slot.hear("main")
-        await asyncio.sleep(0.15)
-        assert slot.book[-1] == "unload a"
-        assert set(slot.loaded) == {"main"}
-        await slot.hear("a")
-        assert slot.book[-2:] == ["load a", "hear a"]
-        await slot.close()
+@pytest.fixture
+async def start() -> AsyncIterator[Start[Any]]:
+    """Starts slots, and closes them after the test."""
+    async with AsyncExitStack() as stack:
 
-    asyncio.run(check())
-
-
-def test_a_model_in_use_is_not_idle() -> None:
-    async def check() -> None:
-        slot = BookSlot(idle_s=0.05)
-        await slot.start()
-        for _ in range(5):
-            await slot.hear("a")
-            await asyncio.sleep(0.02)
-        assert "unload a" not in slot.book
-        await slot.close()
-
-    asyncio.run(check())
-
-
-def test_when_memory_is_short_the_other_models_go() -> None:
-    async def check() -> None:
-        slot = BookSlot(room=2)
-        await slot.start()
-        await slot.hear("a")
-        await slot.hear("b")
-        assert slot.book == [
-            "spawn",
-            "load main",
-            "load a",
-            "hear a",
-            "unload main",
-            "unload a",
-            "load b",
-            "hear b",
-        ]
-        await slot.hear("main")
-        assert set(slot.loaded) == {"b", "main"}
-        await slot.close()
-
-    asyncio.run(check())
-
-
-def test_a_model_that_never_fits_is_said() -> None:
-    async def check() -> None:
-        slot = BookSlot(room=0)
-        with pytest.raises(RuntimeError, match="out of memory"):
+        async def start_slot(slot: WhisperSlot) -> WhisperSlot:
+            stack.push_async_callback(slot.close)
             await slot.start()
-        await slot.close()
+            return slot
 
-    asyncio.run(check())
-
-
-def test_a_new_process_holds_the_default_model_alone() -> None:
-    async def check() -> None:
-        slot = BookSlot()
-        await slot.start()
-        await slot.hear("a")
-        await slot.close()
-        await slot.start()
-        assert (slot.holds("a"), slot.holds("main")) == (False, True)
-        await slot.hear("a")
-        assert slot.book[-3:] == ["load main", "load a", "hear a"]
-        await slot.close()
-
-    asyncio.run(check())
+        yield start_slot
 
 
-class TightSlot(BookSlot):
-    """Its worker hears as many clips at once as `rooms` says for the compute type of their model."""
+async def test_a_model_is_loaded_on_first_use_and_once(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot())
+    for model in ("main", "a", "a", "main", "a"):
+        await slot.transcribe(model)
+    assert slot.calls == [
+        "spawn",
+        "load main",
+        "transcribe main",
+        "load a",
+        "transcribe a",
+        "transcribe a",
+        "transcribe main",
+        "transcribe a",
+    ]
+    assert (slot.holds("a"), slot.holds("b")) == (True, False)
+    assert slot.row()["models"] == ["a", "main"]
+    assert (slot.row()["loads"], slot.row()["clips"], slot.row()["audio_s"]) == (2, 5, 5.0)
 
-    def __init__(self, rooms: dict[str, int], too_large: tuple[str, ...] = (), **given: Any) -> None:
+
+async def test_an_idle_model_is_unloaded_unless_it_is_the_default_one(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot(idle_s=0.05))
+    await slot.transcribe("a")
+    await slot.transcribe("main")
+    await asyncio.sleep(0.15)
+    assert slot.calls[-1] == "unload a"
+    assert set(slot.loaded) == {"main"}
+    await slot.transcribe("a")
+    assert slot.calls[-2:] == ["load a", "transcribe a"]
+
+
+async def test_a_model_in_use_is_not_idle(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot(idle_s=0.05))
+    for _ in range(5):
+        await slot.transcribe("a")
+        await asyncio.sleep(0.02)
+    assert "unload a" not in slot.calls
+
+
+async def test_other_models_are_unloaded_when_memory_is_short(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot(max_models=2))
+    await slot.transcribe("a")
+    await slot.transcribe("b")
+    assert slot.calls == [
+        "spawn",
+        "load main",
+        "load a",
+        "transcribe a",
+        "unload main",
+        "unload a",
+        "load b",
+        "transcribe b",
+    ]
+    await slot.transcribe("main")
+    assert set(slot.loaded) == {"b", "main"}
+
+
+async def test_a_start_fails_if_the_model_never_fits(start: Start[FakeSlot]) -> None:
+    with pytest.raises(RuntimeError, match="out of memory"):
+        await start(FakeSlot(max_models=0))
+
+
+async def test_a_new_process_holds_only_the_default_model(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot())
+    await slot.transcribe("a")
+    await slot.close()
+    await slot.start()
+    assert (slot.holds("a"), slot.holds("main")) == (False, True)
+    await slot.transcribe("a")
+    assert slot.calls[-3:] == ["load main", "load a", "transcribe a"]
+
+
+class LowMemorySlot(FakeSlot):
+    """Its worker has memory for so many clips at once as `max_clips` says for their model's compute type."""
+
+    def __init__(self, max_clips: dict[str, int], too_large: tuple[str, ...] = (), **given: Any) -> None:
         super().__init__(compute_type="float32", **given)
-        self.rooms = rooms
+        self.max_clips = max_clips
         self.too_large = too_large  # compute types with which no model can be loaded
 
     def fits(self, compute_type: str) -> bool:
         return compute_type not in self.too_large
 
-    def transcribe(self, clips: list[Clip]) -> list[ClipResult]:
-        room = self.rooms.get(self.loaded[clips[0].decoding.model], 8)
-        if len(clips) > room or (len(self.loaded) > 1 and room < 8):
+    def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
+        limit = self.max_clips.get(self.loaded[clips[0].decoding.model], 8)
+        if len(clips) > limit or (len(self.loaded) > 1 and limit < 8):
             raise RuntimeError("CUDA failed with error out of memory")
-        return super().transcribe(clips)
+        return super().transcribe_batch(clips)
 
 
 def shown(slot: WhisperSlot) -> tuple[object, object, object]:
@@ -197,145 +184,109 @@ def shown(slot: WhisperSlot) -> tuple[object, object, object]:
     return row["batch_size"], row["compute_type"], row["restarts"]
 
 
-def test_memory_that_is_short_for_a_batch_halves_it_for_good() -> None:
-    async def check() -> None:
-        slot = TightSlot({"float32": 2})
-        await slot.start()
-        assert (shown(slot), slot.row()["error"]) == ((8, "float32", 0), None)
-        for clips in (8, 4):
-            with pytest.raises(RequeueBatch, match="out of memory"):
-                await slot.hear("main", clips)
-        await slot.hear("main", 2)
-        assert shown(slot) == (2, "float32", 0)
-        assert not slot.needs_restart.is_set()
-        assert "batches of 2 instead of 8: CUDA failed" in str(slot.row()["error"])
+async def test_a_batch_too_large_for_the_memory_halves_the_limit_for_good(
+    start: Start[LowMemorySlot],
+) -> None:
+    slot = await start(LowMemorySlot({"float32": 2}))
+    assert (shown(slot), slot.row()["error"]) == ((8, "float32", 0), None)
+    for clips in (8, 4):
+        with pytest.raises(RequeueBatch, match="out of memory"):
+            await slot.transcribe("main", clips)
+    await slot.transcribe("main", 2)
+    assert shown(slot) == (2, "float32", 0)
+    assert not slot.needs_restart.is_set()
+    assert "batches of 2 instead of 8: CUDA failed" in str(slot.row()["error"])
+    await slot.close()
+    await slot.start()
+    assert shown(slot)[0] == 2
+
+
+async def test_other_models_are_unloaded_before_the_limit_is_halved(start: Start[LowMemorySlot]) -> None:
+    slot = await start(LowMemorySlot({"float32": 4}))
+    await slot.transcribe("main", 4)
+    await slot._load("a")
+    await slot.transcribe("main", 4)
+    assert slot.calls[-2:] == ["unload a", "transcribe main"]
+    assert (shown(slot)[0], slot.row()["error"]) == (8, None)
+
+
+async def test_a_clip_too_large_for_the_memory_restarts_the_worker_with_a_smaller_compute_type(
+    start: Start[LowMemorySlot],
+) -> None:
+    slot = await start(LowMemorySlot({"float32": 0, "int8_float32": 0}))
+    for compute_type in ("int8_float32", "int8"):
+        with pytest.raises(RequeueBatch, match="out of memory"):
+            await slot.transcribe("main")
+        assert slot.needs_restart.is_set()  # so the dispatcher closes and starts it
+        slot.needs_restart.clear()
         await slot.close()
         await slot.start()
-        assert shown(slot)[0] == 2
-        await slot.close()
-
-    asyncio.run(check())
-
-
-def test_the_other_models_go_before_a_batch_is_halved() -> None:
-    async def check() -> None:
-        slot = TightSlot({"float32": 4})
-        await slot.start()
-        await slot.hear("main", 4)
-        await slot._load("a")
-        await slot.hear("main", 4)
-        assert slot.book[-2:] == ["unload a", "hear main"]
-        assert (shown(slot)[0], slot.row()["error"]) == (8, None)
-        await slot.close()
-
-    asyncio.run(check())
+        assert shown(slot)[1] == compute_type
+    await slot.transcribe("main")
+    assert "main in int8 instead of float32: CUDA failed" in str(slot.row()["error"])
+    assert slot.calls == ["spawn", "load main"] * 3 + ["transcribe main"]
 
 
-def test_memory_that_is_short_for_one_clip_changes_the_compute_type_in_a_new_process() -> None:
-    async def check() -> None:
-        slot = TightSlot({"float32": 0, "int8_float32": 0})
-        await slot.start()
-        for compute_type in ("int8_float32", "int8"):
-            with pytest.raises(RequeueBatch, match="out of memory"):
-                await slot.hear("main")
-            assert slot.needs_restart.is_set()  # so the dispatcher closes and starts it
-            slot.needs_restart.clear()
-            await slot.close()
-            await slot.start()
-            assert shown(slot)[1] == compute_type
-        await slot.hear("main")
-        assert "main in int8 instead of float32: CUDA failed" in str(slot.row()["error"])
-        assert slot.book == ["spawn", "load main"] * 3 + ["hear main"]
-        await slot.close()
-
-    asyncio.run(check())
+async def test_without_a_smaller_compute_type_the_clip_fails_and_not_the_slot(
+    start: Start[LowMemorySlot],
+) -> None:
+    max_clips = {"float32": 0, "int8_float32": 0, "int8": 0}
+    slot = await start(LowMemorySlot(max_clips, too_large=("float32", "int8_float32")))
+    with pytest.raises(RuntimeError, match="smallest compute type: CUDA failed with error out of memory"):
+        await slot.transcribe("main")
+    assert not slot.needs_restart.is_set()
 
 
-def test_at_the_end_of_the_ladder_the_clip_fails_and_not_the_slot() -> None:
-    async def check() -> None:
-        slot = TightSlot({"float32": 0, "int8_float32": 0, "int8": 0}, too_large=("float32", "int8_float32"))
-        await slot.start()
-        with pytest.raises(RuntimeError, match="smallest compute type: CUDA failed with error out of memory"):
-            await slot.hear("main")
-        assert not slot.needs_restart.is_set()
-        await slot.close()
-
-    asyncio.run(check())
-
-
-def test_a_model_too_large_to_load_is_loaded_smaller() -> None:
-    async def check() -> None:
-        slot = TightSlot({}, too_large=("float32", "int8_float32"))
-        await slot.start()
-        assert shown(slot) == (8, "int8", 2)
-        assert slot.book == ["spawn", "spawn", "spawn", "load main"]
-        await slot.hear("main", 8)
-        await slot.close()
-        await slot.start()
-        assert slot.book[-2:] == ["spawn", "load main"]  # it is known by now
-        await slot.close()
-
-    asyncio.run(check())
+async def test_a_model_too_large_to_load_is_loaded_with_a_smaller_compute_type(
+    start: Start[LowMemorySlot],
+) -> None:
+    slot = await start(LowMemorySlot({}, too_large=("float32", "int8_float32")))
+    assert shown(slot) == (8, "int8", 2)
+    assert slot.calls == ["spawn", "spawn", "spawn", "load main"]
+    await slot.transcribe("main", 8)
+    await slot.close()
+    await slot.start()
+    assert slot.calls[-2:] == ["spawn", "load main"]  # it is known by now
 
 
-def test_a_further_model_too_large_to_load_steps_down_alone() -> None:
-    class OneTooLarge(TightSlot):
+async def test_each_model_has_its_own_compute_type(start: Start[LowMemorySlot]) -> None:
+    class OneTooLarge(LowMemorySlot):
         async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
             if function is whisper.load and args[0].model == "a" and args[0].compute_type == "float32":
                 raise RuntimeError("CUDA failed with error out of memory")
             return await super()._call(function, *args, deadline_s=deadline_s)
 
-    async def check() -> None:
-        slot = OneTooLarge({})
-        await slot.start()
-        with pytest.raises(RequeueBatch):
-            await slot.hear("a", 4)
-        assert slot.needs_restart.is_set()
-        await slot.close()
-        await slot.start()
-        await slot.hear("a", 4)
-        assert slot.loaded == {"main": "float32", "a": "int8_float32"}
-        assert shown(slot)[:2] == (8, "float32")
-        await slot.close()
-
-    asyncio.run(check())
+    slot = await start(OneTooLarge({}))
+    with pytest.raises(RequeueBatch):
+        await slot.transcribe("a", 4)
+    assert slot.needs_restart.is_set()
+    await slot.close()
+    await slot.start()
+    await slot.transcribe("a", 4)
+    assert slot.loaded == {"main": "float32", "a": "int8_float32"}
+    assert shown(slot)[:2] == (8, "float32")
 
 
-def test_an_error_that_is_not_about_memory_is_left_as_it_is() -> None:
-    class Broken(BookSlot):
-        def transcribe(self, clips: list[Clip]) -> list[ClipResult]:
+async def test_other_errors_change_nothing(start: Start[FakeSlot]) -> None:
+    class Broken(FakeSlot):
+        def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
             raise RuntimeError("no such token")
 
-    async def check() -> None:
-        slot = Broken()
-        await slot.start()
-        with pytest.raises(RuntimeError, match="no such token"):
-            await slot.hear("main", 4)
-        assert (shown(slot)[0], slot.row()["error"]) == (8, None)
-        await slot.close()
-
-    asyncio.run(check())
+    slot = await start(Broken())
+    with pytest.raises(RuntimeError, match="no such token"):
+        await slot.transcribe("main", 4)
+    assert (shown(slot)[0], slot.row()["error"]) == (8, None)
 
 
-def test_one_model_at_a_time_where_that_is_the_limit() -> None:
-    async def check() -> None:
-        slot = BookSlot(one_model=True)
-        await slot.start()
-        for model in ("a", "main"):
-            await slot.hear(model)
-            assert list(slot.loaded) == [model]
-        await slot.close()
-
-    asyncio.run(check())
+async def test_with_one_model_at_a_time_the_others_are_unloaded(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot(one_model=True))
+    for model in ("a", "main"):
+        await slot.transcribe(model)
+        assert list(slot.loaded) == [model]
 
 
-def test_long_batches_get_more_time_than_the_least() -> None:
-    async def check() -> None:
-        slot = BookSlot(batch_timeout_s=7.0)
-        await slot.start()
-        await slot.hear("main", seconds=5)
-        await slot.hear("main", clips=2, seconds=20)
-        assert slot.deadlines_s == [7.0, 8 * 7.0]
-        await slot.close()
-
-    asyncio.run(check())
+async def test_long_batches_have_a_longer_deadline(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot(batch_timeout_s=7.0))
+    await slot.transcribe("main", seconds=5)
+    await slot.transcribe("main", clips=2, seconds=20)
+    assert slot.deadlines_s == [7.0, 8 * 7.0]

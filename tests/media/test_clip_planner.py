@@ -1,4 +1,4 @@
-"""The clip plan, for any speech: Hypothesis draws it as probabilities, the detector makes spans of it."""
+"""The clip plan, for any speech. Hypothesis draws probabilities, and the detector makes spans of them."""
 
 import itertools
 
@@ -15,7 +15,7 @@ from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
 stretches = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.4, 0.7, 1.0]), st.integers(1, 1400)), min_size=1, max_size=25
 )
-cuts = st.lists(st.integers(1, 2000), max_size=20)
+chunk_lengths = st.lists(st.integers(1, 2000), max_size=20)
 
 
 def probabilities_of(drawn: list[tuple[float, int]]) -> npt.NDArray[np.float32]:
@@ -23,17 +23,17 @@ def probabilities_of(drawn: list[tuple[float, int]]) -> npt.NDArray[np.float32]:
 
 
 def plan(
-    probabilities: npt.NDArray[np.float32], pieces: list[int] | None = None, total: int | None = None
+    probabilities: npt.NDArray[np.float32], counts: list[int] | None = None, total: int | None = None
 ) -> tuple[list[Span], list[PlannedClip]]:
-    """The speech and the clips of a recording whose probabilities come in pieces of so many frames."""
+    """The speech and the clips of a recording whose probabilities come in chunks of so many frames."""
     detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
     total = len(probabilities) * FRAME_SAMPLES if total is None else total
     speech: list[Span] = []
     clips: list[PlannedClip] = []
-    for piece in np.split(probabilities, np.cumsum(pieces or [])):
-        spans = detector.feed(piece)
+    for chunk in np.split(probabilities, np.cumsum(counts or [])):
+        spans = detector.feed(chunk)
         speech += spans
-        clips += planner.extend(spans, detector.ongoing, detector.settled_until, piece)
+        clips += planner.extend(spans, detector.ongoing, detector.settled_until, chunk)
     spans = detector.finish(total)
     return speech + spans, clips + planner.finish(spans, total)
 
@@ -52,14 +52,14 @@ def test_every_sample_of_speech_is_in_exactly_one_clip(drawn: list[tuple[float, 
     assert sum(end - start for start, end in speech) == sum(
         end - start for clip in clips for start, end in clip.speech
     )
-    heard = [span for clip in clips for span in clip.speech]
-    assert all(before[1] <= after[0] for before, after in itertools.pairwise(heard))
-    for start, end in heard:
+    planned = [span for clip in clips for span in clip.speech]
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(planned))
+    for start, end in planned:
         assert any(a <= start and end <= b for a, b in speech)
 
 
 @given(stretches)
-def test_clips_are_short_apart_and_close_to_their_speech(drawn: list[tuple[float, int]]) -> None:
+def test_clips_are_short_do_not_overlap_and_have_narrow_margins(drawn: list[tuple[float, int]]) -> None:
     probabilities = probabilities_of(drawn)
     _, clips = plan(probabilities)
     assert [clip.index for clip in clips] == list(range(len(clips)))
@@ -74,18 +74,16 @@ def test_clips_are_short_apart_and_close_to_their_speech(drawn: list[tuple[float
             assert start - end <= MAX_SILENCE_SAMPLES
 
 
-@given(stretches, cuts)
-def test_the_plan_does_not_depend_on_how_the_audio_comes_in(
-    drawn: list[tuple[float, int]], pieces: list[int]
-) -> None:
-    assert plan(probabilities_of(drawn), pieces) == plan(probabilities_of(drawn))
+@given(stretches, chunk_lengths)
+def test_the_plan_does_not_depend_on_the_chunks(drawn: list[tuple[float, int]], counts: list[int]) -> None:
+    assert plan(probabilities_of(drawn), counts) == plan(probabilities_of(drawn))
 
 
 @given(stretches, stretches)
-def test_the_plan_looks_ahead_a_bounded_way(
+def test_the_plan_has_a_bounded_lookahead(
     drawn: list[tuple[float, int]], more: list[tuple[float, int]]
 ) -> None:
-    """What is cut off a recording changes only the clips that reach into the last window before the cut."""
+    """Further audio changes only the clips that reach into the last window before it."""
     short = probabilities_of(drawn)
     total = len(short) * FRAME_SAMPLES
     horizon = total - MAX_CLIP_SAMPLES - 2 * MAX_SILENCE_SAMPLES
@@ -112,13 +110,12 @@ def test_a_full_window_is_cut_at_its_longest_pause() -> None:
 def test_speech_without_a_pause_is_cut_where_it_is_least_likely_speech() -> None:
     frames = np.full(2000, 0.95, np.float32)
     frames[800:803] = 0.6
-    frames[700] = 0.5  # one low frame alone is often a plosive
+    frames[700] = 0.5  # a single low frame is often a plosive
     _, clips = plan(frames)
     assert clips[0].end == clips[1].start == 801 * FRAME_SAMPLES + FRAME_SAMPLES // 2
 
 
-def test_hours_of_speech_are_planned_as_they_come() -> None:
-    """Nothing waits for the end of speech that never ends."""
+def test_speech_without_an_end_is_planned_as_it_comes() -> None:
     detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
     minute = np.ones(1875, np.float32)
     counts = []
@@ -128,6 +125,6 @@ def test_hours_of_speech_are_planned_as_they_come() -> None:
     assert min(counts[1:]) >= 1
 
 
-def test_nobody_speaks() -> None:
+def test_a_recording_without_speech_has_no_clips() -> None:
     assert plan(np.zeros(100, np.float32)) == ([], [])
     assert plan(np.zeros(0, np.float32)) == ([], [])

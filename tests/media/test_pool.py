@@ -1,4 +1,4 @@
-"""The media room, with children that do as they are told."""
+"""The media workers, without processes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,77 +7,100 @@ from typing import Any
 
 import pytest
 
+from app.errors import InvalidInput
 from app.media.pool import Call, MediaPool
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import SlotStatus
-from workers.media import tasks as media
+from app.scheduling.tasks import Done, SlotStatus
+from workers.media import tasks
 from workers.media.tasks import DecodeStep
+from workers.messages import SAMPLE_RATE
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 STEPS = 6
 
 
-class ChildProcess:
-    """Takes its time: over a step until a span is at work elsewhere, and over a span until a step is."""
+@pytest.fixture
+def upload(tmp_path: Path) -> Upload:
+    return Upload(tmp_path / "x", "x", 1, "")
+
+
+class FakeSlot:
+    """A `Slot[Call, Any]`. A step lasts until a span is in flight elsewhere, and a span until a step is."""
 
     batch_limit = 1
 
-    def __init__(self, index: int, starts: asyncio.Event, at_work: dict[object, asyncio.Event]) -> None:
+    def __init__(self, index: int, may_start: asyncio.Event, in_flight: dict[Any, asyncio.Event]) -> None:
         self.index = index
         self.status = SlotStatus()
         self.needs_restart = asyncio.Event()
-        self.homes: list[int] = []
-        self._starts = starts
-        self._at_work = at_work
+        self._may_start = may_start
+        self._in_flight = in_flight
         self._steps = 0
 
     async def start(self) -> None:
-        await self._starts.wait()
+        await self._may_start.wait()
 
     async def run(self, payloads: Sequence[Call]) -> list[Any]:
         [call] = payloads
-        self._at_work[call.function].set()
-        if call.function is media.decode:
+        self._in_flight[call.function].set()
+        if call.function is tasks.decode:
             self._steps += 1
             if self._steps == 1:
                 await asyncio.sleep(0)
             else:
-                await self._meet(media.speech_probabilities)
-            self._at_work[call.function].clear()
+                await self._wait_for(tasks.speech_probabilities)
+            self._in_flight[call.function].clear()
             return [DecodeStep(self._steps, self._steps == STEPS, None)]
-        if call.args[1] != STEPS - 1:  # the last span has no step left beside it
-            await self._meet(media.decode)
-        self._at_work[call.function].clear()
+        if call.args[1] != STEPS - 1:  # no step is left to run beside the last span
+            await self._wait_for(tasks.decode)
+        self._in_flight[call.function].clear()
         return [b"\0\0\0\0"]
 
-    async def _meet(self, other: object) -> None:
+    async def _wait_for(self, other: object) -> None:
         async with asyncio.timeout(5):
-            await self._at_work[other].wait()
+            await self._in_flight[other].wait()
 
     async def close(self) -> None: ...
 
 
-@pytest.mark.parametrize("home", [0, 1])
-def test_one_child_decodes_while_the_other_looks_for_speech(tmp_path: Path, home: int) -> None:
-    async def go() -> list[int]:
-        at_work = {media.decode: asyncio.Event(), media.speech_probabilities: asyncio.Event()}
-        starts = [asyncio.Event(), asyncio.Event()]
-        starts[home].set()
-        room = MediaPool(2)
-        room._dispatcher = Dispatcher(
-            "media", [ChildProcess(index, starts[index], at_work) for index in range(2)]
-        )
-        room.start()
-        spans = []
-        async for samples, _ in room.decode("job", Upload(tmp_path / "x", "x", 1, ""), tmp_path / "pcm"):
-            starts[1 - home].set()
-            spans.append(
-                asyncio.create_task(room.speech_probabilities("job", tmp_path / "pcm", samples - 1, 1))
-            )
-        found = await asyncio.gather(*spans)
-        await room.stop()
-        return [len(one) for one in found]
+@pytest.mark.parametrize("decoding", [0, 1])
+async def test_one_worker_decodes_while_the_other_finds_speech(
+    tmp_path: Path, upload: Upload, decoding: int
+) -> None:
+    in_flight = {tasks.decode: asyncio.Event(), tasks.speech_probabilities: asyncio.Event()}
+    may_start = [asyncio.Event(), asyncio.Event()]
+    may_start[decoding].set()
+    pool = MediaPool(2)
+    pool._dispatcher = Dispatcher(
+        "media process", [FakeSlot(index, may_start[index], in_flight) for index in range(2)]
+    )
+    pool.start()
+    spans = []
+    async for samples, _ in pool.decode("job", upload, tmp_path / "pcm"):
+        may_start[1 - decoding].set()
+        span = pool.speech_probabilities("job", tmp_path / "pcm", samples - 1, 1)
+        spans.append(asyncio.create_task(span))
+    assert [len(probabilities) for probabilities in await asyncio.gather(*spans)] == [1] * STEPS
+    await pool.stop()
 
-    assert asyncio.run(go()) == [1] * STEPS
+
+class CrashingDispatcher:
+    """A `Dispatcher` whose slot crashes once before each step but the first."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+    async def submit(self, job: str, call: Call, *, key: object, affinity: int | None) -> Done[DecodeStep]:
+        self.steps += 1
+        return Done(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0 if self.steps == 1 else 1)
+
+
+async def test_a_file_that_crashes_decoders_is_refused(tmp_path: Path, upload: Upload) -> None:
+    """Each new process decodes it from the start, up to the step before the one that crashes."""
+    pool = MediaPool(1)
+    pool._dispatcher = CrashingDispatcher()  # type: ignore[assignment]
+    with pytest.raises(InvalidInput, match="crash or hang"):
+        async for _ in pool.decode("job", upload, tmp_path / "pcm"):
+            pass

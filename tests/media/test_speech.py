@@ -1,3 +1,5 @@
+"""The speech detector, against silero-vad."""
+
 import time
 
 import numpy as np
@@ -18,7 +20,7 @@ parameters = st.builds(
     min_silence_ms=st.sampled_from([0, 1, 32, 64, 100, 500, 2000]),
     speech_pad_ms=st.sampled_from([0, 1, 16, 30, 100, 400, 1000]),
 )
-# Runs of like probabilities, as speech and pauses give them, among them the thresholds themselves.
+# Runs of equal probabilities, as in speech and pauses. The thresholds themselves are among them.
 runs = st.lists(
     st.tuples(
         st.one_of(st.sampled_from([0.0, 0.01, 0.2, 0.35, 0.4, 0.5, 0.9]), st.floats(0, 1, width=32)),
@@ -40,13 +42,13 @@ def silero_spans(probabilities: Probabilities, chosen: VadParameters, total: int
     return [(span["start"], span["end"]) for span in found]
 
 
-def pieces(probabilities: Probabilities, data: st.DataObject) -> list[Probabilities]:
+def chunks(probabilities: Probabilities, data: st.DataObject) -> list[Probabilities]:
     cuts = data.draw(st.lists(st.integers(0, len(probabilities)), max_size=8).map(sorted), "cuts")
     return np.split(probabilities, cuts)
 
 
 def total_samples(probabilities: Probabilities, data: st.DataObject) -> int:
-    """How long the recording is: its last frame may be partial."""
+    """The length of the recording, whose last frame may be partial."""
     if not len(probabilities):
         return 0
     return (len(probabilities) - 1) * FRAME_SAMPLES + data.draw(st.integers(1, FRAME_SAMPLES), "last frame")
@@ -54,14 +56,14 @@ def total_samples(probabilities: Probabilities, data: st.DataObject) -> int:
 
 @settings(max_examples=400, deadline=None)
 @given(runs, parameters, st.data())
-def test_spans_are_those_of_silero_however_the_probabilities_come(
+def test_spans_are_those_of_silero_whatever_the_chunks(
     runs: list[tuple[float, int]], chosen: VadParameters, data: st.DataObject
 ) -> None:
     probabilities = np.array([value for value, count in runs for _ in range(count)], np.float32)
     total = total_samples(probabilities, data)
     detector = SpeechDetector(chosen)
 
-    spans = [span for piece in pieces(probabilities, data) for span in detector.feed(piece)]
+    spans = [span for chunk in chunks(probabilities, data) for span in detector.feed(chunk)]
     spans += detector.finish(total)
 
     assert spans == silero_spans(probabilities, chosen, total)
@@ -69,23 +71,23 @@ def test_spans_are_those_of_silero_however_the_probabilities_come(
 
 @settings(max_examples=200, deadline=None)
 @given(runs, parameters, st.data())
-def test_what_is_settled_stays(
+def test_settled_spans_do_not_change(
     runs: list[tuple[float, int]], chosen: VadParameters, data: st.DataObject
 ) -> None:
     probabilities = np.array([value for value, count in runs for _ in range(count)], np.float32)
     total = total_samples(probabilities, data)
     detector = SpeechDetector(chosen)
     spans: list[Span] = []
-    told: list[tuple[int, int, Span | None]] = []  # spans known by then, settled until, ongoing
+    states: list[tuple[int, int, Span | None]] = []  # number of known spans, settled until, ongoing
 
-    for piece in pieces(probabilities, data):
-        spans += detector.feed(piece)
-        told.append((len(spans), detector.settled_until, detector.ongoing))
+    for chunk in chunks(probabilities, data):
+        spans += detector.feed(chunk)
+        states.append((len(spans), detector.settled_until, detector.ongoing))
     spans += detector.finish(total)
 
-    assert [settled for _, settled, _ in told] == sorted(settled for _, settled, _ in told)
+    assert [settled for _, settled, _ in states] == sorted(settled for _, settled, _ in states)
     assert detector.settled_until >= total
-    for known, settled, ongoing in told:
+    for known, settled, ongoing in states:
         assert all(start >= settled for start, _ in spans[known:])
         assert all(end <= settled for _, end in spans[:known])
         if ongoing is not None:
@@ -93,7 +95,7 @@ def test_what_is_settled_stays(
             assert spans[known][1] >= ongoing[1]
 
 
-def test_a_span_is_given_out_as_soon_as_no_speech_can_be_close_to_it() -> None:
+def test_a_span_is_final_as_soon_as_no_speech_can_be_close_to_it() -> None:
     detector = SpeechDetector(VadParameters())
     speech, pause = np.ones(30, np.float32), np.zeros(10, np.float32)
 
@@ -112,7 +114,7 @@ def test_a_span_does_not_wait_for_the_end_of_the_speech_after_it() -> None:
     assert detector.settled_until == 35 * FRAME_SAMPLES - 80 * 16
 
 
-def test_ten_hours_take_a_moment() -> None:
+def test_ten_hours_take_less_than_two_seconds() -> None:
     frames = 10 * 3600 * SAMPLE_RATE // FRAME_SAMPLES
     random = np.random.default_rng(1)
     probabilities = np.repeat(random.random(frames // 9, np.float32), 9)

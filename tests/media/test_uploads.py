@@ -1,4 +1,4 @@
-"""Multipart bodies, cut and broken in every way."""
+"""Multipart and raw bodies: complete, cut and broken."""
 
 import asyncio
 import contextlib
@@ -15,9 +15,11 @@ from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
 from app.media import file_sink as sinks
 from app.media.uploads import receive_form, receive_raw, remove_leftovers
 
+pytestmark = pytest.mark.anyio
+
 TYPE = "multipart/form-data; boundary=b0undary"
 LIMIT = 10_000_000
-# Much of what a boundary looks like, and bytes that are no text.
+# Has parts of boundaries in it, and bytes that are no text.
 CONTENT = b"RIFF\r\n--b0undar\r\n--b0undary\x00\r\n\r--\n--b0undary" + bytes(range(256)) * 8 + b"\r"
 
 
@@ -34,7 +36,7 @@ def body(*parts):
     return b"".join(parts) + b"--b0undary--\r\n"
 
 
-WHOLE = body(
+BODY = body(
     part("model", b"tiny"), part("g[]", b"word"), file(), part("g[]", "ü".encode()), part("empty", b"")
 )
 
@@ -45,15 +47,15 @@ async def stream(chunks):
         yield chunk
 
 
-def receive(folder, *chunks, content_type=TYPE, limit=LIMIT, **options):
-    return asyncio.run(receive_form(stream(chunks), content_type, folder, limit, **options))
+async def receive(folder, *chunks, content_type=TYPE, limit=LIMIT, **options):
+    return await receive_form(stream(chunks), content_type, folder, limit, **options)
 
 
 def left(folder):
     return list(folder.iterdir()) if folder.exists() else []
 
 
-def check_whole(form, folder):
+def check_form(form, folder):
     assert form.fields == {"model": ["tiny"], "g[]": ["word", "ü"], "empty": [""]}
     assert form.file.path.parent == folder
     assert form.file.path.read_bytes() == CONTENT
@@ -61,52 +63,53 @@ def check_whole(form, folder):
     assert (form.file.size, form.file.filename, form.file.raw_pcm) == (len(CONTENT), "talk.wav", False)
 
 
-def test_one_chunk(tmp_path):
+async def test_one_chunk(tmp_path):
     folder = tmp_path / "made" / "uploads"
-    form = receive(folder, WHOLE)
-    check_whole(form, folder)
+    form = await receive(folder, BODY)
+    check_form(form, folder)
     assert form.file.path.stat().st_mode & 0o777 == 0o600
     form.remove()
     form.remove()
     assert not left(folder)
 
 
-def test_single_bytes(tmp_path):
-    check_whole(receive(tmp_path, *(WHOLE[i : i + 1] for i in range(len(WHOLE)))), tmp_path)
+async def test_single_bytes(tmp_path):
+    check_form(await receive(tmp_path, *(BODY[i : i + 1] for i in range(len(BODY)))), tmp_path)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(st.integers(0, len(WHOLE)), max_size=12), st.sampled_from([1, 7, 64, 1 << 20]))
-def test_any_split(tmp_path_factory, cuts, buffer_bytes):
+@given(st.lists(st.integers(0, len(BODY)), max_size=12), st.sampled_from([1, 7, 64, 1 << 20]))
+async def test_any_split(tmp_path_factory, cuts, buffer_bytes):
     folder = tmp_path_factory.mktemp("uploads")
-    edges = [0, *sorted(cuts), len(WHOLE)]
+    edges = [0, *sorted(cuts), len(BODY)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sinks, "BUFFER_BYTES", buffer_bytes)
-        form = receive(folder, *(WHOLE[start:end] for start, end in pairwise(edges)))
-    check_whole(form, folder)
+        form = await receive(folder, *(BODY[start:end] for start, end in pairwise(edges)))
+    check_form(form, folder)
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.integers(0, len(WHOLE) - 1), st.binary(min_size=1, max_size=8))
-def test_broken_bodies_are_refused_or_read_and_leave_nothing(tmp_path_factory, at, garbage):
+@given(st.integers(0, len(BODY) - 1), st.binary(min_size=1, max_size=8))
+async def test_broken_bodies_are_refused_or_read_and_leave_nothing(tmp_path_factory, at, garbage):
     folder = tmp_path_factory.mktemp("uploads")
     with contextlib.suppress(InvalidInput):
-        receive(folder, WHOLE[:at], garbage, WHOLE[at + len(garbage) :]).remove()
+        form = await receive(folder, BODY[:at], garbage, BODY[at + len(garbage) :])
+        form.remove()
     assert not left(folder)
 
 
-@given(st.integers(0, len(WHOLE) - 5))
+@given(st.integers(0, len(BODY) - 5))
 @settings(max_examples=60, deadline=None)
-def test_truncated_bodies_are_refused(tmp_path_factory, end):
+async def test_truncated_bodies_are_refused(tmp_path_factory, end):
     folder = tmp_path_factory.mktemp("uploads")
     with pytest.raises(InvalidInput, match="closing boundary"):
-        receive(folder, WHOLE[:end])
+        await receive(folder, BODY[:end])
     assert not left(folder)
 
 
-def test_a_file_of_many_buffers(tmp_path):
+async def test_a_file_of_many_buffers(tmp_path):
     content = bytes(range(256)) * 20_000
-    form = receive(tmp_path, body(file(content)))
+    form = await receive(tmp_path, body(file(content)))
     assert form.file.sha256 == hashlib.sha256(content).hexdigest()
 
 
@@ -120,36 +123,35 @@ def test_a_file_of_many_buffers(tmp_path):
         ("a\x07b", "ab"),
     ],
 )
-def test_filenames_are_for_people(tmp_path, given_name, kept):
-    form = receive(tmp_path, body(file(filename=given_name)))
+async def test_filenames_have_no_folders_and_no_control_characters(tmp_path, given_name, kept):
+    form = await receive(tmp_path, body(file(filename=given_name)))
     assert form.file.filename == kept
     assert left(tmp_path) == [form.file.path]
 
 
-def test_a_file_without_filename(tmp_path):
-    form = receive(tmp_path, body(part("file", CONTENT)))
+async def test_a_file_without_filename(tmp_path):
+    form = await receive(tmp_path, body(part("file", CONTENT)))
     assert (form.file.size, form.file.filename) == (len(CONTENT), "")
 
 
-def test_text_that_calls_itself_a_file_is_one(tmp_path):
-    assert receive(tmp_path, body(file(b"some text"))).file.size == 9
-    assert (
-        receive(tmp_path, body(part("file", b"text", headers="Content-Type: audio/wav\r\n"))).file.size == 4
-    )
+async def test_text_with_a_filename_or_media_type_is_a_file(tmp_path):
+    assert (await receive(tmp_path, body(file(b"some text")))).file.size == 9
+    form = await receive(tmp_path, body(part("file", b"text", headers="Content-Type: audio/wav\r\n")))
+    assert form.file.size == 4
 
 
-def test_other_field_and_pcm(tmp_path):
-    form = receive(tmp_path, body(file(name="audio_file")), file_field="audio_file", raw_pcm=True)
+async def test_other_field_and_pcm(tmp_path):
+    form = await receive(tmp_path, body(file(name="audio_file")), file_field="audio_file", raw_pcm=True)
     assert form.file.raw_pcm
 
 
-def test_other_files_are_forgotten(tmp_path):
-    form = receive(tmp_path, body(file(name="cover"), part("model", b"tiny")))
+async def test_other_files_are_ignored(tmp_path):
+    form = await receive(tmp_path, body(file(name="cover"), part("model", b"tiny")))
     assert (form.fields, form.file, left(tmp_path)) == ({"model": ["tiny"]}, None, [])
 
 
-def test_no_parts(tmp_path):
-    assert receive(tmp_path, body()).fields == {}
+async def test_no_parts(tmp_path):
+    assert (await receive(tmp_path, body())).fields == {}
 
 
 @pytest.mark.parametrize(
@@ -171,9 +173,9 @@ def test_no_parts(tmp_path):
         (b"hello", "malformed"),
     ],
 )
-def test_bad_bodies(tmp_path, content, hint):
+async def test_bad_bodies(tmp_path, content, hint):
     with pytest.raises(InvalidInput, match=hint):
-        receive(tmp_path, content)
+        await receive(tmp_path, content)
     assert not left(tmp_path)
 
 
@@ -188,126 +190,123 @@ def test_bad_bodies(tmp_path, content, hint):
         (f"multipart/form-data; boundary={'b' * 300}", InvalidInput),
     ],
 )
-def test_content_types(tmp_path, content_type, error):
+async def test_content_types(tmp_path, content_type, error):
     with pytest.raises(error):
-        receive(tmp_path, WHOLE, content_type=content_type)
+        await receive(tmp_path, BODY, content_type=content_type)
 
 
-def test_too_large_as_declared_reads_nothing(tmp_path):
-    async def untouched():
+async def test_a_declared_length_over_the_limit_is_refused_unread(tmp_path):
+    async def unread():
         pytest.fail("the body was read")
         yield b""
 
     with pytest.raises(TooLarge, match="10 MB"):
-        asyncio.run(receive_form(untouched(), TYPE, tmp_path, LIMIT, content_length=2 * LIMIT))
+        await receive_form(unread(), TYPE, tmp_path, LIMIT, content_length=2 * LIMIT)
 
 
 @pytest.mark.parametrize("name", ["file", "other"])
-def test_too_large_on_the_way(tmp_path, name):
+async def test_a_length_over_the_limit_is_noticed_while_reading(tmp_path, name):
     chunks = [file(b"", name=name)[:-2], *[bytes(500_000)] * 50]
     with pytest.raises(TooLarge):
-        receive(tmp_path, *chunks)
+        await receive(tmp_path, *chunks)
     assert not left(tmp_path)
 
 
-def test_fields_before_the_file_may_refuse_it(tmp_path):
+async def test_before_file_may_refuse_the_file(tmp_path):
     def refuse(fields):
         assert fields == {"model": ["tiny"]}
         raise InvalidInput("no such model")
 
     with pytest.raises(InvalidInput, match="no such model"):
-        receive(tmp_path, body(part("model", b"tiny"), file()), before_file=refuse)
+        await receive(tmp_path, body(part("model", b"tiny"), file()), before_file=refuse)
     assert not left(tmp_path)
 
 
-def test_full_disk(tmp_path, monkeypatch):
+async def test_full_disk(tmp_path, monkeypatch):
     def fail(self):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(sinks.FileSink, "_close", fail)
     with pytest.raises(DiskFull):
-        receive(tmp_path, body(file(bytes(3 << 20))))
+        await receive(tmp_path, body(file(bytes(3 << 20))))
     assert not left(tmp_path)
 
 
-def receive_bare(folder, *chunks, filename="talk.wav", **options):
-    return asyncio.run(receive_raw(stream(chunks), filename, folder, LIMIT, **options))
+async def receive_raw_body(folder, *chunks, filename="talk.wav", **options):
+    return await receive_raw(stream(chunks), filename, folder, LIMIT, **options)
 
 
 @pytest.mark.parametrize("chunks", [[CONTENT], [bytes([byte]) for byte in CONTENT], [b"", CONTENT, b""]])
-def test_a_body_that_is_the_recording(tmp_path, chunks):
-    upload = receive_bare(tmp_path, *chunks, filename="../talks/ü.wav", durable=True)
+async def test_a_raw_body(tmp_path, chunks):
+    upload = await receive_raw_body(tmp_path, *chunks, filename="../talks/ü.wav", durable=True)
     assert upload.path.read_bytes() == CONTENT
     assert upload.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert (upload.size, upload.filename, upload.raw_pcm) == (len(CONTENT), "ü.wav", False)
     assert upload.path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_body_of_text_is_taken_for_a_recording(tmp_path):
-    assert receive_bare(tmp_path, b"talk.wav").size == 8
+async def test_a_raw_body_may_be_text(tmp_path):
+    assert (await receive_raw_body(tmp_path, b"talk.wav")).size == 8
 
 
 @pytest.mark.parametrize("chunks", [[], [b""]])
-def test_an_empty_body(tmp_path, chunks):
+async def test_an_empty_raw_body(tmp_path, chunks):
     with pytest.raises(InvalidInput, match="is empty"):
-        receive_bare(tmp_path, *chunks, filename="")
+        await receive_raw_body(tmp_path, *chunks, filename="")
     assert not left(tmp_path)
 
 
 @pytest.mark.parametrize("declared", [None, LIMIT + 1])
-def test_a_body_that_is_too_large(tmp_path, declared):
+async def test_a_raw_body_that_is_too_large(tmp_path, declared):
     with pytest.raises(TooLarge, match="10 MB"):
-        receive_bare(tmp_path, *[bytes(500_000)] * 21, content_length=declared)
+        await receive_raw_body(tmp_path, *[bytes(500_000)] * 21, content_length=declared)
     assert not left(tmp_path)
 
 
-def test_a_body_on_a_full_disk(tmp_path, monkeypatch):
+async def test_a_raw_body_on_a_full_disk(tmp_path, monkeypatch):
     def fail(self):
         self._file.flush()
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(sinks.FileSink, "_close", fail)
     with pytest.raises(DiskFull):
-        receive_bare(tmp_path, bytes(3 << 20))
+        await receive_raw_body(tmp_path, bytes(3 << 20))
     assert not left(tmp_path)
 
 
 @pytest.mark.parametrize("error", [ConnectionError("gone"), asyncio.CancelledError()])
-def test_a_stream_that_fails_leaves_nothing(tmp_path, error):
+async def test_a_stream_that_fails_leaves_nothing(tmp_path, error):
     async def failing():
         yield file(bytes(3 << 20))
         assert left(tmp_path)
         raise error
 
     with pytest.raises(type(error)):
-        asyncio.run(receive_form(failing(), TYPE, tmp_path, LIMIT))
+        await receive_form(failing(), TYPE, tmp_path, LIMIT)
     assert not left(tmp_path)
 
 
-def test_cancelled_while_writing_leaves_nothing(tmp_path, monkeypatch):
-    writing, go_on = threading.Event(), threading.Event()
+async def test_cancelled_while_writing_leaves_nothing(tmp_path, monkeypatch):
+    writing, unblocked = threading.Event(), threading.Event()
     write = sinks.FileSink._write
 
     def write_slowly(self):
         writing.set()
-        assert go_on.wait(5)
+        assert unblocked.wait(5)
         write(self)
 
-    async def cancel_midway():
-        receiving = asyncio.create_task(receive_form(stream([file(bytes(5 << 20))]), TYPE, tmp_path, LIMIT))
-        assert await asyncio.to_thread(writing.wait, 5)
-        receiving.cancel()
-        await asyncio.sleep(0.01)
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await receiving
-
     monkeypatch.setattr(sinks.FileSink, "_write", write_slowly)
-    asyncio.run(cancel_midway())
+    receiving = asyncio.create_task(receive_form(stream([file(bytes(5 << 20))]), TYPE, tmp_path, LIMIT))
+    assert await asyncio.to_thread(writing.wait, 5)
+    receiving.cancel()
+    await asyncio.sleep(0.01)
+    unblocked.set()
+    with pytest.raises(asyncio.CancelledError):
+        await receiving
     assert not left(tmp_path)
 
 
-def test_clean_removes_uploads_that_nobody_needs(tmp_path):
+def test_leftovers_are_removed(tmp_path):
     remove_leftovers(tmp_path / "missing", set())
     for name in ("a" * 32, "c" * 32, "README"):
         (tmp_path / name).touch()

@@ -1,46 +1,47 @@
-"""Slots that do as they are told."""
+"""Slots without processes, for tests of the dispatcher."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from app.errors import ProcessCrashed
+from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
+
+NewDispatcher = Callable[..., Dispatcher[str, str]]  # what the fixture `new_dispatcher` is; takes the slots
 
 
 class FakeSlot:
-    """Answers each payload in upper case; "die" kills its process, "raise" is an error of the work itself."""
+    """Returns each payload in upper case; "crash" crashes its process, "raise" is an error of the task.
 
-    def __init__(self, index: int, *, fails: int = 0, batch_limit: int = 1) -> None:
+    A `Slot[str, str]`.
+    """
+
+    def __init__(self, index: int, *, failing_starts: int = 0, batch_limit: int = 1) -> None:
         self.index = index
         self.batch_limit = batch_limit
         self.status = SlotStatus()
         self.needs_restart = asyncio.Event()
-        self.fails = fails  # starts that fail before one succeeds
+        self.failing_starts = failing_starts  # before one succeeds
         self.starts = 0
-        self.up = asyncio.Event()
+        self.started = asyncio.Event()
         self.batches: list[list[str]] = []
-        self.open = asyncio.Event()  # batches wait for it
-        self.open.set()
+        self.unblocked = asyncio.Event()  # batches wait for it
+        self.unblocked.set()
 
     async def start(self) -> None:
         self.starts += 1
-        if self.starts <= self.fails:
+        if self.starts <= self.failing_starts:
             raise OSError("no such model")
-        self.up.set()
+        self.started.set()
 
     async def run(self, payloads: Sequence[str]) -> list[str]:
         self.batches.append(list(payloads))
-        await self.open.wait()
+        await self.unblocked.wait()
         await asyncio.sleep(0)
-        if "die" in payloads:
+        if "crash" in payloads:
             raise ProcessCrashed("killed")
         if "raise" in payloads:
             raise ValueError("cannot be done")
         return [payload.upper() for payload in payloads]
 
     async def close(self) -> None: ...
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Which tasks share a batch, and which slot gets how many of them: seen through the dispatcher."""
+"""Which tasks share a batch, and how many of them each slot gets, as seen through the dispatcher."""
 
 import asyncio
 import itertools
@@ -7,228 +7,225 @@ from collections.abc import Sequence
 import pytest
 
 from app.errors import RequeueBatch
+from app.scheduling.backlog import ThroughputEstimator
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
 from bench import virtual_clock
-from tests.scheduling.fake_slots import FakeSlot, settle
+from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
 
-pytestmark = pytest.mark.timeout(20)
-
-
-def test_what_is_queued_is_spread_over_all_idle_slots() -> None:
-    async def check() -> None:
-        slots = [FakeSlot(index, batch_limit=8) for index in range(3)]
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        waiting = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in "abcdef"]
-        await asyncio.gather(*waiting)
-        await dispatcher.stop()
-        assert [slot.batches for slot in slots] == [[["a", "b"]], [["c", "d"]], [["e", "f"]]]
-
-    asyncio.run(check())
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
-def test_a_batch_holds_what_decodes_alike_up_to_the_limit() -> None:
-    async def check() -> None:
-        slot = FakeSlot(0, batch_limit=3)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        tasks = [
-            asyncio.create_task(dispatcher.submit(f"j{p}", p, key=p[0]))
-            for p in ("a1", "b1", "a2", "a3", "a4")
-        ]
-        await settle()
-        dispatcher.start()
-        await asyncio.gather(*tasks)
-        await dispatcher.stop()
-        assert slot.batches == [["a1", "a2", "a3"], ["b1"], ["a4"]]
+async def test_waiting_tasks_are_spread_over_all_idle_slots(new_dispatcher: NewDispatcher) -> None:
+    slots = [FakeSlot(index, batch_limit=8) for index in range(3)]
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    await let_tasks_run()
+    await asyncio.gather(*(dispatcher.submit("job", payload) for payload in "abcdef"))
+    assert [slot.batches for slot in slots] == [[["a", "b"]], [["c", "d"]], [["e", "f"]]]
 
-    asyncio.run(check())
+
+async def test_a_batch_has_tasks_of_one_key_up_to_the_limit(new_dispatcher: NewDispatcher) -> None:
+    slot = FakeSlot(0, batch_limit=3)
+    dispatcher = new_dispatcher(slot)
+    payloads = ("a1", "b1", "a2", "a3", "a4")
+    tasks = [asyncio.create_task(dispatcher.submit(f"j{p}", p, key=p[0])) for p in payloads]
+    await let_tasks_run()
+    dispatcher.start()
+    await asyncio.gather(*tasks)
+    assert slot.batches == [["a1", "a2", "a3"], ["b1"], ["a4"]]
 
 
 class TimedSlot(FakeSlot):
-    """Takes as long as a batch is expected to; payloads are "job:tokens"."""
+    """Takes exactly the expected time for a batch; payloads are "job:tokens"."""
 
     async def run(self, payloads: Sequence[str]) -> list[str]:
         self.batches.append(list(payloads))
-        await asyncio.sleep(BatchCost().seconds([length_of(payload) for payload in payloads]))
+        await asyncio.sleep(BatchCost().seconds([tokens(payload) for payload in payloads]))
         return list(payloads)
 
 
-def length_of(payload: str) -> float:
+def tokens(payload: str) -> float:
     return float(payload.partition(":")[2])
 
 
-async def submit_all(dispatcher: Dispatcher[str, str], payloads: Sequence[str]) -> None:
-    await asyncio.gather(
-        *(
-            dispatcher.submit(payload.partition(":")[0], payload, size=length_of(payload))
-            for payload in payloads
-        )
-    )
+def run_all(slots: Sequence[FakeSlot], payloads: Sequence[str]) -> float:
+    """Submit all payloads at once; returns the time until the last result (s)."""
 
-
-def test_what_is_left_is_shared_with_the_slots_that_are_still_busy() -> None:
-    """As long as nobody looked at them, a free slot took all that it could."""
-
-    async def check() -> list[list[int]]:
-        slots = [TimedSlot(index, batch_limit=8) for index in range(4)]
+    async def submit_all() -> float:
         dispatcher = Dispatcher[str, str]("worker", slots)
         dispatcher.start()
-        await settle()
-        await submit_all(dispatcher, ["film:50"] * 40)
+        await let_tasks_run()
+        await asyncio.gather(
+            *(
+                dispatcher.submit(payload.partition(":")[0], payload, size=tokens(payload))
+                for payload in payloads
+            )
+        )
         await dispatcher.stop()
-        return [[len(batch) for batch in slot.batches] for slot in slots]
+        return asyncio.get_running_loop().time()
 
-    for sizes in virtual_clock.run(check()):
-        assert (len(sizes), sum(sizes)) == (2, 10)
-
-
-def test_clips_of_like_length_share_a_batch() -> None:
-    async def check() -> list[list[str]]:
-        slot = TimedSlot(0, batch_limit=4)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await settle()
-        await submit_all(dispatcher, ["film:90", "film:10"] * 4)
-        await dispatcher.stop()
-        return slot.batches
-
-    assert virtual_clock.run(check()) == [["film:90"] * 4, ["film:10"] * 4]
+    return virtual_clock.run(submit_all())
 
 
-def test_jobs_keep_their_turns_and_give_what_is_alike() -> None:
-    async def check() -> list[list[str]]:
-        slot = TimedSlot(0, batch_limit=4)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await settle()
-        await submit_all(dispatcher, ["a:90", "a:10", "a:90", "b:10", "b:10", "b:90", "b:90", "c:1"])
-        await dispatcher.stop()
-        return slot.batches
-
-    assert virtual_clock.run(check())[0] == ["a:90", "b:90", "c:1", "a:90"]
+def sizes(slot: FakeSlot) -> list[int]:
+    """How many tasks each batch of a slot had."""
+    return [len(batch) for batch in slot.batches]
 
 
-def test_the_first_in_line_is_not_passed_over_for_ever() -> None:
-    """However many longer clips keep coming, just as fast as they can be heard."""
+def test_idle_slots_leave_tasks_for_the_busy_ones() -> None:
+    """A slot that is free takes no more than its part of the last tasks."""
+    slots = [TimedSlot(index, batch_limit=8) for index in range(4)]
+    run_all(slots, ["film:50"] * 40)
+    for slot in slots:
+        assert (len(sizes(slot)), sum(sizes(slot))) == (2, 10)
 
-    async def check() -> float:
+
+def test_tasks_of_similar_size_share_a_batch() -> None:
+    slot = TimedSlot(0, batch_limit=4)
+    run_all([slot], ["film:90", "film:10"] * 4)
+    assert slot.batches == [["film:90"] * 4, ["film:10"] * 4]
+
+
+def test_jobs_take_turns_and_contribute_their_most_similar_task() -> None:
+    slot = TimedSlot(0, batch_limit=4)
+    run_all([slot], ["a:90", "a:10", "a:90", "b:10", "b:10", "b:90", "b:90", "c:1"])
+    assert slot.batches[0] == ["a:90", "b:90", "c:1", "a:90"]
+
+
+def test_a_small_task_does_not_starve() -> None:
+    """Larger tasks keep coming just as fast as they are done."""
+
+    async def wait_among_larger_tasks() -> float:
         dispatcher = Dispatcher[str, str]("worker", [TimedSlot(0, batch_limit=4)])
         dispatcher.start()
-        await settle()
-        long: list[asyncio.Task[object]] = []
+        await let_tasks_run()
+        large: list[asyncio.Task[object]] = []
 
-        async def keep_coming() -> None:
+        async def keep_submitting() -> None:
             for number in itertools.count():
-                long.append(asyncio.create_task(dispatcher.submit("film", "film:99", size=99)))
+                large.append(asyncio.create_task(dispatcher.submit("film", "film:99", size=99)))
                 await asyncio.sleep(0 if number < 8 else 0.102)
 
-        flood = asyncio.create_task(keep_coming())
+        submitting = asyncio.create_task(keep_submitting())
         await asyncio.sleep(2)
         began = asyncio.get_running_loop().time()
         async with asyncio.timeout(100):
             await dispatcher.submit("film", "film:1", size=1)
         waited = asyncio.get_running_loop().time() - began
-        flood.cancel()
+        submitting.cancel()
         dispatcher.cancel("film")
-        await asyncio.gather(*long, return_exceptions=True)
+        await asyncio.gather(*large, return_exceptions=True)
         await dispatcher.stop()
         return waited
 
-    assert virtual_clock.run(check()) < 5
-
-
-def film(clips: int, slots: Sequence[FakeSlot]) -> float:
-    """The time in which so many clips of 50 tokens are heard."""
-
-    async def check() -> float:
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        await submit_all(dispatcher, ["film:50"] * clips)
-        await dispatcher.stop()
-        return asyncio.get_running_loop().time()
-
-    return virtual_clock.run(check())
+    assert virtual_clock.run(wait_among_larger_tasks()) < 5
 
 
 @pytest.mark.parametrize("smaller", [1, 2, 5])
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_each_slot_keeps_its_own_limit(smaller: int, jobs: int) -> None:
-    async def check() -> None:
-        slots = [TimedSlot(0, batch_limit=8), TimedSlot(1, batch_limit=smaller)]
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        await submit_all(dispatcher, [f"film{number % jobs}:{number % 100}" for number in range(200)])
-        await dispatcher.stop()
-        assert [max(len(batch) for batch in slot.batches) for slot in slots] == [8, smaller]
-
-    virtual_clock.run(check())
+def test_each_slot_has_its_own_limit(smaller: int, jobs: int) -> None:
+    slots = [TimedSlot(0, batch_limit=8), TimedSlot(1, batch_limit=smaller)]
+    run_all(slots, [f"film{number % jobs}:{number % 100}" for number in range(200)])
+    assert [max(sizes(slot)) for slot in slots] == [8, smaller]
 
 
 @pytest.mark.parametrize("smaller", [1, 2])
-def test_slots_of_different_limits_come_to_their_end_together(smaller: int) -> None:
+def test_slots_with_different_limits_finish_together(smaller: int) -> None:
     slots = [TimedSlot(0, batch_limit=8), TimedSlot(1, batch_limit=smaller)]
     per_second = sum(slot.batch_limit / BatchCost().seconds([50] * slot.batch_limit) for slot in slots)
-    assert film(60, slots) < 60 / per_second * 1.1
+    assert run_all(slots, ["film:50"] * 60) < 60 / per_second * 1.1
 
 
 class ShrinkingSlot(TimedSlot):
-    """Finds out in no time that there is room for no more than `room` clips at once."""
+    """Runs out of memory at once with more than `capacity` tasks."""
 
-    def __init__(self, index: int, room: int) -> None:
+    def __init__(self, index: int, capacity: int) -> None:
         super().__init__(index, batch_limit=8)
-        self.room = room
+        self.capacity = capacity
 
     async def run(self, payloads: Sequence[str]) -> list[str]:
-        if len(payloads) > self.room:
+        if len(payloads) > self.capacity:
             self.batch_limit = max(1, len(payloads) // 2)
             await asyncio.sleep(0.001)
             raise RequeueBatch("out of memory")
         return await super().run(payloads)
 
 
-@pytest.mark.parametrize("room", [1, 2])
-def test_a_limit_that_shrinks_meanwhile_is_kept_from_then_on(room: int) -> None:
-    slots = [TimedSlot(0, batch_limit=8), ShrinkingSlot(1, room)]
-    per_second = sum(limit / BatchCost().seconds([50] * limit) for limit in (8, room))
-    assert film(60, slots) < 60 / per_second * 1.1
-    assert max(len(batch) for batch in slots[1].batches) == room
-    assert sum(len(batch) for slot in slots for batch in slot.batches) == 60
+@pytest.mark.parametrize("capacity", [1, 2])
+def test_a_limit_that_becomes_smaller_applies_from_then_on(capacity: int) -> None:
+    slots = [TimedSlot(0, batch_limit=8), ShrinkingSlot(1, capacity)]
+    per_second = sum(limit / BatchCost().seconds([50] * limit) for limit in (8, capacity))
+    assert run_all(slots, ["film:50"] * 60) < 60 / per_second * 1.1
+    assert max(sizes(slots[1])) == capacity
+    assert sum(sum(sizes(slot)) for slot in slots) == 60
 
 
-def test_what_was_given_back_says_nothing_about_a_pace() -> None:
-    """A slot that was thought to be as fast as it gave a batch back got nearly all that was left."""
+def test_a_requeued_batch_does_not_count_as_throughput() -> None:
+    """Otherwise a slot would look as fast as it fails, and get nearly all of the last tasks."""
 
-    class Hasty(TimedSlot):
-        gave_back = False
+    class RequeuesOnce(TimedSlot):
+        requeued = False
 
         async def run(self, payloads: Sequence[str]) -> list[str]:
-            if not self.gave_back:
-                self.gave_back = True
+            if not self.requeued:
+                self.requeued = True
                 await asyncio.sleep(0.001)
                 raise RequeueBatch("not now")
             return await super().run(payloads)
 
-    slots = [TimedSlot(0, batch_limit=8), Hasty(1, batch_limit=8)]
-    film(20, slots)
-    assert [sum(len(batch) for batch in slot.batches) for slot in slots] == [10, 10]
+    slots = [TimedSlot(0, batch_limit=8), RequeuesOnce(1, batch_limit=8)]
+    run_all(slots, ["film:50"] * 20)
+    assert [sum(sizes(slot)) for slot in slots] == [10, 10]
 
 
-def test_a_task_that_processes_died_of_shares_no_batch() -> None:
-    async def check() -> None:
+def test_a_task_that_crashed_processes_runs_isolated() -> None:
+    async def submit_with_suspect() -> list[list[str]]:
         slot = TimedSlot(0, batch_limit=4)
         dispatcher = Dispatcher[str, str]("worker", [slot])
         tasks = [asyncio.create_task(dispatcher.submit("film", "film:50", size=50)) for _ in range(3)]
-        tasks.append(asyncio.create_task(dispatcher.submit("film", "suspect:50", size=50, deaths=1)))
+        tasks.append(asyncio.create_task(dispatcher.submit("film", "suspect:50", size=50, crash_count=1)))
         tasks.append(asyncio.create_task(dispatcher.submit("film", "film:50", size=50)))
-        await settle()
+        await let_tasks_run()
         dispatcher.start()
         await asyncio.gather(*tasks)
         await dispatcher.stop()
-        assert ["suspect:50"] in slot.batches
-        assert sum(len(batch) for batch in slot.batches) == 5
+        return slot.batches
 
-    virtual_clock.run(check())
+    batches = virtual_clock.run(submit_with_suspect())
+    assert ["suspect:50"] in batches
+    assert sum(len(batch) for batch in batches) == 5
+
+
+def test_a_ratio_is_measured_and_a_new_slot_gets_the_mean_of_the_others() -> None:
+    throughput = ThroughputEstimator(3)
+    assert throughput.ratio(0) == 1
+    throughput.begin(0, expected_s=2, now=10)
+    throughput.end(0, now=16)
+    assert [throughput.ratio(slot) for slot in range(3)] == [3, 3, 3]
+    throughput.begin(1, expected_s=2, now=10)
+    throughput.end(1, now=12)
+    assert [throughput.ratio(slot) for slot in range(3)] == [3, 1, 2]
+
+
+def test_one_slow_batch_changes_the_ratio_only_in_part() -> None:
+    throughput = ThroughputEstimator(1)
+    for seconds in (1, 1, 5):
+        throughput.begin(0, expected_s=1, now=0)
+        throughput.end(0, now=seconds)
+    assert throughput.ratio(0) == pytest.approx(2.2)
+
+
+def test_a_discarded_batch_leaves_the_ratio_as_it_was() -> None:
+    throughput = ThroughputEstimator(1)
+    throughput.begin(0, expected_s=2, now=0)
+    throughput.discard(0)
+    throughput.discard(0)
+    assert (throughput.ratio(0), throughput.free_in(0, now=0)) == (1, 0)
+
+
+def test_the_longer_a_batch_is_overdue_the_longer_it_may_take() -> None:
+    throughput = ThroughputEstimator(1)
+    throughput.begin(0, expected_s=2, now=0)
+    assert [throughput.free_in(0, now=now) for now in (0, 1.5, 2, 10)] == [2, 0.5, 0, 8]

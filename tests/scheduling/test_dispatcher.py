@@ -1,4 +1,4 @@
-"""The dispatcher, with slots that do as they are told."""
+"""The dispatcher, with slots that have no processes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,469 +7,403 @@ import pytest
 
 from app.errors import NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
 from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
-from tests.scheduling.fake_slots import FakeSlot, settle
+from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
-async def run(slots: list[FakeSlot], *payloads: str, batch_limit: int = 4, key: str = "k") -> list[object]:
-    """What comes of the payloads, each a job of its own, all submitted at once."""
-    for slot in slots:
-        slot.batch_limit = batch_limit
-    dispatcher = Dispatcher[str, str]("worker", slots)
+@pytest.fixture
+def slot() -> FakeSlot:
+    return FakeSlot(0)
+
+
+@pytest.fixture
+def pair() -> list[FakeSlot]:
+    return [FakeSlot(0), FakeSlot(1)]
+
+
+async def submit_all(dispatcher: Dispatcher[str, str], *payloads: str) -> list[str | BaseException]:
+    """The results of the payloads, or their errors. Each is a job of its own; all are submitted at once."""
+    answers = await asyncio.gather(
+        *(dispatcher.submit(f"job{i}", payload, key="k") for i, payload in enumerate(payloads)),
+        return_exceptions=True,
+    )
+    return [answer if isinstance(answer, BaseException) else answer.result for answer in answers]
+
+
+def batches(slots: Sequence[FakeSlot]) -> list[list[list[str]]]:
+    """The batches that each slot got."""
+    return [list(slot.batches) for slot in slots]
+
+
+async def test_each_task_gets_its_result(new_dispatcher: NewDispatcher) -> None:
+    slots = [FakeSlot(index, batch_limit=4) for index in range(2)]
+    dispatcher = new_dispatcher(*slots)
     dispatcher.start()
-    try:
-        answers = await asyncio.gather(
-            *(dispatcher.submit(f"job{i}", payload, key=key) for i, payload in enumerate(payloads)),
-            return_exceptions=True,
-        )
-    finally:
-        await dispatcher.stop()
-    return [answer if isinstance(answer, BaseException) else answer[0] for answer in answers]
-
-
-def test_everybody_gets_an_answer() -> None:
-    slots = [FakeSlot(0), FakeSlot(1)]
-    assert asyncio.run(run(slots, *"abcdefg")) == list("ABCDEFG")
+    assert await submit_all(dispatcher, *"abcdefg") == list("ABCDEFG")
     assert sum(slot.status.batches for slot in slots) == sum(len(slot.batches) for slot in slots)
 
 
-def test_the_task_that_kills_is_found_and_the_others_are_answered() -> None:
-    slots = [FakeSlot(0), FakeSlot(1)]
-    answers = asyncio.run(run(slots, "a", "die", "b", "c", batch_limit=8))
+async def test_only_the_task_that_crashes_processes_fails(new_dispatcher: NewDispatcher) -> None:
+    slots = [FakeSlot(index, batch_limit=8) for index in range(2)]
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    answers = await submit_all(dispatcher, "a", "crash", "b", "c")
     assert isinstance(answers[1], TaskCrashes)
     assert [answers[i] for i in (0, 2, 3)] == ["A", "B", "C"]
-    alone = [batch for slot in slots for batch in slot.batches if batch == ["die"]]
-    assert len(alone) == MAX_CRASHES
+    isolated = [batch for slot in slots for batch in slot.batches if batch == ["crash"]]
+    assert len(isolated) == MAX_CRASHES
     assert sum(slot.status.restarts for slot in slots) >= MAX_CRASHES
 
 
-def test_an_error_of_the_work_is_its_own() -> None:
-    slot = FakeSlot(0)
-    answers = asyncio.run(run([slot], "a", "raise", "b", batch_limit=8))
+async def test_an_error_of_one_task_does_not_fail_the_others(new_dispatcher: NewDispatcher) -> None:
+    slot = FakeSlot(0, batch_limit=8)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    answers = await submit_all(dispatcher, "a", "raise", "b")
     assert isinstance(answers[1], ValueError)
     assert [answers[0], answers[2]] == ["A", "B"]
     assert slot.status.restarts == 0
 
 
-def test_a_slot_that_dies_idle_is_brought_up_again() -> None:
-    async def check() -> None:
-        slot = FakeSlot(0)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await settle()
-        slot.needs_restart.set()
-        await settle()
-        assert (slot.starts, slot.status.restarts, slot.status.state) == (2, 1, "idle")
-        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_a_slot_whose_process_ends_while_idle_is_restarted(
+    new_dispatcher: NewDispatcher, slot: FakeSlot
+) -> None:
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    await let_tasks_run()
+    slot.needs_restart.set()
+    await let_tasks_run()
+    assert (slot.starts, slot.status.restarts, slot.status.state) == (2, 1, "idle")
+    assert await dispatcher.submit("job", "a") == ("A", 0, 0)
 
 
-def test_one_slot_that_does_not_start_leaves_the_work_to_the_others() -> None:
-    slots = [FakeSlot(0, fails=99), FakeSlot(1)]
-    assert asyncio.run(run(slots, *"abc")) == ["A", "B", "C"]
+async def test_tasks_go_to_the_slots_that_start(new_dispatcher: NewDispatcher) -> None:
+    slots = [FakeSlot(0, failing_starts=99, batch_limit=4), FakeSlot(1, batch_limit=4)]
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    assert await submit_all(dispatcher, *"abc") == ["A", "B", "C"]
     assert slots[0].status.state == "failed"
     assert slots[0].status.error == "no such model"
 
 
-def test_no_slot_at_all_is_said_at_once() -> None:
-    async def check() -> None:
-        dispatcher = Dispatcher[str, str]("worker", [FakeSlot(0, fails=99), FakeSlot(1, fails=99)])
-        dispatcher.start()
-        for _ in range(2):  # one that was waiting, one that comes later
-            with pytest.raises(NotReady, match="no such model"):
-                await dispatcher.submit("job", "a")
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_tasks_fail_at_once_if_no_slot_starts(new_dispatcher: NewDispatcher) -> None:
+    dispatcher = new_dispatcher(FakeSlot(0, failing_starts=99), FakeSlot(1, failing_starts=99))
+    dispatcher.start()
+    for _ in range(2):  # one that waits in the queue, one that comes later
+        with pytest.raises(NotReady, match="no such model"):
+            await dispatcher.submit("job", "a")
 
 
-def test_a_slot_that_starts_late_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slot_that_starts_late_is_used(
+    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
-
-    async def check() -> None:
-        slot = FakeSlot(0, fails=2)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await asyncio.sleep(0.2)
-        assert slot.starts == 3
-        assert (slot.status.state, slot.status.error) == ("idle", None)
-        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+    slot = FakeSlot(0, failing_starts=2)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    await asyncio.sleep(0.2)
+    assert slot.starts == 3
+    assert (slot.status.state, slot.status.error) == ("idle", None)
+    assert await dispatcher.submit("job", "a") == ("A", 0, 0)
 
 
-def test_cancelling_takes_back_what_waits_and_nothing_else() -> None:
-    async def check() -> None:
-        slot = FakeSlot(0)
-        slot.open.clear()
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await settle()
-        gone = [asyncio.create_task(dispatcher.submit("gone", payload)) for payload in ("in hand", "x", "y")]
-        stays = asyncio.create_task(dispatcher.submit("stays", "b"))
-        await settle()
-        for task in gone[:1]:
-            task.cancel()
-        dispatcher.cancel("gone")
-        slot.open.set()
-        assert await stays == ("B", 0, 0)
-        assert [type(e) for e in await asyncio.gather(*gone, return_exceptions=True)] == [
-            asyncio.CancelledError
-        ] * 3
-        assert slot.batches == [["in hand"], ["b"]]
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_cancel_removes_the_waiting_tasks_of_one_job(
+    new_dispatcher: NewDispatcher, slot: FakeSlot
+) -> None:
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    await let_tasks_run()
+    cancelled = [
+        asyncio.create_task(dispatcher.submit("cancelled", payload)) for payload in ("in flight", "x", "y")
+    ]
+    other = asyncio.create_task(dispatcher.submit("other", "b"))
+    await let_tasks_run()
+    cancelled[0].cancel()
+    dispatcher.cancel("cancelled")
+    slot.unblocked.set()
+    assert await other == ("B", 0, 0)
+    assert [type(e) for e in await asyncio.gather(*cancelled, return_exceptions=True)] == [
+        asyncio.CancelledError
+    ] * 3
+    assert slot.batches == [["in flight"], ["b"]]
 
 
-def test_a_task_goes_to_its_home() -> None:
-    async def check() -> None:
-        slots = [FakeSlot(0), FakeSlot(1)]
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        assert [await dispatcher.submit("job", "a", home=1) for _ in range(3)] == [("A", 1, 0)] * 3
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_a_task_runs_on_the_slot_of_its_affinity(
+    new_dispatcher: NewDispatcher, pair: list[FakeSlot]
+) -> None:
+    dispatcher = new_dispatcher(*pair)
+    dispatcher.start()
+    assert [await dispatcher.submit("job", "a", affinity=1) for _ in range(3)] == [("A", 1, 0)] * 3
 
 
-def test_work_that_nobody_wants_any_more_is_not_tried_again() -> None:
-    async def check() -> None:
-        slot = FakeSlot(0)
-        slot.open.clear()
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await settle()
-        gone = asyncio.create_task(dispatcher.submit("gone", "die"))
-        await settle()
-        dispatcher.cancel("gone")
-        slot.open.set()
-        with pytest.raises(asyncio.CancelledError):
-            await gone
-        assert slot.batches == [["die"]]
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_a_cancelled_task_is_not_retried(new_dispatcher: NewDispatcher, slot: FakeSlot) -> None:
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    await let_tasks_run()
+    cancelled = asyncio.create_task(dispatcher.submit("cancelled", "crash"))
+    await let_tasks_run()
+    dispatcher.cancel("cancelled")
+    slot.unblocked.set()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    assert slot.batches == [["crash"]]
 
 
-def test_a_home_that_lost_its_process_holds_nobody_up() -> None:
-    async def check() -> None:
-        slots = [FakeSlot(0), FakeSlot(1)]
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        slots[0].fails = 99
-        slots[0].needs_restart.set()
-        await settle()
-        assert await dispatcher.submit("job", "a", home=0) == ("A", 1, 0)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_affinity_ends_with_the_process(new_dispatcher: NewDispatcher, pair: list[FakeSlot]) -> None:
+    dispatcher = new_dispatcher(*pair)
+    dispatcher.start()
+    await let_tasks_run()
+    pair[0].failing_starts = 99
+    pair[0].needs_restart.set()
+    await let_tasks_run()
+    assert await dispatcher.submit("job", "a", affinity=0) == ("A", 1, 0)
 
 
-def test_a_home_that_dies_just_then_holds_nobody_up() -> None:
-    class Gone(FakeSlot):
+async def test_affinity_ends_with_the_process_while_the_task_waits(new_dispatcher: NewDispatcher) -> None:
+    class StartsOnce(FakeSlot):
         async def start(self) -> None:
             await super().start()
             if self.starts > 1:
                 await asyncio.Event().wait()
 
-    async def check() -> None:
-        slots = [FakeSlot(0), Gone(1)]
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        task = asyncio.create_task(dispatcher.submit("job", "a", home=1))
-        slots[1].needs_restart.set()
-        assert await task == ("A", 0, 0)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+    slots = [FakeSlot(0), StartsOnce(1)]
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    await let_tasks_run()
+    task = asyncio.create_task(dispatcher.submit("job", "a", affinity=1))
+    slots[1].needs_restart.set()
+    assert await task == ("A", 0, 0)
 
 
-def test_draining_ends_what_is_in_hand_and_begins_nothing() -> None:
-    async def check() -> None:
-        slots = [FakeSlot(0), FakeSlot(1, batch_limit=2)]
-        for slot in slots:
-            slot.open.clear()
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        tasks = [asyncio.create_task(dispatcher.submit("job", p)) for p in ("a", "b", "c", "die", "d")]
-        await settle()
-        in_hand = [list(slot.batches) for slot in slots]
-        draining = asyncio.create_task(dispatcher.drain(10))
-        slots[0].open.set()
-        await settle()
-        assert not draining.done()
-        slots[1].open.set()
-        await draining
-        assert [slot.batches for slot in slots] == in_hand
-        begun = [payload for [batch] in in_hand for payload in batch]
-        done = [task.result().result for task in tasks if task.done()]
-        assert done == [payload.upper() for payload in begun if payload != "die"]
-        await settle()
-        tasks.append(asyncio.create_task(dispatcher.submit("job", "late")))
-        await settle()
-        assert [slot.batches for slot in slots] == in_hand
-        dispatcher.cancel("job")
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_drain_finishes_the_batches_in_flight_and_sends_no_more(new_dispatcher: NewDispatcher) -> None:
+    slots = [FakeSlot(0), FakeSlot(1, batch_limit=2)]
+    for slot in slots:
+        slot.unblocked.clear()
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    await let_tasks_run()
+    tasks = [asyncio.create_task(dispatcher.submit("job", p)) for p in ("a", "b", "c", "crash", "d")]
+    await let_tasks_run()
+    in_flight = batches(slots)
+    draining = asyncio.create_task(dispatcher.drain(10))
+    slots[0].unblocked.set()
+    await let_tasks_run()
+    assert not draining.done()
+    slots[1].unblocked.set()
+    await draining
+    assert batches(slots) == in_flight
+    sent = [payload for [batch] in in_flight for payload in batch]
+    done = [task.result().result for task in tasks if task.done()]
+    assert done == [payload.upper() for payload in sent if payload != "crash"]
+    await let_tasks_run()
+    tasks.append(asyncio.create_task(dispatcher.submit("job", "late")))
+    await let_tasks_run()
+    assert batches(slots) == in_flight
+    dispatcher.cancel("job")
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_draining_waits_no_longer_than_it_may() -> None:
-    async def check() -> None:
-        slot = FakeSlot(0)
-        slot.open.clear()
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await settle()
-        task = asyncio.create_task(dispatcher.submit("job", "a"))
-        await settle()
-        await dispatcher.drain(0.01)
-        assert not task.done()
-        task.cancel()
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_drain_times_out(new_dispatcher: NewDispatcher, slot: FakeSlot) -> None:
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    await let_tasks_run()
+    task = asyncio.create_task(dispatcher.submit("job", "a"))
+    await let_tasks_run()
+    await dispatcher.drain(0.01)
+    assert not task.done()
+    task.cancel()
 
 
-def test_an_answer_tells_how_many_processes_died_before_it() -> None:
-    class Recovering(FakeSlot):
+async def test_a_result_comes_with_the_number_of_crashes_before_it(new_dispatcher: NewDispatcher) -> None:
+    class CrashesTwice(FakeSlot):
         async def run(self, payloads: Sequence[str]) -> list[str]:
             if len(self.batches) < 2:
                 self.batches.append(list(payloads))
                 raise ProcessCrashed("killed")
             return await super().run(payloads)
 
-    async def check() -> None:
-        dispatcher = Dispatcher[str, str]("worker", [Recovering(0)])
-        dispatcher.start()
-        assert await dispatcher.submit("job", "a") == ("A", 0, 2)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+    dispatcher = new_dispatcher(CrashesTwice(0))
+    dispatcher.start()
+    assert await dispatcher.submit("job", "a") == ("A", 0, 2)
 
 
-def test_a_slot_that_dies_idle_is_noticed_while_it_waits() -> None:
-    async def check() -> None:
-        slots = [FakeSlot(index) for index in range(2)]
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-        slots[1].needs_restart.set()
-        await settle()
-        assert [slot.starts for slot in slots] == [1, 2]
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_a_process_that_ends_while_its_slot_waits_for_tasks_is_restarted(
+    new_dispatcher: NewDispatcher, pair: list[FakeSlot]
+) -> None:
+    dispatcher = new_dispatcher(*pair)
+    dispatcher.start()
+    await let_tasks_run()
+    assert await dispatcher.submit("job", "a") == ("A", 0, 0)
+    pair[1].needs_restart.set()
+    await let_tasks_run()
+    assert [slot.starts for slot in pair] == [1, 2]
 
 
-def test_deaths_are_told_as_they_are_counted() -> None:
-    async def check() -> None:
-        told: list[int] = []
-        slot = FakeSlot(0, batch_limit=4)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        innocent = asyncio.create_task(dispatcher.submit("job", "a", on_crash=lambda deaths: told.append(-1)))
-        guilty = asyncio.create_task(dispatcher.submit("job", "die", on_crash=told.append))
-        await settle()
-        dispatcher.start()
-        with pytest.raises(TaskCrashes):
-            await guilty
-        assert await innocent == ("A", 0, 0)
-        await dispatcher.stop()
-        # The first process died with both in hand: that is held against neither.
-        assert slot.batches[0] == ["a", "die"]
-        assert told == [1, 2, 3]
-
-    asyncio.run(check())
+async def test_on_crash_is_called_only_for_the_only_task_in_flight(new_dispatcher: NewDispatcher) -> None:
+    counts: list[int] = []
+    slot = FakeSlot(0, batch_limit=4)
+    dispatcher = new_dispatcher(slot)
+    harmless = asyncio.create_task(dispatcher.submit("job", "a", on_crash=lambda count: counts.append(-1)))
+    crashing = asyncio.create_task(dispatcher.submit("job", "crash", on_crash=counts.append))
+    await let_tasks_run()
+    dispatcher.start()
+    with pytest.raises(TaskCrashes):
+        await crashing
+    assert await harmless == ("A", 0, 0)
+    # The first process crashed with both in flight, which counts for neither.
+    assert slot.batches[0] == ["a", "crash"]
+    assert counts == [1, 2, 3]
 
 
-def test_deaths_of_an_earlier_run_count() -> None:
-    async def check() -> None:
-        told: list[int] = []
-        slot = FakeSlot(0, batch_limit=4)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        suspect = asyncio.create_task(
-            dispatcher.submit("job", "die", deaths=MAX_CRASHES - 1, on_crash=told.append)
-        )
-        other = asyncio.create_task(dispatcher.submit("job", "a"))
-        await settle()
-        dispatcher.start()
-        with pytest.raises(TaskCrashes, match="3 processes crashed on it"):
-            await suspect
-        assert await other == ("A", 0, 0)
-        assert told == [MAX_CRASHES]
-        assert slot.batches == [["die"], ["a"]]  # a suspect shares no batch
-        with pytest.raises(TaskCrashes):
-            await dispatcher.submit("job", "die", deaths=MAX_CRASHES)
-        assert len(slot.batches) == 2
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_crashes_before_a_restart_of_the_service_count(new_dispatcher: NewDispatcher) -> None:
+    counts: list[int] = []
+    slot = FakeSlot(0, batch_limit=4)
+    dispatcher = new_dispatcher(slot)
+    suspect = asyncio.create_task(
+        dispatcher.submit("job", "crash", crash_count=MAX_CRASHES - 1, on_crash=counts.append)
+    )
+    other = asyncio.create_task(dispatcher.submit("job", "a"))
+    await let_tasks_run()
+    dispatcher.start()
+    with pytest.raises(TaskCrashes, match="3 processes crashed on it"):
+        await suspect
+    assert await other == ("A", 0, 0)
+    assert counts == [MAX_CRASHES]
+    assert slot.batches == [["crash"], ["a"]]  # a suspect runs in a batch of its own
+    with pytest.raises(TaskCrashes):
+        await dispatcher.submit("job", "crash", crash_count=MAX_CRASHES)
+    assert len(slot.batches) == 2
 
 
-def test_a_count_that_cannot_be_kept_stops_nobody() -> None:
-    def fail(deaths: int) -> None:
+async def test_an_on_crash_that_fails_does_not_stop_the_slot(
+    new_dispatcher: NewDispatcher, slot: FakeSlot
+) -> None:
+    def fail(crash_count: int) -> None:
         raise OSError("disk full")
 
-    async def check() -> None:
-        dispatcher = Dispatcher[str, str]("worker", [FakeSlot(0)])
-        dispatcher.start()
-        with pytest.raises(TaskCrashes):
-            await dispatcher.submit("job", "die", on_crash=fail)
-        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    with pytest.raises(TaskCrashes):
+        await dispatcher.submit("job", "crash", on_crash=fail)
+    assert await dispatcher.submit("job", "a") == ("A", 0, 0)
 
 
-class ShortSlot(FakeSlot):
-    """Has room for `room` payloads, and asks for a new process where it has none for a single one."""
+class SmallSlot(FakeSlot):
+    """Runs out of memory with more than `capacity` payloads, and needs a restart if one is too many."""
 
-    def __init__(self, index: int, room: int) -> None:
+    def __init__(self, index: int, capacity: int) -> None:
         super().__init__(index, batch_limit=8)
-        self.room = room
+        self.capacity = capacity
 
     async def start(self) -> None:
         await super().start()
         if self.starts > 1:
-            self.room = max(self.room, 1)
+            self.capacity = max(self.capacity, 1)
 
     async def run(self, payloads: Sequence[str]) -> list[str]:
-        answers = await super().run(payloads)
-        if len(payloads) > self.room:
+        results = await super().run(payloads)
+        if len(payloads) > self.capacity:
             self.batch_limit = max(1, len(payloads) // 2)
             if len(payloads) == 1:
                 self.needs_restart.set()
             raise RequeueBatch("out of memory")
-        return answers
+        return results
 
 
-def test_a_batch_that_is_given_back_is_done_in_smaller_ones() -> None:
-    async def check() -> None:
-        told: list[int] = []
-        slot = ShortSlot(0, room=2)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        tasks = [
-            asyncio.create_task(dispatcher.submit(f"job{p}", p, on_crash=told.append)) for p in "abcdefgh"
-        ]
-        await settle()
-        dispatcher.start()
-        assert [done.result for done in await asyncio.gather(*tasks)] == list("ABCDEFGH")
-        await dispatcher.stop()
-        assert slot.batches == [
-            list("abcdefgh"),
-            list("abcd"),
-            list("ab"),
-            list("cd"),
-            list("ef"),
-            list("gh"),
-        ]
-        assert (slot.status.batches, slot.status.restarts, slot.starts, told) == (4, 0, 1, [])
-
-    asyncio.run(check())
+async def test_a_requeued_batch_runs_in_smaller_ones(new_dispatcher: NewDispatcher) -> None:
+    counts: list[int] = []
+    slot = SmallSlot(0, capacity=2)
+    dispatcher = new_dispatcher(slot)
+    tasks = [asyncio.create_task(dispatcher.submit(f"job{p}", p, on_crash=counts.append)) for p in "abcdefgh"]
+    await let_tasks_run()
+    dispatcher.start()
+    assert [done.result for done in await asyncio.gather(*tasks)] == list("ABCDEFGH")
+    assert slot.batches == [
+        list("abcdefgh"),
+        list("abcd"),
+        list("ab"),
+        list("cd"),
+        list("ef"),
+        list("gh"),
+    ]
+    assert (slot.status.batches, slot.status.restarts, slot.starts, counts) == (4, 0, 1, [])
 
 
-def test_a_slot_that_asks_for_a_new_process_gets_one_and_nobody_is_blamed() -> None:
-    async def check() -> None:
-        told: list[int] = []
-        slot = ShortSlot(0, room=0)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        tasks = [asyncio.create_task(dispatcher.submit("job", p, on_crash=told.append)) for p in "abc"]
-        await settle()
-        dispatcher.start()
-        assert [tuple(done) for done in await asyncio.gather(*tasks)] == [
-            ("A", 0, 0),
-            ("B", 0, 0),
-            ("C", 0, 0),
-        ]
-        await dispatcher.stop()
-        assert slot.batches == [list("abc"), ["a"], ["a"], ["b"], ["c"]]
-        assert (slot.status.restarts, slot.starts, told) == (1, 2, [])
-
-    asyncio.run(check())
+async def test_a_restart_that_a_slot_asks_for_counts_as_no_crash(new_dispatcher: NewDispatcher) -> None:
+    counts: list[int] = []
+    slot = SmallSlot(0, capacity=0)
+    dispatcher = new_dispatcher(slot)
+    tasks = [asyncio.create_task(dispatcher.submit("job", p, on_crash=counts.append)) for p in "abc"]
+    await let_tasks_run()
+    dispatcher.start()
+    assert await asyncio.gather(*tasks) == [("A", 0, 0), ("B", 0, 0), ("C", 0, 0)]
+    assert slot.batches == [list("abc"), ["a"], ["a"], ["b"], ["c"]]
+    assert (slot.status.restarts, slot.starts, counts) == (1, 2, [])
 
 
-def test_what_is_given_back_for_a_job_that_was_cancelled_is_dropped() -> None:
-    async def check() -> None:
-        slot = ShortSlot(0, room=1)
-        slot.open.clear()
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        gone = asyncio.create_task(dispatcher.submit("gone", "a"))
-        stays = asyncio.create_task(dispatcher.submit("stays", "b"))
-        await settle()
-        dispatcher.start()
-        await settle()
-        dispatcher.cancel("gone")
-        slot.open.set()
-        assert await stays == ("B", 0, 0)
-        with pytest.raises(asyncio.CancelledError):
-            await gone
-        assert slot.batches == [["a", "b"], ["b"]]
-        await dispatcher.stop()
-
-    asyncio.run(check())
+async def test_the_tasks_of_a_cancelled_job_are_not_requeued(new_dispatcher: NewDispatcher) -> None:
+    slot = SmallSlot(0, capacity=1)
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    cancelled = asyncio.create_task(dispatcher.submit("cancelled", "a"))
+    other = asyncio.create_task(dispatcher.submit("other", "b"))
+    await let_tasks_run()
+    dispatcher.start()
+    await let_tasks_run()
+    dispatcher.cancel("cancelled")
+    slot.unblocked.set()
+    assert await other == ("B", 0, 0)
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    assert slot.batches == [["a", "b"], ["b"]]
 
 
-def test_a_task_that_is_put_back_when_no_slot_comes_up_any_more_is_told_so(
-    monkeypatch: pytest.MonkeyPatch,
+async def test_a_requeued_task_fails_if_no_slot_starts_again(
+    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
-
-    async def check() -> None:
-        slots = [FakeSlot(0, fails=99), FakeSlot(1)]
-        dispatcher = Dispatcher[str, str]("worker", slots)
-        dispatcher.start()
-        await settle()
-        assert [slot.status.state for slot in slots] == ["failed", "idle"]
-        slots[1].fails = 3  # once its process has died
-        slots[1].up.clear()
-        with pytest.raises(NotReady, match="no such model"):
-            await dispatcher.submit("job", "die")
-        assert slots[1].batches == [["die"]]
-        await slots[1].up.wait()
-        await settle()
-        assert await dispatcher.submit("job", "a") == ("A", 1, 0)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+    slots = [FakeSlot(0, failing_starts=99), FakeSlot(1)]
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    await let_tasks_run()
+    assert [slot.status.state for slot in slots] == ["failed", "idle"]
+    slots[1].failing_starts = 3  # after its process has crashed
+    slots[1].started.clear()
+    with pytest.raises(NotReady, match="no such model"):
+        await dispatcher.submit("job", "crash")
+    assert slots[1].batches == [["crash"]]
+    await slots[1].started.wait()
+    await let_tasks_run()
+    assert await dispatcher.submit("job", "a") == ("A", 1, 0)
 
 
-def test_a_slot_that_fails_for_days_is_still_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_starts_are_retried_without_limit(
+    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 1e-9)
     monkeypatch.setattr("app.scheduling.dispatcher._MAX_BACKOFF_S", 1e-9)
-
-    async def check() -> None:
-        slot = FakeSlot(0, fails=2000)
-        dispatcher = Dispatcher[str, str]("worker", [slot])
-        dispatcher.start()
-        await slot.up.wait()
-        await settle()
-        assert await dispatcher.submit("job", "a") == ("A", 0, 0)
-        await dispatcher.stop()
-
-    asyncio.run(check())
+    slot = FakeSlot(0, failing_starts=2000)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    await slot.started.wait()
+    await let_tasks_run()
+    assert await dispatcher.submit("job", "a") == ("A", 0, 0)
 
 
-def test_an_answer_too_few_is_a_failure_and_not_the_end_of_the_slot() -> None:
-    class Forgetful(FakeSlot):
+async def test_a_batch_with_a_missing_result_fails_and_the_slot_goes_on(
+    new_dispatcher: NewDispatcher,
+) -> None:
+    class DropsAResult(FakeSlot):
         async def run(self, payloads: Sequence[str]) -> list[str]:
             return (await super().run(payloads))[1:]
 
-    async def check() -> None:
-        dispatcher = Dispatcher[str, str]("worker", [Forgetful(0)])
-        dispatcher.start()
-        for _ in range(2):
-            with pytest.raises(ValueError, match="zip"):
-                await dispatcher.submit("job", "a")
-        await dispatcher.stop()
-
-    asyncio.run(check())
+    dispatcher = new_dispatcher(DropsAResult(0))
+    dispatcher.start()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="zip"):
+            await dispatcher.submit("job", "a")

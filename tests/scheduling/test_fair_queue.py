@@ -1,3 +1,5 @@
+"""Turns of jobs, item by item."""
+
 from collections.abc import Sequence
 
 from hypothesis import given
@@ -20,7 +22,7 @@ def test_jobs_take_turns() -> None:
     assert take_all(queue) == ["film1", "talk1", "clip1", "film2", "talk2", "film3"]
 
 
-def test_a_short_job_is_next_but_one_however_long_the_others_are() -> None:
+def test_a_new_job_gets_its_turn_after_one_item_of_each_other() -> None:
     queue = FairQueue[str]()
     for number in range(1000):
         queue.put("film", f"film{number}")
@@ -29,17 +31,17 @@ def test_a_short_job_is_next_but_one_however_long_the_others_are() -> None:
     assert [queue.take(lambda item: True) for _ in range(2)] == ["film1", "clip"]
 
 
-def test_what_is_put_back_comes_first() -> None:
+def test_a_requeued_item_comes_first() -> None:
     queue = FairQueue[str]()
     for item in ("a1", "a2", "b1"):
         queue.put(item[0], item)
     first = queue.take(lambda item: True)
     assert first == "a1"
-    queue.put_back("a", first)
+    queue.requeue("a", first)
     assert take_all(queue) == ["a1", "b1", "a2"]
 
 
-def test_an_item_that_does_not_fit_holds_up_its_own_job_only() -> None:
+def test_an_item_that_does_not_fit_blocks_only_its_own_job() -> None:
     queue = FairQueue[str]()
     for item in ("a1", "a2", "b1"):
         queue.put(item[0], item)
@@ -48,32 +50,32 @@ def test_an_item_that_does_not_fit_holds_up_its_own_job_only() -> None:
     assert len(queue) == 2
 
 
-def test_a_job_is_removed_whole() -> None:
+def test_all_items_of_a_job_can_be_removed() -> None:
     queue = FairQueue[str]()
     for item in ("a1", "b1", "a2"):
         queue.put(item[0], item)
     assert queue.remove("a") == ["a1", "a2"]
-    assert queue.remove("nobody") == []
+    assert queue.remove("unknown") == []
     assert len(queue) == 1
     assert queue.clear() == ["b1"]
     assert len(queue) == 0
 
 
-def test_the_only_line_can_be_looked_at_and_picked_from() -> None:
+def test_items_can_be_taken_from_anywhere_in_the_only_line() -> None:
     queue = FairQueue[str]()
     for number in range(6):
         queue.put("a", f"a{number}")
     assert queue.only_line(3) == ["a0", "a1", "a2"]
-    assert queue.pick({4, 1, 2}) == ["a1", "a2", "a4"]
+    assert queue.take_at({4, 1, 2}) == ["a1", "a2", "a4"]
     assert list(queue) == queue.only_line(9) == ["a0", "a3", "a5"]
     queue.put("b", "b0")
     assert list(queue.only_line(9)) == []
-    assert queue.pick([0]) == ["a0"]
+    assert queue.take_at([0]) == ["a0"]
     assert take_all(queue) == ["b0", "a3", "a5"]
     assert (len(queue), list(queue.only_line(9))) == (0, [])
 
 
-def test_another_item_may_be_chosen_than_the_first_and_the_turn_counts_all_the_same() -> None:
+def test_a_job_has_had_its_turn_whichever_of_its_items_is_chosen() -> None:
     queue = FairQueue[str]()
     for item in ("a1", "a2", "a3", "b1", "b2"):
         queue.put(item[0], item)
@@ -89,7 +91,7 @@ def test_another_item_may_be_chosen_than_the_first_and_the_turn_counts_all_the_s
 
 
 @given(st.lists(st.sampled_from("abcd")))
-def test_nothing_is_lost_and_jobs_keep_their_order(jobs: list[str]) -> None:
+def test_jobs_take_fair_turns_and_keep_their_order(jobs: list[str]) -> None:
     queue = FairQueue[str]()
     items = [f"{job}{number:03}" for number, job in enumerate(jobs)]
     for item in items:

@@ -1,8 +1,9 @@
-"""One spawned process, as it is started, watched and ended."""
+"""One spawned process: how it starts, works and ends."""
 
 import asyncio
 import os
 import time
+from collections.abc import AsyncIterator
 
 import psutil
 import pytest
@@ -11,92 +12,72 @@ from app.errors import ProcessCrashed
 from app.scheduling.process import ChildProcess
 from workers import runtime
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
-def test_a_child_answers_and_its_death_is_noticed() -> None:
-    async def check() -> None:
-        died = asyncio.Event()
-        child = ChildProcess(runtime.initialise, "")
-        child.on_crash = died.set
-        await child.start()
-        assert await child.call(os.getpid) == child.pid
-        assert child.pid is not None
-        psutil.Process(child.pid).kill()
-        await died.wait()
-        with pytest.raises(ProcessCrashed, match="crashed"):
-            await child.call(os.getpid)
-        await child.close()
-
-    asyncio.run(check())
+@pytest.fixture
+async def child() -> AsyncIterator[ChildProcess]:
+    """A started process."""
+    child = ChildProcess(runtime.initialise, "")
+    await child.start()
+    yield child
+    await child.close()
 
 
-def test_a_child_that_hangs_while_it_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_answers_and_its_crash_is_noticed(child: ChildProcess) -> None:
+    ended = asyncio.Event()
+    child.on_exit = ended.set
+    assert await child.call(os.getpid) == child.pid
+    assert child.pid is not None
+    psutil.Process(child.pid).kill()
+    await ended.wait()
+    with pytest.raises(ProcessCrashed, match="crashed"):
+        await child.call(os.getpid)
+
+
+async def test_a_process_that_hangs_while_it_starts_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.scheduling.process._SPAWN_DEADLINE_S", 1.0)
-
-    async def check() -> None:
-        child = ChildProcess(time.sleep, 3600)
-        with pytest.raises(ProcessCrashed, match="did not answer within 1 s"):
-            await child.start()
-        pid = child.pid  # it has been killed, and may be gone by now
-        assert pid is not None
-        await child.close()
-        assert not psutil.pid_exists(pid)
-
-    asyncio.run(check())
-
-
-def test_a_child_can_be_closed_while_it_hangs_at_its_start() -> None:
-    async def check() -> None:
-        child = ChildProcess(time.sleep, 3600)
-        start = asyncio.create_task(child.start())
-        await asyncio.sleep(0)
-        assert child.pid is not None
-        process = psutil.Process(child.pid)
-        start.cancel()
-        await child.close()
-        assert not process.is_running()
-
-    asyncio.run(check())
-
-
-def test_a_child_that_hangs_at_work_is_killed() -> None:
-    async def check() -> None:
-        child = ChildProcess(runtime.initialise, "")
+    child = ChildProcess(time.sleep, 3600)
+    with pytest.raises(ProcessCrashed, match="did not answer within 1 s"):
         await child.start()
-        with pytest.raises(ProcessCrashed, match="did not answer within 1 s"):
-            await child.call(time.sleep, 3600, deadline_s=1.0)
-        await child.close()
-
-    asyncio.run(check())
-
-
-def test_a_childs_matrix_products_take_one_thread() -> None:
-    """Even on a machine of many cores: those that wait for the next product would keep them busy."""
-
-    async def check() -> None:
-        child = ChildProcess(runtime.initialise, "")
-        await child.start()
-        assert await child.call(threads_of_a_matrix_product) == 0
-        await child.close()
-
-    asyncio.run(check())
+    pid = child.pid  # it has been killed, and may have ended by now
+    assert pid is not None
+    await child.close()
+    assert not psutil.pid_exists(pid)
 
 
-def test_a_child_may_stand_back_behind_its_parent() -> None:
-    async def check() -> None:
-        child = ChildProcess(runtime.initialise, "", 7)
-        await child.start()
-        assert child.pid is not None
-        ours = os.getpriority(os.PRIO_PROCESS, 0)
-        assert os.getpriority(os.PRIO_PROCESS, child.pid) == min(ours + 7, 19)
-        await child.close()
+async def test_a_process_can_be_closed_while_it_hangs_at_its_start() -> None:
+    child = ChildProcess(time.sleep, 3600)
+    start = asyncio.create_task(child.start())
+    await asyncio.sleep(0)
+    assert child.pid is not None
+    process = psutil.Process(child.pid)
+    start.cancel()
+    await child.close()
+    assert not process.is_running()
 
-    asyncio.run(check())
+
+async def test_a_process_that_hangs_in_a_call_is_killed(child: ChildProcess) -> None:
+    with pytest.raises(ProcessCrashed, match="did not answer within 1 s"):
+        await child.call(time.sleep, 3600, deadline_s=1.0)
+
+
+async def test_matrix_products_take_one_thread(child: ChildProcess) -> None:
+    """Even on a machine of many cores: threads that wait for the next product would keep them busy."""
+    assert await child.call(threads_of_a_matrix_product) == 0
+
+
+async def test_a_process_may_have_a_lower_priority_than_its_parent() -> None:
+    child = ChildProcess(runtime.initialise, "", 7)
+    await child.start()
+    assert child.pid is not None
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, child.pid) == min(own + 7, 19)
+    await child.close()
 
 
 def threads_of_a_matrix_product() -> int:
-    """How many more threads there are after it."""
+    """How many threads a matrix product adds."""
     before = psutil.Process().num_threads()
     import numpy as np
 

@@ -1,10 +1,15 @@
+"""The vote of a recording's first clips on its language."""
+
 import asyncio
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.transcription.language_vote import VOTERS, LanguageVote
 from workers.messages import MAX_CLIP_SAMPLES, ClipResult
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
 def result(**probs: float) -> ClipResult:
@@ -23,34 +28,31 @@ async def elect(*votes: tuple[int, ClipResult], clips: int | None = None, revers
         return await vote.language()
 
 
-def test_one_clip_in_another_language_is_outvoted() -> None:
+async def test_one_clip_in_another_language_is_outvoted() -> None:
     votes = [(10, result(en=0.9, de=0.1)), (10, result(de=0.8, en=0.2)), (10, result(de=0.9, en=0.1))]
-    assert asyncio.run(elect(*votes)) == "de"
-    assert asyncio.run(elect(*votes, reverse=True)) == "de"
+    assert await elect(*votes) == "de"
+    assert await elect(*votes, reverse=True) == "de"
 
 
-def test_a_vote_weighs_what_is_spoken() -> None:
+async def test_a_vote_weighs_as_much_as_its_clip_has_speech() -> None:
     votes = [(1000, result(es=0.9, pt=0.1)), (10, result(pt=0.9, es=0.1)), (10, result(pt=0.9, es=0.1))]
-    assert asyncio.run(elect(*votes)) == "es"
+    assert await elect(*votes) == "es"
 
 
-def test_short_recordings_have_fewer_voters() -> None:
-    assert asyncio.run(elect((5, result(de=0.9)), clips=1)) == "de"
+async def test_short_recordings_have_fewer_voters() -> None:
+    assert await elect((5, result(de=0.9)), clips=1) == "de"
 
 
-def test_an_english_model_has_no_probabilities_to_tell() -> None:
-    assert asyncio.run(elect((5, ClipResult("en", (), ())), clips=1)) == "en"
+async def test_an_english_only_model_gives_no_probabilities() -> None:
+    assert await elect((5, ClipResult("en", (), ())), clips=1) == "en"
 
 
-def test_the_outcome_tells_how_likely_it_is() -> None:
-    async def outcome() -> tuple[str, float]:
-        vote = LanguageVote()
-        vote.cast(0, 300, result(en=0.9, de=0.1))
-        vote.cast(1, 100, result(en=0.5, de=0.5))
-        vote.limit(2)
-        return await vote.outcome()
-
-    language, probability = asyncio.run(outcome())
+async def test_the_outcome_has_the_probability_of_the_language() -> None:
+    vote = LanguageVote()
+    vote.cast(0, 300, result(en=0.9, de=0.1))
+    vote.cast(1, 100, result(en=0.5, de=0.5))
+    vote.limit(2)
+    language, probability = await vote.outcome()
     assert language == "en"
     assert round(probability, 6) == 0.8
 
@@ -58,15 +60,15 @@ def test_the_outcome_tells_how_likely_it_is() -> None:
 SURE = result(en=0.95, de=0.05)
 
 
-def test_nobody_waits_for_a_vote_that_cannot_change_the_outcome() -> None:
+def test_a_language_is_elected_once_the_missing_votes_cannot_change_it() -> None:
     vote = LanguageVote()
     vote.cast(0, MAX_CLIP_SAMPLES, SURE)
-    assert vote.elected is None  # two more clips might say otherwise
+    assert vote.elected is None  # two more clips might change it
     vote.cast(2, MAX_CLIP_SAMPLES * 3 // 4, SURE)
     assert vote.elected == "en"
 
 
-def test_how_much_a_clip_can_change_is_known_once_it_is_planned() -> None:
+def test_the_weight_of_a_missing_vote_is_known_once_its_clip_is_planned() -> None:
     vote = LanguageVote()
     for index in range(VOTERS):
         vote.announce(index, 1000)
@@ -76,18 +78,15 @@ def test_how_much_a_clip_can_change_is_known_once_it_is_planned() -> None:
     assert vote.elected == "en"
 
 
-def test_the_probability_takes_all_votes() -> None:
-    async def outcome() -> tuple[str, float]:
-        vote = LanguageVote()
-        vote.cast(0, MAX_CLIP_SAMPLES, SURE)
-        vote.cast(1, MAX_CLIP_SAMPLES, SURE)
-        asked = asyncio.create_task(vote.outcome())
-        await asyncio.sleep(0)
-        assert not asked.done()
-        vote.cast(2, MAX_CLIP_SAMPLES, result(de=0.95, en=0.05))
-        return await asked
-
-    language, probability = asyncio.run(outcome())
+async def test_the_outcome_waits_for_all_votes() -> None:
+    vote = LanguageVote()
+    vote.cast(0, MAX_CLIP_SAMPLES, SURE)
+    vote.cast(1, MAX_CLIP_SAMPLES, SURE)
+    outcome = asyncio.create_task(vote.outcome())
+    await asyncio.sleep(0)
+    assert not outcome.done()
+    vote.cast(2, MAX_CLIP_SAMPLES, result(de=0.95, en=0.05))
+    language, probability = await outcome
     assert language == "en"
     assert round(probability, 6) == 0.65
 
@@ -96,7 +95,7 @@ PROBABILITIES = st.floats(0, 1).map(lambda english: result(en=english, de=1 - en
 
 
 @given(st.permutations(range(VOTERS)), st.data())
-def test_an_early_outcome_is_the_outcome(order: list[int], data: st.DataObject) -> None:
+def test_an_early_election_is_final(order: list[int], data: st.DataObject) -> None:
     vote = LanguageVote()
     early = None
     weights = data.draw(st.lists(st.integers(0, MAX_CLIP_SAMPLES), min_size=VOTERS, max_size=VOTERS))

@@ -1,33 +1,36 @@
-"""The way of a recording, with media and workers that do as they are told."""
+"""The path of a recording through the pipeline, without processes and models."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.errors import ClipFailed, InvalidInput, TaskCrashes, TooLarge
+from app.engines.clip_request import ClipRequest
+from app.errors import ClipFailed, TaskCrashes, TooLarge
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import Done
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import Pipeline
+from app.transcription.pipeline import Observer, Pipeline
 from app.transcription.result_cache import CachedRecording
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Clip, ClipResult, Segment
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, ClipResult, Segment
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
-PERIOD_S = 10  # five seconds of speech, five of silence: a clip each
+PERIOD_S = 10  # five seconds of speech, five of silence: one clip
+
+Answer = Callable[[int, str | None], ClipResult]  # of a clip's number and the language asked for
 
 
 class FakeMedia:
-    """A recording of so many clips, decoded a minute at a time."""
+    """A `MediaPool` with a recording of so many clips. Decodes a minute at a time."""
 
     def __init__(self, clips: int) -> None:
         self.samples = clips * PERIOD_S * SAMPLE_RATE
-        self.looked_at_s = 0.0  # s of the recording
+        self.searched_s = 0.0  # of the recording, for speech
         self.cancelled: list[str] = []
 
     async def decode(self, job: str, upload: Upload, pcm_path: Path) -> AsyncGenerator[tuple[int, bool]]:
@@ -37,7 +40,7 @@ class FakeMedia:
 
     async def speech_probabilities(self, job: str, pcm_path: Path, start: int, frames: int) -> Any:
         await asyncio.sleep(0)
-        self.looked_at_s = (start + frames) * FRAME_SAMPLES / SAMPLE_RATE
+        self.searched_s = (start + frames) * FRAME_SAMPLES / SAMPLE_RATE
         seconds = (start + np.arange(frames)) * FRAME_SAMPLES / SAMPLE_RATE
         return np.where(seconds % PERIOD_S < 5, 1.0, 0.0).astype(np.float32)
 
@@ -46,29 +49,29 @@ class FakeMedia:
 
 
 class FakeFleet:
-    """Hears `answer(number of the clip, asked language)`; the later a clip, the sooner it is done."""
+    """A `Dispatcher` that gets its results from `answer`. The later a clip, the sooner it is done."""
 
     prefetch_limit = 100
 
-    def __init__(self, answer: Callable[[int, str | None], ClipResult]) -> None:
+    def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.asked: list[tuple[int, str | None]] = []
+        self.requested: list[tuple[int, str | None]] = []  # the clips' numbers and languages
         self.keys: list[object] = []
 
     async def submit(
         self,
         job: str,
-        source: Callable[[], Clip],
+        request: ClipRequest,
         *,
         key: object,
-        deaths: int,
+        crash_count: int,
         on_crash: Callable[[int], None],
         size: float,
     ) -> Done[ClipResult]:
-        clip = source()
-        number = len(self.asked)
+        clip = request.read()
+        number = len(self.requested)
         language = clip.decoding.language
-        self.asked.append((number, language))
+        self.requested.append((number, language))
         self.keys.append(key)
         await asyncio.sleep(0.02 / (1 + number))
         return Done(self.answer(number, language), 0, 0)
@@ -76,133 +79,149 @@ class FakeFleet:
     def cancel(self, job: str) -> None: ...
 
 
-class OneByOne(FakeFleet):
-    """Hears the next clip when the last one's result has been taken in."""
+class SequentialFleet(FakeFleet):
+    """Reads the next clip only after the pipeline has processed the result of the last one."""
 
-    def __init__(self, answer: Callable[[int, str | None], ClipResult]) -> None:
+    def __init__(self, answer: Answer) -> None:
         super().__init__(answer)
         self._turn = asyncio.Lock()
 
-    async def submit(self, job: str, source: Callable[[], Clip], **how: Any) -> Done[ClipResult]:
+    async def submit(self, job: str, request: ClipRequest, **how: Any) -> Done[ClipResult]:
         async with self._turn:
             for _ in range(20):
                 await asyncio.sleep(0)
-            return await super().submit(job, source, **how)
+            return await super().submit(job, request, **how)
 
 
-def said(number: int, language: str | None = None, *, heard: str = "en") -> ClipResult:
-    probs = () if language else ((heard, 0.9), ("xx", 0.1))
+class Texts(Observer):
+    """The texts of the segments that a pipeline has published."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def transcribed(self, segments: Sequence[Segment]) -> None:
+        self.texts += [segment.text for segment in segments]
+
+
+def clip_result(number: int, language: str | None = None, *, detected: str = "en") -> ClipResult:
+    probs = () if language else ((detected, 0.9), ("xx", 0.1))
     segment = Segment(0, SAMPLE_RATE, f" clip {number}", (), 0, 0, 1, 0)
-    return ClipResult(language or heard, probs, (segment,))
+    return ClipResult(language or detected, probs, (segment,))
 
 
-def run(
-    tmp_path: Path,
+async def transcribe(
+    folder: Path,
     fleet: FakeFleet,
-    clips: int = 8,
-    told: list[str] | None = None,
     media: FakeMedia | None = None,
+    observer: Observer | None = None,
     max_duration_s: float = 200,
     **options: object,
 ) -> Transcript:
-    media = media or FakeMedia(clips)
-    (tmp_path / "pcm").write_bytes(bytes(2 * media.samples))
+    """The transcript of a recording; by default, of eight clips."""
+    media = media or FakeMedia(clips=8)
+    (folder / "pcm").write_bytes(bytes(2 * media.samples))
     pipeline = Pipeline(
         job="job",
-        upload=Upload(tmp_path / "upload", "talk.wav", 1, ""),
+        upload=Upload(folder / "upload", "talk.wav", 1, ""),
         options=Options.model_validate(options),
         model="demo",
         media=media,  # type: ignore[arg-type]
         fleet=fleet,  # type: ignore[arg-type]
-        pcm_path=tmp_path / "pcm",
-        clip_results=CachedRecording(),
+        pcm_path=folder / "pcm",
+        results=CachedRecording(),
+        observer=observer or Observer(),
         max_duration_s=max_duration_s,
-        on_segments=lambda segments: (told if told is not None else []).extend(s.text for s in segments),
     )
-    return asyncio.run(pipeline.run())
+    return await pipeline.run()
 
 
-def test_segments_are_told_in_order_whichever_clip_is_done_first(tmp_path: Path) -> None:
-    told: list[str] = []
-    transcript = run(tmp_path, FakeFleet(said), told=told, language="en")
-    assert told == [f" clip {number}" for number in range(8)]
-    assert transcript.text == "".join(told).strip()
+async def test_segments_are_published_in_order_whichever_clip_is_done_first(tmp_path: Path) -> None:
+    published = Texts()
+    transcript = await transcribe(tmp_path, FakeFleet(clip_result), observer=published, language="en")
+    assert published.texts == [f" clip {number}" for number in range(8)]
+    assert transcript.text == "".join(published.texts).strip()
     assert transcript.samples == 80 * SAMPLE_RATE
     assert len(transcript.speech) == 8
 
 
-def test_speech_is_not_looked_for_much_further_than_the_workers_are(tmp_path: Path) -> None:
+async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path) -> None:
     ahead: list[float] = []
     media = FakeMedia(120)
 
     def answer(number: int, language: str | None) -> ClipResult:
-        ahead.append(media.looked_at_s / PERIOD_S - number)
-        return said(number, language)
+        ahead.append(media.searched_s / PERIOD_S - number)
+        return clip_result(number, language)
 
-    fleet = OneByOne(answer)
+    fleet = SequentialFleet(answer)
     fleet.prefetch_limit = 2
-    transcript = run(tmp_path, fleet, media=media, max_duration_s=2000, language="en")
+    transcript = await transcribe(tmp_path, fleet, media=media, max_duration_s=2000, language="en")
     assert len(transcript.segments) == 120
-    # Eight minutes are looked at before the first clips are known, and what is certain only with the next.
+    # Eight minutes are searched before the first clips are known, and a clip is certain only with the next.
     assert max(ahead) <= 2 + 9 * 60 / PERIOD_S
 
 
-def test_the_first_clips_choose_the_language_and_the_outvoted_is_heard_again(tmp_path: Path) -> None:
+async def test_the_first_clips_elect_the_language_and_an_outvoted_one_is_transcribed_again(
+    tmp_path: Path,
+) -> None:
     def answer(number: int, language: str | None) -> ClipResult:
-        return said(number, language, heard="de" if number == 1 else "en")
+        return clip_result(number, language, detected="de" if number == 1 else "en")
 
     fleet = FakeFleet(answer)
-    assert run(tmp_path, fleet).language == "en"
-    assert fleet.asked[:3] == [(0, None), (1, None), (2, None)]
-    assert [asked for asked in fleet.asked if asked[1]] == [(8, "en")], "the second clip again"
+    assert (await transcribe(tmp_path, fleet)).language == "en"
+    assert fleet.requested[:3] == [(0, None), (1, None), (2, None)]
+    assert [entry for entry in fleet.requested if entry[1]] == [(8, "en")], "the second clip again"
 
 
-@pytest.mark.parametrize("heard", ["en", "de"])
-def test_a_clip_is_heard_before_the_vote_and_again_only_if_that_went_otherwise(
-    tmp_path: Path, heard: str
+@pytest.mark.parametrize("detected", ["en", "de"])
+async def test_a_clip_transcribed_before_the_vote_is_transcribed_again_only_if_its_language_lost(
+    tmp_path: Path, detected: str
 ) -> None:
-    fleet = FakeFleet(lambda number, language: said(number, language, heard=heard if number == 5 else "en"))
-    transcript = run(tmp_path, fleet)
+    fleet = FakeFleet(
+        lambda number, language: clip_result(number, language, detected=detected if number == 5 else "en")
+    )
+    transcript = await transcribe(tmp_path, fleet)
     assert transcript.language == "en"
-    assert [language for _, language in fleet.asked[:8]] == [None] * 8, "nobody waits for the vote"
-    assert set(fleet.keys[:3]).isdisjoint(fleet.keys[3:8]), "and no vote waits for them"
-    assert fleet.asked[8:] == ([] if heard == "en" else [(8, "en")])
-    assert f"clip {5 if heard == 'en' else 8}" in transcript.text
+    assert [language for _, language in fleet.requested[:8]] == [None] * 8, "no clip waits for the vote"
+    assert set(fleet.keys[:3]).isdisjoint(fleet.keys[3:8]), "and no vote waits for other clips"
+    assert fleet.requested[8:] == ([] if detected == "en" else [(8, "en")])
+    assert f"clip {5 if detected == 'en' else 8}" in transcript.text
 
 
-def test_a_clip_whose_turn_comes_after_the_vote_is_heard_in_the_elected_language(tmp_path: Path) -> None:
-    fleet = OneByOne(said)
-    run(tmp_path, fleet)
-    assert [language for _, language in fleet.asked] == [None] * 3 + ["en"] * 5
+async def test_a_clip_whose_turn_comes_after_the_vote_is_transcribed_in_the_elected_language(
+    tmp_path: Path,
+) -> None:
+    fleet = SequentialFleet(clip_result)
+    await transcribe(tmp_path, fleet)
+    assert [language for _, language in fleet.requested] == [None] * 3 + ["en"] * 5
 
 
-def test_a_language_that_was_given_is_asked_for_at_once(tmp_path: Path) -> None:
-    fleet = FakeFleet(said)
-    run(tmp_path, fleet, language="de")
-    assert {language for _, language in fleet.asked} == {"de"}
+async def test_without_detection_all_clips_are_in_the_language_of_the_request(tmp_path: Path) -> None:
+    fleet = FakeFleet(clip_result)
+    await transcribe(tmp_path, fleet, language="de")
+    assert {language for _, language in fleet.requested} == {"de"}
 
 
-def test_a_clip_that_fails_fails_the_recording_and_is_named(tmp_path: Path) -> None:
+async def test_the_error_for_a_failed_clip_names_its_span(tmp_path: Path) -> None:
     def answer(number: int, language: str | None) -> ClipResult:
         if number == 4:
             raise TaskCrashes("3 processes crashed on it")
-        return said(number, language)
+        return clip_result(number, language)
 
     with pytest.raises(ClipFailed, match=r"from 3\d\.\d\d s to 4\d\.\d\d s .* 3 processes crashed"):
-        run(tmp_path, FakeFleet(answer), language="en")
+        await transcribe(tmp_path, FakeFleet(answer), language="en")
 
 
 @pytest.mark.parametrize("language", ["en", None])
 @pytest.mark.parametrize("failing", [{4}, {0}, {0, 1, 2}])
-def test_where_that_is_allowed_the_rest_is_given_without_it(
+async def test_a_partial_transcript_lacks_only_the_failed_clips(
     tmp_path: Path, failing: set[int], language: str | None
 ) -> None:
-    def answer(number: int, asked: str | None) -> ClipResult:
+    def answer(number: int, requested: str | None) -> ClipResult:
         if number in failing:
-            raise RuntimeError("cuBLAS is in a bad mood")
-        return said(number, asked or None)
+            raise RuntimeError("cuBLAS failed")
+        return clip_result(number, requested)
 
-    transcript = run(tmp_path, FakeFleet(answer), language=language, allow_partial=True)
+    transcript = await transcribe(tmp_path, FakeFleet(answer), language=language, allow_partial=True)
     assert len(transcript.failed_spans) == len(failing)
     assert len(transcript.segments) == 8 - len(failing)
     start, end = transcript.failed_spans[0]
@@ -210,29 +229,6 @@ def test_where_that_is_allowed_the_rest_is_given_without_it(
     assert 4 < (end - start) / SAMPLE_RATE < 6
 
 
-def test_a_recording_that_is_too_long_is_refused_when_that_is_known(tmp_path: Path) -> None:
+async def test_a_recording_that_is_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="longer than 200 s"):
-        run(tmp_path, FakeFleet(said), clips=30)
-
-
-def test_a_file_that_kills_decoders_is_given_up(tmp_path: Path) -> None:
-    """Each new child decodes it anew and gets as far as the step before the deadly one."""
-    from app.media.pool import MediaPool
-    from workers.media.tasks import DecodeStep
-
-    class Deadly:
-        steps = 0
-
-        async def submit(self, job: str, call: Any, *, key: object, home: int | None) -> Done[DecodeStep]:
-            self.steps += 1
-            deaths = 0 if self.steps == 1 else 1
-            return Done(DecodeStep(60 * SAMPLE_RATE, False, None), 0, deaths)
-
-    async def decode() -> None:
-        media = MediaPool(1)
-        media._dispatcher = Deadly()  # type: ignore[assignment]
-        async for _ in media.decode("job", Upload(tmp_path / "x", "x", 1, ""), tmp_path / "pcm"):
-            pass
-
-    with pytest.raises(InvalidInput, match="crash or hang"):
-        asyncio.run(decode())
+        await transcribe(tmp_path, FakeFleet(clip_result), media=FakeMedia(clips=30))

@@ -1,4 +1,4 @@
-"""A client whose time-out cut it off sends the same again, and does not pay twice."""
+"""A client that timed out sends the same request again, and gets the finished clips from the cache."""
 
 import subprocess
 
@@ -10,34 +10,34 @@ from tests.e2e.running import wait_for
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_only_the_missing_clips_are_heard(commands, two_minutes):
+def test_only_the_missing_clips_are_transcribed(commands, two_minutes):
     server = commands.ready(WHISPER_BATCH_SIZE=1)
     undisturbed = server.srt(two_minutes)
-    whole = clips(server)
+    complete = clips(server)
     cut_off_midway(server, two_minutes)
-    cut_off = clips(server) - whole
-    assert 0 < cut_off < whole
+    cut_off = clips(server) - complete
+    assert 0 < cut_off < complete
 
-    assert ask(server, two_minutes, response_format="srt").text == undisturbed
-    assert clips(server) == 2 * whole
+    assert post(server, two_minutes, response_format="srt").text == undisturbed
+    assert clips(server) == 2 * complete
 
-    assert ask(server, two_minutes, response_format="srt").text == undisturbed
-    assert clips(server) == 3 * whole, "an answered recording is heard anew"
+    assert post(server, two_minutes, response_format="srt").text == undisturbed
+    assert clips(server) == 3 * complete, "an answered recording is transcribed anew"
 
 
 @pytest.mark.soak
-def test_other_options_are_another_question(commands, two_minutes):
+def test_other_options_are_another_request(commands, two_minutes):
     server = commands.ready(WHISPER_BATCH_SIZE=1)
     cut_off_midway(server, two_minutes)
     before = clips(server)
-    ask(server, two_minutes, response_format="srt", beam_size=1)
+    post(server, two_minutes, response_format="srt", beam_size=1)
     other = clips(server) - before
-    ask(server, two_minutes, response_format="srt")
+    post(server, two_minutes, response_format="srt")
     assert clips(server) == other * 2
 
 
 def cut_off_midway(server, path):
-    """Ask for subtitles, and go away once a clip of them has been heard."""
+    """Request subtitles, and disconnect once a clip of them has been transcribed."""
     before = clips(server)
     form = ["-F", f"file=@{path}", "-F", "model=whisper-1", "-F", "response_format=srt"]
     client = subprocess.Popen(["curl", "-s", *form, f"{server.url}/v1/audio/transcriptions"])
@@ -53,7 +53,7 @@ def clips(server):
     return sum(row["clips"] for row in server.workers())
 
 
-def ask(server, path, **fields):
+def post(server, path, **fields):
     answer = httpx.post(
         f"{server.url}/v1/audio/transcriptions",
         data={"model": "whisper-1"} | fields,
