@@ -13,13 +13,13 @@ import httpx
 import pytest
 import structlog
 import uvicorn
-from fake_service import FakeService
-from waiting import wait_for
 
 from app.commands.serve import Server
 from app.jobs.database import FILE_NAME
 from app.main import create_app
 from app.settings import Settings
+from tests.api.fake_service import FakeService
+from tests.api.waiting import wait_for
 
 Serve = Callable[..., "Site"]
 RECORDING = b"RIFF\0audio"
@@ -37,8 +37,7 @@ class Site:
 
     @property
     def uploads(self) -> list[Path]:
-        folder = self.service.settings.data_dir / "uploads"
-        return list(folder.iterdir()) if folder.exists() else []
+        return list(self.service.folder.uploads.iterdir())
 
     def reset(self) -> None:
         """Make it a new site: with the service as it was at first, and without jobs."""
@@ -58,8 +57,8 @@ class Site:
     @property
     def left_files(self) -> list[Path]:
         """The recordings, encoded or decoded, that lie in the data folder."""
-        settings = self.service.settings
-        return [path for room in (settings.uploads_dir, settings.pcm_dir) for path in room.iterdir()]
+        folder = self.service.folder
+        return [*folder.uploads.iterdir(), *folder.pcm.iterdir()]
 
     def submit(self, content: bytes = RECORDING, *, headers: Any = None, **fields: Any) -> httpx.Response:
         """Hand a job in, as a form."""

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import httpx
 import pytest
-from fake_service import SECOND_SEGMENT, TRANSCRIPT
-from waiting import wait_for
 
 from app import errors
 from app.options import Options
+from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT, catalogue
+from tests.api.waiting import wait_for
 
 PCM = bytes(range(256)) * 64
 
@@ -83,14 +83,14 @@ def test_speakr(site):
         "diarize": "true",
         "min_speakers": "2",
         "hotwords": "Reineke",
-        "model": "Systran/faster-whisper-tiny",
+        "model": OTHER_MODEL,
     }
     body = ask(site, filename="talk.webm", **asked, **also).json()
     assert body.keys() == {"text", "segments", "language"}
     assert (body["text"], body["language"]) == ("The quick brown fox. Über the lazy dog.", "en")
     call = site.service.calls[0]
     assert call.options == Options(language="en", prompt="Fuchs", hotwords="Reineke")
-    assert call.model == "Systran/faster-whisper-tiny"
+    assert call.model == OTHER_MODEL
 
 
 def test_segments(site):
@@ -171,7 +171,7 @@ def test_a_file_without_a_name(site, path):
 
 
 def test_a_translation_takes_a_model_that_can(site):
-    site.service.can_translate = lambda model: model != "tiny"
+    site.service.catalogue = catalogue("tiny.en", "Systran/faster-whisper-tiny")
     site.service.transcript = replace(TRANSCRIPT, task="translate", language="de")
     body = ask(site, task="translate", output="json").json()
     assert body["language"] == "de"
@@ -179,9 +179,9 @@ def test_a_translation_takes_a_model_that_can(site):
     assert site.service.calls[0].options.task == "translate"
 
 
-@pytest.mark.parametrize("model", ["", "tiny"])
-def test_a_translation_without_such_a_model(site, model):
-    site.service.can_translate = lambda name: bool(model) and name != model
+@pytest.mark.parametrize(("model", "other"), [("", OTHER_MODEL), ("tiny.en", "Systran/faster-whisper-tiny")])
+def test_translation_without_a_model_that_can_translate(site, model, other):
+    site.service.catalogue = catalogue("tiny.en", other)
     answer = ask(site, task="translate", model=model)
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "task")
     assert "WHISPER_MODELS=large-v3" in answer.json()["error"]["message"]
@@ -250,7 +250,7 @@ def test_keys(serve, path):
 
 
 def test_a_client_that_goes_away_cancels_the_work(site):
-    site.service.holds = True
+    site.service.paused = True
 
     def leave():
         with pytest.raises(httpx.ReadTimeout):
@@ -258,7 +258,7 @@ def test_a_client_that_goes_away_cancels_the_work(site):
 
     client = threading.Thread(target=leave)
     client.start()
-    assert site.service.began.wait(5)
+    assert site.service.started.wait(5)
     client.join()
     assert site.service.cancelled.wait(5)
     wait_for(lambda: not site.uploads)

@@ -8,6 +8,8 @@ import socket
 import httpx
 import pytest
 
+from tests.api.fake_service import catalogue
+
 KEYS = ("sk-first", "sk-zweiter-Schlüssel")
 EVERYWHERE = ["/", "/docs", "/openapi.json", "/v1/models", "/v1/workers", "/nowhere", "/health", "/ready"]
 
@@ -136,8 +138,8 @@ def test_unexpected_errors_have_an_id_and_cors(serve):
 
 
 def test_the_demo_model_says_so_everywhere(site):
-    site.service.demo = True
+    site.service.catalogue = catalogue("demo")
     answers: list[httpx.Response] = [site.client.get(path) for path in EVERYWHERE]
     assert {answer.headers["x-whisperfleet-model"] for answer in [*answers, site.transcribe()]} == {"demo"}
-    site.service.demo = False
+    site.service.catalogue = catalogue()
     assert "x-whisperfleet-model" not in site.client.get("/health").headers

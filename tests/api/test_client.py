@@ -2,9 +2,9 @@
 
 import openai
 import pytest
-from fake_service import TRANSCRIPT
 
 from app import errors
+from tests.api.fake_service import OTHER_MODEL, TRANSCRIPT
 
 KEY = "sk-first"
 FILE = ("talk.wav", b"RIFF\0audio")
@@ -99,5 +99,5 @@ def test_a_wrong_key(connect, locked):
 
 def test_models(locked):
     with openai.OpenAI(api_key=KEY, base_url=f"{locked.url}/v1", max_retries=0, timeout=15) as client:
-        assert [model.id for model in client.models.list()] == list(locked.service.models())
-        assert client.models.retrieve("Systran/faster-whisper-tiny").owned_by == "whisperfleet"
+        assert [model.id for model in client.models.list()] == list(locked.service.catalogue.states())
+        assert client.models.retrieve(OTHER_MODEL).owned_by == "whisperfleet"

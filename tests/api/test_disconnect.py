@@ -5,10 +5,10 @@ import socket
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
-from waiting import wait_for
 
 from app.api.disconnect import run_unless_disconnected
 from app.errors import NotReady
+from tests.api.waiting import wait_for
 
 BODY = (
     b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ntiny\r\n'
@@ -21,10 +21,10 @@ HEAD = (
 
 
 def test_leaving_cancels_the_work(site):
-    site.service.holds = True
+    site.service.paused = True
     with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
         connection.sendall(HEAD % len(BODY) + BODY)
-        assert site.service.began.wait(5)
+        assert site.service.started.wait(5)
         assert not site.service.cancelled.is_set()
     assert site.service.cancelled.wait(5)
     wait_for(lambda: not site.uploads)

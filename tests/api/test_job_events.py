@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
-from waiting import wait_for
 
 from app.api import job_answers as job_api
 from app.errors import ClipFailed
 from app.jobs.service import JobService
 from app.jobs.store import Store
+from tests.api.waiting import wait_for
 
 LIVES = {
     "succeeded": ["job.queued", "job.running", "job.progress", "job.succeeded"],
@@ -72,13 +72,13 @@ def test_the_stream_is_one_that_browsers_and_proxies_pass_on(site):
 
 
 def test_events_come_as_they_happen(site):
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted()
     with follow(site, job) as answer:
         coming = told(answer.iter_lines())
         assert [next(coming).type for _ in range(3)] == ["job.queued", "job.running", "job.progress"]
         assert site.job(job)["status"] == "running"
-        site.service.holds = False
+        site.service.paused = False
         assert [event.type for event in coming][-1] == "job.succeeded"
 
 
@@ -93,14 +93,14 @@ def test_every_place_to_go_on_from(site):
 
 
 def test_a_client_that_is_cut_off_again_and_again_sees_each_event_once(site):
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted()
     wait_for(lambda: site.job(job)["progress"]["done_s"])
     seen = []
     for _ in range(3):
         with follow(site, job, **{"last-event-id": str(seen[-1].number if seen else 0)}) as answer:
             seen.append(next(told(answer.iter_lines())))
-    site.service.holds = False
+    site.service.paused = False
     site.finished(job)
     seen += events(site, job, **{"last-event-id": str(seen[-1].number)})
     assert seen == events(site, job)
@@ -116,7 +116,7 @@ def test_garbage_for_the_last_event(site, garbage):
 
 def test_silence_is_filled_with_heartbeats(site, monkeypatch):
     monkeypatch.setattr(job_api, "HEARTBEAT_S", 0.05)
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted()
     wait_for(lambda: site.job(job)["progress"]["done_s"])
     with follow(site, job) as answer:
@@ -124,13 +124,13 @@ def test_silence_is_filled_with_heartbeats(site, monkeypatch):
         while not (line := next(lines)).startswith(":"):
             pass
         assert [line, next(lines), next(lines)] == [": nothing new", "", ": nothing new"]
-        site.service.holds = False
+        site.service.paused = False
         assert [event.type for event in told(lines)][-1] == "job.succeeded", "which a heartbeat has not cost"
 
 
 @pytest.mark.parametrize("running", [True, False])
 def test_followers_of_a_deleted_job_are_told(site, running):
-    site.service.holds = True
+    site.service.paused = True
     others = [] if running else [site.submitted() for _ in range(site.service.jobs_at_once)]
     job = site.submitted()
     with follow(site, job) as answer:
@@ -138,7 +138,7 @@ def test_followers_of_a_deleted_job_are_told(site, running):
         assert next(coming).type == "job.queued"
         if running:
             assert next(coming).type == "job.running"
-            assert site.service.began.wait(5)
+            assert site.service.started.wait(5)
         assert site.client.delete(f"/v1/jobs/{job}").status_code == 204
         last = list(coming)[-1]
     assert (last.type, last.job["status"]) == ("job.cancelled", "cancelled")
@@ -147,18 +147,18 @@ def test_followers_of_a_deleted_job_are_told(site, running):
 
 
 def test_many_followers_are_told_the_same(site):
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted()
     with ThreadPoolExecutor(10) as threads:
         following = [threads.submit(events, site, job) for _ in range(10)]
         wait_for(lambda: len(site.server.server_state.tasks) >= 10)
-        site.service.holds = False
+        site.service.paused = False
         streams = [stream.result() for stream in following]
     assert streams == [events(site, job)] * 10
 
 
 def test_a_follower_that_leaves_is_forgotten(site):
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted()
     with follow(site, job) as answer:
         assert next(told(answer.iter_lines())).type == "job.queued"
@@ -167,7 +167,7 @@ def test_a_follower_that_leaves_is_forgotten(site):
 
 def test_following_a_job_that_is_deleted_at_that_moment_ends(site, monkeypatch):
     """Between being looked up and being followed."""
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted()
     follow_job = JobService.follow
 
@@ -181,7 +181,7 @@ def test_following_a_job_that_is_deleted_at_that_moment_ends(site, monkeypatch):
 
 
 def test_a_job_that_is_begun_while_it_is_deleted_is_stopped(site, monkeypatch):
-    site.service.holds = True
+    site.service.paused = True
     ready, cancel = site.service.ready, Store.cancel
     begin, deleting = threading.Event(), asyncio.Event()
 
@@ -201,14 +201,14 @@ def test_a_job_that_is_begun_while_it_is_deleted_is_stopped(site, monkeypatch):
     job = site.submitted()
     assert begin.wait(5)
     assert site.client.delete(f"/v1/jobs/{job}").status_code == 204
-    assert site.service.cancelled.is_set() or not site.service.began.is_set()
+    assert site.service.cancelled.is_set() or not site.service.started.is_set()
     assert not site.left_files
 
 
 def test_a_server_that_stops_ends_its_streams_at_once(serve):
     """Whole, so that the client knows to come again, and before answers under way run out of time."""
     site = serve()
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted()
     site.server.config.timeout_graceful_shutdown = 60
     with follow(site, job) as answer:

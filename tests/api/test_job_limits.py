@@ -7,12 +7,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from waiting import wait_for
 
 from app.api import receiving
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.database import Database
 from app.media import file_sink as sinks
+from tests.api.fake_service import OTHER_MODEL
+from tests.api.waiting import wait_for
 
 KEYS = ("sk-first", "sk-second")
 CONTENT = bytes(range(256)) * 40
@@ -105,9 +106,7 @@ def test_many_at_once_are_one_job(site):
     assert len(listed(site)) == len(site.uploads) == 1
 
 
-@pytest.mark.parametrize(
-    "other", [{"content": b"RIFF\0other"}, {"language": "fr"}, {"model": "Systran/faster-whisper-tiny"}]
-)
+@pytest.mark.parametrize("other", [{"content": b"RIFF\0other"}, {"language": "fr"}, {"model": OTHER_MODEL}])
 def test_another_request_under_the_same_key_is_refused(site, other):
     job = site.submit(headers={"idempotency-key": "k"}).json()["id"]
     answer = site.submit(headers={"idempotency-key": "k"}, **other)
@@ -148,7 +147,7 @@ def test_the_lengths_of_a_key(site):
 def busy(serve):
     """A site that works on as many jobs as it can, and has room for two more to wait."""
     site = serve(max_queued_jobs=2)
-    site.service.holds = True
+    site.service.paused = True
     for _ in range(site.service.jobs_at_once):
         site.submitted()
     until_running(site, site.service.jobs_at_once)
@@ -201,7 +200,7 @@ def test_many_at_once_do_not_overfill_the_queue(busy):
 
 def test_jobs_of_one_api_key(serve):
     site = serve(api_keys=KEYS, max_jobs_per_key=2)
-    site.service.holds = True
+    site.service.paused = True
     first, second = ({"authorization": f"Bearer {key}"} for key in KEYS)
     jobs = [site.submit(headers=first).json()["id"] for _ in range(2)]
     spelled = {"authorization": "bearer  sk-first"}

@@ -5,13 +5,13 @@ import email.policy
 from dataclasses import replace
 
 import pytest
-from fake_service import SECOND_SEGMENT, TRANSCRIPT
-from waiting import wait_for
 
 from app.errors import ClipFailed
 from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import subtitles
+from tests.api.fake_service import SECOND_SEGMENT, TRANSCRIPT
+from tests.api.waiting import wait_for
 
 CONTENT = bytes(range(256)) * 40
 
@@ -99,7 +99,7 @@ def test_other_formats(site, job, form):
 
 
 def test_there_is_no_result_before_the_job_is_done(site):
-    site.service.holds = True
+    site.service.paused = True
     jobs = [site.submitted() for _ in range(site.service.jobs_at_once + 1)]
     wait_for(lambda: site.job(jobs[-2])["status"] == "running")
     for job, status in ((jobs[-1], "queued"), (jobs[0], "running")):
@@ -128,7 +128,7 @@ def test_the_whole_recording(site, job):
 
 
 def test_the_recording_is_there_while_it_is_worked_on(site):
-    site.service.holds = True
+    site.service.paused = True
     assert audio(site, site.submitted(CONTENT)).content == CONTENT
 
 
@@ -190,10 +190,10 @@ def test_a_range_of_another_version_is_not_given(site, job):
 @pytest.mark.parametrize("error", [None, ClipFailed("It failed.")])
 def test_a_recording_that_is_not_kept(serve, error):
     site = serve(keep_audio=False)
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted(CONTENT)
     assert audio(site, job).content == CONTENT
-    site.service.error, site.service.holds = error, False
+    site.service.error, site.service.paused = error, False
     site.finished(job)
     wait_for(lambda: not site.left_files)
     answer = audio(site, job)

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from fake_service import SECOND_SEGMENT, TRANSCRIPT
 
 from app import errors
 from app.options import Options
+from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT
 
 PARALLEL = 24
 
@@ -126,7 +126,7 @@ def test_translation(site):
 
 @pytest.mark.parametrize("path", ["translations", "transcriptions"])
 def test_a_model_that_cannot_translate(site, path):
-    answer = site.transcribe(path, model="Systran/faster-whisper-tiny", task="translate")
+    answer = site.transcribe(path, model=OTHER_MODEL, task="translate")
     assert answer.status_code == 400
     assert answer.json()["error"]["param"] == "model"
     assert not site.service.calls

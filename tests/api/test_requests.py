@@ -2,7 +2,8 @@
 
 import structlog
 from structlog.testing import capture_logs
-from waiting import wait_for
+
+from tests.api.waiting import wait_for
 
 
 def test_one_line_for_each_request(site):
@@ -33,8 +34,8 @@ def test_probes_and_pollers_are_quiet(site):
 
 def test_what_is_logged_on_the_way_carries_the_id(site):
     seen = {}
-    site.service.models = lambda: seen.update(structlog.contextvars.get_contextvars()) or []
-    site.client.get("/v1/models", headers={"x-request-id": "mine"})
+    site.service.workers = lambda: seen.update(structlog.contextvars.get_contextvars()) or []
+    site.client.get("/v1/workers", headers={"x-request-id": "mine"})
     assert seen["request_id"] == "mine"
 
 

@@ -5,14 +5,14 @@ import json
 
 import openai
 import pytest
-from fake_service import TRANSCRIPT
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import wait_for
 
 from app.api import streaming
 from app.api.streaming import Deltas
 from app.errors import ClipFailed, InvalidInput
+from tests.api.fake_service import TRANSCRIPT
+from tests.api.waiting import wait_for
 from workers.messages import Segment
 
 
@@ -65,7 +65,7 @@ def test_an_error_mid_stream_is_an_event(site, error, message):
 
 def test_silence_is_filled_with_heartbeats(site, monkeypatch):
     monkeypatch.setattr(streaming, "HEARTBEAT_S", 0.05)
-    site.service.holds = True
+    site.service.paused = True
     with site.client.stream(
         "POST",
         "/v1/audio/transcriptions",

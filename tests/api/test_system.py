@@ -5,17 +5,18 @@ import re
 import pytest
 
 from app.options import Options
+from tests.api.fake_service import OTHER_MODEL, catalogue
 
 
 def test_models(site):
     listed = site.client.get("/v1/models").json()
     assert listed["object"] == "list"
-    assert [model["id"] for model in listed["data"]] == ["tiny", "Systran/faster-whisper-tiny"]
+    assert [model["id"] for model in listed["data"]] == ["tiny", OTHER_MODEL]
     assert [model["state"] for model in listed["data"]] == ["loaded", "unloaded"]
     assert listed["data"][0].keys() == {"id", "object", "created", "owned_by", "state"}
 
 
-@pytest.mark.parametrize("name", ["tiny", "Systran/faster-whisper-tiny", "whisper-1"])
+@pytest.mark.parametrize("name", ["tiny", OTHER_MODEL, "whisper-1"])
 def test_one_model(site, name):
     model = site.client.get(f"/v1/models/{name}").json()
     assert (model["id"], model["object"]) == (name, "model")
@@ -28,7 +29,7 @@ def test_unknown_models(site, name):
 
 
 def test_health(site):
-    site.service.demo = True
+    site.service.catalogue = catalogue("demo")
     health = site.client.get("/health").json()
     assert (health["status"], health["demo"]) == ("ok", True)
     assert health["version"]
