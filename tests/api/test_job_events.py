@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from app.api import job_answers as job_api
+from app.api import sse
 from app.errors import ClipFailed
 from app.jobs.service import JobService
 from app.jobs.store import Store
@@ -115,7 +115,7 @@ def test_garbage_for_the_last_event(site, garbage):
 
 
 def test_silence_is_filled_with_heartbeats(site, monkeypatch):
-    monkeypatch.setattr(job_api, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.05)
     site.service.paused = True
     job = site.submitted()
     wait_for(lambda: site.job(job)["progress"]["done_s"])
@@ -123,7 +123,7 @@ def test_silence_is_filled_with_heartbeats(site, monkeypatch):
         lines = answer.iter_lines()
         while not (line := next(lines)).startswith(":"):
             pass
-        assert [line, next(lines), next(lines)] == [": nothing new", "", ": nothing new"]
+        assert [line, next(lines), next(lines)] == [": heartbeat", "", ": heartbeat"]
         site.service.paused = False
         assert [event.type for event in told(lines)][-1] == "job.succeeded", "which a heartbeat has not cost"
 

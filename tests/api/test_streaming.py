@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api import streaming
+from app.api import sse
 from app.api.streaming import Deltas
 from app.errors import ClipFailed, InvalidInput
 from tests.api.fake_service import TRANSCRIPT
@@ -64,7 +64,7 @@ def test_an_error_mid_stream_is_an_event(site, error, message):
 
 
 def test_silence_is_filled_with_heartbeats(site, monkeypatch):
-    monkeypatch.setattr(streaming, "HEARTBEAT_S", 0.05)
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.05)
     site.service.paused = True
     with site.client.stream(
         "POST",
@@ -73,7 +73,7 @@ def test_silence_is_filled_with_heartbeats(site, monkeypatch):
         files={"file": ("a.wav", b"RIFF\0")},
     ) as answer:
         lines = answer.iter_lines()
-        assert [next(lines) for _ in range(4)] == [": still transcribing", ""] * 2
+        assert [next(lines) for _ in range(4)] == [": heartbeat", ""] * 2
     assert site.service.cancelled.wait(5), "leaving must cancel the work"
     wait_for(lambda: not site.uploads)
 
