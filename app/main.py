@@ -60,11 +60,14 @@ def create_app(settings: Settings, service: "TranscriptionService | None" = None
     )
     app.state.stopping = jobs.close_to_clients
     add_error_handlers(app)
-    app.include_router(openai_routes(running), dependencies=_documented_key(settings))
-    app.include_router(job_routes(running, jobs), dependencies=_documented_key(settings))
-    app.include_router(asr_routes(running), dependencies=_documented_key(settings))
-    app.include_router(model_routes(running), dependencies=_documented_key(settings))
-    app.include_router(worker_routes(running), dependencies=_documented_key(settings))
+    for router in (
+        openai_routes(running),
+        job_routes(running, jobs),
+        asr_routes(running),
+        model_routes(running),
+        worker_routes(running),
+    ):
+        app.include_router(router, dependencies=_documented_key(settings))
     app.include_router(probe_routes(running))
     add_docs(app)
     return app
@@ -89,5 +92,5 @@ def _middleware(settings: Settings, service: "TranscriptionService") -> list[Mid
 
 
 def _documented_key(settings: Settings) -> Sequence[Dependency]:
-    """Documents the key in OpenAPI. `ApiKeys` checks it, before the body is read."""
+    """Document the API key in OpenAPI. `ApiKeys` checks it, before the body is read."""
     return [Depends(HTTPBearer(auto_error=False))] if settings.api_keys else []

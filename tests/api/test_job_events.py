@@ -49,6 +49,11 @@ def events(site, job, **headers):
         return list(parse(response.iter_lines()))
 
 
+@pytest.fixture
+def done_job(site):
+    return site.finished(site.submitted())["id"]
+
+
 @pytest.mark.parametrize("status", TYPES)
 def test_events_of_a_job_from_start_to_end(site, status):
     if status == "failed":
@@ -63,9 +68,8 @@ def test_events_of_a_job_from_start_to_end(site, status):
     assert done == sorted(done)
 
 
-def test_headers_keep_proxies_from_buffering(site):
-    job = site.finished(site.submitted())["id"]
-    with follow(site, job) as response:
+def test_headers_keep_proxies_from_buffering(site, done_job):
+    with follow(site, done_job) as response:
         assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
         assert response.headers["cache-control"] == "no-cache"
         assert response.headers["x-accel-buffering"] == "no"
@@ -82,13 +86,12 @@ def test_events_arrive_as_they_happen(site):
         assert [event.type for event in upcoming][-1] == "job.succeeded"
 
 
-def test_resume_after_every_event(site):
-    job = site.finished(site.submitted())["id"]
-    everything = events(site, job)
+def test_resume_after_every_event(site, done_job):
+    everything = events(site, done_job)
     for seen in range(len(everything)):
-        assert events(site, job, **{"last-event-id": str(seen)}) == everything[seen:]
+        assert events(site, done_job, **{"last-event-id": str(seen)}) == everything[seen:]
     for seen in (len(everything), len(everything) + 1, 2**31 - 1):
-        response = site.client.get(f"/v1/jobs/{job}/events", headers={"last-event-id": str(seen)})
+        response = site.client.get(f"/v1/jobs/{done_job}/events", headers={"last-event-id": str(seen)})
         assert (response.status_code, response.content) == (204, b""), "so an EventSource does not reconnect"
 
 
