@@ -1,4 +1,4 @@
-"""The web application: the one place where the parts are wired together."""
+"""The web application, assembled from its parts."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -12,11 +12,11 @@ from starlette.middleware.cors import CORSMiddleware
 
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
-from app.api.errors import CatchAll, handle_errors
+from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.openai import openai_routes
-from app.api.requests import Linger, RequestLog
-from app.api.system import VERSION, model_routes, probe_routes, serve_docs, worker_routes
+from app.api.requests import DrainBody, RequestLog
+from app.api.system import VERSION, add_docs, model_routes, probe_routes, worker_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,11 +29,10 @@ def create_app(
     service: "TranscriptionService | None" = None,
     database: "Database | None" = None,
 ) -> FastAPI:
-    """The application around `service`, by default the real one; its lifespan starts and stops it.
+    """The application with `service`, by default the real one. Its lifespan starts and stops the service.
 
-    `state.stopping()` is to be called as soon as it is known that it will be stopped.
-
-    Raises InvalidSetting where the settings make no sense.
+    The server calls `state.stopping()` when it begins to stop. Raises InvalidSetting if the settings do not
+    fit.
     """
     from app.engines.plan import make_plan
     from app.jobs.database import Database
@@ -62,24 +61,27 @@ def create_app(
         version=VERSION,
         lifespan=lifespan,
         middleware=_middleware(settings, running),
-        generate_unique_id_function=lambda route: route.name,  # generated clients call them so
+        generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
         docs_url=None,
         redoc_url=None,
     )
     app.state.stopping = jobs.begin_shutdown
-    handle_errors(app)
-    app.include_router(openai_routes(running), dependencies=_documented_key(settings))
-    app.include_router(job_routes(running, jobs), dependencies=_documented_key(settings))
-    app.include_router(asr_routes(running), dependencies=_documented_key(settings))
-    app.include_router(model_routes(running), dependencies=_documented_key(settings))
-    app.include_router(worker_routes(running), dependencies=_documented_key(settings))
+    add_error_handlers(app)
+    for router in (
+        openai_routes(running),
+        job_routes(running, jobs),
+        asr_routes(running),
+        model_routes(running),
+        worker_routes(running),
+    ):
+        app.include_router(router, dependencies=_documented_key(settings))
     app.include_router(probe_routes(running))
-    serve_docs(app)
+    add_docs(app)
     return app
 
 
 def _middleware(settings: Settings, service: "TranscriptionService") -> list[Middleware]:
-    """Outermost first. CORS stands before the keys: a browser's preflight carries none."""
+    """Outermost first. CORS comes before the keys: a browser's preflight request has no key."""
     cors = Middleware(
         CORSMiddleware,
         allow_origins=settings.cors_origins,
@@ -88,14 +90,14 @@ def _middleware(settings: Settings, service: "TranscriptionService") -> list[Mid
         expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after"],
     )
     return [
-        Middleware(RequestLog, demo=lambda: service.catalogue.is_demo),
+        Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),
         *([cors] if settings.cors_origins else []),
-        Middleware(Linger),
+        Middleware(DrainBody),
         Middleware(ApiKeys, keys=settings.api_keys),
         Middleware(CatchAll),
     ]
 
 
 def _documented_key(settings: Settings) -> Sequence[Dependency]:
-    """For the OpenAPI document alone; `ApiKeys` does the checking, before the body is read."""
+    """Document the API key in OpenAPI. `ApiKeys` checks it, before the body is read."""
     return [Depends(HTTPBearer(auto_error=False))] if settings.api_keys else []

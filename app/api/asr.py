@@ -1,4 +1,4 @@
-"""The endpoints of whisper-asr-webservice, for the programs that speak to it: Bazarr, Speakr and others."""
+"""The endpoints of whisper-asr-webservice, for its clients: Bazarr, Speakr and others."""
 
 import asyncio
 import json
@@ -11,10 +11,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
-from app.api.answers import segment_entry
 from app.api.disconnect import run_unless_disconnected
-from app.api.errors import documented
+from app.api.errors import documented_errors
 from app.api.forms import QueryFields
+from app.api.openai_responses import segment_entry
 from app.api.receiving import receive
 from app.engines.model_files import can_translate
 from app.errors import InvalidInput, WhisperfleetError
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 FILE_FIELD = "audio_file"
-ENGINE = "faster_whisper"  # of the engines that clients know, the one whose models run here
+ENGINE = "faster_whisper"  # the name by which clients know an engine with these models
 
 Encode = Annotated[
     bool,
-    Field(description="false: the file is bare 16-bit little-endian PCM, mono, 16 kHz, to be used as it is."),
+    Field(description="false: the file is raw 16-bit little-endian PCM, mono, 16 kHz, without a header."),
 ]
 
 BODY = {
@@ -53,31 +53,29 @@ BODY = {
 
 
 class AsrQuery(QueryFields):
-    """The query of `/asr`: blank values are absent, and names that are not here or in Options are ignored."""
+    """The query of `/asr`. Blank values count as absent; unknown parameters are ignored."""
 
     prompt: Text = Field(
         None,
         alias="initial_prompt",
         max_length=4000,
-        description="Text that sets style and spelling; given with every clip.",
+        description="Text that sets style and spelling; used for every clip.",
     )
     encode: Encode = True
-    vad_filter: bool = Field(True, description="Speech is always looked for first, whatever is asked.")
-    output: Literal["txt", "vtt", "srt", "tsv", "json"] = Field(
-        "txt", description="What the answer looks like."
-    )
+    vad_filter: bool = Field(True, description="Ignored: speech detection is always on.")
+    output: Literal["txt", "vtt", "srt", "tsv", "json"] = Field("txt", description="Format of the response.")
     model: str = Field("", max_length=256, description="A model of `/v1/models`; the default one if absent.")
 
     @property
     def options(self) -> Options:
-        """The request's options; word times are switched on where the answer needs them."""
+        """The request's options, with word times if the response needs them."""
         return with_word_times(super().options, self.output)
 
 
 class DetectedLanguage(BaseModel):
     detected_language: str = Field(description="Its lower-case English name.")
     language_code: str = Field(description="Its ISO 639 code.")
-    confidence: float = Field(description="Probability, 0 to 1; 0 where nothing is spoken.")
+    confidence: float = Field(description="Probability, 0 to 1; 0 without speech.")
 
 
 def asr_routes(service: "TranscriptionService") -> APIRouter:
@@ -89,22 +87,22 @@ def asr_routes(service: "TranscriptionService") -> APIRouter:
         response_class=Response,
         responses={
             200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-            **documented(400, 401, 404, 413, 415, 429, 500, 503, 507),
+            **documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 507),
         },
         openapi_extra=BODY,
     )
-    async def asr(request: Request, asked: Annotated[AsrQuery, Query()]) -> Response:
-        model = _model(service, asked)
-        async with _received(service, request, raw_pcm=not asked.encode) as upload:
-            work = service.transcribe(upload, asked.options, model)
+    async def asr(request: Request, query: Annotated[AsrQuery, Query()]) -> Response:
+        model = _choose_model(service, query)
+        async with _received(service, request, raw_pcm=not query.encode) as upload:
+            work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
-        body = await asyncio.to_thread(_body, transcript, asked)
-        return PlainTextResponse(body, headers=_headers(upload, asked.output))
+        body = await asyncio.to_thread(_body, transcript, query)
+        return PlainTextResponse(body, headers=_headers(upload, query.output))
 
     @router.post(
         "/detect-language",
-        summary="Detect the language spoken",
-        responses=documented(400, 401, 413, 415, 429, 500, 503, 507),
+        summary="Detect the spoken language",
+        responses=documented_errors(400, 401, 413, 415, 429, 500, 503, 507),
         openapi_extra=BODY,
     )
     async def detect_language(
@@ -119,14 +117,14 @@ def asr_routes(service: "TranscriptionService") -> APIRouter:
     return router
 
 
-def _model(service: "TranscriptionService", asked: AsrQuery) -> str:
-    """The model to use: the one named, else the default one or, where that cannot translate, one that can.
+def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
+    """The requested model. Without one, the default model, or one that can translate if it cannot.
 
-    Clients of this interface cannot name a model, as a rule. Raises UnknownModel and InvalidInput.
+    Most clients of this interface cannot name a model. Raises UnknownModel and InvalidInput.
     """
-    named = asked.model.strip()
+    named = query.model.strip()
     model = service.catalogue.resolve(named)
-    if asked.task == "transcribe":
+    if query.task == "transcribe":
         return model
     for candidate in [model] if named else service.catalogue.states():
         if can_translate(candidate):
@@ -142,14 +140,14 @@ def _model(service: "TranscriptionService", asked: AsrQuery) -> str:
 async def _received(
     service: "TranscriptionService", request: Request, *, raw_pcm: bool
 ) -> AsyncIterator[Upload]:
-    """The file of a request, which is removed in the end. Raises what `receive` raises."""
+    """The file of a request. Removes it at the end. Raises as `receive` does."""
     form = await receive(service, request, file_field=FILE_FIELD, raw_pcm=raw_pcm)
     if form.file is None:
         raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
     try:
         yield form.file
     except WhisperfleetError as error:
-        # What is wrong with a recording is said without knowing what the field is called here.
+        # Errors of a recording do not know the name of the field here.
         if error.param == "file":
             error.param = FILE_FIELD
         raise
@@ -162,15 +160,15 @@ def _headers(upload: Upload, output: str) -> dict[str, str]:
     return {"Asr-Engine": ENGINE, "Content-Disposition": f'attachment; filename="{name}.{output}"'}
 
 
-def _body(transcript: Transcript, asked: AsrQuery) -> bytes:
-    """The answer in the form asked for. Costs CPU time on long recordings: call it in a thread."""
-    if asked.output == "json":
-        return _json(transcript, words=asked.word_timestamps)
-    return render_transcript(transcript, asked.options, asked.output)
+def _body(transcript: Transcript, query: AsrQuery) -> bytes:
+    """The response in the requested format. Uses CPU time on long recordings: call it in a thread."""
+    if query.output == "json":
+        return _json(transcript, words=query.word_timestamps)
+    return render_transcript(transcript, query.options, query.output)
 
 
 def _json(transcript: Transcript, *, words: bool) -> bytes:
-    """The transcript as openai-whisper words it."""
+    """The transcript in the format of openai-whisper."""
     document = {
         "text": transcript.text,
         "segments": [

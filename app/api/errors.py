@@ -1,4 +1,4 @@
-"""Errors as clients see them: one table of statuses, one envelope, never a traceback and never a 422."""
+"""Error responses: one table of statuses and one JSON format. Never a traceback, and never a 422."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import errors
 from app.api.schemas import Error, ErrorDetail
 
-CLIENT_CLOSED_REQUEST = 499  # nginx's number; it is for the log, nobody is there to read the answer
-RETRY_AFTER_S = {429: 10, 503: 5}  # when to ask again, by status
+CLIENT_CLOSED_REQUEST = 499  # nginx's status; only the log shows it, because the client is gone
+RETRY_AFTER_S = {429: 10, 503: 5}  # by status
 MAX_MESSAGE_CHARS = 1000
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -27,7 +27,7 @@ log = structlog.get_logger("whisperfleet.api")
 
 class Kind(NamedTuple):
     status: int
-    code: str | None = None  # where the exception itself has none
+    code: str | None = None  # if the exception has none
 
 
 KINDS: dict[type[errors.WhisperfleetError], Kind] = {
@@ -50,7 +50,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
 }
 
 
-def envelope(
+def json_error(
     status: int,
     message: str,
     *,
@@ -58,7 +58,7 @@ def envelope(
     code: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """The one shape of every error."""
+    """The response to every error, in the format of OpenAI's API."""
     kind = (
         "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
     )
@@ -66,8 +66,8 @@ def envelope(
     return JSONResponse(Error(error=detail).model_dump(), status, dict(headers or {}))
 
 
-def answer(error: errors.WhisperfleetError) -> JSONResponse:
-    """The response to one of the service's own errors; a subclass answers as its nearest known base."""
+def error_response(error: errors.WhisperfleetError) -> JSONResponse:
+    """The response to one of the service's own errors. A subclass uses the entry of its nearest base."""
     kind = next(KINDS[base] for base in type(error).__mro__ if base in KINDS)
     headers: dict[str, str] = {}
     if kind.status == 401:
@@ -75,34 +75,34 @@ def answer(error: errors.WhisperfleetError) -> JSONResponse:
     if kind.status in RETRY_AFTER_S:
         headers["Retry-After"] = str(RETRY_AFTER_S[kind.status])
     if kind.status == 429 or kind.status >= 500:
-        # OpenAI's clients try again after any of these, unless they are told what good it does.
+        # OpenAI's clients retry after all of these statuses, unless this header says no.
         headers["x-should-retry"] = str(kind.status in RETRY_AFTER_S).lower()
-    return envelope(
+    return json_error(
         kind.status, error.message, param=error.param, code=error.code or kind.code, headers=headers
     )
 
 
-def invalid(faults: Sequence[Mapping[str, Any]]) -> errors.InvalidInput:
-    """pydantic's list of faults as one error that a person can read; `param` is the first field at fault."""
+def invalid_input(problems: Sequence[Mapping[str, Any]]) -> errors.InvalidInput:
+    """pydantic's list of errors as one readable error. `param` is the first field at fault."""
     lines = []
-    for fault in faults:
-        name = _field_name(fault)
+    for problem in problems:
+        name = _field_name(problem)
         text = (
             "is required, and was not sent"
-            if fault["type"] == "missing"
-            else str(fault["msg"]).removeprefix("Value error, ")
+            if problem["type"] == "missing"
+            else str(problem["msg"]).removeprefix("Value error, ")
         )
         lines.append(f"`{name}`: {text}" if name else text)
-    return errors.InvalidInput("; ".join(lines), param=_field_name(faults[0]) if faults else None)
+    return errors.InvalidInput("; ".join(lines), param=_field_name(problems[0]) if problems else None)
 
 
-def _field_name(fault: Mapping[str, Any]) -> str | None:
-    names = [str(part) for part in fault["loc"] if part not in ("body", "query", "path", "header")]
+def _field_name(problem: Mapping[str, Any]) -> str | None:
+    names = [str(part) for part in problem["loc"] if part not in ("body", "query", "path", "header")]
     return names[0] if names else None
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """OpenAPI's `responses` for errors. `default` also keeps FastAPI from documenting its own 422."""
+def documented_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's `responses` for errors. `default` also prevents FastAPI from documenting its own 422."""
     kinds: list[int | str] = [*statuses, "default"]
     return {
         status: {
@@ -113,38 +113,38 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Answer every exception that `app` or its framework raises on purpose."""
+def add_error_handlers(app: FastAPI) -> None:
+    """Handle every expected exception of the service, FastAPI and Starlette."""
 
     @app.exception_handler(errors.WhisperfleetError)
-    async def own(request: Request, error: errors.WhisperfleetError) -> Response:
-        response = answer(error)
+    async def service_error(request: Request, error: errors.WhisperfleetError) -> Response:
+        response = error_response(error)
         if response.status_code == 500:
             log.error("request failed", error=repr(error), path=request.url.path, exc_info=error.__cause__)
         return response
 
     @app.exception_handler(RequestValidationError)
-    async def validation(request: Request, error: RequestValidationError) -> Response:
-        return answer(invalid(error.errors()))
+    async def validation_error(request: Request, error: RequestValidationError) -> Response:
+        return error_response(invalid_input(error.errors()))
 
     @app.exception_handler(HTTPException)
-    async def framework(request: Request, error: HTTPException) -> Response:
+    async def http_error(request: Request, error: HTTPException) -> Response:
         message = str(error.detail)
         if error.status_code == 404:
             message = f"There is nothing at {request.method} {request.url.path}; see /docs."
         elif error.status_code == 405:
             message = f"{request.url.path} does not take {request.method}."
-            # The framework names the methods of one of the path's functions alone.
-            return envelope(405, message, headers={"Allow": ", ".join(_methods(app, request.scope))})
-        return envelope(error.status_code, message, headers=error.headers)
+            # Starlette names only the methods of one of the path's routes.
+            return json_error(405, message, headers={"Allow": ", ".join(_methods(app, request.scope))})
+        return json_error(error.status_code, message, headers=error.headers)
 
     @app.exception_handler(ClientDisconnect)
-    async def gone(request: Request, error: ClientDisconnect) -> Response:
+    async def client_disconnected(request: Request, error: ClientDisconnect) -> Response:
         return Response(status_code=CLIENT_CLOSED_REQUEST)
 
 
 def _methods(app: FastAPI, scope: Scope) -> list[str]:
-    """The methods that a request's path takes."""
+    """The methods that the routes of a request's path accept."""
     return [
         method
         for method in METHODS
@@ -153,11 +153,11 @@ def _methods(app: FastAPI, scope: Scope) -> list[str]:
 
 
 class CatchAll:
-    """ASGI middleware: an exception nobody expected is logged and becomes a 500 in the envelope.
+    """ASGI middleware: logs unexpected exceptions, and responds with status 500.
 
-    A request that the server cancels, because it stops, becomes a 503.
+    The response is a 503 if the server stops and cancels the request.
 
-    Starlette's own handler sits outside all middleware, where its answer would lack the request id.
+    Starlette's own handler is outside all middleware, so its response would have no request id.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -166,22 +166,22 @@ class CatchAll:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
-        async def watch(message: Message) -> None:
+        async def send_wrapper(message: Message) -> None:
             nonlocal started
             started = started or message["type"] == "http.response.start"
             await send(message)
 
         try:
-            await self.app(scope, receive, watch)
+            await self.app(scope, receive, send_wrapper)
         except asyncio.CancelledError:
             if scope["type"] != "http" or started:
                 raise
             stopping = errors.NotReady("The service is stopping; send the request again.")
-            await answer(stopping)(scope, receive, send)
+            await error_response(stopping)(scope, receive, send)
         except Exception:
             if scope["type"] != "http" or started:
                 raise
             log.exception("unexpected error", path=scope["path"])
             request_id = scope.get("state", {}).get("request_id", "unknown")
             message = f"The service failed unexpectedly; its log has the details under {request_id}."
-            await envelope(500, message, code="internal_error")(scope, receive, send)
+            await json_error(500, message, code="internal_error")(scope, receive, send)

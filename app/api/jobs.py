@@ -1,4 +1,4 @@
-"""Jobs: recordings that are handed in once and asked after later."""
+"""The endpoints of jobs: clients submit a recording, and get the result later."""
 
 import re
 import time
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
-from app.api.errors import documented
+from app.api.errors import documented_errors
 from app.api.forms import JobFields
-from app.api.job_answers import ResultFormat, audio_response, events_response, result_response
+from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
 from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList
 from app.api.submissions import BINARY, submission_body, submit_job
 from app.errors import UnknownJob
-from app.jobs.job import Job, JobStatus
+from app.jobs.job import Job, Status
 from app.transcript.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _EVENT = {
     "type": "object",
     "properties": {
-        "id": {"type": "string", "description": "Counts from 1, without a gap."},
+        "id": {"type": "string", "description": "Counts from 1, without gaps."},
         "event": {
             "type": "string",
-            "enum": ["job.progress", *(f"job.{status}" for status in JobStatus)],
+            "enum": ["job.progress", *(f"job.{status}" for status in Status)],
         },
         "data": {
             "type": "string",
             "contentMediaType": "application/json",
             "contentSchema": {"$ref": "#/components/schemas/Job"},
-            "description": "The job as it was then.",
+            "description": "The job at that time.",
         },
     },
     "required": ["id", "event", "data"],
@@ -47,7 +47,7 @@ IdempotencyKey = Annotated[
     str,
     Header(
         max_length=MAX_KEY_CHARS,
-        description="The same key and request give the same job, however often they are sent.",
+        description="Requests with the same key and content give the same job.",
     ),
 ]
 
@@ -57,33 +57,33 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
 
     @router.post(
         "",
-        summary="Hand a recording in",
+        summary="Submit a job",
         status_code=202,
         response_model=JobSchema,
-        responses=documented(400, 401, 404, 409, 413, 415, 429, 500, 503, 507),
+        responses=documented_errors(400, 401, 404, 409, 413, 415, 429, 500, 503, 507),
         openapi_extra=submission_body(),
     )
     async def create_job(
         request: Request,
-        asked: Annotated[JobFields, Query()],
+        query: Annotated[JobFields, Query()],
         idempotency_key: IdempotencyKey = "",
     ) -> Response:
-        """The recording is a file in a form, or the body itself, or lies at an address that JSON names.
+        """The body is a form with a file, the recording itself, or a JSON object with its URL.
 
-        Options are fields of the form or of the JSON object, or else of the query.
+        Options are fields of the form or the JSON object, or else parameters of the query.
         """
-        return await submit_job(service, jobs, request, asked, idempotency_key or None)
+        return await submit_job(service, jobs, request, query, idempotency_key or None)
 
     @router.get(
         "",
-        summary="List jobs, the newest first",
+        summary="List jobs, newest first",
         response_model=JobList,
-        responses=documented(400, 401, 404, 503),
+        responses=documented_errors(400, 401, 404, 503),
     )
     async def list_jobs(
-        status: JobStatus | None = None,
+        status: Status | None = None,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
-        after: Annotated[str, Query(description="The id of the last job of the page before.")] = "",
+        after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
     ) -> Response:
         last = await _job(jobs, after, param="after") if after else None
         page, has_more = await jobs.store.page(status, limit, last)
@@ -92,17 +92,17 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
         return JSONResponse({"object": "list", "data": entries, "has_more": has_more})
 
     @router.get(
-        "/{job_id}", summary="Look at a job", response_model=JobSchema, responses=documented(401, 404, 503)
+        "/{job_id}", summary="Get a job", response_model=JobSchema, responses=documented_errors(401, 404, 503)
     )
     async def retrieve_job(job_id: str) -> Response:
-        # As events and webhooks have it: pydantic would write its times in another way.
+        # The same JSON as in events and webhooks: pydantic would format the times differently.
         return JSONResponse((await _job(jobs, job_id)).public(time.time()))
 
     @router.delete(
         "/{job_id}",
-        summary="Delete a job with its files, and cancel it if it is not done",
+        summary="Delete a job and its files; cancel it if it is not done",
         status_code=204,
-        responses=documented(401, 404, 503, 507),
+        responses=documented_errors(401, 404, 503, 507),
     )
     async def delete_job(job_id: str) -> Response:
         await jobs.delete((await _job(jobs, job_id)).id)
@@ -113,29 +113,34 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
         summary="Follow a job",
         responses={
             200: {"content": {"text/event-stream": {"schema": _EVENT}}},
-            204: {"description": "The job is done, and there is no event after the last one seen"},
-            **documented(400, 401, 404, 503),
+            204: {"description": "The job is done, and it has no events after the last one seen"},
+            **documented_errors(400, 401, 404, 503),
         },
         response_class=StreamingResponse,
     )
     async def follow_job(
         job_id: str,
         last_event_id: Annotated[
-            int, Header(ge=0, le=MAX_EVENT_NUMBER, description="The last event seen; those after it follow.")
+            int,
+            Header(
+                ge=0,
+                le=MAX_EVENT_NUMBER,
+                description="The id of the last event seen; the stream starts after it.",
+            ),
         ] = 0,
     ) -> Response:
-        """Each event carries the job as it was then; the stream ends with the job."""
+        """Each event has the job at that time. The stream ends with the job."""
         job = await _job(jobs, job_id)
         return await events_response(jobs, job, last_event_id)
 
     @router.get(
         "/{job_id}/result",
-        summary="The transcript, in any format",
+        summary="Get the transcript, in any format",
         responses={
             200: {
                 "content": {kind: {} for kind in sorted({form.media_type for form in FORMATS.values()})},
             },
-            **documented(400, 401, 404, 409, 503),
+            **documented_errors(400, 401, 404, 409, 503),
         },
         response_class=Response,
     )
@@ -144,11 +149,11 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
 
     @router.get(
         "/{job_id}/audio",
-        summary="The recording, or ranges of it",
+        summary="Get the recording, or ranges of it",
         responses={
             200: {"content": {"application/octet-stream": BINARY}},
-            206: {"description": "The range asked for"},
-            **documented(400, 401, 404, 416, 503),
+            206: {"description": "The requested range"},
+            **documented_errors(400, 401, 404, 416, 503),
         },
         response_class=FileResponse,
     )

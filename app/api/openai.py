@@ -7,27 +7,26 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from app.api.answers import transcript_response
 from app.api.disconnect import run_unless_disconnected
-from app.api.errors import documented
+from app.api.errors import documented_errors
 from app.api.forms import AudioForm, TranscriptionForm, TranslationForm, check_early, parse, request_body
+from app.api.openai_responses import transcript_response
 from app.api.receiving import receive
 from app.api.schemas import Transcription, VerboseTranscription
 from app.api.streaming import stream_response
-from app.media.uploads import Fields
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
-    **documented(400, 401, 404, 413, 415, 429, 500, 503, 507),
+    **documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 507),
 }
 
 
 def openai_routes(service: "TranscriptionService") -> APIRouter:
     router = APIRouter(tags=["audio"])
-    # Of the two models the one that asks for more goes first: generated clients try them in order.
+    # The model with more required fields comes first: generated clients try them in order.
     shared: dict[str, Any] = {"response_model": VerboseTranscription | Transcription}
     text: dict[str, Any] = RESPONSES[200]["content"]
 
@@ -39,7 +38,7 @@ def openai_routes(service: "TranscriptionService") -> APIRouter:
         **shared,
     )
     async def create_transcription(request: Request) -> Response:
-        return await _answer(service, request, TranscriptionForm)
+        return await _respond(service, request, TranscriptionForm)
 
     @router.post(
         "/v1/audio/translations",
@@ -49,33 +48,26 @@ def openai_routes(service: "TranscriptionService") -> APIRouter:
         **shared,
     )
     async def create_translation(request: Request) -> Response:
-        return await _answer(service, request, TranslationForm)
+        return await _respond(service, request, TranslationForm)
 
     return router
 
 
-async def _answer(service: "TranscriptionService", request: Request, form_type: type[AudioForm]) -> Response:
-    form = await receive(service, request, before_file=partial(_check_early, service, form_type))
+async def _respond(service: "TranscriptionService", request: Request, form_type: type[AudioForm]) -> Response:
+    check = partial(check_early, form_type, service.catalogue)
+    upload = await receive(service, request, before_file=check)
     streaming = False
     try:
-        asked = parse(form_type, form.fields, form.file)
-        transcribe = partial(service.transcribe, asked.file, asked.options, _model(service, asked))
-        if asked.streamed:
-            streaming = True  # and the stream cleans up after itself
-            return await stream_response(request, lambda tell: transcribe(on_segments=tell), form.remove)
+        form = parse(form_type, upload.fields, upload.file)
+        model = service.catalogue.resolve(form.model.strip(), form.task)
+        transcribe = partial(service.transcribe, form.file, form.options, model)
+        if isinstance(form, TranscriptionForm) and form.stream:
+            streaming = True  # the stream removes the file at its end
+            return await stream_response(
+                request, lambda on_segments: transcribe(on_segments=on_segments), upload.remove
+            )
         transcript = await run_unless_disconnected(request, transcribe())
     finally:
         if not streaming:
-            await asyncio.to_thread(form.remove)
-    return await asyncio.to_thread(transcript_response, transcript, asked)
-
-
-def _check_early(service: "TranscriptionService", form_type: type[AudioForm], fields: Fields) -> None:
-    check_early(form_type, fields)
-    names = [name for name in fields.get("model", []) if name.strip()]
-    if names:
-        service.catalogue.resolve(names[-1].strip())
-
-
-def _model(service: "TranscriptionService", asked: AudioForm) -> str:
-    return service.catalogue.resolve(asked.model.strip(), asked.task)
+            await asyncio.to_thread(upload.remove)
+    return await asyncio.to_thread(transcript_response, transcript, form)

@@ -1,4 +1,4 @@
-"""How every endpoint that takes a recording receives it."""
+"""Receives recordings, for all endpoints."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 MAX_DOCUMENT_BYTES = 1 << 16
-STEADY_BYTES = 1 << 14  # that must arrive before the patience with an upload begins anew
+STEADY_BYTES = 1 << 14  # an upload stalls if it sends fewer bytes within the stall timeout
 
 
 async def receive(
@@ -25,7 +25,7 @@ async def receive(
     raw_pcm: bool = False,
     durable: bool = False,
 ) -> Form:
-    """The multipart body, its file on disk. Raises as `receive_form` and `with_stall_timeout` do."""
+    """The multipart body, with its file on disk. Raises as `receive_form` and `with_stall_timeout` do."""
     settings = service.settings
     return await receive_form(
         with_stall_timeout(request, settings.upload_stall_s),
@@ -41,7 +41,7 @@ async def receive(
 
 
 async def receive_body(service: "TranscriptionService", request: Request, filename: str) -> Upload:
-    """The recording that is the body, on disk. Raises as `receive_raw` and `with_stall_timeout` do."""
+    """A body that is the recording itself, on disk. Raises as `receive_raw` and `with_stall_timeout` do."""
     settings = service.settings
     return await receive_raw(
         with_stall_timeout(request, settings.upload_stall_s),
@@ -54,7 +54,7 @@ async def receive_body(service: "TranscriptionService", request: Request, filena
 
 
 async def receive_document(service: "TranscriptionService", request: Request) -> bytes:
-    """A small body, in memory. Raises TooLarge, and what `with_stall_timeout` raises."""
+    """A small body, in memory. Raises TooLarge, and as `with_stall_timeout` does."""
     body = bytearray()
     async for chunk in with_stall_timeout(request, service.settings.upload_stall_s):
         body += chunk
@@ -69,14 +69,14 @@ def _declared_length(request: Request) -> int | None:
 
 
 async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[bytes]:
-    """The chunks of a body. Raises InvalidInput where `STEADY_BYTES` take longer than `stall_s` to arrive."""
+    """The chunks of a body. Raises InvalidInput if `STEADY_BYTES` take longer than `stall_s` to arrive."""
     loop = asyncio.get_running_loop()
     chunks = aiter(request.stream())
-    patience_s, received = stall_s, 0
+    remaining_s, received = stall_s, 0
     while True:
-        began = loop.time()
+        start = loop.time()
         try:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(remaining_s):
                 chunk = await anext(chunks, None)
         except TimeoutError:
             raise InvalidInput(
@@ -86,8 +86,8 @@ async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[
         if chunk is None:
             return
         received += len(chunk)
-        # Only waiting counts: that the disk is slow is not the client's fault.
-        patience_s -= loop.time() - began
+        # Only waiting for the client counts: a slow disk is not its fault.
+        remaining_s -= loop.time() - start
         if received >= STEADY_BYTES:
-            patience_s, received = stall_s, 0
+            remaining_s, received = stall_s, 0
         yield chunk

@@ -1,10 +1,11 @@
-"""What surrounds each request: its id, its line in the log, and a gentle end where its body was not read."""
+"""ASGI middleware around every request: its id and log line, and reading the rest of its body."""
 
 import asyncio
 import re
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
@@ -12,50 +13,52 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import CLIENT_CLOSED_REQUEST
 
-LINGER_S = 10
-LINGER_BYTES = 256 << 20
+DRAIN_S = 10
+DRAIN_BYTES = 256 << 20
 FIRST_ERROR = 400
 
-_SANE_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
+_VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
 log = structlog.get_logger("whisperfleet.access")
 
 
 class RequestLog:
-    """ASGI middleware: gives each request an id, says so in the answer, and logs one line at the end.
+    """ASGI middleware: gives each request an id, which the response has as a header, and logs one line.
 
-    The id is in structlog's context, so that whatever is logged on the way carries it. `demo` says whether
-    the demo model answers; each answer then has a header that says so.
+    The id is in structlog's context, so all log lines of the request have it. `is_demo` says whether the demo
+    model is in use; every response has a header then.
     """
 
-    def __init__(self, app: ASGIApp, demo: Callable[[], bool]) -> None:
+    def __init__(self, app: ASGIApp, is_demo: Callable[[], bool]) -> None:
         self.app = app
-        self._demo = demo
+        self._is_demo = is_demo
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = _request_id(scope)
+        request_id = Headers(scope=scope).get("x-request-id", "")
+        if not _VALID_ID.fullmatch(request_id):
+            request_id = f"req_{uuid.uuid4().hex}"
         scope.setdefault("state", {})["request_id"] = request_id
         status = CLIENT_CLOSED_REQUEST
-        began = time.perf_counter()
+        start = time.perf_counter()
 
-        async def label(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = request_id
-                if self._demo():
+                if self._is_demo():
                     headers["x-whisperfleet-model"] = "demo"
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
-                await self.app(scope, receive, label)
+                await self.app(scope, receive, send_with_headers)
             finally:
-                # Probes and clients ask every few seconds how things are.
+                # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info
                 write(
@@ -63,34 +66,30 @@ class RequestLog:
                     method=scope["method"],
                     path=scope["path"],
                     status=status,
-                    ms=round((time.perf_counter() - began) * 1000, 1),
+                    ms=round((time.perf_counter() - start) * 1000, 1),
                     request_id=request_id,
                 )
 
 
-def _request_id(scope: Scope) -> str:
-    given = Headers(scope=scope).get("x-request-id", "")
-    return given if _SANE_ID.fullmatch(given) else f"req_{uuid.uuid4().hex}"
+class DrainBody:
+    """ASGI middleware: reads the rest of the body before an early response ends.
 
-
-class Linger:
-    """ASGI middleware: an answer given before the body was read ends only when the client has sent it.
-
-    Closing a connection on which data still arrives resets it, and the reset can destroy the answer before
-    the client reads it: a 401 or 413 would look like a network failure. So the rest of the body is read and
-    dropped, up to `LINGER_BYTES` and `LINGER_S`.
+    The server closes the connection after an early response. If the client still sends, that resets the
+    connection, and the client may lose the response: a 401 or 413 would look like a network failure. So this
+    reads and drops the rest of the body, up to `DRAIN_BYTES` and `DRAIN_S`.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _has_body(scope):
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        if "transfer-encoding" not in headers and headers.get("content-length", "0") == "0":
             await self.app(scope, receive, send)
             return
-        body = _Body(receive, waits="expect" in Headers(scope=scope))
+        body = _Body(receive, client_waits="expect" in headers)
 
-        async def hold(message: Message) -> None:
+        async def drain_and_send(message: Message) -> None:
             if not body.is_read and message["type"] == "http.response.start":
                 MutableHeaders(scope=message)["connection"] = "close"
             last = message["type"] == "http.response.body" and not message.get("more_body", False)
@@ -98,42 +97,40 @@ class Linger:
                 await send(message)
                 return
             await send({**message, "more_body": True})
-            await body.drop()
+            await body.drain()
             await send({"type": "http.response.body", "body": b""})
 
-        await self.app(scope, body.receive, hold)
+        await self.app(scope, body.receive, drain_and_send)
 
 
+@dataclass(slots=True)
 class _Body:
-    """A request's body, and whether more of it is to come."""
+    """The body of a request."""
 
-    def __init__(self, receive: Receive, *, waits: bool) -> None:
-        self.is_read = False
-        self._receive = receive
-        self._waits = waits  # the client sends nothing before it is asked to (Expect: 100-continue)
+    next_message: Receive
+    client_waits: bool  # the client sends no body before it gets status 100 (Expect: 100-continue)
+    is_read: bool = False
 
     @property
     def is_coming(self) -> bool:
-        return not self.is_read and not self._waits
+        """Whether the client may still send."""
+        return not self.is_read and not self.client_waits
 
     async def receive(self) -> Message:
-        self._waits = False
-        message = await self._receive()
+        """The next ASGI message."""
+        self.client_waits = False
+        message = await self.next_message()
         if message["type"] == "http.disconnect" or not message.get("more_body", False):
             self.is_read = True
         return message
 
-    async def drop(self) -> None:
+    async def drain(self) -> None:
+        """Read and drop the rest."""
         dropped = 0
         try:
-            async with asyncio.timeout(LINGER_S):
-                while self.is_coming and dropped < LINGER_BYTES:
+            async with asyncio.timeout(DRAIN_S):
+                while self.is_coming and dropped < DRAIN_BYTES:
                     message = await self.receive()
                     dropped += len(message.get("body", b""))
         except TimeoutError:
             pass
-
-
-def _has_body(scope: Scope) -> bool:
-    headers = Headers(scope=scope)
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"

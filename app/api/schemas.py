@@ -1,4 +1,4 @@
-"""What the service answers, as types: they make the JSON and the OpenAPI document alike."""
+"""The JSON of responses as types, which also make the OpenAPI document."""
 
 from datetime import datetime
 from typing import Literal
@@ -9,10 +9,10 @@ from app.options import Options
 
 
 class ErrorDetail(BaseModel):
-    message: str = Field(description="What is wrong and what to do about it.")
+    message: str = Field(description="What happened, and what to do about it.")
     type: str
     param: str | None = Field(description="The field at fault.")
-    code: str | None = Field(description="A short constant that a program can test for.")
+    code: str | None = Field(description="A short constant for programs.")
 
 
 class Error(BaseModel):
@@ -31,12 +31,12 @@ class Transcription(BaseModel):
 
 class TranscriptDelta(BaseModel):
     type: Literal["transcript.text.delta"] = "transcript.text.delta"
-    delta: str = Field(description="Text that follows what was sent before.")
+    delta: str = Field(description="The next part of the text.")
 
 
 class TranscriptDone(BaseModel):
     type: Literal["transcript.text.done"] = "transcript.text.done"
-    text: str = Field(description="The whole text: all deltas concatenated.")
+    text: str = Field(description="All of the text: the concatenated deltas.")
     usage: Usage
 
 
@@ -66,15 +66,17 @@ class FailedSpan(BaseModel):
 
 class VerboseTranscription(BaseModel):
     task: Literal["transcribe", "translate"]
-    language: str = Field(description="Language spoken: its lower-case English name.")
+    language: str = Field(description="Spoken language: its lower-case English name.")
     duration: float = Field(description="Length of the recording (s).")
     text: str
     segments: list[TranscriptionSegment] | None = Field(
-        None, description="Absent where only words were asked for."
+        None, description="Absent if the request asks only for words."
     )
-    words: list[TranscriptionWord] | None = Field(None, description="Absent unless asked for.")
+    words: list[TranscriptionWord] | None = Field(
+        None, description="Absent unless the request asks for words."
+    )
     failed_spans: list[FailedSpan] | None = Field(
-        None, description="What is missing where `allow_partial` was set and something failed."
+        None, description="The parts that could not be transcribed, with `allow_partial`."
     )
     usage: Usage
 
@@ -84,7 +86,7 @@ class Model(BaseModel):
     object: Literal["model"] = "model"
     created: int = Field(description="Unix time (s).")
     owned_by: str = "whisperfleet"
-    state: str = Field(description="`loaded` by a worker, or `unloaded`: it is loaded when it is asked for.")
+    state: str = Field(description="`loaded` by a worker, or `unloaded`: a request for it loads it.")
 
 
 class ModelList(BaseModel):
@@ -95,19 +97,19 @@ class ModelList(BaseModel):
 class Worker(BaseModel):
     slot: int
     device: str
-    visible_devices: str | None = Field(description="CUDA_VISIBLE_DEVICES as the worker itself reads it.")
+    visible_devices: str | None = Field(description="CUDA_VISIBLE_DEVICES in the worker.")
     pid: int | None
     model: str | None = Field(description="The default model.")
-    models: list[str] = Field(description="The models that the worker holds in memory.")
+    models: list[str] = Field(description="The models in the worker's memory.")
     compute_type: str | None
-    batch_size: int = Field(description="Most clips at once, as far as memory has allowed so far.")
+    batch_size: int = Field(description="Largest number of clips in a batch; less after the memory was full.")
     state: Literal["loading", "idle", "busy", "restarting", "failed"]
-    loads: int = Field(description="How often this worker has loaded a model.")
+    loads: int = Field(description="How often the worker loaded a model.")
     batches: int
     clips: int
     audio_s: float = Field(description="Audio transcribed so far (s).")
     restarts: int
-    error: str | None = Field(description="Why the worker has failed, or works with less than was asked for.")
+    error: str | None = Field(description="Why the worker failed, or why it uses less than the settings say.")
 
 
 class WorkerList(BaseModel):
@@ -117,11 +119,11 @@ class WorkerList(BaseModel):
 
 class JobProgress(BaseModel):
     stage: Literal["queued", "downloading", "decoding", "transcribing", "done"]
-    done_s: float = Field(description="Audio transcribed so far (s); never goes back.")
-    total_s: float | None = Field(description="Length of the recording (s), once it is known.")
+    done_s: float = Field(description="Audio transcribed so far (s); never decreases.")
+    total_s: float | None = Field(description="Length of the recording (s), as soon as it is known.")
     clips_done: int
     clips_total: int | None
-    realtime_factor: float | None = Field(description="Seconds of audio transcribed in a second.")
+    realtime_factor: float | None = Field(description="Seconds of audio transcribed per second.")
 
 
 class JobError(BaseModel):
@@ -137,14 +139,14 @@ class Job(BaseModel):
     started_at: datetime | None
     finished_at: datetime | None
     filename: str | None
-    url: str | None = Field(description="Where the recording is or was fetched from.")
+    url: str | None = Field(description="URL of the recording.")
     duration: float | None = Field(description="Length of the recording (s).")
-    language: str | None = Field(description="Language spoken, ISO 639-1.")
+    language: str | None = Field(description="Spoken language, ISO 639-1.")
     model: str
     options: Options
     progress: JobProgress
     error: JobError | None
-    failed_spans: list[FailedSpan] = Field(description="What could not be transcribed.")
+    failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
     webhook_url: str | None
 
 
@@ -156,7 +158,7 @@ class JobList(BaseModel):
 
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
-    demo: bool = Field(description="The bundled demo model answers; it understands synthetic speech only.")
+    demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")
     version: str
 
 

@@ -1,4 +1,4 @@
-"""A transcript as server-sent events, clip by clip, as OpenAI's API words them."""
+"""Transcripts as server-sent events in the format of OpenAI's API."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -6,116 +6,93 @@ from typing import Any
 
 import structlog
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
-from app.api.answers import usage
 from app.api.disconnect import run_unless_disconnected
-from app.api.errors import answer
+from app.api.errors import error_response
+from app.api.openai_responses import usage
 from app.api.schemas import TranscriptDelta, TranscriptDone
+from app.api.sse import EventStreamResponse, with_heartbeats
 from app.errors import NotReady, WhisperfleetError
 from app.transcript.timeline import Transcript
 from workers.messages import Segment
 
-HEARTBEAT_S = 10.0  # proxies close connections on which nothing is said
-HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}  # nginx would collect the events
-
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 
-Told = Callable[[Sequence[Segment]], None]
+OnSegments = Callable[[Sequence[Segment]], None]
+Transcribe = Callable[[OnSegments], Coroutine[Any, Any, Transcript]]
 
 log = structlog.get_logger("whisperfleet.api")
 
 
 class Deltas:
-    """Turns segments into pieces of the whole text.
+    """Turns segments into deltas. All deltas concatenated are the transcript's text.
 
-    The pieces concatenated are the transcript's text. That has no space at either end, so a space is held
-    back until more text follows it.
+    That text has no space at either end. So a space is held back until more text follows.
     """
 
     def __init__(self) -> None:
-        self._held = ""
-        self._begun = False
+        self._space = ""
+        self._started = False
 
     def of(self, segments: Sequence[Segment]) -> str:
-        """The text to send for further segments; may be empty."""
-        text = self._held + "".join(segment.text for segment in segments)
-        if not self._begun:
+        """The delta for the next segments; may be empty."""
+        text = self._space + "".join(segment.text for segment in segments)
+        if not self._started:
             text = text.lstrip()
-        said = text.rstrip()
-        self._held = text[len(said) :]
-        self._begun = self._begun or bool(said)
-        return said
+        delta = text.rstrip()
+        self._space = text[len(delta) :]
+        self._started = self._started or bool(delta)
+        return delta
 
 
-async def stream_response(
-    request: Request,
-    transcribe: Callable[[Told], Coroutine[Any, Any, Transcript]],
-    clean_up: Callable[[], None],
-) -> Response:
-    """The events of a transcription: deltas in the order of the timeline, and then the whole text.
+async def stream_response(request: Request, transcribe: Transcribe, clean_up: Callable[[], None]) -> Response:
+    """The events of a transcription: deltas in the order of the recording, then all of the text.
 
-    What goes wrong before there is anything to tell is raised, and has a status of its own; after that an
-    error is an event. A client that goes away cancels the work. `clean_up` is called in the end, in a thread.
+    Raises errors that occur before the first event or heartbeat, so their responses have their own status. A
+    later error becomes an event. Cancels the transcription if the client disconnects. Calls `clean_up` in a
+    thread at the end.
     """
-    deltas = Deltas()
-    waiting: asyncio.Queue[str | None] = asyncio.Queue()  # None: there is nothing more to come
-
-    def tell(segments: Sequence[Segment]) -> None:
-        if delta := deltas.of(segments):
-            waiting.put_nowait(delta)
-
-    work = asyncio.ensure_future(transcribe(tell))
-    work.add_done_callback(lambda _: waiting.put_nowait(None))
-    events = _events(work, waiting, clean_up)
+    stream = with_heartbeats(_events(transcribe, clean_up))
     try:
-        first = await run_unless_disconnected(request, _first(events))
+        first = await run_unless_disconnected(request, anext(stream))
     except BaseException:
-        await events.aclose()
+        await stream.aclose()
         raise
-    return StreamingResponse(_continued(first, events), media_type="text/event-stream", headers=HEADERS)
+    return EventStreamResponse(_with_errors(first, stream))
 
 
-async def _first(events: AsyncGenerator[str]) -> str:
-    return await anext(events)
-
-
-async def _continued(first: str, events: AsyncGenerator[str]) -> AsyncGenerator[str]:
+async def _with_errors(first: str, stream: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    """All of the stream, which starts with `first`. An error becomes the last event."""
     try:
         yield first
-        async for event in events:
+        async for event in stream:
             yield event
+    except Exception as error:
+        log.warning("transcription failed mid-stream", error=repr(error), exc_info=error)
+        known = error if isinstance(error, WhisperfleetError) else WhisperfleetError(_UNEXPECTED)
+        yield _event(bytes(error_response(known).body).decode())
     finally:
-        await events.aclose()
+        await stream.aclose()
 
 
-async def _events(
-    work: asyncio.Future[Transcript], waiting: asyncio.Queue[str | None], clean_up: Callable[[], None]
-) -> AsyncGenerator[str]:
-    told = False
+async def _events(transcribe: Transcribe, clean_up: Callable[[], None]) -> AsyncGenerator[str]:
+    deltas = Deltas()
+    queue: asyncio.Queue[str | None] = asyncio.Queue()  # None: the transcription has ended
+
+    def publish(segments: Sequence[Segment]) -> None:
+        if delta := deltas.of(segments):
+            queue.put_nowait(delta)
+
+    work = asyncio.ensure_future(transcribe(publish))
+    work.add_done_callback(lambda _: queue.put_nowait(None))
     try:
-        while True:
-            try:
-                async with asyncio.timeout(HEARTBEAT_S):
-                    delta = await waiting.get()
-            except TimeoutError:
-                told = True
-                yield ": still transcribing\n\n"
-                continue
-            if delta is None:
-                break
-            told = True
+        while (delta := await queue.get()) is not None:
             yield _event(TranscriptDelta(delta=delta).model_dump_json())
-        error = NotReady("The service is stopping.") if work.cancelled() else work.exception()
-        if error is not None:
-            if not told:
-                raise error
-            log.warning("transcription failed mid-stream", error=repr(error), exc_info=error)
-            known = error if isinstance(error, WhisperfleetError) else WhisperfleetError(_UNEXPECTED)
-            yield _event(bytes(answer(known).body).decode())
-        else:
-            transcript = work.result()
-            yield _event(TranscriptDone(text=transcript.text, usage=usage(transcript)).model_dump_json())
+        if work.cancelled():
+            raise NotReady("The service is stopping.")
+        transcript = work.result()
+        yield _event(TranscriptDone(text=transcript.text, usage=usage(transcript)).model_dump_json())
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

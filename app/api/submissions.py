@@ -1,10 +1,11 @@
-"""How a job is handed in: a form, a bare recording or a URL become one submission."""
+"""Submits jobs: makes a submission of a form, of a body that is the recording, or of a URL."""
 
 import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
@@ -13,14 +14,14 @@ from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from app import url_policy
-from app.api.errors import invalid
+from app.api.errors import invalid_input
 from app.api.forms import JobFields, JobForm, JobUrl, check_early, parse, request_body
 from app.api.receiving import receive, receive_body, receive_document
 from app.errors import InvalidInput, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
 from app.media.multipart import base_name
-from app.media.uploads import Fields, Upload
+from app.media.uploads import Upload
 from app.shielding import run_shielded
 
 if TYPE_CHECKING:
@@ -33,60 +34,57 @@ BINARY = {"schema": {"type": "string", "format": "binary"}}
 async def submit_job(
     service: "TranscriptionService", jobs: "JobService", request: Request, query: JobFields, key: str | None
 ) -> Response:
-    """Take a job on, by whatever kind of body. `query`: what the URL says; `key`: the idempotency key.
+    """Submit a job from any kind of body. `query`: parameters of the URL; `key`: the idempotency key.
 
-    Raises what is wrong with the request, QueueFull, and what the store raises; no file is left then.
+    Raises InvalidInput, UnknownModel and UnsupportedContentType for the request, and as the `receive`
+    functions, `check_capacity` and `submit` do. Leaves no file behind then.
     """
     owner = getattr(request.state, "owner", "")
-    given = query.model_dump(exclude_unset=True, by_alias=True)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
-    _check_model(service, [query.model])
+    service.catalogue.resolve(query.model.strip())
     await _check_webhook(service, query.webhook_url)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    asked, upload = await _handed_in(service, request, kind, query, given)
+    fields, upload = await _read_body(service, request, query)
 
-    async def take_on() -> Job:
-        kept = False
+    async def submit() -> Job:
+        is_new = False
         try:
-            submission = await _submission(service, asked, upload, owner, key)
-            job, kept = await jobs.submit(submission)
+            submission = await _submission(service, fields, upload, owner, key)
+            job, is_new = await jobs.submit(submission)
         finally:
-            if upload is not None and not kept:
+            if upload is not None and not is_new:
                 await asyncio.to_thread(upload.remove)
         return job
 
-    job = await run_shielded(take_on())  # or the file of a job that was taken on might be removed
+    job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
     headers = {"Location": f"{request.scope.get('root_path', '')}/v1/jobs/{job.id}"}
     return JSONResponse(job.public(time.time()), 202, headers)
 
 
-async def _handed_in(
-    service: "TranscriptionService", request: Request, kind: str, query: JobFields, given: Mapping[str, Any]
+async def _read_body(
+    service: "TranscriptionService", request: Request, query: JobFields
 ) -> tuple[JobFields, Upload | None]:
-    """What a request says, and the file in it if there is one, by the type of its body."""
-    if kind == "multipart/form-data":
-
-        def check(fields: Fields) -> None:
-            check_early(JobForm, fields, given)
-            _check_model(service, [query.model, *fields.get("model", [])])
-
+    """The fields of a request, and its file if it has one, by the type of its body."""
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    defaults = query.model_dump(exclude_unset=True, by_alias=True)
+    if content_type == "multipart/form-data":
+        check = partial(check_early, JobForm, service.catalogue, defaults=defaults)
         form = await receive(service, request, before_file=check, durable=True)
         try:
-            return parse(JobForm, form.fields, form.file, given), form.file
+            return parse(JobForm, form.fields, form.file, defaults), form.file
         except BaseException:
             await asyncio.to_thread(form.remove)
             raise
-    if kind == "application/json":
-        asked = _parse_url(await receive_document(service, request), given)
+    if content_type == "application/json":
+        fields = _parse_json(await receive_document(service, request), defaults)
         if not service.settings.allow_urls:
             raise InvalidInput(
                 "This service takes no URLs (WHISPER_ALLOW_URLS). Send the file itself.",
                 param="url",
                 code="urls_not_allowed",
             )
-        await url_policy.check_destination(asked.url, param="url")
-        return asked, None
-    if kind == "application/octet-stream" or kind.startswith(("audio/", "video/")):
+        await url_policy.check_destination(fields.url, param="url")
+        return fields, None
+    if content_type == "application/octet-stream" or content_type.startswith(("audio/", "video/")):
         return query, await receive_body(service, request, query.filename or "")
     raise UnsupportedContentType(
         "This path takes a form (multipart/form-data), the recording itself (audio/*, video/* or "
@@ -107,12 +105,7 @@ async def _check_webhook(service: "TranscriptionService", url: str | None) -> No
     await check_webhook_url(url, service.settings.webhook_allow_private)
 
 
-def _check_model(service: "TranscriptionService", names: Sequence[str]) -> None:
-    """Raise UnknownModel before a long upload, not after it. The last name that is none counts."""
-    service.catalogue.resolve(next((name.strip() for name in reversed(names) if name.strip()), ""))
-
-
-def _parse_url(body: bytes, given: Mapping[str, Any]) -> JobUrl:
+def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobUrl:
     try:
         document = from_json(body)
     except ValueError as error:
@@ -120,25 +113,25 @@ def _parse_url(body: bytes, given: Mapping[str, Any]) -> JobUrl:
     if not isinstance(document, dict):
         raise InvalidInput('The body must be a JSON object, such as {"url": "https://…"}.')
     try:
-        return JobUrl.model_validate({**given, **document})
+        return JobUrl.model_validate({**defaults, **document})
     except ValidationError as error:
-        raise invalid(error.errors(include_url=False)) from None
+        raise invalid_input(error.errors(include_url=False)) from None
 
 
 async def _submission(
-    service: "TranscriptionService", asked: JobFields, upload: Upload | None, owner: str, key: str | None
+    service: "TranscriptionService", fields: JobFields, upload: Upload | None, owner: str, key: str | None
 ) -> Submission:
-    await _check_webhook(service, asked.webhook_url)
-    options = asked.options
-    url = asked.url if isinstance(asked, JobUrl) else None
-    model = service.catalogue.resolve(asked.model.strip(), options.task)
-    filename = (upload.filename if upload else "") or base_name((asked.filename or "").encode())
-    same = {
+    await _check_webhook(service, fields.webhook_url)
+    options = fields.options
+    url = fields.url if isinstance(fields, JobUrl) else None
+    model = service.catalogue.resolve(fields.model.strip(), options.task)
+    filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())
+    fingerprint = {  # the same for requests that mean the same job
         "content": upload.sha256 if upload else url,
         "filename": filename,
         "model": model,
         "options": options.model_dump(mode="json"),
-        "webhook_url": asked.webhook_url,
+        "webhook_url": fields.webhook_url,
     }
     return Submission(
         filename=filename,
@@ -148,16 +141,16 @@ async def _submission(
         url=url,
         model=model,
         options=options,
-        webhook_url=asked.webhook_url,
+        webhook_url=fields.webhook_url,
         owner=owner,
         idempotency_key=key,
-        fingerprint=hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest(),
+        fingerprint=hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest(),
     )
 
 
 def submission_body() -> dict[str, Any]:
-    """OpenAPI's description of the bodies that `submit_job` takes."""
+    """OpenAPI's description of the bodies that `submit_job` accepts."""
     form = request_body(JobForm)["requestBody"]["content"]
-    kinds = ("application/octet-stream", "audio/*", "video/*")
+    types = ("application/octet-stream", "audio/*", "video/*")
     url = {"application/json": {"schema": JobUrl.model_json_schema(mode="validation")}}
-    return {"requestBody": {"required": True, "content": form | dict.fromkeys(kinds, BINARY) | url}}
+    return {"requestBody": {"required": True, "content": form | dict.fromkeys(types, BINARY) | url}}

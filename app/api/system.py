@@ -1,4 +1,4 @@
-"""The service about itself: models, workers, health, and its documentation."""
+"""The endpoints for models, workers, health and the documentation."""
 
 import time
 from importlib.metadata import version
@@ -10,7 +10,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from app.api.errors import documented
+from app.api.errors import documented_errors
 from app.api.schemas import Health, Model, ModelList, Ready, WorkerList
 from app.errors import NotReady, UnknownModel
 
@@ -24,12 +24,12 @@ def model_routes(service: "TranscriptionService") -> APIRouter:
     router = APIRouter(tags=["models"])
     created = int(time.time())
 
-    @router.get("/v1/models", responses=documented(401))
+    @router.get("/v1/models", responses=documented_errors(401))
     async def list_models() -> ModelList:
         models = service.catalogue.states().items()
         return ModelList(data=[Model(id=name, created=created, state=state) for name, state in models])
 
-    @router.get("/v1/models/{model:path}", responses=documented(401, 404))
+    @router.get("/v1/models/{model:path}", responses=documented_errors(401, 404))
     async def retrieve_model(model: str) -> Model:
         if not model:
             raise UnknownModel("Name a model; GET /v1/models lists them.", param="model")
@@ -42,23 +42,23 @@ def model_routes(service: "TranscriptionService") -> APIRouter:
 def worker_routes(service: "TranscriptionService") -> APIRouter:
     router = APIRouter(tags=["service"])
 
-    @router.get("/v1/workers", response_model=WorkerList, responses=documented(401))
+    @router.get("/v1/workers", response_model=WorkerList, responses=documented_errors(401))
     async def list_workers() -> Response:
-        # As the service says it: a diagnosis must not fail over a row that surprises the schema.
+        # Not validated: a diagnosis must not fail because a row does not match the schema.
         return JSONResponse({"object": "list", "data": service.workers()})
 
     return router
 
 
 def probe_routes(service: "TranscriptionService") -> APIRouter:
-    """`/health` and `/ready`, which need no key."""
+    """`/health` and `/ready`, without an API key."""
     router = APIRouter(tags=["service"])
 
-    @router.get("/health", summary="The process is up", responses=documented())
+    @router.get("/health", summary="The process is up", responses=documented_errors())
     async def health() -> Health:
         return Health(demo=service.catalogue.is_demo, version=VERSION)
 
-    @router.get("/ready", summary="A worker is loaded", responses=documented(503))
+    @router.get("/ready", summary="A worker is loaded", responses=documented_errors(503))
     async def ready() -> Ready:
         reason = service.readiness()
         if reason is not None:
@@ -68,20 +68,20 @@ def probe_routes(service: "TranscriptionService") -> APIRouter:
     return router
 
 
-def serve_docs(app: FastAPI) -> None:
-    """Swagger UI at `/docs`, from files of this machine alone: nothing is fetched from elsewhere."""
+def add_docs(app: FastAPI) -> None:
+    """Add Swagger UI at `/docs`. Browsers load all of its files from this service."""
     app.mount("/docs/assets", StaticFiles(directory=str(files("fastapi_offline") / "static")))
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
-        # Addresses are relative, so that the page also works under a proxy's path.
+        # URLs are relative, so the page also works behind a proxy that adds a path.
         return get_swagger_ui_html(
             openapi_url="openapi.json",
             title=f"{app.title} – API",
             swagger_js_url="docs/assets/swagger-ui-bundle.js",
             swagger_css_url="docs/assets/swagger-ui.css",
             swagger_favicon_url="docs/assets/favicon.png",
-            swagger_ui_parameters={"validatorUrl": None},  # its default is a badge from another host
+            swagger_ui_parameters={"validatorUrl": None},  # the default is a badge from another host
         )
 
     @app.get("/", include_in_schema=False)

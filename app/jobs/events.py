@@ -7,10 +7,10 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs.job import Job, JobStatus, timestamp
+from app.jobs.job import Job, Status, timestamp
 from app.jobs.tables import deliveries, events
 
-_FINAL_TYPES = frozenset(f"job.{status}" for status in JobStatus if status.is_terminal)
+_FINAL_TYPES = frozenset(f"job.{status}" for status in Status if status.is_terminal)
 
 
 class Event(NamedTuple):

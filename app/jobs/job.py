@@ -9,7 +9,7 @@ from app.options import Options
 from workers.messages import Span, seconds
 
 
-class JobStatus(StrEnum):
+class Status(StrEnum):
     """The state of a job."""
 
     QUEUED = "queued"  # accepted; waits for its turn
@@ -24,15 +24,13 @@ class JobStatus(StrEnum):
         return not TRANSITIONS[self]
 
 
-TRANSITIONS: dict[JobStatus, frozenset[JobStatus]] = {
-    JobStatus.QUEUED: frozenset({JobStatus.RUNNING, JobStatus.FAILED, JobStatus.CANCELLED}),
+TRANSITIONS: dict[Status, frozenset[Status]] = {
+    Status.QUEUED: frozenset({Status.RUNNING, Status.FAILED, Status.CANCELLED}),
     # A running job returns to the queue if the service stops or a transient error occurs.
-    JobStatus.RUNNING: frozenset(
-        {JobStatus.QUEUED, JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED}
-    ),
-    JobStatus.SUCCEEDED: frozenset(),
-    JobStatus.FAILED: frozenset(),
-    JobStatus.CANCELLED: frozenset(),
+    Status.RUNNING: frozenset({Status.QUEUED, Status.SUCCEEDED, Status.FAILED, Status.CANCELLED}),
+    Status.SUCCEEDED: frozenset(),
+    Status.FAILED: frozenset(),
+    Status.CANCELLED: frozenset(),
 }
 
 
@@ -98,7 +96,7 @@ class Job:
 
     number: int  # ascending in the order of acceptance
     id: str
-    status: JobStatus
+    status: Status
     created_at: float
     started_at: float | None
     finished_at: float | None
@@ -144,7 +142,7 @@ class Job:
 
     def _realtime_factor(self, now: float) -> float | None:
         """Seconds of the recording done per second since the job started; None while nothing is done."""
-        done_s = self.duration if self.status is JobStatus.SUCCEEDED else self.progress.done_s
+        done_s = self.duration if self.status is Status.SUCCEEDED else self.progress.done_s
         if self.started_at is None or not done_s:
             return None
         elapsed_s = (now if self.finished_at is None else self.finished_at) - self.started_at

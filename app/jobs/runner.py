@@ -18,7 +18,7 @@ from app.errors import (
 )
 from app.jobs.clip_store import ClipStore
 from app.jobs.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
-from app.jobs.job import Job, JobStatus
+from app.jobs.job import Job, Status
 from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.store import Store
 from app.settings import Settings
@@ -114,7 +114,7 @@ class JobRunner:
 
     async def _requeue_orphans(self) -> None:
         """Requeue jobs that are running in the database only: a change seemed to fail, and was committed."""
-        for job in await self._store.with_status([JobStatus.RUNNING]):
+        for job in await self._store.with_status([Status.RUNNING]):
             if job.id not in self._running:
                 await self._requeue(job)
 

@@ -21,7 +21,7 @@ from app.errors import (
 from app.jobs.clip_store import ClipStore
 from app.jobs.database import Database
 from app.jobs.events import Event
-from app.jobs.job import Job, JobStatus, Submission
+from app.jobs.job import Job, Status, Submission
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.runner import JobRunner
 from app.jobs.store import Store
@@ -31,8 +31,8 @@ from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
 from app.transcription.service import TranscriptionService
 
-UNFINISHED = (JobStatus.QUEUED, JobStatus.RUNNING)
-FINISHED = (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED)
+UNFINISHED = (Status.QUEUED, Status.RUNNING)
+FINISHED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
 
@@ -66,11 +66,11 @@ class JobService:
         Raises InvalidSetting if the database cannot be used.
         """
         await self._database.open()
-        for job in await self.store.with_status([JobStatus.RUNNING]):
+        for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job)
-        for job in await self.store.with_status([JobStatus.CANCELLED]):
+        for job in await self.store.with_status([Status.CANCELLED]):
             await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
-        queued = await self.store.with_status([JobStatus.QUEUED])
+        queued = await self.store.with_status([Status.QUEUED])
         await asyncio.to_thread(self._clean, await self.store.files(), {job.id for job in queued})
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))

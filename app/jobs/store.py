@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.errors import IllegalTransition, UnknownJob
 from app.jobs.database import Database
 from app.jobs.events import Event, add_event, add_webhook
-from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, JobStatus, Stage, Submission
+from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
 from app.jobs.serialization import pack_transcript, unpack_transcript
 from app.jobs.tables import clips, events, job_from_row, jobs, progress_row, submission_row, transcripts
@@ -42,7 +42,7 @@ class Store:
         """Add a job to the queue. Raises sqlalchemy's IntegrityError if its idempotency key is in use."""
         values = submission_row(submission) | {
             "id": uuid.uuid4().hex,
-            "status": JobStatus.QUEUED.value,
+            "status": Status.QUEUED.value,
             "created_at": self._clock(),
             "failed_spans": [],
             **progress_row(JobProgress()),
@@ -72,7 +72,7 @@ class Store:
         return job_from_row(row) if row else None
 
     @shielded
-    async def page(self, status: JobStatus | None, limit: int, after: Job | None) -> tuple[list[Job], bool]:
+    async def page(self, status: Status | None, limit: int, after: Job | None) -> tuple[list[Job], bool]:
         """Jobs, newest first, and whether there are more. `after`: the last job of the previous page."""
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
         if status is not None:
@@ -92,7 +92,7 @@ class Store:
         `excluded`: ids of jobs to skip.
         """
         queued = sa.select(jobs.c.owner, sa.func.min(jobs.c.number)).group_by(jobs.c.owner)
-        queued = queued.where(jobs.c.status == JobStatus.QUEUED.value, jobs.c.id.not_in(list(excluded)))
+        queued = queued.where(jobs.c.status == Status.QUEUED.value, jobs.c.id.not_in(list(excluded)))
         async with self._database.read() as connection:
             oldest = [(running.get(owner, 0), number) for owner, number in await connection.execute(queued)]
             if not oldest:
@@ -102,7 +102,7 @@ class Store:
         return job_from_row(row) if row else None
 
     @shielded
-    async def count(self, statuses: Collection[JobStatus], owner: str | None = None) -> int:
+    async def count(self, statuses: Collection[Status], owner: str | None = None) -> int:
         """The number of jobs with one of some statuses, of one owner if `owner` is given."""
         query = sa.select(sa.func.count()).where(jobs.c.status.in_([status.value for status in statuses]))
         if owner is not None:
@@ -112,7 +112,7 @@ class Store:
 
     @shielded
     async def with_status(
-        self, statuses: Collection[JobStatus], finished_before: float | None = None
+        self, statuses: Collection[Status], finished_before: float | None = None
     ) -> list[Job]:
         """All jobs with one of some statuses, oldest first. `finished_before`: Unix time in s."""
         query = sa.select(jobs).where(jobs.c.status.in_([status.value for status in statuses]))
@@ -133,7 +133,7 @@ class Store:
         changes: dict[str, Any] = progress_row(replace(job.progress, stage=stage))
         if job.started_at is None:
             changes["started_at"] = self._clock()
-        return await self._transition(job.id, JobStatus.RUNNING, changes)
+        return await self._transition(job.id, Status.RUNNING, changes)
 
     @shielded
     async def set_result_digest(self, job: Job, digest: str) -> Job:
@@ -153,7 +153,7 @@ class Store:
 
     async def requeue(self, job: Job) -> Job:
         """Return a running job to the queue; its clip results are kept. Raises IllegalTransition."""
-        return await self._transition(job.id, JobStatus.QUEUED, {"stage": Stage.QUEUED.value})
+        return await self._transition(job.id, Status.QUEUED, {"stage": Stage.QUEUED.value})
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition."""
@@ -167,7 +167,7 @@ class Store:
             "failed_spans": list(transcript.failed_spans),
             **({} if keep_file else {"file": None}),
         }
-        return await self._transition(job.id, JobStatus.SUCCEEDED, changes, content)
+        return await self._transition(job.id, Status.SUCCEEDED, changes, content)
 
     async def fail(self, job: Job, failure: Failure, failed_spans: Sequence[Span], keep_file: bool) -> Job:
         """Mark an unfinished job as failed. Raises IllegalTransition."""
@@ -176,11 +176,11 @@ class Store:
             "failed_spans": list(failed_spans),
             **({} if keep_file else {"file": None}),
         }
-        return await self._transition(job.id, JobStatus.FAILED, changes)
+        return await self._transition(job.id, Status.FAILED, changes)
 
     async def cancel(self, job: Job) -> Job:
         """Mark an unfinished job as cancelled. Raises IllegalTransition."""
-        return await self._transition(job.id, JobStatus.CANCELLED, {})
+        return await self._transition(job.id, Status.CANCELLED, {})
 
     @shielded
     async def delete(self, job: Job) -> None:
@@ -202,7 +202,7 @@ class Store:
         changed: list[tuple[Job, Event]] = []
         async with self._write() as connection:
             for job_id, new in progress.items():
-                query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == JobStatus.RUNNING.value)
+                query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING.value)
                 row = (await connection.execute(query)).one_or_none()
                 if row is None:
                     continue
@@ -242,7 +242,7 @@ class Store:
 
     @shielded
     async def _transition(
-        self, job_id: str, status: JobStatus, changes: Mapping[str, Any], transcript: bytes | None = None
+        self, job_id: str, status: Status, changes: Mapping[str, Any], transcript: bytes | None = None
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from app.jobs.job import Failure, Job, JobProgress, JobStatus, Stage, Submission
+from app.jobs.job import Failure, Job, JobProgress, Stage, Status, Submission
 from app.options import Options
 
 metadata = sa.MetaData()
@@ -126,7 +126,7 @@ def job_from_row(row: sa.Row[Any]) -> Job:
     return Job(
         number=row.number,
         id=row.id,
-        status=JobStatus(row.status),
+        status=Status(row.status),
         created_at=row.created_at,
         started_at=row.started_at,
         finished_at=row.finished_at,

@@ -1,4 +1,4 @@
-"""The application on a loopback port, in front of a fake service."""
+"""The application with a fake service, on a loopback port."""
 
 import socket
 import sqlite3
@@ -13,20 +13,20 @@ import httpx
 import pytest
 import structlog
 import uvicorn
-from fake_service import FakeService
-from waiting import wait_for
 
 from app.commands.serve import Server
 from app.jobs.database import FILE_NAME
 from app.main import create_app
 from app.settings import Settings
+from tests.api.fake_service import FakeService
+from tests.api.waiting import wait_for
 
 Serve = Callable[..., "Site"]
 RECORDING = b"RIFF\0audio"
 
 
 class Site:
-    """A running application: its address, a client for it, and the service behind it."""
+    """A running application: its address, a client, and its fake service."""
 
     def __init__(self, port: int, service: FakeService, server: Server) -> None:
         self.port = port
@@ -37,11 +37,10 @@ class Site:
 
     @property
     def uploads(self) -> list[Path]:
-        folder = self.service.settings.data_dir / "uploads"
-        return list(folder.iterdir()) if folder.exists() else []
+        return list(self.service.folder.uploads.iterdir())
 
     def reset(self) -> None:
-        """Make it a new site: with the service as it was at first, and without jobs."""
+        """Reset the service and delete all jobs. No file may be left then."""
         wait_for(lambda: not self.server.server_state.tasks)
         self.service.reset()
         self.client.cookies.clear()
@@ -57,26 +56,26 @@ class Site:
 
     @property
     def left_files(self) -> list[Path]:
-        """The recordings, encoded or decoded, that lie in the data folder."""
-        settings = self.service.settings
-        return [path for room in (settings.uploads_dir, settings.pcm_dir) for path in room.iterdir()]
+        """The uploads and decoded recordings in the data folder."""
+        folder = self.service.folder
+        return [*folder.uploads.iterdir(), *folder.pcm.iterdir()]
 
     def submit(self, content: bytes = RECORDING, *, headers: Any = None, **fields: Any) -> httpx.Response:
-        """Hand a job in, as a form."""
+        """Submit a job as a form."""
         files = {"file": ("talk.wav", content)}
         return self.client.post("/v1/jobs", data=fields, files=files, headers=headers)
 
     def submitted(self, content: bytes = RECORDING, **fields: Any) -> str:
         """The id of a new job."""
-        answer = self.submit(content, **fields)
-        assert answer.status_code == 202, answer.text
-        return str(answer.json()["id"])
+        response = self.submit(content, **fields)
+        assert response.status_code == 202, response.text
+        return str(response.json()["id"])
 
     def job(self, job_id: str) -> Any:
         return self.client.get(f"/v1/jobs/{job_id}").raise_for_status().json()
 
     def finished(self, job_id: str) -> Any:
-        """A job, once nothing more becomes of it."""
+        """A job, once it is done."""
         wait_for(lambda: self.job(job_id)["finished_at"])
         return self.job(job_id)
 
@@ -103,7 +102,7 @@ def serve_site(settings: Settings) -> Iterator[Site]:
     app = create_app(settings, service)  # type: ignore[arg-type]
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
     server = Server(app, config)
-    # asyncio switches Nagle's algorithm off where it is told that this is TCP: it costs 40 ms a request.
+    # With IPPROTO_TCP, asyncio disables Nagle's algorithm, which would cost 40 ms per request.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -126,7 +125,7 @@ def serve_site(settings: Settings) -> Iterator[Site]:
 
 @pytest.fixture(scope="package", autouse=True)
 def _plain_log() -> Iterator[None]:
-    """Without the pictures of tracebacks, each of which takes seconds."""
+    """Plain tracebacks: rich ones take seconds each."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -141,7 +140,7 @@ def _plain_log() -> Iterator[None]:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a site with the settings given."""
+    """Starts a site with the given settings."""
     with ExitStack() as stack:
 
         def start(**settings: Any) -> Site:
@@ -159,7 +158,7 @@ def _site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def site(_site: Site) -> Iterator[Site]:
-    """A site with default settings. Only the server itself is the same for all tests."""
+    """A site with default settings. The tests of a module use the same server, which is reset after each."""
     try:
         yield _site
     finally:

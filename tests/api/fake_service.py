@@ -1,27 +1,31 @@
-"""A service without workers: it answers what a test told it to, and remembers what it was asked."""
+"""A service without workers. Tests set what it returns, and read how it was called."""
 
 import asyncio
 import hashlib
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.errors import InvalidInput, UnknownModel
-from app.media.uploads import Upload, clean
+from app.engines.catalogue import ModelCatalogue
+from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
 from app.transcript.timeline import Transcript
-from app.transcription.pipeline import Progress
+from app.transcription.data_folder import DataFolder
+from app.transcription.pipeline import Fleet, Observer, Progress
+from app.transcription.result_cache import ClipResults
 from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Span, Word
+
+OTHER_MODEL = "Systran/faster-whisper-tiny.en"  # cannot translate
 
 
 def words(text: str, start: float, end: float) -> tuple[Word, ...]:
     """`text` spread evenly from `start` to `end` (s)."""
-    pieces = [f" {piece}" for piece in text.split()]
-    step = (end - start) / len(pieces)
-    at = [int((start + step * number) * SAMPLE_RATE) for number in range(len(pieces) + 1)]
-    return tuple(Word(piece, at[i], at[i + 1], 0.9) for i, piece in enumerate(pieces))
+    texts = [f" {word}" for word in text.split()]
+    step = (end - start) / len(texts)
+    at = [int((start + step * number) * SAMPLE_RATE) for number in range(len(texts) + 1)]
+    return tuple(Word(word, at[i], at[i + 1], 0.9) for i, word in enumerate(texts))
 
 
 def segment(text: str, start: float, end: float) -> Segment:
@@ -38,7 +42,7 @@ TRANSCRIPT = Transcript(
     segments=(segment("The quick brown fox.", 0.5, 2.0), segment("Über the lazy dog.", 2.3, 3.9)),
 )
 
-# Its second segment as openai-whisper and OpenAI's API word it.
+# The second segment in the format of openai-whisper and OpenAI's API.
 SECOND_SEGMENT = {
     "id": 1,
     "seek": 230,
@@ -53,93 +57,119 @@ SECOND_SEGMENT = {
 }
 
 
+@dataclass(frozen=True)
+class FakeWorker:
+    """Holds one model."""
+
+    model: str
+
+    def holds(self, model: str) -> bool:
+        return model == self.model
+
+    def languages(self, model: str) -> tuple[str, ...] | None:
+        return None
+
+
+def catalogue(default: str = "tiny", other: str = OTHER_MODEL) -> ModelCatalogue:
+    """Two models, whose files are on this machine. The default one is loaded."""
+    options = {
+        name: LoadOptions(name, str(Path(__file__).parent), "cpu", "int8", 1) for name in (default, other)
+    }
+    return ModelCatalogue(default, 300.0, options, (other,), (FakeWorker(default),))
+
+
 @dataclass
 class Call:
+    """A recording that the service was to transcribe."""
+
     upload: Upload
-    sha256: str  # of the file as it lay on disk
+    sha256: str  # of the file on disk
     options: Options
     model: str
 
 
 @dataclass
 class FakeService:
+    """As the real service, it leaves the file of an upload to the caller."""
+
     settings: Settings
     transcript: Transcript = TRANSCRIPT
-    detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` answers
+    detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` returns
     error: BaseException | None = None
-    late_error: BaseException | None = None  # once all segments have been told
-    reason: str | None = None
-    demo: bool = False
-    holds: bool = False  # no transcription ends as long as this is set
+    late_error: BaseException | None = None  # raised after all segments were published
+    reason: str | None = None  # why the service is not ready
+    paused: bool = False  # no transcription ends while this is set
     jobs_at_once: int = 4
+    catalogue: ModelCatalogue = field(default_factory=catalogue)
     calls: list[Call] = field(default_factory=list)
-    began: threading.Event = field(default_factory=threading.Event)
+    started: threading.Event = field(default_factory=threading.Event)  # a transcription was
     cancelled: threading.Event = field(default_factory=threading.Event)
     running: bool = False
+    folder: DataFolder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder = DataFolder(self.settings.data_dir)
 
     def reset(self) -> None:
-        """Forget what a test said and saw."""
+        """Forget what a test set and did."""
         running, settings = self.running, self.settings
         vars(self).clear()
         self.__init__(settings, running=running)  # type: ignore[misc]
 
     async def start(self) -> None:
-        for folder in (self.settings.uploads_dir, self.settings.pcm_dir):
+        for folder in (self.folder.uploads, self.folder.pcm):
             folder.mkdir(parents=True, exist_ok=True)
         self.running = True
 
     async def stop(self) -> None:
         self.running = False
 
-    async def transcribe(self, upload: Upload, options: Options, model: str, on_segments=None) -> Transcript:
+    async def drain(self, timeout_s: float) -> None: ...
+
+    async def transcribe(
+        self,
+        upload: Upload,
+        options: Options,
+        model: str,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+        on_segments: Callable[[Sequence[Segment]], None] = lambda segments: None,
+    ) -> Transcript:
         try:
-            content = await asyncio.to_thread(upload.path.read_bytes)
-            self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), options, model))
-            self.began.set()
+            await self.record(upload, options, model)
             if self.error is not None:
                 raise self.error
-            await self._hold()
-            if on_segments is not None:
-                for heard in self.transcript.segments:
-                    on_segments([heard])
-                await asyncio.sleep(0.01)
+            await self.resumed()
+            for segment in self.transcript.segments:
+                on_segments([segment])
+            await asyncio.sleep(0.01)
             if self.late_error is not None:
                 raise self.late_error
             return self.transcript
         except asyncio.CancelledError:
             self.cancelled.set()
             raise
-        finally:
-            upload.remove()
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
-        content = await asyncio.to_thread(upload.path.read_bytes)
-        self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), Options(), "tiny"))
-        self.began.set()
+        await self.record(upload, Options(), self.catalogue.default)
         if self.error is not None:
             raise self.error
         return self.detected
 
-    async def _hold(self) -> None:
-        while self.holds:  # noqa: ASYNC110 (another thread sets it)
-            await asyncio.sleep(0.005)
-
-    async def ready(self, model: str, options: Options) -> tuple[None, str]:
+    async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
         return None, model
 
-    def load_options(self, model: str) -> LoadOptions:
-        return LoadOptions(model, str(Path(__file__).parent), "cpu", "int8", 1)
-
     def pipeline(
-        self, job: str, upload: Upload, options: Options, model: str, fleet: None, clip_results: object
+        self,
+        job: str,
+        upload: Upload,
+        options: Options,
+        model: str,
+        fleet: Fleet | None,
+        results: ClipResults,
+        observer: Observer,
+        decoded_samples: int | None = None,
     ) -> "FakePipeline":
-        return FakePipeline(self, self.settings.pcm_dir / job, upload, options, model)
-
-    def clean(self, uploads: Collection[str], pcm: Collection[str]) -> None:
-        clean(self.settings.uploads_dir, uploads)
-        clean(self.settings.pcm_dir, pcm)
-
-    async def drain(self, timeout_s: float) -> None: ...
+        return FakePipeline(self, self.folder.pcm / job, upload, options, model, observer, decoded_samples)
 
     def readiness(self) -> str | None:
         return self.reason
@@ -153,33 +183,29 @@ class FakeService:
             }
         ]  # fmt: skip
 
-    def models(self) -> dict[str, str]:
-        return {"tiny": "loaded", "Systran/faster-whisper-tiny": "unloaded"}
+    async def record(self, upload: Upload, options: Options, model: str) -> None:
+        """Record a call."""
+        content = await asyncio.to_thread(upload.path.read_bytes)
+        self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), options, model))
+        self.started.set()
 
-    def resolve_model(self, name: str, task: str = "transcribe") -> str:
-        model = "tiny" if name in ("", "whisper-1") else name
-        if model not in self.models():
-            raise UnknownModel(f"There is no model {name!r}.", param="model")
-        if task == "translate" and not self.can_translate(model):
-            raise InvalidInput(f"The model {model!r} cannot translate.", param="model")
-        return model
-
-    def can_translate(self, model: str) -> bool:
-        return model == "tiny"
+    async def resumed(self) -> None:
+        """Wait while the service is paused."""
+        while self.paused:  # noqa: ASYNC110 (another thread sets it)
+            await asyncio.sleep(0.005)
 
 
 @dataclass
 class FakePipeline:
-    """A job's recording on its way: half of it is heard at once, and the rest when the service lets go."""
+    """Transcribes half of a job's recording at once, and the rest when the service is not paused."""
 
     service: FakeService
     pcm_path: Path
     upload: Upload
     options: Options
     model: str
-    decoded: int | None = None
-    on_decoded: Callable[[int], None] = lambda samples: None
-    on_progress: Callable[[Progress], None] = lambda progress: None
+    observer: Observer = field(default_factory=Observer)
+    decoded_samples: int | None = None
     failed_spans: list[Span] = field(default_factory=list)
 
     async def run(self) -> Transcript:
@@ -187,16 +213,12 @@ class FakePipeline:
         total_s = service.transcript.samples / SAMPLE_RATE
         try:
             self.pcm_path.write_bytes(bytes(100))
-            content = await asyncio.to_thread(self.upload.path.read_bytes)
-            service.calls.append(
-                Call(self.upload, hashlib.sha256(content).hexdigest(), self.options, self.model)
-            )
-            self.on_progress(Progress(total_s, total_s, total_s / 2, 1, 2))
-            service.began.set()
-            await service._hold()
+            await service.record(self.upload, self.options, self.model)
+            self.observer.progressed(Progress(total_s, total_s, total_s / 2, 1, 2))
+            await service.resumed()
             if service.error is not None:
                 raise service.error
-            self.on_progress(Progress(total_s, total_s, total_s, 2, 2))
+            self.observer.progressed(Progress(total_s, total_s, total_s, 2, 2))
             return service.transcript
         except asyncio.CancelledError:
             service.cancelled.set()

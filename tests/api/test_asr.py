@@ -1,4 +1,4 @@
-"""The endpoints of whisper-asr-webservice, asked as its clients ask."""
+"""The endpoints of whisper-asr-webservice, called as its clients do."""
 
 import csv
 import hashlib
@@ -8,30 +8,30 @@ from dataclasses import replace
 
 import httpx
 import pytest
-from fake_service import SECOND_SEGMENT, TRANSCRIPT
-from waiting import wait_for
 
 from app import errors
 from app.options import Options
+from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT, catalogue
+from tests.api.waiting import wait_for
 
 PCM = bytes(range(256)) * 64
 
 
-def ask(site, path="/asr", *, filename="audio_file", content=PCM, **query):
+def post(site, path="/asr", *, filename="audio_file", content=PCM, **query):
     return site.client.post(path, params=query, files={"audio_file": (filename, content)})
 
 
-def ask_unnamed(site, path, **query):
-    """The file without a name or a type, as some clients send it."""
+def post_unnamed(site, path, **query):
+    """Send the file without a name and a type, as some clients do."""
     body = b'--b\r\nContent-Disposition: form-data; name="audio_file"\r\n\r\n' + PCM + b"\r\n--b--\r\n"
     kind = {"content-type": "multipart/form-data; boundary=b"}
     return site.client.post(path, params=query, content=body, headers=kind)
 
 
-def test_text_is_the_default(site):
-    answer = ask(site)
-    assert answer.status_code == 200
-    assert answer.text == "The quick brown fox.\nÜber the lazy dog.\n"
+def test_text_is_the_default_format(site):
+    response = post(site)
+    assert response.status_code == 200
+    assert response.text == "The quick brown fox.\nÜber the lazy dog.\n"
     assert site.service.calls[0].options == Options()
     assert site.service.calls[0].model == "tiny"
     assert not site.service.calls[0].upload.raw_pcm
@@ -39,17 +39,17 @@ def test_text_is_the_default(site):
 
 @pytest.mark.parametrize("output", ["txt", "vtt", "srt", "tsv", "json"])
 def test_headers(site, output):
-    answer = ask(site, filename="Füße.mkv", output=output)
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.headers["asr-engine"] == "faster_whisper"
+    response = post(site, filename="Füße.mkv", output=output)
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    assert response.headers["asr-engine"] == "faster_whisper"
     name = f"F%C3%BC%C3%9Fe.mkv.{output}"
-    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert response.headers["content-disposition"] == f'attachment; filename="{name}"'
 
 
 def test_bazarr(site):
-    asked = {"task": "transcribe", "language": "de", "output": "srt", "encode": "false"}
-    answer = ask(site, **asked, video_file="/films/Der Film.mkv")
-    assert answer.text.startswith("1\n00:00:00,500 --> 00:00:0")
+    query = {"task": "transcribe", "language": "de", "output": "srt", "encode": "false"}
+    response = post(site, **query, video_file="/films/Der Film.mkv")
+    assert response.text.startswith("1\n00:00:00,500 --> 00:00:0")
     call = site.service.calls[0]
     assert call.options == Options(language="de", word_timestamps=True)
     assert call.upload.raw_pcm
@@ -58,21 +58,21 @@ def test_bazarr(site):
 
 
 def test_bazarr_without_a_language(site):
-    assert ask(site, task="transcribe", language="", output="srt", encode="false").status_code == 200
+    assert post(site, task="transcribe", language="", output="srt", encode="false").status_code == 200
     assert site.service.calls[0].options.language is None
 
 
 def test_bazarr_detects_the_language(site):
     site.service.detected = ("de", 0.98765)
-    answer = ask(site, "/detect-language", encode="false", video_file="")
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json() == {"detected_language": "german", "language_code": "de", "confidence": 0.9877}
+    response = post(site, "/detect-language", encode="false", video_file="")
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == {"detected_language": "german", "language_code": "de", "confidence": 0.9877}
     assert site.service.calls[0].upload.raw_pcm
     assert not site.uploads
 
 
 def test_speakr(site):
-    asked = {
+    query = {
         "encode": "true",
         "task": "transcribe",
         "output": "json",
@@ -83,25 +83,25 @@ def test_speakr(site):
         "diarize": "true",
         "min_speakers": "2",
         "hotwords": "Reineke",
-        "model": "Systran/faster-whisper-tiny",
+        "model": OTHER_MODEL,
     }
-    body = ask(site, filename="talk.webm", **asked, **also).json()
+    body = post(site, filename="talk.webm", **query, **also).json()
     assert body.keys() == {"text", "segments", "language"}
     assert (body["text"], body["language"]) == ("The quick brown fox. Über the lazy dog.", "en")
     call = site.service.calls[0]
     assert call.options == Options(language="en", prompt="Fuchs", hotwords="Reineke")
-    assert call.model == "Systran/faster-whisper-tiny"
+    assert call.model == OTHER_MODEL
 
 
 def test_segments(site):
     site.service.transcript = replace(TRANSCRIPT, language="de")
-    body = ask(site, output="json").json()
+    body = post(site, output="json").json()
     assert body["language"] == "de"
     assert body["segments"][1] == SECOND_SEGMENT
 
 
 def test_words(site):
-    body = ask(site, output="json", word_timestamps="true").json()
+    body = post(site, output="json", word_timestamps="true").json()
     assert site.service.calls[0].options.word_timestamps
     assert body["segments"][0]["words"][1] == {
         "word": " quick",
@@ -112,7 +112,7 @@ def test_words(site):
 
 
 def test_tsv(site):
-    rows = list(csv.reader(ask(site, output="tsv").text.splitlines(), delimiter="\t"))
+    rows = list(csv.reader(post(site, output="tsv").text.splitlines(), delimiter="\t"))
     assert rows == [
         ["start", "end", "text"],
         ["500", "2000", "The quick brown fox."],
@@ -121,7 +121,7 @@ def test_tsv(site):
 
 
 def test_vtt(site):
-    assert ask(site, output="vtt").text.startswith("WEBVTT\n\n")
+    assert post(site, output="vtt").text.startswith("WEBVTT\n\n")
     assert site.service.calls[0].options.word_timestamps
 
 
@@ -130,17 +130,17 @@ def test_vtt(site):
 )
 def test_silence(site, output, body):
     site.service.transcript = replace(TRANSCRIPT, speech=(), segments=())
-    assert ask(site, output=output).text == body
+    assert post(site, output=output).text == body
 
 
-def test_silence_has_no_segments_and_no_language_for_certain(site):
+def test_silence_has_no_segments_and_no_language_confidence(site):
     site.service.transcript = replace(TRANSCRIPT, speech=(), segments=())
-    assert json.loads(ask(site, output="json").text) == {"text": "", "segments": [], "language": "en"}
+    assert json.loads(post(site, output="json").text) == {"text": "", "segments": [], "language": "en"}
     site.service.detected = ("en", 0.0)
-    assert ask(site, "/detect-language").json()["confidence"] == 0.0
+    assert post(site, "/detect-language").json()["confidence"] == 0.0
 
 
-def test_blank_values_are_absent(site):
+def test_blank_values_count_as_absent(site):
     names = [
         "task",
         "language",
@@ -151,40 +151,40 @@ def test_blank_values_are_absent(site):
         "output",
         "model",
     ]
-    assert ask(site, **dict.fromkeys(names, "")).status_code == 200
+    assert post(site, **dict.fromkeys(names, "")).status_code == 200
     assert site.service.calls[0].options == Options()
 
 
 @pytest.mark.parametrize("vad_filter", ["true", "false"])
 def test_speech_detection_is_always_on(site, vad_filter):
-    assert ask(site, vad_filter=vad_filter).status_code == 200
+    assert post(site, vad_filter=vad_filter).status_code == 200
     assert site.service.calls[0].options == Options()
 
 
 @pytest.mark.parametrize("path", ["/asr", "/detect-language"])
-def test_a_file_without_a_name(site, path):
-    answer = ask_unnamed(site, path, encode="false", output="srt")
-    assert answer.status_code == 200
+def test_file_without_a_name(site, path):
+    response = post_unnamed(site, path, encode="false", output="srt")
+    assert response.status_code == 200
     assert site.service.calls[0].sha256 == hashlib.sha256(PCM).hexdigest()
     if path == "/asr":
-        assert answer.headers["content-disposition"] == 'attachment; filename="audio_file.srt"'
+        assert response.headers["content-disposition"] == 'attachment; filename="audio_file.srt"'
 
 
-def test_a_translation_takes_a_model_that_can(site):
-    site.service.can_translate = lambda model: model != "tiny"
+def test_translation_uses_a_model_that_can_translate(site):
+    site.service.catalogue = catalogue("tiny.en", "Systran/faster-whisper-tiny")
     site.service.transcript = replace(TRANSCRIPT, task="translate", language="de")
-    body = ask(site, task="translate", output="json").json()
+    body = post(site, task="translate", output="json").json()
     assert body["language"] == "de"
     assert site.service.calls[0].model == "Systran/faster-whisper-tiny"
     assert site.service.calls[0].options.task == "translate"
 
 
-@pytest.mark.parametrize("model", ["", "tiny"])
-def test_a_translation_without_such_a_model(site, model):
-    site.service.can_translate = lambda name: bool(model) and name != model
-    answer = ask(site, task="translate", model=model)
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "task")
-    assert "WHISPER_MODELS=large-v3" in answer.json()["error"]["message"]
+@pytest.mark.parametrize(("model", "other"), [("", OTHER_MODEL), ("tiny.en", "Systran/faster-whisper-tiny")])
+def test_translation_without_a_model_that_can_translate(site, model, other):
+    site.service.catalogue = catalogue("tiny.en", other)
+    response = post(site, task="translate", model=model)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "task")
+    assert "WHISPER_MODELS=large-v3" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -199,29 +199,29 @@ def test_a_translation_without_such_a_model(site, model):
     ],
 )
 def test_bad_values(site, query, param, hint):
-    answer = ask(site, **query)
-    error = answer.json()["error"]
-    assert (answer.status_code, error["param"], error["type"]) == (400, param, "invalid_request_error")
+    response = post(site, **query)
+    error = response.json()["error"]
+    assert (response.status_code, error["param"], error["type"]) == (400, param, "invalid_request_error")
     assert hint in error["message"]
     assert not site.service.calls
     assert not site.uploads
 
 
-def test_a_bad_value_for_detection(site):
-    answer = ask(site, "/detect-language", encode="perhaps")
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "encode")
+def test_bad_value_for_language_detection(site):
+    response = post(site, "/detect-language", encode="perhaps")
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "encode")
 
 
-def test_an_unknown_model(site):
-    answer = ask(site, model="gpt-4o-transcribe")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+def test_unknown_model(site):
+    response = post(site, model="gpt-4o-transcribe")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
 
 
 @pytest.mark.parametrize("path", ["/asr", "/detect-language"])
-def test_requests_without_a_file(site, path):
+def test_missing_file(site, path):
     other = site.client.post(path, files={"file": b"x"})
     assert (other.status_code, other.json()["error"]["param"]) == (400, "audio_file")
-    empty = ask(site, path, content=b"", encode="false")
+    empty = post(site, path, content=b"", encode="false")
     assert (empty.status_code, empty.json()["error"]["code"]) == (400, "empty_file")
     assert site.client.post(path, content=PCM).status_code == 415
 
@@ -229,36 +229,36 @@ def test_requests_without_a_file(site, path):
 @pytest.mark.parametrize("path", ["/asr", "/detect-language"])
 def test_errors_of_the_service(site, path):
     site.service.error = errors.QueueFull("wait")
-    answer = ask(site, path)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
+    response = post(site, path)
+    assert (response.status_code, response.json()["error"]["code"]) == (429, "queue_full")
     assert not site.uploads
 
 
 @pytest.mark.parametrize("path", ["/asr", "/detect-language"])
 def test_too_large(serve, path):
     site = serve(max_upload_mb=1)
-    assert ask(site, path, content=bytes(5_000_000)).status_code == 413
+    assert post(site, path, content=bytes(5_000_000)).status_code == 413
     assert not site.uploads
 
 
 @pytest.mark.parametrize("path", ["/asr", "/detect-language"])
-def test_keys(serve, path):
+def test_api_keys(serve, path):
     site = serve(api_keys=("sk",))
-    assert ask(site, path).status_code == 401
+    assert post(site, path).status_code == 401
     site.client.headers["Authorization"] = "Bearer sk"
-    assert ask(site, path).status_code == 200
+    assert post(site, path).status_code == 200
 
 
-def test_a_client_that_goes_away_cancels_the_work(site):
-    site.service.holds = True
+def test_disconnect_cancels_the_transcription(site):
+    site.service.paused = True
 
-    def leave():
+    def disconnect():
         with pytest.raises(httpx.ReadTimeout):
             httpx.post(f"{site.url}/asr", files={"audio_file": PCM}, timeout=0.5, trust_env=False)
 
-    client = threading.Thread(target=leave)
+    client = threading.Thread(target=disconnect)
     client.start()
-    assert site.service.began.wait(5)
+    assert site.service.started.wait(5)
     client.join()
     assert site.service.cancelled.wait(5)
     wait_for(lambda: not site.uploads)

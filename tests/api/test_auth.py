@@ -8,6 +8,8 @@ import socket
 import httpx
 import pytest
 
+from tests.api.fake_service import catalogue
+
 KEYS = ("sk-first", "sk-zweiter-Schlüssel")
 EVERYWHERE = ["/", "/docs", "/openapi.json", "/v1/models", "/v1/workers", "/nowhere", "/health", "/ready"]
 
@@ -21,12 +23,12 @@ def bearer(key):
     return {"Authorization": f"Bearer {key}".encode()}
 
 
-def test_what_needs_a_key(locked):
+def test_paths_without_a_key(locked):
     open_paths = {path for path in EVERYWHERE if locked.client.get(path).status_code != 401}
     assert open_paths == {"/health", "/ready"}
 
 
-def test_every_key_opens(locked):
+def test_every_key_is_accepted(locked):
     for key in KEYS:
         for headers in (bearer(key), {"Authorization": f"bearer  {key}".encode()}):
             assert locked.client.get("/v1/models", headers=headers).status_code == 200
@@ -43,15 +45,15 @@ def test_every_key_opens(locked):
         bearer("ÿ"),
     ],
 )
-def test_refusals(locked, headers):
-    answer = locked.client.get("/v1/models", headers=headers)
-    assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == "Bearer"
-    error = answer.json()["error"]
+def test_missing_and_wrong_keys(locked, headers):
+    response = locked.client.get("/v1/models", headers=headers)
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == "Bearer"
+    error = response.json()["error"]
     assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_api_key")
 
 
-def test_refused_before_the_body_is_read(locked):
+def test_refusal_comes_before_the_body_is_read(locked):
     head = (
         b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n"
         b"Content-Type: multipart/form-data; boundary=b\r\n\r\n"
@@ -63,17 +65,17 @@ def test_refused_before_the_body_is_read(locked):
     assert not locked.uploads
 
 
-def test_a_large_body_does_not_hide_the_refusal(locked):
-    # http.client, as requests and urllib, sends everything before it reads the answer.
+def test_refusal_arrives_despite_a_large_body(locked):
+    # http.client, as requests and urllib, sends everything before it reads the response.
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", locked.port, timeout=10)) as connection:
         connection.request("POST", "/v1/audio/transcriptions", bytes(20_000_000))
-        answer = connection.getresponse()
-        assert (answer.status, answer.headers["connection"]) == (401, "close")
-        assert b"invalid_api_key" in answer.read()
+        response = connection.getresponse()
+        assert (response.status, response.headers["connection"]) == (401, "close")
+        assert b"invalid_api_key" in response.read()
     assert not locked.uploads
 
 
-def test_a_client_that_asks_first_sends_no_body(locked):
+def test_refusal_instead_of_100_continue(locked):
     head = b"POST /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
     with socket.create_connection(("127.0.0.1", locked.port), timeout=5) as connection:
         connection.sendall(head)
@@ -88,56 +90,58 @@ def test_preflight_needs_no_key(serve):
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization",
     }
-    answer = site.client.options("/v1/audio/transcriptions", headers=preflight)
-    assert answer.status_code == 200
-    assert answer.headers["access-control-allow-origin"] == "https://page.example"
-    assert answer.headers["access-control-allow-headers"] == "authorization"
+    response = site.client.options("/v1/audio/transcriptions", headers=preflight)
+    assert response.status_code == 200
+    assert response.headers["access-control-allow-origin"] == "https://page.example"
+    assert response.headers["access-control-allow-headers"] == "authorization"
     stranger = site.client.options("/v1/models", headers=preflight | {"Origin": "https://other.example"})
     assert "access-control-allow-origin" not in stranger.headers
 
 
 @pytest.mark.parametrize(("path", "status"), [("/v1/models", 401), ("/nowhere", 401), ("/health", 200)])
-def test_pages_may_read_errors(serve, path, status):
+def test_errors_have_cors_headers(serve, path, status):
     site = serve(api_keys=KEYS, cors_origins=("*",))
-    answer = site.client.get(path, headers={"Origin": "https://page.example"})
-    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, "*")
+    response = site.client.get(path, headers={"Origin": "https://page.example"})
+    assert (response.status_code, response.headers["access-control-allow-origin"]) == (status, "*")
 
 
 def test_without_origins_there_is_no_cors(site):
-    answer = site.client.get("/health", headers={"Origin": "https://page.example"})
-    assert "access-control-allow-origin" not in answer.headers
+    response = site.client.get("/health", headers={"Origin": "https://page.example"})
+    assert "access-control-allow-origin" not in response.headers
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
-def test_every_answer_has_an_id(site, locked, method):
+def test_every_response_has_a_request_id(site, locked, method):
     for one in (site, locked):
         for path in EVERYWHERE:
-            answer = one.client.request(method, path)
-            assert re.fullmatch(r"req_[0-9a-f]{32}", answer.headers["x-request-id"]), path
+            response = one.client.request(method, path)
+            assert re.fullmatch(r"req_[0-9a-f]{32}", response.headers["x-request-id"]), path
 
 
 @pytest.mark.parametrize(
     ("given", "kept"), [("abc-1.2:3_Z", True), ("a b", False), ("x" * 129, False), ("", False)]
 )
-def test_sane_ids_are_echoed(site, given, kept):
-    answer = site.client.get("/health", headers={"x-request-id": given})
-    assert (answer.headers["x-request-id"] == given) is kept
+def test_valid_request_ids_are_echoed(site, given, kept):
+    response = site.client.get("/health", headers={"x-request-id": given})
+    assert (response.headers["x-request-id"] == given) is kept
 
 
-def test_unexpected_errors_have_an_id_and_cors(serve):
+def test_unexpected_errors_have_a_request_id_and_cors_headers(serve):
     site = serve(cors_origins=("*",))
     site.service.workers = lambda: 1 / 0
-    answer = site.client.get(
+    response = site.client.get(
         "/v1/workers", headers={"x-request-id": "mine", "Origin": "https://page.example"}
     )
-    assert (answer.status_code, answer.headers["x-request-id"]) == (500, "mine")
-    assert answer.headers["access-control-allow-origin"] == "*"
-    assert "mine" in answer.json()["error"]["message"]
+    assert (response.status_code, response.headers["x-request-id"]) == (500, "mine")
+    assert response.headers["access-control-allow-origin"] == "*"
+    assert "mine" in response.json()["error"]["message"]
 
 
-def test_the_demo_model_says_so_everywhere(site):
-    site.service.demo = True
-    answers: list[httpx.Response] = [site.client.get(path) for path in EVERYWHERE]
-    assert {answer.headers["x-whisperfleet-model"] for answer in [*answers, site.transcribe()]} == {"demo"}
-    site.service.demo = False
+def test_every_response_says_that_the_demo_model_is_in_use(site):
+    site.service.catalogue = catalogue("demo")
+    responses: list[httpx.Response] = [site.client.get(path) for path in EVERYWHERE]
+    assert {response.headers["x-whisperfleet-model"] for response in [*responses, site.transcribe()]} == {
+        "demo"
+    }
+    site.service.catalogue = catalogue()
     assert "x-whisperfleet-model" not in site.client.get("/health").headers

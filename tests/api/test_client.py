@@ -2,9 +2,9 @@
 
 import openai
 import pytest
-from fake_service import TRANSCRIPT
 
 from app import errors
+from tests.api.fake_service import OTHER_MODEL, TRANSCRIPT
 
 KEY = "sk-first"
 FILE = ("talk.wav", b"RIFF\0audio")
@@ -34,34 +34,34 @@ def audio(connect):
 
 
 def test_json(audio):
-    answer = audio.transcriptions.create(model="whisper-1", file=FILE, language="en", temperature=0)
-    assert answer.text == TRANSCRIPT.text
-    assert (answer.usage.type, answer.usage.seconds) == ("duration", 5)
-    assert answer._request_id.startswith("req_")
+    response = audio.transcriptions.create(model="whisper-1", file=FILE, language="en", temperature=0)
+    assert response.text == TRANSCRIPT.text
+    assert (response.usage.type, response.usage.seconds) == ("duration", 5)
+    assert response._request_id.startswith("req_")
 
 
 @pytest.mark.parametrize(
     ("response_format", "start"), [("text", "The quick"), ("srt", "1\n00:00:00,"), ("vtt", "WEBVTT\n\n")]
 )
-def test_texts(audio, response_format, start):
-    answer = audio.transcriptions.create(model="whisper-1", file=FILE, response_format=response_format)
-    assert isinstance(answer, str)
-    assert answer.startswith(start)
+def test_text_formats(audio, response_format, start):
+    response = audio.transcriptions.create(model="whisper-1", file=FILE, response_format=response_format)
+    assert isinstance(response, str)
+    assert response.startswith(start)
 
 
 def test_verbose_json(audio):
-    answer = audio.transcriptions.create(
+    response = audio.transcriptions.create(
         model="whisper-1",
         file=FILE,
         response_format="verbose_json",
         timestamp_granularities=["word", "segment"],
     )
-    assert (answer.language, answer.duration) == ("english", 4.2)
-    assert [segment.start for segment in answer.segments] == [0.5, 2.3]
-    assert answer.words[0].word == "The"
+    assert (response.language, response.duration) == ("english", 4.2)
+    assert [segment.start for segment in response.segments] == [0.5, 2.3]
+    assert response.words[0].word == "The"
 
 
-def test_extra_fields(audio, locked):
+def test_extra_fields_reach_the_service(audio, locked):
     audio.transcriptions.create(model="whisper-1", file=FILE, extra_body={"hotwords": "fox", "max_lines": 1})
     options = locked.service.calls[0].options
     assert (options.hotwords, options.max_lines) == ("fox", 1)
@@ -90,7 +90,7 @@ def test_exception_classes(audio, locked, error, expected):
     assert caught.value.request_id.startswith("req_")
 
 
-def test_a_wrong_key(connect, locked):
+def test_wrong_key(connect, locked):
     with pytest.raises(openai.AuthenticationError) as caught:
         connect("sk-wrong").transcriptions.create(model="whisper-1", file=("a", bytes(8_000_000)))
     assert caught.value.code == "invalid_api_key"
@@ -99,5 +99,5 @@ def test_a_wrong_key(connect, locked):
 
 def test_models(locked):
     with openai.OpenAI(api_key=KEY, base_url=f"{locked.url}/v1", max_retries=0, timeout=15) as client:
-        assert [model.id for model in client.models.list()] == list(locked.service.models())
-        assert client.models.retrieve("Systran/faster-whisper-tiny").owned_by == "whisperfleet"
+        assert [model.id for model in client.models.list()] == list(locked.service.catalogue.states())
+        assert client.models.retrieve(OTHER_MODEL).owned_by == "whisperfleet"

@@ -1,4 +1,4 @@
-"""The events of a job, from the start or from where a client was cut off."""
+"""The events of a job: from the start, and resumed after a disconnect."""
 
 import asyncio
 import json
@@ -7,34 +7,34 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import pytest
-from waiting import wait_for
 
-from app.api import job_answers as job_api
+from app.api import sse
 from app.errors import ClipFailed
 from app.jobs.service import JobService
 from app.jobs.store import Store
+from tests.api.waiting import wait_for
 
-LIVES = {
+TYPES = {
     "succeeded": ["job.queued", "job.running", "job.progress", "job.succeeded"],
     "failed": ["job.queued", "job.running", "job.progress", "job.failed"],
 }
 
 
-class Told(NamedTuple):
+class Event(NamedTuple):
     number: int
     type: str
     job: dict
 
 
-def told(lines):
-    """The events among the lines of a stream."""
+def parse(lines):
+    """The events in the lines of a stream."""
     fields = {}
     for line in lines:
         if line:
             name, _, value = line.partition(": ")
             fields[name] = value
         elif "data" in fields:
-            yield Told(int(fields["id"]), fields["event"], json.loads(fields["data"]))
+            yield Event(int(fields["id"]), fields["event"], json.loads(fields["data"]))
             fields = {}
 
 
@@ -43,131 +43,136 @@ def follow(site, job, **headers):
 
 
 def events(site, job, **headers):
-    """All that a stream tells until it ends."""
-    with follow(site, job, **headers) as answer:
-        assert answer.status_code == 200
-        return list(told(answer.iter_lines()))
+    """All events of a stream, once it has ended."""
+    with follow(site, job, **headers) as response:
+        assert response.status_code == 200
+        return list(parse(response.iter_lines()))
 
 
-@pytest.mark.parametrize("status", LIVES)
-def test_a_job_from_its_start_to_its_end(site, status):
+@pytest.fixture
+def done_job(site):
+    return site.finished(site.submitted())["id"]
+
+
+@pytest.mark.parametrize("status", TYPES)
+def test_events_of_a_job_from_start_to_end(site, status):
     if status == "failed":
         site.service.error = ClipFailed("It failed.")
     job = site.finished(site.submitted())
-    all_told = events(site, job["id"])
-    assert [event.number for event in all_told] == list(range(1, len(all_told) + 1))
-    assert [event.type for event in all_told] == LIVES[status]
-    assert [event.job["status"] for event in all_told] == ["queued", "running", "running", status]
-    assert all_told[-1].job == job
-    done = [event.job["progress"]["done_s"] for event in all_told]
+    all_events = events(site, job["id"])
+    assert [event.number for event in all_events] == list(range(1, len(all_events) + 1))
+    assert [event.type for event in all_events] == TYPES[status]
+    assert [event.job["status"] for event in all_events] == ["queued", "running", "running", status]
+    assert all_events[-1].job == job
+    done = [event.job["progress"]["done_s"] for event in all_events]
     assert done == sorted(done)
 
 
-def test_the_stream_is_one_that_browsers_and_proxies_pass_on(site):
-    job = site.finished(site.submitted())["id"]
-    with follow(site, job) as answer:
-        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
-        assert answer.headers["cache-control"] == "no-cache"
-        assert answer.headers["x-accel-buffering"] == "no"
+def test_headers_keep_proxies_from_buffering(site, done_job):
+    with follow(site, done_job) as response:
+        assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert response.headers["cache-control"] == "no-cache"
+        assert response.headers["x-accel-buffering"] == "no"
 
 
-def test_events_come_as_they_happen(site):
-    site.service.holds = True
+def test_events_arrive_as_they_happen(site):
+    site.service.paused = True
     job = site.submitted()
-    with follow(site, job) as answer:
-        coming = told(answer.iter_lines())
-        assert [next(coming).type for _ in range(3)] == ["job.queued", "job.running", "job.progress"]
+    with follow(site, job) as response:
+        upcoming = parse(response.iter_lines())
+        assert [next(upcoming).type for _ in range(3)] == ["job.queued", "job.running", "job.progress"]
         assert site.job(job)["status"] == "running"
-        site.service.holds = False
-        assert [event.type for event in coming][-1] == "job.succeeded"
+        site.service.paused = False
+        assert [event.type for event in upcoming][-1] == "job.succeeded"
 
 
-def test_every_place_to_go_on_from(site):
-    job = site.finished(site.submitted())["id"]
-    whole = events(site, job)
-    for seen in range(len(whole)):
-        assert events(site, job, **{"last-event-id": str(seen)}) == whole[seen:]
-    for seen in (len(whole), len(whole) + 1, 2**31 - 1):
-        answer = site.client.get(f"/v1/jobs/{job}/events", headers={"last-event-id": str(seen)})
-        assert (answer.status_code, answer.content) == (204, b""), "so that an EventSource comes no more"
+def test_resume_after_every_event(site, done_job):
+    everything = events(site, done_job)
+    for seen in range(len(everything)):
+        assert events(site, done_job, **{"last-event-id": str(seen)}) == everything[seen:]
+    for seen in (len(everything), len(everything) + 1, 2**31 - 1):
+        response = site.client.get(f"/v1/jobs/{done_job}/events", headers={"last-event-id": str(seen)})
+        assert (response.status_code, response.content) == (204, b""), "so an EventSource does not reconnect"
 
 
-def test_a_client_that_is_cut_off_again_and_again_sees_each_event_once(site):
-    site.service.holds = True
+def test_reconnecting_client_sees_each_event_once(site):
+    site.service.paused = True
     job = site.submitted()
     wait_for(lambda: site.job(job)["progress"]["done_s"])
     seen = []
     for _ in range(3):
-        with follow(site, job, **{"last-event-id": str(seen[-1].number if seen else 0)}) as answer:
-            seen.append(next(told(answer.iter_lines())))
-    site.service.holds = False
+        with follow(site, job, **{"last-event-id": str(seen[-1].number if seen else 0)}) as response:
+            seen.append(next(parse(response.iter_lines())))
+    site.service.paused = False
     site.finished(job)
     seen += events(site, job, **{"last-event-id": str(seen[-1].number)})
     assert seen == events(site, job)
 
 
 @pytest.mark.parametrize("garbage", ["x", "-1", "1.5", "2147483648", "9" * 5000, "1 2", "0x1", "\xff"])
-def test_garbage_for_the_last_event(site, garbage):
+def test_invalid_last_event_ids(site, garbage):
     job = site.submitted()
     headers = {"last-event-id": garbage.encode("latin-1")}
-    answer = site.client.get(f"/v1/jobs/{job}/events", headers=headers)
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "last-event-id")
+    response = site.client.get(f"/v1/jobs/{job}/events", headers=headers)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "last-event-id")
 
 
-def test_silence_is_filled_with_heartbeats(site, monkeypatch):
-    monkeypatch.setattr(job_api, "HEARTBEAT_S", 0.05)
-    site.service.holds = True
+def test_heartbeats_while_there_are_no_events(site, monkeypatch):
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.05)
+    site.service.paused = True
     job = site.submitted()
     wait_for(lambda: site.job(job)["progress"]["done_s"])
-    with follow(site, job) as answer:
-        lines = answer.iter_lines()
+    with follow(site, job) as response:
+        lines = response.iter_lines()
         while not (line := next(lines)).startswith(":"):
             pass
-        assert [line, next(lines), next(lines)] == [": nothing new", "", ": nothing new"]
-        site.service.holds = False
-        assert [event.type for event in told(lines)][-1] == "job.succeeded", "which a heartbeat has not cost"
+        assert [line, next(lines), next(lines)] == [": heartbeat", "", ": heartbeat"]
+        site.service.paused = False
+        assert [event.type for event in parse(lines)][-1] == "job.succeeded", (
+            "a heartbeat must not lose an event"
+        )
 
 
 @pytest.mark.parametrize("running", [True, False])
-def test_followers_of_a_deleted_job_are_told(site, running):
-    site.service.holds = True
+def test_deleting_a_job_publishes_its_cancellation(site, running):
+    site.service.paused = True
     others = [] if running else [site.submitted() for _ in range(site.service.jobs_at_once)]
     job = site.submitted()
-    with follow(site, job) as answer:
-        coming = told(answer.iter_lines())
-        assert next(coming).type == "job.queued"
+    with follow(site, job) as response:
+        upcoming = parse(response.iter_lines())
+        assert next(upcoming).type == "job.queued"
         if running:
-            assert next(coming).type == "job.running"
-            assert site.service.began.wait(5)
+            assert next(upcoming).type == "job.running"
+            assert site.service.started.wait(5)
         assert site.client.delete(f"/v1/jobs/{job}").status_code == 204
-        last = list(coming)[-1]
+        last = list(upcoming)[-1]
     assert (last.type, last.job["status"]) == ("job.cancelled", "cancelled")
     assert site.client.get(f"/v1/jobs/{job}").status_code == 404
     assert len(site.client.get("/v1/jobs").json()["data"]) == len(others)
 
 
-def test_many_followers_are_told_the_same(site):
-    site.service.holds = True
+def test_many_streams_get_the_same_events(site):
+    site.service.paused = True
     job = site.submitted()
     with ThreadPoolExecutor(10) as threads:
         following = [threads.submit(events, site, job) for _ in range(10)]
         wait_for(lambda: len(site.server.server_state.tasks) >= 10)
-        site.service.holds = False
+        site.service.paused = False
         streams = [stream.result() for stream in following]
     assert streams == [events(site, job)] * 10
 
 
-def test_a_follower_that_leaves_is_forgotten(site):
-    site.service.holds = True
+def test_disconnect_ends_the_stream(site):
+    site.service.paused = True
     job = site.submitted()
-    with follow(site, job) as answer:
-        assert next(told(answer.iter_lines())).type == "job.queued"
+    with follow(site, job) as response:
+        assert next(parse(response.iter_lines())).type == "job.queued"
     wait_for(lambda: not site.server.server_state.tasks)
 
 
-def test_following_a_job_that_is_deleted_at_that_moment_ends(site, monkeypatch):
-    """Between being looked up and being followed."""
-    site.service.holds = True
+def test_stream_of_a_job_that_is_deleted_meanwhile_ends(site, monkeypatch):
+    """Deleted after the look-up and before the subscription."""
+    site.service.paused = True
     job = site.submitted()
     follow_job = JobService.subscribe
 
@@ -180,13 +185,13 @@ def test_following_a_job_that_is_deleted_at_that_moment_ends(site, monkeypatch):
     assert events(site, job) == []
 
 
-def test_a_job_that_is_begun_while_it_is_deleted_is_stopped(site, monkeypatch):
-    site.service.holds = True
+def test_job_that_starts_while_it_is_deleted_is_cancelled(site, monkeypatch):
+    site.service.paused = True
     ready, cancel = site.service.ready, Store.cancel
-    begin, deleting = threading.Event(), asyncio.Event()
+    starting, deleting = threading.Event(), asyncio.Event()
 
     async def ready_late(*arguments):
-        begin.set()
+        starting.set()
         await deleting.wait()
         return await ready(*arguments)
 
@@ -199,26 +204,26 @@ def test_a_job_that_is_begun_while_it_is_deleted_is_stopped(site, monkeypatch):
     site.service.ready = ready_late
     monkeypatch.setattr(Store, "cancel", cancel_late)
     job = site.submitted()
-    assert begin.wait(5)
+    assert starting.wait(5)
     assert site.client.delete(f"/v1/jobs/{job}").status_code == 204
-    assert site.service.cancelled.is_set() or not site.service.began.is_set()
+    assert site.service.cancelled.is_set() or not site.service.started.is_set()
     assert not site.left_files
 
 
-def test_a_server_that_stops_ends_its_streams_at_once(serve):
-    """Whole, so that the client knows to come again, and before answers under way run out of time."""
+def test_stopping_the_server_ends_streams_at_once(serve):
+    """Ended cleanly, so clients reconnect, and before the timeout of running requests."""
     site = serve()
-    site.service.holds = True
+    site.service.paused = True
     job = site.submitted()
     site.server.config.timeout_graceful_shutdown = 60
-    with follow(site, job) as answer:
-        coming = told(answer.iter_lines())
-        assert next(coming).type == "job.queued"
+    with follow(site, job) as response:
+        upcoming = parse(response.iter_lines())
+        assert next(upcoming).type == "job.queued"
         site.server.should_exit = True
-        assert all(event.type in ("job.running", "job.progress") for event in coming)
+        assert all(event.type in ("job.running", "job.progress") for event in upcoming)
 
 
-def test_a_server_that_stops_takes_no_more_jobs(site, monkeypatch):
+def test_stopping_server_accepts_no_jobs(site, monkeypatch):
     submit = JobService.submit
 
     async def late(jobs, submission):
@@ -229,6 +234,6 @@ def test_a_server_that_stops_takes_no_more_jobs(site, monkeypatch):
             jobs._stopping = False
 
     monkeypatch.setattr(JobService, "submit", late)
-    answer = site.submit()
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
+    response = site.submit()
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "not_ready")
     assert not site.left_files

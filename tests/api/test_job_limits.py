@@ -1,4 +1,4 @@
-"""What a job is refused for: too much, too slow, a key, a reused key, a disk or a database that fails."""
+"""Why jobs are refused: API keys, idempotency keys, limits, stalled uploads, a full disk, a lost database."""
 
 import errno
 import socket
@@ -7,23 +7,24 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from waiting import wait_for
 
 from app.api import receiving
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.database import Database
 from app.media import file_sink as sinks
+from tests.api.fake_service import OTHER_MODEL
+from tests.api.waiting import wait_for
 
 KEYS = ("sk-first", "sk-second")
 CONTENT = bytes(range(256)) * 40
 FORM = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
 FORM_END = b"\r\n--b--\r\n"
 
-# A head for each way of handing a job in, without what tells how long the body is.
+# Content type and body of each way to submit a job.
 KINDS = {
     "form": (b"multipart/form-data; boundary=b", FORM + CONTENT + FORM_END),
     "body": (b"audio/wav", CONTENT),
-    "address": (b"application/json", b'{"url": "https://talks.example/a.mp3"}'),
+    "url": (b"application/json", b'{"url": "https://talks.example/a.mp3"}'),
 }
 
 
@@ -52,16 +53,16 @@ def until_running(site, count):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("key", [None, "sk-wrong"])
-def test_without_a_key_nothing_is_written(serve, kind, key):
+def test_without_a_key_nothing_is_written_to_disk(serve, kind, key):
     site = serve(api_keys=KEYS)
     for content in (None, CONTENT * 300):
-        answer = post(site, kind, key=key, content=content)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (401, "invalid_api_key")
+        response = post(site, kind, key=key, content=content)
+        assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
     assert not site.left_files
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_a_key_no_body_is_asked_for(serve, kind):
+def test_without_a_key_no_body_is_requested(serve, kind):
     site = serve(api_keys=KEYS)
     with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
         connection.sendall(head(kind, b"Content-Length: 1000000", b"Expect: 100-continue"))
@@ -80,7 +81,7 @@ def test_every_path_needs_a_key(serve, path):
 # Idempotency keys
 
 
-def test_the_same_request_twice_is_one_job(site):
+def test_same_idempotency_key_gives_the_same_job(site):
     first = site.submit(headers={"idempotency-key": "k"}, language="de")
     again = site.submit(headers={"idempotency-key": "k"}, language="de")
     assert (first.status_code, again.status_code) == (202, 202)
@@ -91,7 +92,7 @@ def test_the_same_request_twice_is_one_job(site):
     assert len(listed(site)) == len(site.service.calls) == len(site.uploads) == 1
 
 
-def test_many_at_once_are_one_job(site):
+def test_concurrent_requests_with_one_idempotency_key_give_one_job(site):
     barrier = threading.Barrier(8)
 
     def submit(_):
@@ -99,26 +100,24 @@ def test_many_at_once_are_one_job(site):
         return site.submit(headers={"idempotency-key": "k"})
 
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(submit, range(8)))
-    assert {answer.status_code for answer in answers} == {202}
-    assert len({answer.json()["id"] for answer in answers}) == 1
+        responses = list(threads.map(submit, range(8)))
+    assert {response.status_code for response in responses} == {202}
+    assert len({response.json()["id"] for response in responses}) == 1
     assert len(listed(site)) == len(site.uploads) == 1
 
 
-@pytest.mark.parametrize(
-    "other", [{"content": b"RIFF\0other"}, {"language": "fr"}, {"model": "Systran/faster-whisper-tiny"}]
-)
-def test_another_request_under_the_same_key_is_refused(site, other):
+@pytest.mark.parametrize("other", [{"content": b"RIFF\0other"}, {"language": "fr"}, {"model": OTHER_MODEL}])
+def test_idempotency_key_of_another_request_is_refused(site, other):
     job = site.submit(headers={"idempotency-key": "k"}).json()["id"]
-    answer = site.submit(headers={"idempotency-key": "k"}, **other)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "idempotency_key_reused")
-    assert "'k'" in answer.json()["error"]["message"]
+    response = site.submit(headers={"idempotency-key": "k"}, **other)
+    assert (response.status_code, response.json()["error"]["code"]) == (409, "idempotency_key_reused")
+    assert "'k'" in response.json()["error"]["message"]
     site.finished(job)
     assert [job["id"] for job in listed(site)] == [job]
     assert len(site.uploads) == 1
 
 
-def test_a_key_is_free_again_when_its_job_is_deleted(site):
+def test_deleting_a_job_frees_its_idempotency_key(site):
     job = site.submit(headers={"idempotency-key": "k"}).json()["id"]
     site.client.delete(f"/v1/jobs/{job}")
     assert site.submit(headers={"idempotency-key": "k"}, language="fr").status_code == 202
@@ -133,22 +132,22 @@ def test_idempotency_keys_belong_to_an_api_key(serve):
     assert ids[0] == ids[2] != ids[1]
 
 
-def test_the_lengths_of_a_key(site):
+def test_idempotency_key_lengths(site):
     assert site.submit(headers={"idempotency-key": "k" * 255}).status_code == 202
-    answer = site.submit(headers={"idempotency-key": "k" * 256})
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "idempotency-key")
+    response = site.submit(headers={"idempotency-key": "k" * 256})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "idempotency-key")
     unkeyed = [site.submit(headers={"idempotency-key": ""}).json()["id"] for _ in range(2)]
     assert len(set(unkeyed)) == 2
 
 
-# As much as is taken
+# Limits
 
 
 @pytest.fixture
 def busy(serve):
-    """A site that works on as many jobs as it can, and has room for two more to wait."""
+    """A site that runs as many jobs as it can. Its queue takes two more."""
     site = serve(max_queued_jobs=2)
-    site.service.holds = True
+    site.service.paused = True
     for _ in range(site.service.jobs_at_once):
         site.submitted()
     until_running(site, site.service.jobs_at_once)
@@ -164,51 +163,53 @@ def full(busy):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_full_queue(full, kind):
+def test_full_queue(full, kind):
     before = set(full.left_files)
-    answer = post(full, kind)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
-    assert answer.json()["error"]["type"] == "rate_limit_error"
-    assert int(answer.headers["retry-after"]) > 0
+    response = post(full, kind)
+    assert (response.status_code, response.json()["error"]["code"]) == (429, "queue_full")
+    assert response.json()["error"]["type"] == "rate_limit_error"
+    assert int(response.headers["retry-after"]) > 0
     assert set(full.left_files) == before
 
 
-def test_a_full_queue_is_said_before_the_body_is_read(full):
+def test_full_queue_is_reported_before_the_body_is_read(full):
     with socket.create_connection(("127.0.0.1", full.port), timeout=5) as connection:
         connection.sendall(head("body", b"Content-Length: 1000000") + b"RIFF")
         assert connection.recv(100).startswith(b"HTTP/1.1 429")
 
 
-def test_a_full_queue_still_knows_its_jobs(full):
+def test_full_queue_accepts_known_idempotency_keys(full):
     again = full.submit(headers={"idempotency-key": "k"})
     assert again.status_code == 202
     assert again.json()["id"] == listed(full)[0]["id"]
     assert full.submit(headers={"idempotency-key": "other"}).status_code == 429
 
 
-def test_a_queue_has_room_again(full):
+def test_deleting_a_job_frees_its_place_in_the_queue(full):
     full.client.delete(f"/v1/jobs/{listed(full)[0]['id']}").raise_for_status()
     assert full.submit().status_code == 202
     assert full.submit().status_code == 429
 
 
-def test_many_at_once_do_not_overfill_the_queue(busy):
+def test_concurrent_requests_do_not_overfill_the_queue(busy):
     with ThreadPoolExecutor(12) as threads:
-        statuses = sorted(answer.status_code for answer in threads.map(lambda _: busy.submit(), range(12)))
+        statuses = sorted(
+            response.status_code for response in threads.map(lambda _: busy.submit(), range(12))
+        )
     assert statuses == [202] * 2 + [429] * 10
     assert len(busy.uploads) == busy.service.jobs_at_once + 2
 
 
-def test_jobs_of_one_api_key(serve):
+def test_limit_of_jobs_per_api_key(serve):
     site = serve(api_keys=KEYS, max_jobs_per_key=2)
-    site.service.holds = True
+    site.service.paused = True
     first, second = ({"authorization": f"Bearer {key}"} for key in KEYS)
     jobs = [site.submit(headers=first).json()["id"] for _ in range(2)]
     spelled = {"authorization": "bearer  sk-first"}
     for headers in (first, spelled):
-        answer = site.submit(headers=headers)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (429, "queue_full")
-        assert "WHISPER_MAX_JOBS_PER_KEY" in answer.json()["error"]["message"]
+        response = site.submit(headers=headers)
+        assert (response.status_code, response.json()["error"]["code"]) == (429, "queue_full")
+        assert "WHISPER_MAX_JOBS_PER_KEY" in response.json()["error"]["message"]
     assert site.submit(headers=second).status_code == 202
     site.client.delete(f"/v1/jobs/{jobs[0]}", headers=first).raise_for_status()
     assert site.submit(headers=first).status_code == 202
@@ -216,21 +217,21 @@ def test_jobs_of_one_api_key(serve):
 
 @pytest.mark.parametrize("kind", ["form", "body"])
 @pytest.mark.parametrize("declared", [True, False])
-def test_an_upload_that_is_too_large(serve, kind, declared):
+def test_upload_that_is_too_large(serve, kind, declared):
     site = serve(max_upload_mb=1)
     start, end = (FORM, FORM_END) if kind == "form" else (b"", b"")
     content = start + bytes(4_000_000) + end
-    pieces = (content[at : at + 100_000] for at in range(0, len(content), 100_000))
-    answer = post(site, kind, content=content if declared else pieces)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "file_too_large")
+    parts = (content[at : at + 100_000] for at in range(0, len(content), 100_000))
+    response = post(site, kind, content=content if declared else parts)
+    assert (response.status_code, response.json()["error"]["code"]) == (413, "file_too_large")
     assert not site.left_files
 
 
-def test_an_upload_just_under_the_limit(serve):
+def test_upload_just_under_the_limit(serve):
     assert post(serve(max_upload_mb=1), "body", content=bytes(1_000_000)).status_code == 202
 
 
-# Uploads that stand still
+# Stalled uploads
 
 
 @pytest.fixture
@@ -239,30 +240,30 @@ def impatient(serve):
 
 
 def received(connection):
-    """All that comes until the answer is complete."""
-    answer = b""
-    while b'"upload_stalled"' not in answer:
-        piece = connection.recv(4096)
-        assert piece, answer
-        answer += piece
-    return answer
+    """All data until the response is complete."""
+    response = b""
+    while b'"upload_stalled"' not in response:
+        part = connection.recv(4096)
+        assert part, response
+        response += part
+    return response
 
 
-@pytest.mark.parametrize("kind", ["form", "body", "address"])
-def test_an_upload_that_stands_still(impatient, kind):
+@pytest.mark.parametrize("kind", ["form", "body", "url"])
+def test_stalled_upload(impatient, kind):
     content = KINDS[kind][1][:-3]
-    if kind != "address":
+    if kind != "url":
         content = content[:300] + bytes(3_000_000)
     with socket.create_connection(("127.0.0.1", impatient.port), timeout=10) as connection:
         connection.sendall(head(kind, b"Content-Length: 9000000") + content)
-        if kind != "address":
+        if kind != "url":
             wait_for(lambda: impatient.uploads)
         assert received(connection).startswith(b"HTTP/1.1 400")
     assert not impatient.left_files
     assert listed(impatient) == []
 
 
-def test_an_upload_that_trickles(impatient):
+def test_upload_that_trickles(impatient):
     with socket.create_connection(("127.0.0.1", impatient.port), timeout=10) as connection:
         connection.sendall(head("body", b"Content-Length: 9000000"))
         stop = threading.Event()
@@ -281,8 +282,8 @@ def test_an_upload_that_trickles(impatient):
     assert not impatient.left_files
 
 
-def test_an_upload_that_is_slow_but_steady(impatient, monkeypatch):
-    """It takes longer than the patience with a pause, and has none that is too long."""
+def test_slow_but_steady_upload(impatient, monkeypatch):
+    """The upload takes longer than the stall timeout, but no pause does."""
     monkeypatch.setattr(receiving, "STEADY_BYTES", 50)
 
     def slowly():
@@ -290,11 +291,11 @@ def test_an_upload_that_is_slow_but_steady(impatient, monkeypatch):
             time.sleep(0.05)
             yield b"x" * 100
 
-    answer = post(impatient, "body", content=slowly())
-    assert answer.status_code == 202
+    response = post(impatient, "body", content=slowly())
+    assert response.status_code == 202
 
 
-def test_a_client_that_goes_away_leaves_nothing(site):
+def test_disconnect_during_the_upload_leaves_nothing(site):
     with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
         connection.sendall(head("body", b"Content-Length: 9000000") + bytes(3_000_000))
         wait_for(lambda: site.uploads)
@@ -302,12 +303,12 @@ def test_a_client_that_goes_away_leaves_nothing(site):
     assert listed(site) == []
 
 
-# What fails on the service's side
+# Full disks and a lost database
 
 
 @pytest.mark.parametrize("kind", ["form", "body"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk(site, monkeypatch, kind, number):
+def test_full_disk(site, monkeypatch, kind, number):
     write = sinks.FileSink._write
 
     def fill(sink):
@@ -315,8 +316,8 @@ def test_a_full_disk(site, monkeypatch, kind, number):
         raise OSError(number, "No space left on device")
 
     monkeypatch.setattr(sinks.FileSink, "_write", fill)
-    answer = post(site, kind)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (507, "disk_full")
+    response = post(site, kind)
+    assert (response.status_code, response.json()["error"]["code"]) == (507, "disk_full")
     assert not site.left_files
     assert listed(site) == []
     monkeypatch.undo()
@@ -327,7 +328,7 @@ REQUESTS = {
     "submit a form": ("POST", ""),
     "submit a body": ("POST", ""),
     "list": ("GET", ""),
-    "look": ("GET", "/{job}"),
+    "get": ("GET", "/{job}"),
     "follow": ("GET", "/{job}/events"),
     "result": ("GET", "/{job}/result"),
     "audio": ("GET", "/{job}/audio"),
@@ -335,7 +336,7 @@ REQUESTS = {
 }
 
 
-def ask(site, request, job):
+def send(site, request, job):
     method, path = REQUESTS[request]
     if method == "POST":
         return post(site, request.rpartition(" ")[2])
@@ -343,26 +344,26 @@ def ask(site, request, job):
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_a_database_that_is_gone(site, monkeypatch, request_):
+def test_database_is_unavailable(site, monkeypatch, request_):
     job = site.finished(site.submitted())["id"]
     before = set(site.left_files)
 
     def gone(database):
-        raise DatabaseUnavailable("The service's database does not answer; try again later.")
+        raise DatabaseUnavailable("The service's database does not response; try again later.")
 
     for access in ("read", "write"):
         monkeypatch.setattr(Database, access, gone)
-    # Jobs that were asked for lately are in memory.
-    answer = ask(site, request_, "0" * 32 if request_ in ("look", "audio") else job)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "database_unavailable")
-    assert answer.headers["retry-after"]
+    # Recently requested jobs are in memory.
+    response = send(site, request_, "0" * 32 if request_ in ("get", "audio") else job)
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "database_unavailable")
+    assert response.headers["retry-after"]
     monkeypatch.undo()
     assert set(site.left_files) == before
     assert [entry["id"] for entry in listed(site)] == [job]
 
 
 @pytest.mark.parametrize("request_", ["submit a form", "submit a body", "delete"])
-def test_a_database_whose_disk_is_full(site, monkeypatch, request_):
+def test_disk_of_the_database_is_full(site, monkeypatch, request_):
     job = site.finished(site.submitted())["id"]
     before = set(site.left_files)
 
@@ -370,10 +371,10 @@ def test_a_database_whose_disk_is_full(site, monkeypatch, request_):
         raise DiskFull("The disk of the service's database is full; try again later.")
 
     monkeypatch.setattr(Database, "write", full)
-    answer = ask(site, request_, job)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (507, "disk_full")
+    response = send(site, request_, job)
+    assert (response.status_code, response.json()["error"]["code"]) == (507, "disk_full")
     for path in ("", "/result", "/events"):
-        assert site.client.get(f"/v1/jobs/{job}{path}").status_code == 200, "what is there can still be read"
+        assert site.client.get(f"/v1/jobs/{job}{path}").status_code == 200, "reading must still work"
     monkeypatch.undo()
     if request_ != "delete":
         assert set(site.left_files) == before

@@ -1,19 +1,20 @@
-"""Jobs: handed in as a form, as a bare body or as an address, looked up, listed and deleted."""
+"""Jobs: submitted as a form, as a raw body or as a URL; read, listed and deleted."""
 
 import hashlib
 import re
 from datetime import datetime
 
 import pytest
-from waiting import wait_for
 
 from app.errors import ClipFailed
 from app.options import Options
+from tests.api.fake_service import OTHER_MODEL
+from tests.api.waiting import wait_for
 
 CONTENT = bytes(range(256)) * 40
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
-# Whatever somebody may write where the id of a job belongs.
+# Values that are not the id of a job.
 ODD_IDS = [
     "0" * 32,
     "f" * 33,
@@ -34,25 +35,27 @@ def post(site, content, kind, query="", **headers):
     return site.client.post(f"/v1/jobs{query}", content=content, headers={"content-type": kind} | headers)
 
 
-def test_a_job_is_accepted_and_done(site):
-    answer = site.submit(CONTENT, language="de", max_lines="1")
-    assert (answer.status_code, answer.headers["content-type"]) == (202, "application/json")
-    accepted = answer.json()
-    assert answer.headers["location"] == f"/v1/jobs/{accepted['id']}"
+def test_job_is_accepted_and_succeeds(site):
+    response = site.submit(CONTENT, language="de", max_lines="1")
+    assert (response.status_code, response.headers["content-type"]) == (202, "application/json")
+    accepted = response.json()
+    assert response.headers["location"] == f"/v1/jobs/{accepted['id']}"
     assert accepted["status"] == "queued"
     job = site.finished(accepted["id"])
     assert (job["status"], job["error"], job["failed_spans"]) == ("succeeded", None, [])
-    assert site.client.get(answer.headers["location"]).json() == job
-    # Word times, whatever was asked for: the result may be wanted in any format.
+    assert site.client.get(response.headers["location"]).json() == job
+    # Always with word times: clients can get the result in any format.
     [call] = site.service.calls
     assert call.sha256 == call.upload.sha256 == hashlib.sha256(CONTENT).hexdigest()
     assert call.options == Options(language="de", max_lines=1, word_timestamps=True)
     assert job["options"] == Options(language="de", max_lines=1).model_dump()
-    assert [path.name for path in site.left_files] == [call.upload.path.name], "decoded audio always goes"
+    assert [path.name for path in site.left_files] == [call.upload.path.name], (
+        "decoded audio is always removed"
+    )
 
 
-def test_the_shape_of_a_job(site):
-    site.service.holds = True
+def test_fields_of_a_job(site):
+    site.service.paused = True
     accepted = site.submit(CONTENT).json()
     assert accepted.keys() == {
         "id", "object", "status", "created_at", "started_at", "finished_at", "filename", "url", "duration",
@@ -72,7 +75,7 @@ def test_the_shape_of_a_job(site):
     assert running["progress"] == {
         "stage": "transcribing", "done_s": 2.1, "total_s": 4.2, "clips_done": 1, "clips_total": 2,
     }  # fmt: skip
-    site.service.holds = False
+    site.service.paused = False
     done = site.finished(accepted["id"])
     assert done["progress"].pop("realtime_factor") > 0
     assert done["progress"] == {
@@ -85,52 +88,52 @@ def test_the_shape_of_a_job(site):
 
 
 @pytest.mark.parametrize("kind", ["audio/flac", "video/mp4", "application/octet-stream", "AUDIO/X-odd; a=b"])
-def test_the_body_is_the_recording(site, kind):
-    answer = post(site, CONTENT, kind, "?filename=%C3%BC%2Fa.flac&language=de&model=whisper-1&beam_size=3")
-    assert answer.status_code == 202
-    job = site.finished(answer.json()["id"])
+def test_body_is_the_recording(site, kind):
+    response = post(site, CONTENT, kind, "?filename=%C3%BC%2Fa.flac&language=de&model=whisper-1&beam_size=3")
+    assert response.status_code == 202
+    job = site.finished(response.json()["id"])
     assert (job["status"], job["filename"], job["model"]) == ("succeeded", "a.flac", "tiny")
     assert (job["options"]["language"], job["options"]["beam_size"]) == ("de", 3)
     assert site.service.calls[0].sha256 == hashlib.sha256(CONTENT).hexdigest()
 
 
-def test_a_body_of_unknown_length(site):
-    pieces = [CONTENT[at : at + 100] for at in range(0, len(CONTENT), 100)]
-    answer = post(site, (piece for piece in pieces), "audio/wav")
-    site.finished(answer.json()["id"])
-    assert answer.json()["filename"] is None
+def test_body_of_unknown_length(site):
+    parts = [CONTENT[at : at + 100] for at in range(0, len(CONTENT), 100)]
+    response = post(site, (part for part in parts), "audio/wav")
+    site.finished(response.json()["id"])
+    assert response.json()["filename"] is None
     assert site.service.calls[0].sha256 == hashlib.sha256(CONTENT).hexdigest()
 
 
-def test_fields_of_a_form_go_before_those_of_the_query(site):
+def test_form_fields_override_query_parameters(site):
     files = {"file": ("talk.wav", CONTENT)}
-    answer = site.client.post(
+    response = site.client.post(
         "/v1/jobs?language=de&max_lines=1", data={"language": "fr", "max_lines": " "}, files=files
     )
-    assert (answer.json()["options"]["language"], answer.json()["options"]["max_lines"]) == ("fr", 1)
+    assert (response.json()["options"]["language"], response.json()["options"]["max_lines"]) == ("fr", 1)
 
 
 @pytest.mark.parametrize("name", ["\x00", "a\x00b\x1b.wav", "/etc/", "C:\\x\\"])
-def test_names_are_for_people(site, name):
+def test_filenames_are_cleaned(site, name):
     files = {"file": (None, CONTENT, "audio/wav")}
-    answer = site.client.post("/v1/jobs", data={"filename": name}, files=files)
-    assert answer.json()["filename"] in (None, "ab.wav")
-    assert site.finished(answer.json()["id"])["status"] == "succeeded"
+    response = site.client.post("/v1/jobs", data={"filename": name}, files=files)
+    assert response.json()["filename"] in (None, "ab.wav")
+    assert site.finished(response.json()["id"])["status"] == "succeeded"
 
 
 @pytest.mark.parametrize("kind", ["audio/wav", "video/mp4", "application/octet-stream"])
-def test_an_empty_body(site, kind):
-    answer = post(site, b"", kind)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "empty_file")
+def test_empty_body(site, kind):
+    response = post(site, b"", kind)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "empty_file")
     assert not site.left_files
 
 
 @pytest.mark.parametrize(
     "kind", ["", "text/plain", "audio", "application/x-www-form-urlencoded", "image/png"]
 )
-def test_other_bodies_are_refused(site, kind):
-    answer = post(site, CONTENT, kind)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_content_type")
+def test_other_content_types_are_refused(site, kind):
+    response = post(site, CONTENT, kind)
+    assert (response.status_code, response.json()["error"]["code"]) == (415, "unsupported_content_type")
     assert not site.left_files
 
 
@@ -155,14 +158,14 @@ def test_other_bodies_are_refused(site, kind):
         (b"", None),
     ],
 )
-def test_an_address_where_none_are_taken(site, body, param):
-    answer = post(site, body, "application/json")
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)
+def test_bad_json_bodies(site, body, param):
+    response = post(site, body, "application/json")
+    assert (response.status_code, response.json()["error"]["param"]) == (400, param)
 
 
-def test_a_document_that_is_too_large(site):
-    answer = post(site, b'{"url": "' + b"x" * 70_000 + b'"}', "application/json")
-    assert answer.status_code == 413
+def test_json_body_that_is_too_large(site):
+    response = post(site, b'{"url": "' + b"x" * 70_000 + b'"}', "application/json")
+    assert response.status_code == 413
 
 
 @pytest.mark.parametrize(
@@ -171,33 +174,33 @@ def test_a_document_that_is_too_large(site):
         ({"language": "klingon"}, "language", 400),
         ({"beam_size": "0"}, "beam_size", 400),
         ({"model": "gpt-4"}, "model", 404),
-        ({"model": "Systran/faster-whisper-tiny", "task": "translate"}, "model", 400),
+        ({"model": OTHER_MODEL, "task": "translate"}, "model", 400),
         ({"filename": "x" * 256}, "filename", 400),
         ({"webhook_url": "https://hooks.example/"}, "webhook_url", 400),
     ],
 )
 def test_bad_fields_in_a_form_and_in_a_query(site, fields, param, status):
-    for answer in (
+    for response in (
         site.submit(CONTENT, **fields),
         site.client.post("/v1/jobs", params=fields, content=CONTENT, headers={"content-type": "audio/wav"}),
     ):
-        assert (answer.status_code, answer.json()["error"]["param"]) == (status, param)
+        assert (response.status_code, response.json()["error"]["param"]) == (status, param)
     assert not site.left_files
     assert site.client.get("/v1/jobs").json()["data"] == []
 
 
-def test_a_webhook_needs_a_secret(site):
-    answer = site.submit(CONTENT, webhook_url="https://hooks.example/")
-    assert answer.json()["error"]["code"] == "webhooks_not_configured"
-    assert "WHISPER_WEBHOOK_SECRET" in answer.json()["error"]["message"]
+def test_webhook_needs_a_secret(site):
+    response = site.submit(CONTENT, webhook_url="https://hooks.example/")
+    assert response.json()["error"]["code"] == "webhooks_not_configured"
+    assert "WHISPER_WEBHOOK_SECRET" in response.json()["error"]["message"]
 
 
-def test_a_form_without_a_file(site):
-    answer = site.client.post("/v1/jobs", data={"language": "de"}, files={"other": b"x"})
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "file")
+def test_form_without_a_file(site):
+    response = site.client.post("/v1/jobs", data={"language": "de"}, files={"other": b"x"})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "file")
 
 
-def test_a_job_that_fails_says_why(site):
+def test_failed_job_has_its_error(site):
     site.service.error = ClipFailed("The span from 3.00 s to 9.00 s could not be transcribed.")
     job = site.finished(site.submitted())
     assert job["status"] == "failed"
@@ -206,7 +209,7 @@ def test_a_job_that_fails_says_why(site):
     assert job["duration"] is None
 
 
-def test_an_unexpected_failure_tells_no_secrets(site):
+def test_unexpected_failure_reveals_no_details(site):
     site.service.error = RuntimeError("secret")
     job = site.finished(site.submitted())
     assert (job["status"], "secret" in str(job)) == ("failed", False)
@@ -219,11 +222,11 @@ def listed(site, **query):
     return site.client.get("/v1/jobs", params=query).raise_for_status().json()
 
 
-def test_an_empty_list(site):
+def test_empty_list(site):
     assert listed(site) == {"object": "list", "data": [], "has_more": False}
 
 
-def test_pages_show_each_job_once_the_newest_first(site):
+def test_pages_list_each_job_once_newest_first(site):
     jobs = [site.submitted() for _ in range(5)]
     for job in jobs:
         site.finished(job)
@@ -242,7 +245,7 @@ def test_pages_show_each_job_once_the_newest_first(site):
 def test_jobs_by_status(site):
     site.service.error = ClipFailed("It failed.")
     failed = site.finished(site.submitted())["id"]
-    site.service.error, site.service.holds = None, True
+    site.service.error, site.service.paused = None, True
     running = [site.submitted() for _ in range(site.service.jobs_at_once)]
     queued = [site.submitted() for _ in range(2)]
     wait_for(lambda: len(listed(site, status="running")["data"]) == len(running))
@@ -271,33 +274,33 @@ def test_jobs_by_status(site):
         {"status": "QUEUED"},
     ],
 )
-def test_bad_lists(site, query):
-    answer = site.client.get("/v1/jobs", params=query)
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, next(iter(query)))
+def test_bad_list_parameters(site, query):
+    response = site.client.get("/v1/jobs", params=query)
+    assert (response.status_code, response.json()["error"]["param"]) == (400, next(iter(query)))
 
 
 @pytest.mark.parametrize("after", [*ODD_IDS, "deleted"])
-def test_a_page_after_no_job(site, after):
+def test_page_after_an_unknown_job(site, after):
     if after == "deleted":
         after = site.submitted()
         site.client.delete(f"/v1/jobs/{after}")
-    answer = site.client.get("/v1/jobs", params={"after": after})
-    assert answer.status_code == 404
-    assert (answer.json()["error"]["param"], answer.json()["error"]["code"]) == ("after", "job_not_found")
+    response = site.client.get("/v1/jobs", params={"after": after})
+    assert response.status_code == 404
+    assert (response.json()["error"]["param"], response.json()["error"]["code"]) == ("after", "job_not_found")
 
 
 @pytest.mark.parametrize("limit", [1, 100])
-def test_the_ends_of_what_a_list_may_be(site, limit):
+def test_smallest_and_largest_page_size(site, limit):
     site.submitted()
     assert len(listed(site, limit=limit)["data"]) == 1
 
 
 @pytest.mark.parametrize("path", ["", "/events", "/result", "/audio"])
-def test_no_such_job(site, path):
+def test_unknown_job(site, path):
     for odd in ODD_IDS:
-        answer = site.client.get(f"/v1/jobs/{odd}{path}")
-        assert answer.status_code == 404, odd
-        assert answer.json()["error"]["type"] == "invalid_request_error"
+        response = site.client.get(f"/v1/jobs/{odd}{path}")
+        assert response.status_code == 404, odd
+        assert response.json()["error"]["type"] == "invalid_request_error"
         if path == "":
             assert site.client.delete(f"/v1/jobs/{odd}").status_code == 404, odd
 
@@ -306,35 +309,35 @@ def test_no_such_job(site, path):
 
 
 @pytest.mark.parametrize("status", ["queued", "running", "succeeded", "failed"])
-def test_nothing_is_left_of_a_deleted_job(site, status):
+def test_deleted_job_leaves_nothing(site, status):
     others = []
     if status == "failed":
         site.service.error = ClipFailed("It failed.")
     if status in ("queued", "running"):
-        site.service.holds = True
+        site.service.paused = True
     if status == "queued":
         others = [site.submitted() for _ in range(site.service.jobs_at_once)]
         wait_for(lambda: len(listed(site, status="running")["data"]) == len(others))
     job = site.submitted(CONTENT)
     if status == "running":
-        assert site.service.began.wait(5)
+        assert site.service.started.wait(5)
     elif status != "queued":
         site.finished(job)
     wait_for(lambda: site.job(job)["status"] == status)
-    answer = site.client.delete(f"/v1/jobs/{job}")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = site.client.delete(f"/v1/jobs/{job}")
+    assert (response.status_code, response.content) == (204, b"")
     assert len(site.left_files) == 2 * len(others), "each of the others has its upload and its PCM"
     assert site.service.cancelled.is_set() is (status == "running")
     for path in ("", "/events", "/result", "/audio"):
         assert site.client.get(f"/v1/jobs/{job}{path}").status_code == 404
     assert site.client.delete(f"/v1/jobs/{job}").status_code == 404
     assert [entry["id"] for entry in listed(site)["data"]] == others[::-1]
-    site.service.holds = False
+    site.service.paused = False
     assert [site.finished(other)["status"] for other in others] == ["succeeded"] * len(others)
 
 
-def test_a_deleted_job_gives_its_place_to_the_next(site):
-    site.service.holds = True
+def test_deleting_a_running_job_starts_the_next(site):
+    site.service.paused = True
     running = [site.submitted() for _ in range(site.service.jobs_at_once)]
     waiting = site.submitted()
     wait_for(lambda: len(listed(site, status="running")["data"]) == len(running))

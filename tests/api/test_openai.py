@@ -8,42 +8,42 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from fake_service import SECOND_SEGMENT, TRANSCRIPT
 
 from app import errors
 from app.options import Options
+from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT
 
 PARALLEL = 24
 
 
 def test_json(site):
-    answer = site.transcribe()
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json() == {
+    response = site.transcribe()
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == {
         "text": "The quick brown fox. Über the lazy dog.",
         "usage": {"type": "duration", "seconds": 5},
     }
 
 
 def test_text(site):
-    answer = site.transcribe(response_format="text")
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.text == "The quick brown fox. Über the lazy dog.\n"
+    response = site.transcribe(response_format="text")
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    assert response.text == "The quick brown fox. Über the lazy dog.\n"
 
 
 def test_srt(site):
-    answer = site.transcribe(response_format="srt")
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.text.startswith("1\n00:00:00,")
-    assert " --> " in answer.text
-    assert "Über the lazy dog." in answer.text
+    response = site.transcribe(response_format="srt")
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    assert response.text.startswith("1\n00:00:00,")
+    assert " --> " in response.text
+    assert "Über the lazy dog." in response.text
     assert site.service.calls[0].options.word_timestamps
 
 
 def test_vtt(site):
-    answer = site.transcribe(response_format="vtt")
-    assert answer.text.startswith("WEBVTT\n\n")
-    assert "00:00.500 --> " in answer.text
+    response = site.transcribe(response_format="vtt")
+    assert response.text.startswith("WEBVTT\n\n")
+    assert "00:00.500 --> " in response.text
     assert site.service.calls[0].options.word_timestamps
 
 
@@ -63,7 +63,7 @@ def test_verbose_json(site):
 
 @pytest.mark.parametrize("name", ["timestamp_granularities[]", "timestamp_granularities"])
 @pytest.mark.parametrize(
-    ("asked", "given"),
+    ("requested", "keys"),
     [
         ([], {"segments"}),
         ([""], {"segments"}),
@@ -72,18 +72,18 @@ def test_verbose_json(site):
         (["word", "segment"], {"words", "segments"}),
     ],
 )
-def test_granularities(site, name, asked, given):
-    body = site.transcribe(response_format="verbose_json", **{name: asked}).json()
-    assert {"words", "segments"} & body.keys() == given
-    assert site.service.calls[0].options.word_timestamps is ("words" in given)
-    if "words" in given:
+def test_granularities(site, name, requested, keys):
+    body = site.transcribe(response_format="verbose_json", **{name: requested}).json()
+    assert {"words", "segments"} & body.keys() == keys
+    assert site.service.calls[0].options.word_timestamps is ("words" in keys)
+    if "words" in keys:
         assert body["words"][0] == {"word": "The", "start": 0.5, "end": 0.875}
 
 
-def test_silence_has_empty_lists_not_missing_ones(site):
+def test_silence_has_empty_lists(site):
     site.service.transcript = replace(TRANSCRIPT, speech=(), segments=())
-    asked = {"response_format": "verbose_json", "timestamp_granularities[]": ["word", "segment"]}
-    body = site.transcribe(**asked).json()
+    fields = {"response_format": "verbose_json", "timestamp_granularities[]": ["word", "segment"]}
+    body = site.transcribe(**fields).json()
     assert (body["text"], body["segments"], body["words"]) == ("", [], [])
 
 
@@ -100,14 +100,14 @@ def test_every_option_reaches_the_service(site):
     assert type(site.service.calls[0].options) is Options
 
 
-def test_blank_fields_are_absent_and_unknown_ones_ignored(site):
+def test_blank_fields_count_as_absent_and_unknown_ones_are_ignored(site):
     blank = dict.fromkeys([*Options.model_fields, "response_format", "stream"], "")
-    answer = site.transcribe(**blank, include="logprobs", chunking_strategy="auto")
-    assert answer.status_code == 200
+    response = site.transcribe(**blank, include="logprobs", chunking_strategy="auto")
+    assert response.status_code == 200
     assert site.service.calls[0].options == Options()
 
 
-def test_lenient_values(site):
+def test_lenient_values_are_accepted(site):
     site.transcribe(
         language="Portuguese", multilingual="1", allow_partial="TRUE", stream="false", beam_size=" 2 "
     )
@@ -117,18 +117,18 @@ def test_lenient_values(site):
 
 def test_translation(site):
     site.service.transcript = replace(TRANSCRIPT, task="translate", language="de")
-    answer = site.transcribe(
+    response = site.transcribe(
         "translations", response_format="verbose_json", language="klingon", task="transcribe"
     )
-    assert (answer.json()["task"], answer.json()["language"]) == ("translate", "german")
+    assert (response.json()["task"], response.json()["language"]) == ("translate", "german")
     assert site.service.calls[0].options == Options(task="translate")
 
 
 @pytest.mark.parametrize("path", ["translations", "transcriptions"])
-def test_a_model_that_cannot_translate(site, path):
-    answer = site.transcribe(path, model="Systran/faster-whisper-tiny", task="translate")
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == "model"
+def test_model_that_cannot_translate(site, path):
+    response = site.transcribe(path, model=OTHER_MODEL, task="translate")
+    assert response.status_code == 400
+    assert response.json()["error"]["param"] == "model"
     assert not site.service.calls
 
 
@@ -150,33 +150,33 @@ def test_a_model_that_cannot_translate(site, path):
     ],
 )
 def test_bad_fields(site, fields, param, hint):
-    answer = site.transcribe(**fields)
-    error = answer.json()["error"]
-    assert (answer.status_code, error["param"], error["type"]) == (400, param, "invalid_request_error")
+    response = site.transcribe(**fields)
+    error = response.json()["error"]
+    assert (response.status_code, error["param"], error["type"]) == (400, param, "invalid_request_error")
     assert hint in error["message"]
     assert not site.service.calls
     assert not site.uploads
 
 
 def test_unknown_model(site):
-    answer = site.transcribe(model="gpt-4o-transcribe")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "model_not_found"
+    response = site.transcribe(model="gpt-4o-transcribe")
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "model_not_found"
     assert not site.uploads
 
 
 def test_missing_file(site):
-    answer = site.client.post("/v1/audio/transcriptions", data={"model": "tiny"}, files={"other": b"x"})
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "file")
+    response = site.client.post("/v1/audio/transcriptions", data={"model": "tiny"}, files={"other": b"x"})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "file")
 
 
 @pytest.mark.parametrize("kind", ["json", "data", "content"])
 def test_wrong_content_type(site, kind):
-    answer = site.client.post(
+    response = site.client.post(
         "/v1/audio/transcriptions", **{kind: b"x" if kind == "content" else {"model": "tiny"}}
     )
-    assert answer.status_code == 415
-    assert "multipart/form-data" in answer.json()["error"]["message"]
+    assert response.status_code == 415
+    assert "multipart/form-data" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -195,20 +195,20 @@ def test_wrong_content_type(site, kind):
 )
 def test_errors_of_the_service(site, error, status, code):
     site.service.error = error
-    answer = site.transcribe()
-    body = answer.json()["error"]
-    assert (answer.status_code, body["code"]) == (status, code)
-    assert ("retry-after" in answer.headers) == (status in (429, 503))
+    response = site.transcribe()
+    body = response.json()["error"]
+    assert (response.status_code, body["code"]) == (status, code)
+    assert ("retry-after" in response.headers) == (status in (429, 503))
     known = status >= 500 and code != "internal_error"
-    told = "true" if status in (429, 503) else "false" if known else None
-    assert answer.headers.get("x-should-retry") == told
-    assert "secret" not in answer.text
+    retry = "true" if status in (429, 503) else "false" if known else None
+    assert response.headers.get("x-should-retry") == retry
+    assert "secret" not in response.text
     if isinstance(error, RuntimeError):
-        assert answer.headers["x-request-id"] in body["message"]
+        assert response.headers["x-request-id"] in body["message"]
     assert not site.uploads
 
 
-def test_a_cancelled_service_answers(site):
+def test_cancelled_service_gives_a_503(site):
     site.service.transcribe = _cancelled
     assert site.transcribe().status_code == 503
 
@@ -217,11 +217,11 @@ async def _cancelled(*_args):
     raise asyncio.CancelledError
 
 
-def test_uploads_arrive_whole_in_parallel(site):
+def test_parallel_uploads_arrive_complete(site):
     contents = [os.urandom(300_000 + number) for number in range(PARALLEL)]
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
-        answers = list(pool.map(lambda content: site.transcribe(content=content), contents))
-    assert [answer.status_code for answer in answers] == [200] * PARALLEL
+        responses = list(pool.map(lambda content: site.transcribe(content=content), contents))
+    assert [response.status_code for response in responses] == [200] * PARALLEL
     seen = {(call.sha256, call.upload.sha256, call.upload.size) for call in site.service.calls}
     sums = [hashlib.sha256(content).hexdigest() for content in contents]
     assert seen == {(sha, sha, len(content)) for sha, content in zip(sums, contents, strict=True)}
@@ -230,9 +230,9 @@ def test_uploads_arrive_whole_in_parallel(site):
 
 def test_declared_too_large(serve):
     site = serve(max_upload_mb=1)
-    answer = site.transcribe(content=bytes(30_000_000))
-    assert answer.status_code == 413
-    assert "1 MB" in answer.json()["error"]["message"]
+    response = site.transcribe(content=bytes(30_000_000))
+    assert response.status_code == 413
+    assert "1 MB" in response.json()["error"]["message"]
     assert not site.uploads
 
 
@@ -241,31 +241,31 @@ def test_chunked_too_large(serve):
     head = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
     chunks = (chunk for chunk in [head, *[bytes(100_000)] * 100, b"\r\n--b--\r\n"])
     kind = {"content-type": "multipart/form-data; boundary=b"}
-    answer = site.client.post("/v1/audio/transcriptions", content=chunks, headers=kind)
-    assert answer.status_code == 413
+    response = site.client.post("/v1/audio/transcriptions", content=chunks, headers=kind)
+    assert response.status_code == 413
     assert not site.uploads
 
 
-def test_a_file_just_under_the_limit_passes(serve):
+def test_file_just_under_the_limit(serve):
     assert serve(max_upload_mb=1).transcribe(content=bytes(1_000_000)).status_code == 200
 
 
-def test_a_large_upload_needs_little_memory(site):
-    async def forget(upload, options, model):
+def test_large_upload_uses_little_memory(site):
+    async def transcribe(upload, options, model):
         return TRANSCRIPT
 
-    site.service.transcribe = forget
+    site.service.transcribe = transcribe
     process, size = psutil.Process(), 200 << 20
-    piece = bytes(1 << 20)
+    part = bytes(1 << 20)
     peak = before = process.memory_info().rss
 
     def body():
         nonlocal peak
         yield b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ntiny\r\n'
         yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n'
-        for _ in range(size // len(piece)):
+        for _ in range(size // len(part)):
             peak = max(peak, process.memory_info().rss)
-            yield piece
+            yield part
         yield b"\r\n--b--\r\n"
 
     kind = {"content-type": "multipart/form-data; boundary=b"}

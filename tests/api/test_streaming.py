@@ -1,19 +1,20 @@
-"""Transcripts as events."""
+"""Transcripts as server-sent events."""
 
-import asyncio
 import json
 
 import openai
 import pytest
-from fake_service import TRANSCRIPT
 from hypothesis import given
 from hypothesis import strategies as st
-from waiting import wait_for
 
-from app.api import streaming
+from app.api import sse
 from app.api.streaming import Deltas
 from app.errors import ClipFailed, InvalidInput
+from tests.api.fake_service import TRANSCRIPT
+from tests.api.waiting import wait_for
 from workers.messages import Segment
+
+pytestmark = pytest.mark.anyio
 
 
 def events(text):
@@ -21,29 +22,29 @@ def events(text):
 
 
 @given(st.lists(st.lists(st.text(" ab\n", max_size=4), max_size=3)))
-def test_the_deltas_are_the_text(told):
+def test_concatenated_deltas_are_the_text(batches):
     deltas = Deltas()
-    parts = [[Segment(0, 1, text, (), 0, 0, 1, 0) for text in texts] for texts in told]
-    said = "".join(deltas.of(part) for part in parts)
-    assert said == "".join(text for texts in told for text in texts).strip()
+    parts = [[Segment(0, 1, text, (), 0, 0, 1, 0) for text in texts] for texts in batches]
+    text = "".join(deltas.of(part) for part in parts)
+    assert text == "".join(text for texts in batches for text in texts).strip()
 
 
-def test_clips_are_told_as_they_finish(site):
-    answer = site.transcribe(stream="true")
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    assert [event["type"] for event in events(answer.text)] == ["transcript.text.delta"] * 2 + [
+def test_one_delta_per_clip_then_the_text(site):
+    response = site.transcribe(stream="true")
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert [event["type"] for event in events(response.text)] == ["transcript.text.delta"] * 2 + [
         "transcript.text.done"
     ]
-    *deltas, done = events(answer.text)
+    *deltas, done = events(response.text)
     assert "".join(event["delta"] for event in deltas) == done["text"] == TRANSCRIPT.text
     assert done["usage"] == {"type": "duration", "seconds": 5}
     wait_for(lambda: not site.uploads)
 
 
-def test_an_error_before_the_first_word_has_its_status(site):
+def test_error_before_the_first_event_has_its_status(site):
     site.service.error = InvalidInput("The file is text.", param="file")
-    answer = site.transcribe(stream="true")
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "file")
+    response = site.transcribe(stream="true")
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "file")
     wait_for(lambda: not site.uploads)
 
 
@@ -54,31 +55,31 @@ def test_an_error_before_the_first_word_has_its_status(site):
         (OSError("secret"), "unexpectedly"),
     ],
 )
-def test_an_error_mid_stream_is_an_event(site, error, message):
+def test_error_mid_stream_is_an_event(site, error, message):
     site.service.late_error = error
-    answer = site.transcribe(stream="true")
-    assert answer.status_code == 200
-    assert events(answer.text)[0]["type"] == "transcript.text.delta"
-    assert message in events(answer.text)[-1]["error"]["message"]
-    assert "secret" not in answer.text
+    response = site.transcribe(stream="true")
+    assert response.status_code == 200
+    assert events(response.text)[0]["type"] == "transcript.text.delta"
+    assert message in events(response.text)[-1]["error"]["message"]
+    assert "secret" not in response.text
 
 
-def test_silence_is_filled_with_heartbeats(site, monkeypatch):
-    monkeypatch.setattr(streaming, "HEARTBEAT_S", 0.05)
-    site.service.holds = True
+def test_heartbeats_while_there_are_no_events(site, monkeypatch):
+    monkeypatch.setattr(sse, "HEARTBEAT_S", 0.05)
+    site.service.paused = True
     with site.client.stream(
         "POST",
         "/v1/audio/transcriptions",
         data={"model": "whisper-1", "stream": "true"},
         files={"file": ("a.wav", b"RIFF\0")},
-    ) as answer:
-        lines = answer.iter_lines()
-        assert [next(lines) for _ in range(4)] == [": still transcribing", ""] * 2
-    assert site.service.cancelled.wait(5), "leaving must cancel the work"
+    ) as response:
+        lines = response.iter_lines()
+        assert [next(lines) for _ in range(4)] == [": heartbeat", ""] * 2
+    assert site.service.cancelled.wait(5), "a disconnect must cancel the transcription"
     wait_for(lambda: not site.uploads)
 
 
-def test_the_openai_client_streams(site):
+def test_openai_client_streams(site):
     with openai.OpenAI(api_key="x", base_url=f"{site.url}/v1", max_retries=0, timeout=15) as client:
         stream = client.audio.transcriptions.create(file=("a.wav", b"RIFF\0"), model="whisper-1", stream=True)
         kinds = [(event.type, getattr(event, "delta", None) or event.text) for event in stream]
@@ -86,18 +87,16 @@ def test_the_openai_client_streams(site):
     assert "".join(text for kind, text in kinds[:-1]) == TRANSCRIPT.text
 
 
-def test_the_openai_client_streams_asynchronously(site):
-    async def check():
-        async with openai.AsyncOpenAI(api_key="x", base_url=f"{site.url}/v1", max_retries=0) as client:
-            stream = await client.audio.transcriptions.create(
-                file=("a.wav", b"RIFF\0"), model="whisper-1", stream=True
-            )
-            return [event.type async for event in stream]
-
-    assert asyncio.run(check())[-1] == "transcript.text.done"
+async def test_async_openai_client_streams(site):
+    async with openai.AsyncOpenAI(api_key="x", base_url=f"{site.url}/v1", max_retries=0) as client:
+        stream = await client.audio.transcriptions.create(
+            file=("a.wav", b"RIFF\0"), model="whisper-1", stream=True
+        )
+        types = [event.type async for event in stream]
+    assert types[-1] == "transcript.text.done"
 
 
-def test_nobody_speaks(site):
+def test_silence(site):
     site.service.transcript = TRANSCRIPT.__class__("transcribe", "tiny", "en", 16_000, (), ())
     [done] = events(site.transcribe(stream="true").text)
     assert (done["type"], done["text"]) == ("transcript.text.done", "")

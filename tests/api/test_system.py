@@ -5,17 +5,18 @@ import re
 import pytest
 
 from app.options import Options
+from tests.api.fake_service import OTHER_MODEL, catalogue
 
 
 def test_models(site):
     listed = site.client.get("/v1/models").json()
     assert listed["object"] == "list"
-    assert [model["id"] for model in listed["data"]] == ["tiny", "Systran/faster-whisper-tiny"]
+    assert [model["id"] for model in listed["data"]] == ["tiny", OTHER_MODEL]
     assert [model["state"] for model in listed["data"]] == ["loaded", "unloaded"]
     assert listed["data"][0].keys() == {"id", "object", "created", "owned_by", "state"}
 
 
-@pytest.mark.parametrize("name", ["tiny", "Systran/faster-whisper-tiny", "whisper-1"])
+@pytest.mark.parametrize("name", ["tiny", OTHER_MODEL, "whisper-1"])
 def test_one_model(site, name):
     model = site.client.get(f"/v1/models/{name}").json()
     assert (model["id"], model["object"]) == (name, "model")
@@ -23,12 +24,12 @@ def test_one_model(site, name):
 
 @pytest.mark.parametrize("name", ["", "gpt-4", "a/b/c"])
 def test_unknown_models(site, name):
-    answer = site.client.get(f"/v1/models/{name}")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+    response = site.client.get(f"/v1/models/{name}")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "model_not_found")
 
 
 def test_health(site):
-    site.service.demo = True
+    site.service.catalogue = catalogue("demo")
     health = site.client.get("/health").json()
     assert (health["status"], health["demo"]) == ("ok", True)
     assert health["version"]
@@ -37,8 +38,8 @@ def test_health(site):
 def test_ready(site):
     assert site.client.get("/ready").json() == {"status": "ready"}
     site.service.reason = "The model 'large-v3' is not cached; set WHISPER_MODEL."
-    answer = site.client.get("/ready")
-    assert (answer.status_code, answer.json()["error"]["message"]) == (503, site.service.reason)
+    response = site.client.get("/ready")
+    assert (response.status_code, response.json()["error"]["message"]) == (503, site.service.reason)
 
 
 def test_workers(site):
@@ -47,9 +48,9 @@ def test_workers(site):
 
 @pytest.mark.parametrize("path", ["/nowhere", "/docs/assets/nothing.js", "/docs/assets/../../main.py", "/v1"])
 def test_unknown_paths(site, path):
-    answer = site.client.get(path)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["type"] == "invalid_request_error"
+    response = site.client.get(path)
+    assert response.status_code == 404
+    assert response.json()["error"]["type"] == "invalid_request_error"
 
 
 @pytest.mark.parametrize(
@@ -64,12 +65,12 @@ def test_unknown_paths(site, path):
     ],
 )
 def test_wrong_methods(site, method, path, allowed):
-    answer = site.client.request(method, path)
-    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
-    assert "does not take" in answer.json()["error"]["message"]
+    response = site.client.request(method, path)
+    assert (response.status_code, response.headers["allow"]) == (405, allowed)
+    assert "does not take" in response.json()["error"]["message"]
 
 
-def test_docs_fetch_nothing_from_elsewhere(site):
+def test_docs_load_nothing_from_other_hosts(site):
     front = site.client.get("/", follow_redirects=True)
     assert front.url.path == "/docs"
     assert not re.search(r"https?://", front.text)
@@ -117,12 +118,12 @@ def test_openapi_documents_every_field(site):
     assert fields["properties"]["language"]["type"] == "string"
 
 
-def test_openapi_of_translations_leaves_out_what_is_ignored(site):
+def test_openapi_of_translations_omits_ignored_fields(site):
     left_out = {"task", "language", "timestamp_granularities[]", "stream"}
     assert not left_out & form(openapi(site), "translations")["properties"].keys()
 
 
-def test_openapi_names_the_key_where_one_is_needed(serve):
+def test_openapi_documents_the_api_key(serve):
     site = serve(api_keys=("sk",))
     document = site.client.get("/openapi.json", headers={"Authorization": "Bearer sk"}).json()
     assert document["paths"]["/v1/models"]["get"]["security"] == [{"HTTPBearer": []}]

@@ -1,4 +1,4 @@
-"""Waiting for what happens on the server's side of a connection."""
+"""Waits for things that happen in the server."""
 
 import time
 from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 from app.errors import ClipFailed, DatabaseUnavailable
 from app.jobs import executor as module
 from app.jobs import runner
-from app.jobs.job import JobStatus
+from app.jobs.job import Status
 from app.jobs.store import Store
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
@@ -64,7 +64,7 @@ async def test_a_download_is_kept_if_the_run_is_cancelled_after_it_was_stored(
     assert site.uploads == [job.submission.file]
     assert (job.submission.filename, job.submission.size) == ("talk.mp3", len(CONTENT))
     if cause == "stop":
-        assert job.status is JobStatus.QUEUED
+        assert job.status is Status.QUEUED
         resumed = True
         site.new_runner().start()
         await site.wait_for(job, "succeeded")

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.jobs.database import Database
-from app.jobs.job import Job, JobStatus
+from app.jobs.job import Job, Status
 from app.jobs.service import JobService
 from app.jobs.store import Store
 from app.settings import Settings
@@ -66,7 +66,7 @@ async def test_recordings_of_jobs_in_another_database_are_kept(tmp_path: Path) -
     with capture_logs() as logs:
         async with started(data) as jobs:
             assert [path.name for path in uploads.iterdir()] == [recording.name]
-            assert (await jobs.store.get(job.id)).status is JobStatus.QUEUED
+            assert (await jobs.store.get(job.id)).status is Status.QUEUED
     assert not [line for line in logs if line["log_level"] == "warning"]
     note.unlink()  # as the warning says
     async with started(data, database_url=other_url):

@@ -12,7 +12,7 @@ from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady
 from app.jobs import runner as module
 from app.jobs import sql_engine
 from app.jobs import store as store_module
-from app.jobs.job import Job, JobStatus
+from app.jobs.job import Job, Status
 from app.jobs.store import Store
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Progress
@@ -197,7 +197,7 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
     await began.wait()
     await site.runner.stop()
     job = await site.store.get(job.id)
-    assert job.status is JobStatus.QUEUED
+    assert job.status is Status.QUEUED
     assert (job.progress.done_s, job.progress.clips_done) == (30.0, 1)
     assert job.pcm is not None
     decoded_samples = []

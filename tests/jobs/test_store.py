@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from app.errors import IllegalTransition, UnknownJob
 from app.jobs.database import Database
 from app.jobs.events import Event
-from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, JobStatus, Stage
+from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.store import Store
 from app.jobs.tables import metadata
@@ -22,22 +22,22 @@ from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 
-async def new_job(store: Store, status: JobStatus, **changes: object) -> Job:
+async def new_job(store: Store, status: Status, **changes: object) -> Job:
     """A new job that has reached a status by legal transitions."""
     job = await store.add(submission(**changes))
-    if status is JobStatus.QUEUED:
+    if status is Status.QUEUED:
         return job
     job = await store.begin(job)
-    return job if status is JobStatus.RUNNING else await transition(store, job, status)
+    return job if status is Status.RUNNING else await transition(store, job, status)
 
 
-async def transition(store: Store, job: Job, status: JobStatus) -> Job:
+async def transition(store: Store, job: Job, status: Status) -> Job:
     transitions = {
-        JobStatus.QUEUED: lambda: store.requeue(job),
-        JobStatus.RUNNING: lambda: store.begin(job),
-        JobStatus.SUCCEEDED: lambda: store.succeed(job, TRANSCRIPT, keep_file=True),
-        JobStatus.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), [(1, 2)], keep_file=True),
-        JobStatus.CANCELLED: lambda: store.cancel(job),
+        Status.QUEUED: lambda: store.requeue(job),
+        Status.RUNNING: lambda: store.begin(job),
+        Status.SUCCEEDED: lambda: store.succeed(job, TRANSCRIPT, keep_file=True),
+        Status.FAILED: lambda: store.fail(job, Failure("broken", "broken_file"), [(1, 2)], keep_file=True),
+        Status.CANCELLED: lambda: store.cancel(job),
     }
     return await transitions[status]()
 
@@ -45,22 +45,22 @@ async def transition(store: Store, job: Job, status: JobStatus) -> Job:
 async def test_a_new_job(store: Store) -> None:
     job = await store.add(SUBMISSION)
     assert job.submission == SUBMISSION
-    assert (job.status, job.progress) == (JobStatus.QUEUED, JobProgress())
+    assert (job.status, job.progress) == (Status.QUEUED, JobProgress())
     assert await store.get(job.id) == job
 
 
 async def test_jobs_outlive_the_process(url: str) -> None:
     async with opened(url) as database:
-        job = await new_job(Store(database), JobStatus.SUCCEEDED)
+        job = await new_job(Store(database), Status.SUCCEEDED)
     async with opened(url) as database:
         store = Store(database)
         assert await store.get(job.id) == job
         assert await store.transcript(job) == TRANSCRIPT
 
 
-@pytest.mark.parametrize("before", JobStatus)
-async def test_only_legal_transitions(store: Store, before: JobStatus) -> None:
-    for after in JobStatus:
+@pytest.mark.parametrize("before", Status)
+async def test_only_legal_transitions(store: Store, before: Status) -> None:
+    for after in Status:
         job = await new_job(store, before)
         if after in TRANSITIONS[before]:
             assert (await transition(store, job, after)).status is after
@@ -96,7 +96,7 @@ async def test_times_of_a_job(database: Database) -> None:
 
 
 async def test_progress_never_decreases(store: Store) -> None:
-    job = await new_job(store, JobStatus.RUNNING)
+    job = await new_job(store, Status.RUNNING)
     await store.store_progress({job.id: JobProgress(Stage.TRANSCRIBING, 60.0, 600.0, 2, 20)})
     less = JobProgress(Stage.DECODING, 30.0, None, 1, None)
     await store.store_progress({job.id: less, "unknown": less})
@@ -109,10 +109,10 @@ async def test_progress_never_decreases(store: Store) -> None:
 async def test_events_have_no_gap(store: Store) -> None:
     published: list[tuple[str, Event]] = []
     store.on_event = lambda job_id, event: published.append((job_id, event))
-    job = await new_job(store, JobStatus.RUNNING)
+    job = await new_job(store, Status.RUNNING)
     await store.store_progress({job.id: JobProgress(Stage.DECODING, 1.0)})
-    other = await new_job(store, JobStatus.QUEUED)
-    await transition(store, job, JobStatus.SUCCEEDED)
+    other = await new_job(store, Status.QUEUED)
+    await transition(store, job, Status.SUCCEEDED)
     await store.store_progress({job.id: JobProgress(Stage.DECODING, 2.0)})  # too late
     stored = await store.events(job, 0)
     types = ["queued", "running", "progress", "succeeded"]
@@ -134,9 +134,9 @@ async def test_jobs_are_queued_in_order(store: Store) -> None:
     assert await store.next_queued() == second
     first = await store.requeue(first)
     assert await store.next_queued() == first
-    assert await store.with_status([JobStatus.QUEUED]) == [first, second]
-    assert await store.count([JobStatus.QUEUED]) == 2
-    assert await store.count([JobStatus.QUEUED], owner="nobody") == 0
+    assert await store.with_status([Status.QUEUED]) == [first, second]
+    assert await store.count([Status.QUEUED]) == 2
+    assert await store.count([Status.QUEUED], owner="nobody") == 0
 
 
 async def test_owners_take_turns(store: Store) -> None:
@@ -159,7 +159,7 @@ async def test_pages(store: Store) -> None:
     assert await store.page(None, 2, newest[1]) == (newest[2:4], True)
     assert await store.page(None, 2, newest[3]) == (newest[4:], False)
     assert await store.page(None, 5, None) == (newest, False)
-    assert await store.page(JobStatus.RUNNING, 5, None) == ([running], False)
+    assert await store.page(Status.RUNNING, 5, None) == ([running], False)
 
 
 async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) -> None:
@@ -177,7 +177,7 @@ async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) 
 
 
 async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store: Store) -> None:
-    job = await new_job(store, JobStatus.SUCCEEDED, webhook_url="https://example.org/hook")
+    job = await new_job(store, Status.SUCCEEDED, webhook_url="https://example.org/hook")
     await store.delete(job)
     with pytest.raises(UnknownJob):
         await store.get(job.id)
@@ -190,8 +190,8 @@ async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store:
     assert (await store.add(SUBMISSION)).number > job.number
 
 
-@pytest.mark.parametrize("status", [JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED])
-async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: JobStatus) -> None:
+@pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELLED])
+async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: Status) -> None:
     store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
     calls = []
     store.on_delivery = lambda: calls.append(True)
@@ -209,8 +209,8 @@ async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: 
 
 async def test_the_outbox(database: Database) -> None:
     store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
-    await new_job(store, JobStatus.FAILED, webhook_url="https://example.org/1")
-    await new_job(store, JobStatus.FAILED, webhook_url="https://example.org/2")
+    await new_job(store, Status.FAILED, webhook_url="https://example.org/1")
+    await new_job(store, Status.FAILED, webhook_url="https://example.org/2")
     assert await outbox.due(999.0) == []
     first, second = await outbox.due(1000.0)
     await outbox.postpone(first.id, 1, 1005.0)
@@ -231,19 +231,19 @@ async def test_a_cancelled_caller_does_not_leave_sqlite_locked(tmp_path: Path) -
             await asyncio.sleep(step * 5e-5)
             adding.cancel()
             await asyncio.gather(adding, return_exceptions=True)
-            before = await store.count([JobStatus.QUEUED])
+            before = await store.count([Status.QUEUED])
             async with asyncio.timeout(2):
                 await store.add(SUBMISSION)
-            assert await store.count([JobStatus.QUEUED]) == before + 1
+            assert await store.count([Status.QUEUED]) == before + 1
 
 
 async def test_concurrent_readers_and_writers(store: Store) -> None:
     async def one() -> str:
-        job = await new_job(store, JobStatus.RUNNING)
+        job = await new_job(store, Status.RUNNING)
         await store.store_progress({job.id: JobProgress(Stage.DECODING, 1.0)})
         await store.page(None, 10, None)
-        return (await transition(store, job, JobStatus.SUCCEEDED)).id
+        return (await transition(store, job, Status.SUCCEEDED)).id
 
     ids = await asyncio.gather(*(one() for _ in range(30)))
     assert len(set(ids)) == 30
-    assert await store.count([JobStatus.SUCCEEDED]) == 30
+    assert await store.count([Status.SUCCEEDED]) == 30

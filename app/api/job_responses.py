@@ -1,21 +1,22 @@
-"""What the paths of one job answer: its events, its result and its recording."""
+"""The responses about one job: its events, its result and its recording."""
 
 import asyncio
 import mimetypes
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
-from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.answers import brief_response, verbose_response
-from app.api.errors import answer, envelope
-from app.api.streaming import HEADERS, HEARTBEAT_S
+from app.api.errors import error_response, json_error
+from app.api.openai_responses import brief_response, verbose_response
+from app.api.sse import EventStreamResponse, with_heartbeats
 from app.errors import JobNotDone, UnknownJob
-from app.jobs.job import Job, JobStatus
+from app.jobs.job import Job, Status
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
 
@@ -27,36 +28,21 @@ ResultFormat = Literal["srt", "vtt", "ass", "ttml", "txt", "tsv", "lrc", "json",
 
 
 async def events_response(jobs: "JobService", job: Job, after: int) -> Response:
-    """Server-sent events with higher numbers than `after`, until the job or the service ends."""
+    """Server-sent events with numbers above `after`, until the job ends or the service stops."""
     if job.status.is_terminal and not await jobs.store.has_events(job, after):
-        return Response(status_code=204)  # which ends the reconnecting of an EventSource
+        return Response(status_code=204)  # an EventSource does not reconnect after this
+    return EventStreamResponse(with_heartbeats(_events(jobs, job, after)))
 
-    async def stream() -> AsyncGenerator[str]:
-        events = jobs.subscribe(job, after)
-        coming = None
-        try:
-            while True:
-                coming = coming or asyncio.ensure_future(anext(events, None))
-                done, _ = await asyncio.wait([coming], timeout=HEARTBEAT_S)
-                if not done:
-                    yield ": nothing new\n\n"
-                    continue
-                event, coming = coming.result(), None
-                if event is None:
-                    return
-                yield f"id: {event.number}\nevent: {event.type}\ndata: {event.data}\n\n"
-        finally:
-            if coming is not None:
-                coming.cancel()
-                await asyncio.gather(coming, return_exceptions=True)
-            await events.aclose()
 
-    return StreamingResponse(stream(), media_type="text/event-stream", headers=HEADERS)
+async def _events(jobs: "JobService", job: Job, after: int) -> AsyncGenerator[str]:
+    async with aclosing(jobs.subscribe(job, after)) as events:
+        async for event in events:
+            yield f"id: {event.number}\nevent: {event.type}\ndata: {event.data}\n\n"
 
 
 async def result_response(jobs: "JobService", job: Job, form: ResultFormat) -> Response:
-    """The transcript in a format. Raises JobNotDone where there is none."""
-    if job.status is not JobStatus.SUCCEEDED:
+    """The transcript in a format. Raises JobNotDone if there is none."""
+    if job.status is not Status.SUCCEEDED:
         why = f": {job.error.message}" if job.error else ""
         raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
     transcript = await jobs.store.transcript(job)
@@ -76,15 +62,15 @@ async def result_response(jobs: "JobService", job: Job, form: ResultFormat) -> R
 
 
 async def audio_response(service: "TranscriptionService", job: Job) -> Response:
-    """The recording, or the ranges of it that are asked for. Raises UnknownJob where it is not kept."""
+    """The recording, or the requested ranges of it. Raises UnknownJob if it is not kept."""
     submission = job.submission
     path = service.folder.uploads / (submission.file or "")
     if not await asyncio.to_thread(path.is_file):
         raise _not_kept()
     guessed = mimetypes.guess_type(submission.filename)[0] or ""
-    # Nothing that a browser would run: the file is whatever somebody sent.
+    # Never a type that a browser would execute: clients can send any file.
     media_type = guessed if guessed.startswith(("audio/", "video/")) else "application/octet-stream"
-    return Recording(
+    return AudioFileResponse(
         path,
         media_type=media_type,
         filename=submission.filename or job.id,
@@ -97,32 +83,32 @@ def _not_kept() -> UnknownJob:
     return UnknownJob("The recording of this job is not kept here.", code="audio_not_kept")
 
 
-class Recording(FileResponse):
-    """A file response whose refusals are in the shape of every other error."""
+class AudioFileResponse(FileResponse):
+    """A file response whose errors have the same format as all others."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused: Response | None = None
 
-        async def watch(message: Any) -> None:
+        async def send_unless_refused(message: Any) -> None:
             nonlocal refused
             if message["type"] == "http.response.start" and message["status"] in (400, 416):
-                kept = {
+                headers = {
                     name.decode(): value.decode()
                     for name, value in message["headers"]
                     if name == b"content-range"
                 }
-                wanted = dict(scope["headers"]).get(b"range", b"").decode("latin-1")
-                refused = envelope(
-                    message["status"], f"The range {wanted!r} is not one of this file.", headers=kept
+                requested = dict(scope["headers"]).get(b"range", b"").decode("latin-1")
+                refused = json_error(
+                    message["status"], f"The range {requested!r} is not one of this file.", headers=headers
                 )
             if refused is None:
                 await send(message)
 
         try:
-            await super().__call__(scope, receive, watch)
+            await super().__call__(scope, receive, send_unless_refused)
         except (RuntimeError, FileNotFoundError):
             if await asyncio.to_thread(Path(self.path).exists):
                 raise
-            refused = answer(_not_kept())  # deleted since it was looked for
+            refused = error_response(_not_kept())  # deleted meanwhile
         if refused is not None:
             await refused(scope, receive, send)

@@ -1,4 +1,4 @@
-"""Transcripts as OpenAI's API words them."""
+"""Responses with transcripts, in the formats of OpenAI's API."""
 
 from starlette.responses import Response
 
@@ -17,31 +17,33 @@ from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, Word, seconds
 
 JSON = "application/json"
-TEXT = "text/plain; charset=utf-8"  # for subtitles, too: OpenAI's clients expect it
+TEXT = "text/plain; charset=utf-8"  # also of subtitles: OpenAI's clients expect it
 SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
 
 
-def transcript_response(transcript: Transcript, asked: AudioForm) -> Response:
-    """The answer in the format asked for. Costs CPU time on long recordings: call it in a thread."""
-    if asked.response_format in CUE_FORMATS:
-        file = render_transcript(transcript, asked.options, asked.response_format)
+def transcript_response(transcript: Transcript, form: AudioForm) -> Response:
+    """The response in the requested format. Uses CPU time on long recordings: call it in a thread."""
+    if form.response_format in CUE_FORMATS:
+        file = render_transcript(transcript, form.options, form.response_format)
         return Response(file, media_type=TEXT)
-    if asked.response_format == "text":
+    if form.response_format == "text":
         return Response(f"{transcript.text}\n", media_type=TEXT)
-    if asked.response_format == "verbose_json":
-        wanted = asked.granularities
-        return verbose_response(transcript, segments="segment" in wanted, words="word" in wanted)
+    if form.response_format == "verbose_json":
+        granularities = form.granularities
+        return verbose_response(
+            transcript, segments="segment" in granularities, words="word" in granularities
+        )
     return brief_response(transcript)
 
 
 def brief_response(transcript: Transcript) -> Response:
-    """`response_format=json`: the text alone."""
+    """`response_format=json`: only the text."""
     brief = Transcription(text=transcript.text, usage=usage(transcript))
     return Response(brief.model_dump_json(), media_type=JSON)
 
 
 def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
-    """`response_format=verbose_json`. Costs CPU time on long recordings: call it in a thread."""
+    """`response_format=verbose_json`. Uses CPU time on long recordings: call it in a thread."""
     entries = [segment_entry(number, segment) for number, segment in enumerate(transcript.segments)]
     verbose = VerboseTranscription.model_validate(
         {
@@ -62,7 +64,7 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
 
 
 def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
-    """A segment as openai-whisper and OpenAI's API word it."""
+    """A segment in the format of openai-whisper and OpenAI's API."""
     return TranscriptionSegment(
         id=number,
         seek=segment.start // SEEK_FRAME_SAMPLES,
@@ -82,5 +84,5 @@ def _word(word: Word) -> TranscriptionWord:
 
 
 def usage(transcript: Transcript) -> Usage:
-    """What OpenAI would bill: whole seconds."""
-    return Usage(seconds=-(-transcript.samples // SAMPLE_RATE))  # rounded up
+    """The duration that OpenAI would bill: full seconds, rounded up."""
+    return Usage(seconds=-(-transcript.samples // SAMPLE_RATE))
