@@ -63,9 +63,7 @@ async def _respond(service: "TranscriptionService", request: Request, form_type:
         transcribe = partial(service.transcribe, form.file, form.options, model)
         if isinstance(form, TranscriptionForm) and form.stream:
             streaming = True  # the stream removes the file at its end
-            return await stream_response(
-                request, lambda on_segments: transcribe(on_segments=on_segments), upload.remove
-            )
+            return await stream_response(request, transcribe, upload.remove)
         transcript = await run_unless_disconnected(request, transcribe())
     finally:
         if not streaming:

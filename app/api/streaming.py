@@ -15,12 +15,12 @@ from app.api.schemas import TranscriptDelta, TranscriptDone
 from app.api.sse import EventStreamResponse, with_heartbeats
 from app.errors import NotReady, WhisperfleetError
 from app.transcript.timeline import Transcript
+from app.transcription.pipeline import Observer
 from workers.messages import Segment
 
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 
-OnSegments = Callable[[Sequence[Segment]], None]
-Transcribe = Callable[[OnSegments], Coroutine[Any, Any, Transcript]]
+Transcribe = Callable[[Observer], Coroutine[Any, Any, Transcript]]
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -44,6 +44,18 @@ class Deltas:
         self._space = text[len(delta) :]
         self._started = self._started or bool(delta)
         return delta
+
+
+class DeltaObserver(Observer):
+    """Queues the deltas of a transcription; None stands for its end."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self._deltas = Deltas()
+
+    def transcribed(self, segments: Sequence[Segment]) -> None:
+        if delta := self._deltas.of(segments):
+            self.queue.put_nowait(delta)
 
 
 async def stream_response(request: Request, transcribe: Transcribe, clean_up: Callable[[], None]) -> Response:
@@ -77,17 +89,11 @@ async def _with_errors(first: str, stream: AsyncGenerator[str]) -> AsyncGenerato
 
 
 async def _events(transcribe: Transcribe, clean_up: Callable[[], None]) -> AsyncGenerator[str]:
-    deltas = Deltas()
-    queue: asyncio.Queue[str | None] = asyncio.Queue()  # None: the transcription has ended
-
-    def publish(segments: Sequence[Segment]) -> None:
-        if delta := deltas.of(segments):
-            queue.put_nowait(delta)
-
-    work = asyncio.ensure_future(transcribe(publish))
-    work.add_done_callback(lambda _: queue.put_nowait(None))
+    observer = DeltaObserver()
+    work = asyncio.ensure_future(transcribe(observer))
+    work.add_done_callback(lambda _: observer.queue.put_nowait(None))
     try:
-        while (delta := await queue.get()) is not None:
+        while (delta := await observer.queue.get()) is not None:
             yield _event(TranscriptDelta(delta=delta).model_dump_json())
         if work.cancelled():
             raise NotReady("The service is stopping.")

@@ -21,6 +21,7 @@ from app.options import Options
 from app.settings import load_settings
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript, with_word_times
+from app.transcription.pipeline import Observer
 from app.transcription.pipeline import Progress as PipelineProgress
 from app.transcription.service import TranscriptionService
 
@@ -31,6 +32,16 @@ Target = tuple[Path, Path | None]  # a recording and its transcript's file; None
 
 # Transcribes one file into text and reports its progress: (done, total) in any unit.
 Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[bytes]]
+
+
+class BarObserver(Observer):
+    """Reports the progress of a file to its progress bar."""
+
+    def __init__(self, report: Callable[[float, float | None], None]) -> None:
+        self._report = report
+
+    def progressed(self, progress: PipelineProgress) -> None:
+        self._report(progress.done_s, progress.total_s)
 
 
 def run_transcribe(
@@ -133,12 +144,8 @@ async def _transcribe_here(
         service = TranscriptionService(settings, plan)
 
         async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> bytes:
-            def progressed(progress: PipelineProgress) -> None:
-                report(progress.done_s, progress.total_s)
-
-            transcript = await service.transcribe(
-                _upload(file), options, service.catalogue.resolve(""), progressed
-            )
+            default = service.catalogue.resolve("")
+            transcript = await service.transcribe(_upload(file), options, default, BarObserver(report))
             return await asyncio.to_thread(render_transcript, transcript, options, chosen)
 
         try:

@@ -2,9 +2,8 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import structlog
@@ -22,29 +21,14 @@ from app.scheduling.dispatcher import Dispatcher
 from app.settings import Settings
 from app.transcript.timeline import Transcript
 from app.transcription.data_folder import DataFolder
-from app.transcription.pipeline import Fleet, Observer, Pipeline, Progress
+from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
-from workers.messages import Segment
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
 _LOOKUP_S = 8.0  # a request waits so long for the model to be found, before it gets an error
 _RETRY_S = 60.0  # between attempts to get a model that was not available
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class RequestObserver(Observer):
-    """Passes the progress of a request on."""
-
-    on_progress: Callable[[Progress], None]
-    on_segments: Callable[[Sequence[Segment]], None]
-
-    def progressed(self, progress: Progress) -> None:
-        self.on_progress(progress)
-
-    def transcribed(self, segments: Sequence[Segment]) -> None:
-        self.on_segments(segments)
 
 
 class TranscriptionService:
@@ -92,22 +76,21 @@ class TranscriptionService:
         upload: Upload,
         options: Options,
         model: str,
-        on_progress: Callable[[Progress], None] = lambda progress: None,
-        on_segments: Callable[[Sequence[Segment]], None] = lambda segments: None,
+        observer: Observer | None = None,
     ) -> Transcript:
         """The transcript of a recording. Does not remove the upload's file.
 
-        `on_segments` gets the segments in order, as soon as all earlier ones are known. Cancelling the caller
-        cancels the work. Results are cached for a while then: the same recording with the same options goes
-        on from them.
+        Cancelling the caller cancels the work. Results are cached for a while then: the same recording with
+        the same options goes on from them.
 
         Raises NotReady if there is no model or no worker, QueueFull, and as `Pipeline.run` does.
         """
         fleet, model = await self.ready(model, options)
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
-        observer = RequestObserver(on_progress, on_segments)
         with self._cache.recording(key) as results:
-            async with self._request(upload, options, model, fleet, results, observer) as pipeline:
+            async with self._request(
+                upload, options, model, fleet, results, observer or Observer()
+            ) as pipeline:
                 return await pipeline.run()
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:

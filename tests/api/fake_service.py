@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -131,8 +130,7 @@ class FakeService:
         upload: Upload,
         options: Options,
         model: str,
-        on_progress: Callable[[Progress], None] = lambda progress: None,
-        on_segments: Callable[[Sequence[Segment]], None] = lambda segments: None,
+        observer: Observer | None = None,
     ) -> Transcript:
         try:
             await self.record(upload, options, model)
@@ -140,7 +138,8 @@ class FakeService:
                 raise self.error
             await self.resumed()
             for segment in self.transcript.segments:
-                on_segments([segment])
+                if observer is not None:
+                    observer.transcribed([segment])
             await asyncio.sleep(0.01)
             if self.late_error is not None:
                 raise self.late_error
