@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 
 from app.media.pool import Call, MediaPool
-from app.media.speech import SPAN_FRAMES
+from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
 from app.options import Options as RequestOptions
 from app.transcription.pipeline import Fleet, Pipeline
@@ -166,8 +166,8 @@ def _cpu_s(path: Path, pcm_path: Path) -> dict[str, float]:
     decoded = time.process_time()
     frames = -(-samples // FRAME_SAMPLES)
     found = []
-    for start in range(0, frames, SPAN_FRAMES):
-        span = min(SPAN_FRAMES, frames - start)
+    for start in range(0, frames, CHUNK_FRAMES):
+        span = min(CHUNK_FRAMES, frames - start)
         found.append(np.frombuffer(work.speech_probabilities(str(pcm_path), start, span), "<f4"))
     assert sum(map(len, found)) == frames
     return {"decoding": round(decoded - began, 3), "speech": round(time.process_time() - decoded, 3)}

@@ -18,7 +18,7 @@ import numpy as np
 
 from app.engines.model_files import DEMO_PATH
 from app.media.clip_planner import ClipPlanner, PlannedClip
-from app.media.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from workers import runtime
 from workers.media import tasks as media
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Clip, Decoding, LoadOptions
@@ -197,8 +197,8 @@ def plan(pcm_path: Path, samples: int) -> list[PlannedClip]:
     detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
     frames = -(-samples // FRAME_SAMPLES)
     clips: list[PlannedClip] = []
-    for start in range(0, frames, SPAN_FRAMES):
-        found = media.speech_probabilities(str(pcm_path), start, min(SPAN_FRAMES, frames - start))
+    for start in range(0, frames, CHUNK_FRAMES):
+        found = media.speech_probabilities(str(pcm_path), start, min(CHUNK_FRAMES, frames - start))
         probabilities = np.frombuffer(found, "<f4")
         spans = detector.feed(probabilities)
         clips += planner.extend(spans, detector.ongoing, detector.settled_until, probabilities)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from app.media.clip_planner import ClipPlanner, PlannedClip
 from app.media.pool import MediaPool
-from app.media.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
 
@@ -49,8 +49,8 @@ def tiled_clips(probabilities: npt.NDArray[np.float32], minutes: float) -> list[
     detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
     clips: list[PlannedClip] = []
     tiled = np.resize(probabilities, frames)
-    for first in range(0, frames, SPAN_FRAMES):
-        chunk = tiled[first : first + SPAN_FRAMES]
+    for first in range(0, frames, CHUNK_FRAMES):
+        chunk = tiled[first : first + CHUNK_FRAMES]
         spans = detector.feed(chunk)
         clips += planner.extend(spans, detector.ongoing, detector.settled_until, chunk)
     return [*clips, *planner.finish(detector.finish(total), total)]
@@ -79,6 +79,6 @@ async def _probabilities(media: MediaPool, path: Path, folder: Path) -> list[npt
         samples, _ = step
     frames = -(-samples // FRAME_SAMPLES)
     return [
-        await media.speech_probabilities(path.stem, pcm, first, min(SPAN_FRAMES, frames - first))
-        for first in range(0, frames, SPAN_FRAMES)
+        await media.speech_probabilities(path.stem, pcm, first, min(CHUNK_FRAMES, frames - first))
+        for first in range(0, frames, CHUNK_FRAMES)
     ]

@@ -22,7 +22,7 @@ from unittest.mock import patch
 import httpx
 import uvicorn
 
-from app.api import answers
+from app.api import openai_responses
 from app.engines.plan import make_plan
 from app.logs import configure_logs
 from app.main import create_app
@@ -144,7 +144,7 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
             (MediaWorkerSlot, "run", of_media),
             (whisper.LoadedModel, "transcribe", lambda *_: "rest of the worker"),
             (pipeline, "merge", lambda *_: "merge and cues"),
-            (answers, "render_transcript", lambda *_: "merge and cues"),
+            (openai_responses, "render_transcript", lambda *_: "merge and cues"),
         ):
             stack.enter_context(patch.object(owner, name, clock(getattr(owner, name), stage)))
         yield

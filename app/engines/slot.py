@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import structlog
 
@@ -23,8 +23,9 @@ R = TypeVar("R")
 
 _LOAD_DEADLINE_S = 900.0  # a large model from a slow disk, kernels compiled for a new GPU
 _ANSWER_DEADLINE_S = 120.0  # for a call that takes no time
-# A batch's deadline is multiplied by its audio over this (s). With 300 s that is 60 times the audio's length
-# on a CPU, where a large model on one slow core needs some 20, and 10 times on a GPU.
+# Seconds of audio in a batch for each `batch_timeout_s` of its deadline. With the default of 300 s the
+# deadline is 60 times the audio's length on a CPU, where a large model on one slow core needs some 20, and 10
+# times on a GPU.
 _AUDIO_PER_DEADLINE_S = {"cpu": 5.0, "cuda": 30.0, "simulated": 30.0}
 
 log = structlog.get_logger(__name__)
@@ -48,7 +49,7 @@ class WhisperSlot(ABC):
         self.needs_restart = asyncio.Event()
         self._catalogue = catalogue
         self._limits = limits
-        self._memory = OomFallback(limits.batch_size)
+        self._oom = OomFallback(limits.batch_size)
         self._info: WorkerInfo | None = None
         self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory, and their unload timers
         self._languages: dict[str, tuple[str, ...]] = {}  # of the models that were loaded
@@ -60,7 +61,7 @@ class WhisperSlot(ABC):
     @property
     def batch_limit(self) -> int:
         """How many clips the slot takes at once."""
-        return self._memory.batch_limit
+        return self._oom.batch_limit
 
     async def start(self) -> None:
         """Start the worker and load the default model, with a smaller compute type if memory is short.
@@ -84,6 +85,7 @@ class WhisperSlot(ABC):
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
         `batch_limit` is smaller then or, for a single clip, the worker restarts with a smaller compute type.
+        Also raises ProcessCrashed, OSError if a clip's audio is gone, and the worker's own errors.
         """
         began = time.monotonic()
         clips = await self._read(payloads)
@@ -91,12 +93,12 @@ class WhisperSlot(ABC):
         if model in self._held:
             self._stop_unload_timer(model)
         else:
-            await self._free_memory_and_load(model)
+            await self._load_on_demand(model)
         try:
-            results = await self._retry_alone(model, lambda: self._transcribe(clips))
+            results = await self._retry_without_others(model, lambda: self._transcribe(clips))
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                raise await self._ask_for_less(model, len(clips), error) from error
+                await self._shrink_and_requeue(model, len(clips), error)
             raise
         finally:
             self._start_unload_timer(model)
@@ -141,7 +143,7 @@ class WhisperSlot(ABC):
             "clips": self._clips,
             "audio_s": round(self._samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
-            "error": self.status.error or self._memory.explain(),
+            "error": self.status.error or self._oom.explain(),
         }
 
     @abstractmethod
@@ -165,17 +167,17 @@ class WhisperSlot(ABC):
         deadline_s = self._limits.batch_timeout_s * max(1.0, audio_s / _AUDIO_PER_DEADLINE_S[device])
         return await self._call(whisper.transcribe, clips, deadline_s=deadline_s)
 
-    async def _free_memory_and_load(self, model: str) -> None:
+    async def _load_on_demand(self, model: str) -> None:
         if self._limits.one_model:
             await self._unload_others(model)
         try:
-            await self._retry_alone(model, lambda: self._load(model))
+            await self._retry_without_others(model, lambda: self._load(model))
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                raise await self._ask_for_less(model, 1, error) from error
+                await self._shrink_and_requeue(model, 1, error)
             raise
 
-    async def _retry_alone(self, model: str, call: Callable[[], Awaitable[R]]) -> R:
+    async def _retry_without_others(self, model: str, call: Callable[[], Awaitable[R]]) -> R:
         """Call with a model; if that runs out of memory, once more without the other models."""
         try:
             return await call()
@@ -193,17 +195,18 @@ class WhisperSlot(ABC):
             await self._unload(name)
         return bool(others)
 
-    async def _ask_for_less(self, model: str, clips: int, error: Exception) -> Exception:
-        """Use less memory from now on. Returns the exception to raise."""
+    async def _shrink_and_requeue(self, model: str, clips: int, error: Exception) -> NoReturn:
+        """Use less memory from now on. Raises RequeueBatch, and RuntimeError if nothing smaller is left."""
         if clips > 1:
-            self._memory.halve(clips, error)
+            self._oom.halve(clips, error)
             log.warning("memory is short: smaller batches", slot=self.index, batch_size=self.batch_limit)
-            return RequeueBatch(f"out of memory with {clips} clips at once: {last_line(error)}")
+            raise RequeueBatch(f"out of memory with {clips} clips at once: {last_line(error)}") from error
         if await self._use_smaller_type(model, error):
             self.needs_restart.set()  # memory comes back for certain only when the process ends
-            return RequeueBatch(f"out of memory with one clip: {last_line(error)}")
+            raise RequeueBatch(f"out of memory with one clip: {last_line(error)}") from error
         reason = last_line(error)
-        return RuntimeError(f"not enough memory for one clip with the smallest compute type: {reason}")
+        message = f"not enough memory for one clip with the smallest compute type: {reason}"
+        raise RuntimeError(message) from error
 
     async def _use_smaller_type(self, model: str, error: Exception) -> bool:
         """Load a model with a smaller compute type from now on. Returns whether there is one."""
@@ -211,14 +214,14 @@ class WhisperSlot(ABC):
         smaller = await self._call(whisper.smaller_compute_type, options, deadline_s=_ANSWER_DEADLINE_S)
         if smaller is None:
             return False
-        self._memory.step_down(model, self._catalogue.options[model].compute_type, smaller, error)
+        self._oom.step_down(model, self._catalogue.options[model].compute_type, smaller, error)
         log.warning("memory is short: smaller type", slot=self.index, model=model, compute_type=smaller)
         return True
 
     def _load_options(self, model: str) -> LoadOptions:
         """How this slot loads a model."""
         options = self._catalogue.options[model]
-        return replace(options, compute_type=self._memory.compute_type(model, options.compute_type))
+        return replace(options, compute_type=self._oom.compute_type(model, options.compute_type))
 
     async def _load(self, model: str) -> None:
         info = await self._call(whisper.load, self._load_options(model), deadline_s=_LOAD_DEADLINE_S)
@@ -250,7 +253,7 @@ class WhisperSlot(ABC):
     async def _unload(self, model: str) -> None:
         if model not in self._held:
             return  # its timer ran out while another was being unloaded, or the worker has ended
-        # First, so that a request that needs the model loads it again, after this call.
+        # Forget the model before the call: a request that arrives meanwhile then queues a new load behind it.
         self._stop_unload_timer(model)
         del self._held[model]
         with suppress(ProcessCrashed):  # its memory is free then, too

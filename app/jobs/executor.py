@@ -53,7 +53,7 @@ class JobObserver(Observer):
     progress: ProgressBuffer
 
     def decoded(self, samples: int) -> None:
-        self.progress.decoded(self.job_id, _describe_pcm(samples))
+        self.progress.decoded(self.job_id, _pcm_marker(samples))
 
     def progressed(self, progress: Progress) -> None:
         stage = Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING
@@ -85,7 +85,7 @@ class JobExecutor:
         failed_spans: Sequence[Span] = ()
         try:
             job, pipeline = await self._prepare(job)
-            failed_spans = pipeline.failed_spans
+            failed_spans = pipeline.failed_spans  # grows while the pipeline runs
             transcript = await pipeline.run()
         except TRANSIENT_ERRORS:
             raise
@@ -102,7 +102,10 @@ class JobExecutor:
     async def fail(
         self, job: Job, error: WhisperfleetError, failed_spans: Sequence[Span] = (), code: str | None = None
     ) -> None:
-        """Mark a job as failed and remove its files. Raises what the store raises."""
+        """Mark a job as failed and remove its files. `code` is used if the error has none.
+
+        Raises what the store raises.
+        """
         await self._progress.store()
         failure = Failure(error.message, error.code or code)
         with suppress(IllegalTransition, UnknownJob):
@@ -116,7 +119,7 @@ class JobExecutor:
         self._pcm_path(job).unlink(missing_ok=True)
 
     async def _prepare(self, job: Job) -> tuple[Job, Pipeline]:
-        """The pipeline of a job, with the results of earlier runs, and the job with its recording's file."""
+        """Find or download the recording of a job. Returns the job with its file, and its pipeline."""
         fleet, model = await self._service.ready(job.submission.model, job.submission.options)
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
@@ -163,7 +166,7 @@ class JobExecutor:
                 sha256=upload.sha256,
             )
         except WhisperfleetError:
-            # A cancellation does not remove the file: the update is stored then, and the next run uses it.
+            # Not after a cancellation: `Store.update` is shielded, so the next run finds the file.
             await asyncio.to_thread(upload.remove)
             raise
         return upload
@@ -179,20 +182,20 @@ class JobExecutor:
         return self._service.folder.pcm / job.id
 
 
-def _describe_pcm(samples: int) -> str:
-    """Describes the complete decoded audio: its number of samples, and the boot in which it was written.
+def _pcm_marker(samples: int) -> str:
+    """A marker for complete decoded audio: its number of samples, and the boot in which it was written.
 
-    After a power failure, parts of the file may be empty that were not yet written to the disk.
+    It is valid in that boot only: after a power failure, the disk may lack parts of the file.
     """
     return f"{samples} {_boot_id()}"
 
 
-def _decoded_samples(description: str | None, path: Path) -> int | None:
+def _decoded_samples(marker: str | None, path: Path) -> int | None:
     """The number of samples at `path` if the decoded audio there is complete, else None."""
-    if description is None or not path.is_file():
+    if marker is None or not path.is_file():
         return None
     samples = path.stat().st_size // BYTES_PER_SAMPLE
-    return samples if description == _describe_pcm(samples) else None
+    return samples if marker == _pcm_marker(samples) else None
 
 
 @cache

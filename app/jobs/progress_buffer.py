@@ -18,7 +18,7 @@ _INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval b
 
 
 class ProgressBuffer:
-    """The latest progress of jobs and the descriptions of their decoded audio, until they are stored."""
+    """The latest progress of jobs and the markers of their decoded audio, until they are stored."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -44,7 +44,7 @@ class ProgressBuffer:
         self._wakeup.set()
 
     def decoded(self, job_id: str, pcm: str) -> None:
-        """Buffer the description of a job's decoded audio."""
+        """Buffer the marker of a job's complete decoded audio."""
         self._pcm[job_id] = pcm
         self._wakeup.set()
 
@@ -67,8 +67,8 @@ class ProgressBuffer:
             pcm, self._pcm = self._pcm, {}
             progress = {job_id: self._progress.pop(job_id) for job_id in job_ids if job_id in self._progress}
             try:
-                for job_id, description in pcm.items():
-                    await self._store.update(job_id, pcm=description)
+                for job_id, marker in pcm.items():
+                    await self._store.update(job_id, pcm=marker)
                 if progress:
                     await self._store.store_progress(progress)
             except BaseException:  # keep the values for the next time, unless there are newer ones

@@ -17,11 +17,11 @@ import structlog
 
 from app.errors import InvalidInput, TaskCrashes
 from app.media.file_sink import raise_if_full
-from app.media.speech import SPAN_FRAMES
+from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
 from app.scheduling.process import ChildProcess
-from app.scheduling.tasks import Done, SlotStatus
+from app.scheduling.tasks import SlotStatus, TaskResult
 from app.shielding import run_shielded
 from workers import runtime
 from workers.media import tasks
@@ -30,7 +30,7 @@ from workers.messages import FRAME_SAMPLES, RecordingRefused
 log = structlog.get_logger(__name__)
 
 MAX_WORKERS = 4
-STEP_SAMPLES = SPAN_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
+STEP_SAMPLES = CHUNK_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
 _HEADROOM_BYTES = 2 << 30  # address space that a worker may use beyond its libraries
 # Below the Whisper workers, even those on the CPU. With equal priority a long recording would keep its first
 # clips waiting until its last were found.
@@ -104,7 +104,7 @@ class MediaPool:
         slot: int | None = None
         finished = False
         crashes = 0
-        step: asyncio.Future[Done[Any]] | None = None
+        step: asyncio.Future[TaskResult[Any]] | None = None
         try:
             while not finished:
                 step = step or asyncio.ensure_future(self._run(line, call, slot))
@@ -126,7 +126,7 @@ class MediaPool:
                 self._background.add(task)
                 task.add_done_callback(self._background.discard)
 
-    async def _close_decoder(self, job: str, step: asyncio.Future[Done[Any]], slot: int | None) -> None:
+    async def _close_decoder(self, job: str, step: asyncio.Future[TaskResult[Any]], slot: int | None) -> None:
         """Close the decoder of a recording in its worker, after the step in flight."""
         with suppress(Exception, asyncio.CancelledError):
             slot = (await step).slot
@@ -149,7 +149,7 @@ class MediaPool:
         self._dispatcher.cancel(job)
         self._dispatcher.cancel(_decoding_line(job))
 
-    async def _run(self, line: str, call: Call, slot: int | None = None) -> Done[Any]:
+    async def _run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given."""
         try:
             return await self._dispatcher.submit(line, call, key=object(), affinity=slot)

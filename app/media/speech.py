@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
 
-SPAN_FRAMES = 60 * SAMPLE_RATE // FRAME_SAMPLES  # for one task of a media worker
+CHUNK_FRAMES = 60 * SAMPLE_RATE // FRAME_SAMPLES  # of a recording, in one task of a media worker
 
 # Speech that has begun continues while its probability is above the threshold minus this.
 HYSTERESIS = 0.15

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from app.scheduling.batching import (
-    ROUNDS,
+    PLANNED_ROUNDS,
     WINDOW_BATCHES,
     BatchCost,
     SlotEstimate,
@@ -56,15 +56,16 @@ class ThroughputEstimator:
         return sum(known) / len(known) if known else 1.0
 
     def free_in(self, slot: int, now: float) -> float:
-        """Seconds until the slot is free. The longer it is overdue, the longer it may still take."""
+        """Seconds until the slot is free, as estimated."""
         if slot not in self._in_flight:
             return 0.0
         began, expected_s = self._in_flight[slot]
-        return abs(began + expected_s * self.ratio(slot) - now)
+        left_s = began + expected_s * self.ratio(slot) - now
+        return left_s if left_s >= 0 else -left_s  # overdue by x seconds: assume x more
 
 
 class Backlog(FairQueue[Task[P, R]]):
-    """The fair queue of all slots, which takes whole batches."""
+    """The fair queue of all slots, with batches for each of them."""
 
     def __init__(self, slots: Sequence[Slot[P, R]], throughput: ThroughputEstimator, cost: BatchCost) -> None:
         super().__init__()
@@ -76,22 +77,28 @@ class Backlog(FairQueue[Task[P, R]]):
         """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile."""
         for task in reversed(batch):
             if task.cancelled:
-                task.done.cancel()
+                task.future.cancel()
                 continue
             task.isolated = task.isolated or isolated
             self.requeue(task.job, task)
 
     def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
-        """The next tasks for a slot: in turns if several jobs wait, as `batching` plans for a single job."""
+        """Remove and return the next tasks for a slot.
+
+        A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
+        and so are tasks that cannot share every batch.
+        """
         if any(other.batch_limit > 1 for other in self._slots):  # else there is nothing to choose
-            lookahead = len(self) if self._is_ending() else WINDOW_BATCHES * slot.batch_limit
+            lookahead = len(self) if self._few_left() else WINDOW_BATCHES * slot.batch_limit
             line = self.only_line(lookahead)
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
                 return self.take_at(self._choose(slot, line))
         return self._take_in_turns(slot)
 
     def _take_in_turns(self, slot: Slot[P, R]) -> list[Task[P, R]]:
-        """The next tasks for a slot, job by job, up to its quota."""
+        """Remove and return the next tasks for a slot, job by job, up to its quota."""
+
+        batch: list[Task[P, R]] = []
 
         def fits(task: Task[P, R]) -> bool:
             return task.affinity in (None, slot.index) or self._has_lost_its_process(task.affinity)
@@ -105,14 +112,14 @@ class Backlog(FairQueue[Task[P, R]]):
                 return 0
             able = [place for place, task in enumerate(line) if joins(task)]
             place = min(able, key=lambda place: abs(line[place].size - batch[0].size))
-            first.passed_over += place > 0
+            if place > 0:
+                first.passed_over += 1  # often enough, and it is taken whatever its size
             return place
 
         quota = self._batch_quota(slot)
         window = WINDOW_BATCHES * slot.batch_limit if quota > 1 else 1
-        batch: list[Task[P, R]] = []
         while task := self.take(joins if batch else fits, most_similar, window):
-            if task.done.done():
+            if task.future.done():
                 continue  # its caller was cancelled
             batch.append(task)
             if task.isolated or len(batch) >= quota:
@@ -121,46 +128,49 @@ class Backlog(FairQueue[Task[P, R]]):
 
     @property
     def prefetch_limit(self) -> int:
-        """So many tasks of one job fill all batches in flight and leave more than `_is_ending` allows."""
-        return 2 * ROUNDS * self._full_round()
+        """How many unfinished tasks of one job keep batches full, with a margin of as many again."""
+        return 2 * PLANNED_ROUNDS * self._full_round()
 
     def _full_round(self) -> int:
         """How many tasks all slots take at once."""
         return sum(slot.batch_limit for slot in self._slots)
 
-    def _is_ending(self) -> bool:
+    def _few_left(self) -> bool:
         """Whether so few tasks wait that the last batches are planned."""
-        return len(self) <= ROUNDS * self._full_round()
+        return len(self) <= PLANNED_ROUNDS * self._full_round()
 
     def _batch_quota(self, slot: Slot[P, R]) -> int:
         """How many tasks the slot's next batch may have."""
         if slot.batch_limit == 1 or not len(self):
             return 1
-        return len(self._plan_last(slot, self)) if self._is_ending() else slot.batch_limit
+        return len(self._plan_last(slot, self)) if self._few_left() else slot.batch_limit
 
     def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]]) -> list[int]:
         """The places of the slot's next batch in the only job's line."""
         first = line[0]
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
-        if not self._is_ending() or first.passed_over >= ROUNDS * len(self._slots):
+        if not self._few_left() or first.passed_over >= PLANNED_ROUNDS * len(self._slots):
             return choose_similar([task.size for task in line], slot.batch_limit, self._cost)
         places = self._plan_last(slot, line)
-        first.passed_over += 0 not in places
+        if 0 not in places:
+            first.passed_over += 1
         return places
 
     def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]]) -> list[int]:
         now = asyncio.get_running_loop().time()
-        able = [other for other in self._slots if other is slot or other.status.state in ("idle", "busy")]
+        candidates = [
+            other for other in self._slots if other is slot or other.status.state in ("idle", "busy")
+        ]
         estimates = [
             SlotEstimate(
                 self._throughput.free_in(other.index, now),
                 self._throughput.ratio(other.index),
                 other.batch_limit,
             )
-            for other in able
+            for other in candidates
         ]
-        return plan_last_batches([task.size for task in tasks], estimates, able.index(slot), self._cost)
+        return plan_last_batches([task.size for task in tasks], estimates, candidates.index(slot), self._cost)
 
     def _has_lost_its_process(self, index: int | None) -> bool:
         return index is not None and self._slots[index].status.state in ("restarting", "failed")
@@ -168,4 +178,4 @@ class Backlog(FairQueue[Task[P, R]]):
 
 def _can_batch_with_others(task: Task[P, R], key: Hashable) -> bool:
     """Whether a task may join any batch of that key, on any slot."""
-    return task.key == key and task.affinity is None and not task.isolated and not task.done.done()
+    return task.key == key and task.affinity is None and not task.isolated and not task.future.done()

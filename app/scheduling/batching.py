@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 # The last batches are planned once so many full batches for each slot wait, or fewer. Until then every batch
 # is full; planning further ahead gives the same result.
-ROUNDS = 3
+PLANNED_ROUNDS = 3
 # While many tasks wait, a batch is chosen from so many times its size: enough to find tasks of similar size,
 # and few enough that a recording is still transcribed from its beginning to its end.
 WINDOW_BATCHES = 4

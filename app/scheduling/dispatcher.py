@@ -16,13 +16,14 @@ from app.errors import NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
 from app.scheduling.batching import BatchCost
-from app.scheduling.tasks import Done, Slot, Task
+from app.scheduling.tasks import Slot, Task, TaskResult
 from app.wakeup import Wakeup
 
 P = TypeVar("P")
 R = TypeVar("R")
 
 MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails
+_MAX_START_CRASHES = 3  # in a row, before the slot counts as failed
 _FIRST_BACKOFF_S = 1.0
 _MAX_BACKOFF_S = 60.0
 
@@ -41,10 +42,10 @@ class Dispatcher(Generic[P, R]):
         self._backlog = Backlog(slots, self._throughput, cost)
         self._wakeups = [Wakeup() for _ in slots]
         self._loops: list[asyncio.Task[None]] = []
-        self._in_flight: dict[int, list[Task[P, R]]] = {}  # by slot
+        self._in_flight: dict[int, Sequence[Task[P, R]]] = {}  # by slot
         self._draining = False
-        self._nothing_in_flight = asyncio.Event()
-        self._nothing_in_flight.set()
+        self._idle = asyncio.Event()  # no batch is in flight
+        self._idle.set()
 
     def start(self) -> None:
         """Start all slots, in the background."""
@@ -65,12 +66,12 @@ class Dispatcher(Generic[P, R]):
         self._draining = True
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                await self._nothing_in_flight.wait()
+                await self._idle.wait()
         await asyncio.sleep(0)  # lets the callers of `submit` receive their results
 
     @property
     def prefetch_limit(self) -> int:
-        """How many tasks of one job are enough: more make batches no fuller and plans no better."""
+        """How many unfinished tasks of one job are enough to keep all slots busy with full batches."""
         return self._backlog.prefetch_limit
 
     async def submit(
@@ -83,33 +84,33 @@ class Dispatcher(Generic[P, R]):
         crash_count: int = 0,
         on_crash: Callable[[int], None] = lambda crash_count: None,
         size: float = 0.0,
-    ) -> Done[R]:
+    ) -> TaskResult[R]:
         """Run a task when its turn comes.
 
         `crash_count`: processes that crashed on this task before a restart of the service. `on_crash` is
         called with the new count whenever a process crashes that had only this task in flight. `size` is in
         the unit of `BatchCost.size_ms`.
 
-        Raises NotReady if no slot could be started, TaskCrashes if the task crashes each process that runs
-        it, and the exception that the task itself raises.
+        Raises NotReady while the last start of every slot has failed, TaskCrashes if the task crashes each
+        process that runs it, and the exception that the task itself raises.
         """
         if crash_count >= MAX_CRASHES:
             raise _crashes(crash_count)
         if self._all_failed():
             raise self._not_ready()
-        done = asyncio.get_running_loop().create_future()
+        future = asyncio.get_running_loop().create_future()
         task = Task[P, R](
-            job, payload, key, affinity, crash_count, on_crash, size, done, isolated=crash_count > 0
+            job, payload, key, affinity, crash_count, on_crash, size, future, isolated=crash_count > 0
         )
         self._backlog.put(task.job, task)
         self._wake_idle_slots()
         # Cancelling the caller cancels the future, and a task with a cancelled future is never sent.
-        return await task.done
+        return await task.future
 
     def cancel(self, job: str) -> None:
         """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
         for task in self._backlog.remove(job):
-            task.done.cancel()
+            task.future.cancel()
         for task in chain.from_iterable(self._in_flight.values()):
             task.cancelled = task.cancelled or task.job == job
 
@@ -134,8 +135,8 @@ class Dispatcher(Generic[P, R]):
             except Exception as error:
                 await slot.close()
                 failures += 1
-                # Something else may kill a process while it starts; once is no failure of the slot.
-                if not isinstance(error, ProcessCrashed) or failures >= MAX_CRASHES:
+                # A crash may have a cause outside the slot, so the first ones are only retried.
+                if not isinstance(error, ProcessCrashed) or failures >= _MAX_START_CRASHES:
                     self._mark_failed(slot, error)
                 await asyncio.sleep(backoff_s)
                 backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
@@ -158,12 +159,11 @@ class Dispatcher(Generic[P, R]):
         log.error("start failed", pool=self._name, slot=slot.index, error=slot.status.error)
         if self._all_failed():
             for task in self._backlog.clear():
-                if not task.done.done():
-                    task.done.set_exception(self._not_ready())
+                if not task.future.done():
+                    task.future.set_exception(self._not_ready())
 
     async def _serve(self, slot: Slot[P, R]) -> None:
         """Send batch after batch until the slot's process has ended."""
-        now = asyncio.get_running_loop().time
         while not slot.needs_restart.is_set():
             slot.status.state = "idle"
             batch = [] if self._draining else self._backlog.take_batch(slot)
@@ -171,13 +171,8 @@ class Dispatcher(Generic[P, R]):
                 await self._wakeups[slot.index].wait()
                 continue
             slot.status.state = "busy"
-            self._in_flight[slot.index] = batch
-            self._nothing_in_flight.clear()
-            self._throughput.begin(slot.index, self._cost.seconds([task.size for task in batch]), now())
             try:
-                results = await slot.run([task.payload for task in batch])
-                self._throughput.end(slot.index, now())
-                answers = list(zip(batch, results, strict=True))
+                results = await self._run(slot, batch)
             except RequeueBatch as error:
                 log.warning("batch requeued", pool=self._name, tasks=len(batch), reason=error.message)
                 self._requeue(batch, isolated=False)
@@ -188,15 +183,28 @@ class Dispatcher(Generic[P, R]):
             except Exception as error:
                 self._fail(batch, error)
                 continue
-            finally:
-                self._throughput.discard(slot.index)
-                del self._in_flight[slot.index]
-                if not self._in_flight:
-                    self._nothing_in_flight.set()
             slot.status.batches += 1
-            for task, result in answers:
-                if not task.done.done():
-                    task.done.set_result(Done(result, slot.index, task.crash_count))
+            for task, result in zip(batch, results, strict=True):
+                if not task.future.done():
+                    task.future.set_result(TaskResult(result, slot.index, task.crash_count))
+
+    async def _run(self, slot: Slot[P, R], batch: Sequence[Task[P, R]]) -> list[R]:
+        """Run a batch. Raises as `Slot.run` does, and ValueError if a result is missing."""
+        now = asyncio.get_running_loop().time
+        self._in_flight[slot.index] = batch
+        self._idle.clear()
+        self._throughput.begin(slot.index, self._cost.seconds([task.size for task in batch]), now())
+        try:
+            results = await slot.run([task.payload for task in batch])
+            self._throughput.end(slot.index, now())
+            if len(results) != len(batch):
+                raise ValueError(f"{len(results)} results for {len(batch)} tasks")
+            return results
+        finally:
+            self._throughput.discard(slot.index)
+            del self._in_flight[slot.index]
+            if not self._in_flight:
+                self._idle.set()
 
     async def _wake_for_restart(self, slot: Slot[P, R]) -> None:
         await slot.needs_restart.wait()
@@ -213,8 +221,8 @@ class Dispatcher(Generic[P, R]):
             [task] = batch
             self._count_crash(task)
             if task.crash_count >= MAX_CRASHES:
-                if not task.done.done():
-                    task.done.set_exception(_crashes(task.crash_count))
+                if not task.future.done():
+                    task.future.set_exception(_crashes(task.crash_count))
                 return
         self._requeue(batch, isolated=True)
 
@@ -228,8 +236,8 @@ class Dispatcher(Generic[P, R]):
     def _fail(self, batch: Sequence[Task[P, R]], error: Exception) -> None:
         """An error of a single task is its own. The tasks of a larger batch are retried one by one."""
         if len(batch) == 1:
-            if not batch[0].done.done():
-                batch[0].done.set_exception(error)
+            if not batch[0].future.done():
+                batch[0].future.set_exception(error)
             return
         log.warning("batch failed", pool=self._name, tasks=len(batch), error=repr(error))
         self._requeue(batch, isolated=True)

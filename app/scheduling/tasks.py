@@ -14,7 +14,8 @@ Payload = TypeVar("Payload", contravariant=True)
 class SlotStatus:
     """The state of a slot and its counters, as `GET /v1/workers` shows them."""
 
-    state: str = "loading"  # loading | idle | busy | restarting | failed
+    # loading | idle | busy | restarting | failed: the last start failed, and is retried
+    state: str = "loading"
     batches: int = 0
     restarts: int = 0
     error: str | None = None
@@ -45,8 +46,8 @@ class Slot(Protocol[Payload, R]):
         """End the process."""
 
 
-class Done(NamedTuple, Generic[R]):
-    """A finished task: its result, the slot that ran it, and how many processes crashed on it before."""
+class TaskResult(NamedTuple, Generic[R]):
+    """The result of a task, the slot that ran it, and how many processes crashed on it before."""
 
     result: R
     slot: int
@@ -64,7 +65,7 @@ class Task(Generic[P, R]):
     crash_count: int  # processes that crashed while this was their only task
     on_crash: Callable[[int], None]
     size: float  # in the unit of `BatchCost.size_ms`
-    done: asyncio.Future[Done[R]]
+    future: asyncio.Future[TaskResult[R]]
     passed_over: int = 0  # times that a later task of its job was taken first
     isolated: bool = False  # runs in a batch of its own: it may be what crashes processes
     cancelled: bool = False  # its job was cancelled while the task was in flight

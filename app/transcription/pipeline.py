@@ -15,8 +15,8 @@ import structlog
 from app.engines.clip_request import ClipRequest, ClipSource, expected_tokens
 from app.errors import ClipFailed, TaskCrashes, TooLarge, WhisperfleetError
 from app.media.clip_planner import ClipPlanner, PlannedClip
-from app.media.pool import MediaPool
-from app.media.speech import SPAN_FRAMES, SpeechDetector, VadParameters
+from app.media.pool import MAX_WORKERS, MediaPool
+from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 Fleet = Dispatcher[ClipSource, ClipResult]
 Probabilities = npt.NDArray[np.float32]
 
-_SPANS_AHEAD = 8  # in flight at the media workers: two for each of the most that there are
+_CHUNKS_AHEAD = 2 * MAX_WORKERS  # in flight at the media workers
 _FAILED = ClipResult("", (), ())  # stands for a clip that failed
 _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
 
@@ -53,13 +53,13 @@ class Observer:
     """Is called as a pipeline makes progress. Override what you need."""
 
     def decoded(self, samples: int) -> None:
-        """The recording is decoded; it has so many samples."""
+        """Called once, when the recording is decoded, with its number of samples."""
 
     def progressed(self, progress: Progress) -> None:
-        """There is progress."""
+        """Called with the new progress, at every change."""
 
     def transcribed(self, segments: Sequence[Segment]) -> None:
-        """These are the next segments of the transcript. Segments come in order and without a gap."""
+        """Called with the next segments of the transcript, in order and without a gap."""
 
 
 @dataclass(slots=True)
@@ -82,29 +82,29 @@ class Pipeline:
     _speech: list[Span] = field(default_factory=list)
     _segments: PackedSegments = field(default_factory=PackedSegments)
     _samples: int = 0  # decoded
-    _advanced: asyncio.Event = field(default_factory=asyncio.Event)  # decoding, a span or a clip has advanced
+    _advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has advanced
     _vote: LanguageVote = field(default_factory=LanguageVote)
-    _running: int = 0  # clips that are planned and not done
+    _unfinished: int = 0  # clips that are planned and not done
     _unpublished: deque[tuple[PlannedClip, asyncio.Task[ClipResult]]] = field(default_factory=deque)
     _languages: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> Transcript:
-        """The transcript. Cancelling this cancels all work that is not in flight.
+        """Transcribe the recording. Cancelling this cancels all work that is not in flight.
 
-        Raises InvalidInput if the file cannot be transcribed, TooLarge if the recording is too long, NotReady
-        if there are no workers, and ClipFailed if a span cannot be transcribed.
+        Raises InvalidInput if the file cannot be transcribed, TooLarge if the recording is too long,
+        DiskFull, NotReady if there are no workers, and ClipFailed if a clip cannot be transcribed.
         """
         async with self._task_group() as group, aclosing(self._clips()) as clips:
             planned = 0
             async for clip in clips:
                 task = group.create_task(self._transcribe(clip))
                 self._unpublished.append((clip, task))
-                self._running += 1
+                self._unfinished += 1
                 task.add_done_callback(self._clip_done)
                 planned += 1
             self._vote.limit(planned)
             self._report(clips_total=planned)
-        self._publish()
+        self._publish()  # the last tasks' callbacks may not have run yet
         silent = self.options.language or _SILENT_LANGUAGE
         return Transcript(
             task=self.options.task,
@@ -164,41 +164,42 @@ class Pipeline:
             yield clip
 
     async def _probabilities(self) -> AsyncGenerator[Probabilities]:
-        """The frames' speech probabilities, in order, span by span, while decoding goes on.
-
-        Speech detection stops while enough clips wait for workers: waiting clips take memory, and finding
-        them takes cores from workers on the CPU.
-        """
-        spans: deque[asyncio.Task[Probabilities]] = deque()
+        """The frames' speech probabilities, in order, chunk by chunk, while decoding goes on."""
+        chunks: deque[asyncio.Task[Probabilities]] = deque()
         requested = 0  # frames
         decoding = asyncio.create_task(self._decode())
         decoding.add_done_callback(lambda _: self._advanced.set())
         try:
             while True:
                 self._advanced.clear()
-                while spans and spans[0].done():
-                    yield spans.popleft().result()
+                while chunks and chunks[0].done():
+                    yield chunks.popleft().result()
                 finished = decoding.done()
                 if finished:
                     decoding.result()
                 frames = -(-self._samples // FRAME_SAMPLES) if finished else self._samples // FRAME_SAMPLES
-                while (
-                    len(spans) < _SPANS_AHEAD
-                    and self._running < self.fleet.prefetch_limit
-                    and (frames - requested >= SPAN_FRAMES or (finished and frames > requested))
-                ):
-                    count = min(SPAN_FRAMES, frames - requested)
-                    span = self.media.speech_probabilities(self.job, self.pcm_path, requested, count)
-                    spans.append(asyncio.create_task(span))
-                    spans[-1].add_done_callback(lambda _: self._advanced.set())
+                while self._may_request_chunk(len(chunks), frames - requested, finished):
+                    count = min(CHUNK_FRAMES, frames - requested)
+                    chunk = self.media.speech_probabilities(self.job, self.pcm_path, requested, count)
+                    chunks.append(asyncio.create_task(chunk))
+                    chunks[-1].add_done_callback(lambda _: self._advanced.set())
                     requested += count
-                if finished and requested == frames and not spans:
+                if finished and requested == frames and not chunks:
                     return
                 await self._advanced.wait()
         finally:
-            for task in (decoding, *spans):
+            for task in (decoding, *chunks):
                 task.cancel()
-            await asyncio.gather(decoding, *spans, return_exceptions=True)
+            await asyncio.gather(decoding, *chunks, return_exceptions=True)
+
+    def _may_request_chunk(self, in_flight: int, frames: int, finished: bool) -> bool:
+        """Whether to request the next chunk, with so many frames decoded and not requested.
+
+        Not while enough clips wait for workers: waiting clips take memory, and finding them takes cores from
+        workers on the CPU. Only the last chunk of a recording may be short.
+        """
+        is_complete = frames >= CHUNK_FRAMES or (finished and frames > 0)
+        return is_complete and in_flight < _CHUNKS_AHEAD and self._unfinished < self.fleet.prefetch_limit
 
     async def _decode(self) -> None:
         """Decode the recording, unless an earlier run did, and record how far decoding is."""
@@ -226,7 +227,7 @@ class Pipeline:
         self._report(decoded_s=seconds, total_s=seconds if finished else None)
 
     async def _transcribe(self, clip: PlannedClip) -> ClipResult:
-        """The result of a clip; `_FAILED` if it fails and the request allows a partial transcript."""
+        """Transcribe a clip. Returns `_FAILED` if it fails and the request allows a partial transcript."""
         try:
             result = await self._transcribe_in_language(clip)
         except ClipFailed as error:
@@ -243,7 +244,7 @@ class Pipeline:
         return result
 
     async def _transcribe_in_language(self, clip: PlannedClip) -> ClipResult:
-        """The result of a clip in the language of the recording."""
+        """Transcribe a clip in the language of the recording."""
         if self.options.language or self.options.multilingual:
             return await self._submit(clip, self.options.language)
         # No worker waits for the vote: until it is decided, each clip is transcribed in the language detected
@@ -255,7 +256,7 @@ class Pipeline:
         return result if result.language == language else await self._submit(clip, language)
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
-        """The result of a clip in the language detected in it, which gets the clip's vote."""
+        """Transcribe a clip in the language detected in it, and vote for that language."""
         weight = sum(end - start for start, end in clip.speech)
         self._vote.announce(clip.index, weight)
         result = await self._submit(clip, None)
@@ -265,7 +266,7 @@ class Pipeline:
     async def _submit(
         self, clip: PlannedClip, language: str | None, *, follows_vote: bool = False
     ) -> ClipResult:
-        """The result of a clip in a language; None: in the one that is detected.
+        """Transcribe a clip in a language. None: in the one that is detected in the clip.
 
         `follows_vote`: in the elected language, if there is one when the clip's turn comes.
         """
@@ -298,8 +299,8 @@ class Pipeline:
             raise _clip_failed(clip, error) from error
 
     async def _dispatch(self, request: ClipRequest) -> ClipResult:
-        """The result of a request from a worker."""
-        done = await self.fleet.submit(
+        """Have a worker transcribe a clip."""
+        answer = await self.fleet.submit(
             self.job,
             request,
             key=request.batch_key,
@@ -307,10 +308,10 @@ class Pipeline:
             on_crash=partial(self.results.record_crash, request.key),
             size=expected_tokens(request.speech),
         )
-        return done.result
+        return answer.result
 
     def _clip_done(self, task: asyncio.Task[ClipResult]) -> None:
-        self._running -= 1
+        self._unfinished -= 1
         self._advanced.set()
         self._publish()
 

@@ -113,8 +113,14 @@ def two_minutes_srt(server: Server, two_minutes: Path) -> str:
 
 @pytest.fixture(scope="session")
 def ten_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """More talk than any test waits for."""
+    """Talk that takes seconds to transcribe."""
     return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 600 * RATE))
+
+
+@pytest.fixture(scope="session")
+def half_an_hour(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Talk that takes longer to transcribe than a stopping server waits for requests."""
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 1800 * RATE))
 
 
 @pytest.fixture(scope="session")

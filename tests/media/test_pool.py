@@ -11,7 +11,7 @@ from app.errors import InvalidInput
 from app.media.pool import Call, MediaPool
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import Done, SlotStatus
+from app.scheduling.tasks import SlotStatus, TaskResult
 from workers.media import tasks
 from workers.media.tasks import DecodeStep
 from workers.messages import SAMPLE_RATE
@@ -92,9 +92,11 @@ class CrashingDispatcher:
     def __init__(self) -> None:
         self.steps = 0
 
-    async def submit(self, job: str, call: Call, *, key: object, affinity: int | None) -> Done[DecodeStep]:
+    async def submit(
+        self, job: str, call: Call, *, key: object, affinity: int | None
+    ) -> TaskResult[DecodeStep]:
         self.steps += 1
-        return Done(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0 if self.steps == 1 else 1)
+        return TaskResult(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0 if self.steps == 1 else 1)
 
 
 async def test_a_file_that_crashes_decoders_is_refused(tmp_path: Path, upload: Upload) -> None:

@@ -12,7 +12,7 @@ from app.engines.clip_request import ClipRequest
 from app.errors import ClipFailed, TaskCrashes, TooLarge
 from app.media.uploads import Upload
 from app.options import Options
-from app.scheduling.tasks import Done
+from app.scheduling.tasks import TaskResult
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer, Pipeline
 from app.transcription.result_cache import CachedRecording
@@ -67,14 +67,14 @@ class FakeFleet:
         crash_count: int,
         on_crash: Callable[[int], None],
         size: float,
-    ) -> Done[ClipResult]:
+    ) -> TaskResult[ClipResult]:
         clip = request.read()
         number = len(self.requested)
         language = clip.decoding.language
         self.requested.append((number, language))
         self.keys.append(key)
         await asyncio.sleep(0.02 / (1 + number))
-        return Done(self.answer(number, language), 0, 0)
+        return TaskResult(self.answer(number, language), 0, 0)
 
     def cancel(self, job: str) -> None: ...
 
@@ -86,7 +86,7 @@ class SequentialFleet(FakeFleet):
         super().__init__(answer)
         self._turn = asyncio.Lock()
 
-    async def submit(self, job: str, request: ClipRequest, **how: Any) -> Done[ClipResult]:
+    async def submit(self, job: str, request: ClipRequest, **how: Any) -> TaskResult[ClipResult]:
         async with self._turn:
             for _ in range(20):
                 await asyncio.sleep(0)

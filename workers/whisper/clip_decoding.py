@@ -15,12 +15,12 @@ SILENT_LOGPROB = -1.0  # nobody speaks if the average is lower and the no-speech
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
 SAMPLES_PER_TIMESTAMP = SAMPLE_RATE // 50  # a timestamp token counts 20 ms
-_LEAD_SAMPLES = 3 * SAMPLE_RATE // 10  # of silence before the speech with which a further window starts
-# Speech left without text that is enough for a further window: after text that was cut off, and after the
-# decoder stopped by itself.
+_LEAD_SAMPLES = 3 * SAMPLE_RATE // 10  # a further window starts this long before the remaining speech
+# Least remaining speech for which a further window is decoded: after an open tail, and after the decoder
+# ended by itself.
 _CUT_OFF_SAMPLES = SAMPLE_RATE // 10
 _MISSED_SAMPLES = SAMPLE_RATE
-_MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5
+_MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp; less is no progress
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
 
@@ -113,13 +113,17 @@ def split_at_timestamps(
 
 
 def decode_clip(clip: Clip) -> Generator[Window, WindowResult, ClipResult]:
-    """Decode a clip: each window starts after the last closing timestamp, while speech remains."""
+    """Decode a clip: each window starts after the last closing timestamp, while enough speech remains.
+
+    Yields the windows to decode, is sent the result of each, and returns the result of the clip.
+    """
     windows = yield from _decode_span(clip, 0, clip.samples, clip.decoding.language, _MAX_HALVINGS)
     first = windows[0][1]
     return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
 
 
 def _decode_span(clip: Clip, start: int, end: int, language: str | None, halvings: int) -> WindowGenerator:
+    """Decode the span `[start, end)` of a clip, in samples. Returns its windows and their results."""
     windows: DecodedWindows = []
     seek: int | None = start
     while seek is not None:
@@ -131,9 +135,11 @@ def _decode_span(clip: Clip, start: int, end: int, language: str | None, halving
 
 
 def _decode_with_retries(clip: Clip, window: Window, halvings: int) -> WindowGenerator:
-    """Decode a window. A poor result is retried without repetition, then in halves; the best attempt counts.
+    """Decode a window. A poor result at temperature 0 is retried without repetition, then in halves.
 
-    `halvings` is how often the window may still be halved.
+    The first retry counts if it is not poor. Otherwise the best attempt counts: the one with the highest
+    average log-probability, among those without repetition if there are any. `halvings` is how often the
+    window may still be halved.
     """
     first = yield window
     if clip.decoding.temperature > 0 or not first.poor:
@@ -155,7 +161,10 @@ def _decode_with_retries(clip: Clip, window: Window, halvings: int) -> WindowGen
 
 
 def _quality(windows: DecodedWindows) -> tuple[bool, float]:
-    """Whether no window repeats itself, and the average log-probability of all tokens."""
+    """Whether no window repeats itself, and the average log-probability of all tokens.
+
+    Each window counts one token more, for the end of its text.
+    """
     tokens = sum(result.token_count + 1 for _, result in windows)
     logprob = sum(result.avg_logprob * (result.token_count + 1) for _, result in windows) / tokens
     return (not any(result.repetitive for _, result in windows), logprob)
