@@ -88,9 +88,10 @@ class TranscriptionService:
         fleet, model = await self.ready(model, options)
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
         with self._cache.recording(key) as results:
-            async with self._request(
-                upload, options, model, fleet, results, observer or Observer()
-            ) as pipeline:
+            pipeline = self.pipeline(
+                uuid.uuid4().hex, upload, options, model, fleet, results, observer or Observer()
+            )
+            async with self._admit(pipeline):
                 return await pipeline.run()
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
@@ -100,20 +101,15 @@ class TranscriptionService:
         """
         options = Options()
         fleet, model = await self.ready(self.catalogue.default, options)
-        async with self._request(upload, options, model, fleet, CachedRecording(), Observer()) as pipeline:
+        pipeline = self.pipeline(
+            uuid.uuid4().hex, upload, options, model, fleet, CachedRecording(), Observer()
+        )
+        async with self._admit(pipeline):
             return await pipeline.detect_language()
 
     @asynccontextmanager
-    async def _request(
-        self,
-        upload: Upload,
-        options: Options,
-        model: str,
-        fleet: Fleet,
-        results: ClipResults,
-        observer: Observer,
-    ) -> AsyncIterator[Pipeline]:
-        """The pipeline of a request, whose decoded audio is removed at the end.
+    async def _admit(self, pipeline: Pipeline) -> AsyncIterator[None]:
+        """Count the request of a pipeline while it runs, and remove its decoded audio at the end.
 
         Raises QueueFull if too many requests run.
         """
@@ -122,10 +118,9 @@ class TranscriptionService:
                 f"{self._requests} requests are under way, as many as this service takes "
                 "(WHISPER_MAX_QUEUED_JOBS); try again later."
             )
-        pipeline = self.pipeline(uuid.uuid4().hex, upload, options, model, fleet, results, observer)
         self._requests += 1
         try:
-            yield pipeline
+            yield
         finally:
             self._requests -= 1
             await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
