@@ -1,7 +1,8 @@
 """The media workers: processes that decode recordings and find speech, in fair turns.
 
 An untrusted file may crash a decoder: then a process ends, and another takes its place. A recording is
-decoded step by step in one process, which keeps the decoder open; its spans go to any process.
+decoded step by step in one process, which keeps the decoder open. Its chunks for speech detection go to any
+process.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ _HEADROOM_BYTES = 2 << 30  # address space that a worker may use beyond its libr
 # clips waiting until its last were found.
 _NICENESS = 15
 _START_DEADLINE_S = 120.0
-_DEADLINE_S = 120.0  # for a step or a span, which take a second at most
+_DEADLINE_S = 120.0  # for a step or a chunk, which take a second at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class MediaPool:
                     raise _crashes_decoders()
                 if decoded.warning:
                     log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
-                # The next step is queued before the spans of this one: a worker that took such a span first
+                # The next step is queued before the chunks of this one: a worker that took such a chunk first
                 # would keep all others waiting for it.
                 step = None if finished else asyncio.ensure_future(self._run(line, call, slot))
                 yield decoded.samples, finished
@@ -137,7 +138,7 @@ class MediaPool:
     async def speech_probabilities(
         self, job: str, pcm_path: Path, start_frame: int, frames: int
     ) -> npt.NDArray[np.float32]:
-        """The speech probability of each frame of a span: shape (frames,), less at the recording's end.
+        """The speech probability of each frame of a chunk: shape (frames,), less at the recording's end.
 
         Raises as `decode` does.
         """
@@ -179,8 +180,8 @@ def _create(path: Path) -> None:
 def _decoding_line(job: str) -> str:
     """The queue's name for a job's decoding steps.
 
-    Only one worker can run them. In one line with the job's spans, a step would keep the spans from the other
-    workers while that one is busy.
+    Only one worker can run them. In one line with the job's chunks, a step would keep the chunks from the
+    other workers while that one is busy.
     """
     return f"decode {job}"
 
