@@ -1,6 +1,7 @@
 """The doctor's checks, the guide to error messages, and real runs of `whisperfleet doctor`."""
 
 import ast
+import contextlib
 import fcntl
 import os
 import re
@@ -376,13 +377,25 @@ def test_a_real_run(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def spawned_children(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The children that run a task, unlike multiprocessing's resource tracker."""
+    children = []
+    for child in psutil.Process(process.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            if "spawn_main" in " ".join(child.cmdline()):
+                children.append(child)
+    return children
+
+
 def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     process = doctor(tmp_path, device="cpu", cpu_workers="2", model="demo")
     assert process.stdout is not None
     for line in process.stdout:
         if "speech detector" in line:
             break
-    time.sleep(0.5)  # the workers are starting
+    while not spawned_children(process):  # of the workers, which load for some time
+        assert process.poll() is None
+        time.sleep(0.005)
     os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=60)
     assert process.returncode == 130
