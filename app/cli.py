@@ -1,9 +1,13 @@
 """The commands and their arguments. Imports lazily: each spawned child imports this module again."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+_LAST_WAIT_S = 2.0
 
 cli = typer.Typer(
     name="whisperfleet",
@@ -87,7 +91,17 @@ def _exit(code: int) -> None:
 
 def main() -> None:
     """The console script."""
-    cli()
+    try:
+        cli()
+    except SystemExit as leaving:
+        from app.scheduling.process import have_all_ended
+
+        if not have_all_ended(_LAST_WAIT_S):
+            # The interpreter would wait for a process that cannot be killed.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(leaving.code if isinstance(leaving.code, int) else int(bool(leaving.code)))
+        raise
 
 
 if __name__ == "__main__":

@@ -79,6 +79,18 @@ class ProcessCrashed(WhisperfleetError):
     """A child process crashed, or was killed because it hung, before it answered."""
 
 
+class ProcessHung(ProcessCrashed):
+    """A child process did not answer in time, and was killed."""
+
+
+class ProcessStuck(WhisperfleetError):
+    """A child process did not end although it was killed."""
+
+
+class DeviceFailed(ProcessCrashed):
+    """The device of a process failed. The process is useless, and its tasks are probably not at fault."""
+
+
 class RequeueBatch(WhisperfleetError):
     """A slot could not run a batch as it is. Its tasks return to the queue; none of them is at fault."""
 

@@ -5,6 +5,7 @@ Each row has a section in docs/trouble.md with more detail.
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 
 GUIDE = "docs/trouble.md"
 
@@ -29,6 +30,24 @@ _GPU_MEMORY_FULL = (
 )
 _MACHINE_MEMORY_FULL = r"bad_alloc|allocate memory"
 _MEMORY_FULL = re.compile(f"{_GPU_MEMORY_FULL}|{_MACHINE_MEMORY_FULL}|out of memory", re.IGNORECASE)
+# After one of these, every later CUDA call of the process fails, too (CUDA Runtime API, `cudaError_t`).
+_GPU_FAILED = (
+    r"illegal memory access|misaligned address|illegal (instruction|address)|hardware stack error|invalid "
+    r"program counter|unspecified launch failure|launch (timed out|failed)|device-side assert|uncorrectable|"
+    r"ECC error|GPU is lost|fallen off the bus|context is destroyed|"
+    r"CU(BLAS|DNN)_STATUS_(EXECUTION_FAILED|INTERNAL_ERROR)"
+)
+# CTranslate2 reports errors of the libraries in these words.
+_DEVICE = re.compile(rf"{_GPU_FAILED}|\b(CUDA|cuBLAS|cuDNN) (failed with|error)", re.IGNORECASE)
+
+
+class Cause(Enum):
+    """What is at fault when a worker raises an error."""
+
+    MEMORY = "memory"  # the device, or the machine, has no free memory: use less
+    DEVICE = "device"  # the device or its driver: replace the process
+    TASK = "task"  # what it was asked to do
+
 
 # The first row that matches counts, so the more specific patterns come first.
 KNOWN_ERRORS = (
@@ -139,10 +158,16 @@ KNOWN_ERRORS = (
         "gpu-busy",
     ),
     KnownError(
-        r"unspecified launch failure|illegal memory access|uncorrectable ECC|GPU is lost|fallen off the bus",
+        _GPU_FAILED,
         "The GPU or its driver failed during a computation.",
         "Look for `NVRM: Xid` in `sudo dmesg`. Reboot; if the error comes back, update the driver.",
         "gpu-failed",
+    ),
+    KnownError(
+        r"cannot be killed",
+        "A child process does not end when it is killed: it is stuck in a driver or on a dead disk.",
+        "Look for `NVRM: Xid` in `sudo dmesg`, then reset the GPU or reboot. The other workers go on.",
+        "process-cannot-be-killed",
     ),
     KnownError(
         r"BrokenProcessPool|process pool was terminated abruptly|process \S+ crashed|processes crashed on it",
@@ -231,9 +256,16 @@ KNOWN_ERRORS = (
 )
 
 
+def cause_of(error: BaseException) -> Cause:
+    """What is at fault for an error that a worker raised."""
+    if isinstance(error, MemoryError) or _MEMORY_FULL.search(str(error)):
+        return Cause.MEMORY
+    return Cause.DEVICE if _DEVICE.search(str(error)) else Cause.TASK
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether a worker's error means that its GPU, or the machine, has no free memory."""
-    return isinstance(error, MemoryError) or _MEMORY_FULL.search(str(error)) is not None
+    return cause_of(error) is Cause.MEMORY
 
 
 def diagnose(message: str) -> KnownError | None:

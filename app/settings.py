@@ -31,6 +31,11 @@ class Settings(BaseSettings):
     demo_fallback: bool = Field(False, description="Let `auto` fall back to the bundled demo model.")
     models: CommaList = Field((), description="Further models that requests may name, loaded on first use.")
     model_idle_s: float = Field(600, gt=0, description="Idle time after which such a model is unloaded (s).")
+    keep_default_model: bool = Field(
+        True,
+        description="Keep the default model loaded. `false`: a worker without work ends after "
+        "WHISPER_MODEL_IDLE_S and starts again when there is some.",
+    )
     device: Literal["auto", "cuda", "cpu"] = Field("auto", description="Where the models run.")
     compute_type: str = Field(
         "auto", description="CTranslate2 compute type; `auto`: float16 on cuda, int8 on cpu."
@@ -48,11 +53,11 @@ class Settings(BaseSettings):
     batch_size: int | None = Field(
         None, ge=1, le=128, description="Maximum number of clips in a batch; default: 8 on cuda, 4 on cpu."
     )
-    batch_timeout_s: float = Field(
-        300,
+    batch_timeout_s: float | None = Field(
+        None,
         gt=0,
-        description="Time after which a batch counts as hung and its worker is replaced (s); long batches "
-        "get more.",
+        description="Time after which a batch counts as hung and its worker is replaced (s); default: 50 "
+        "times as long as such a batch takes on that worker, at least 60 s.",
     )
     safe_mode: bool = Field(
         False,

@@ -12,6 +12,8 @@ BYTES_PER_SAMPLE = 2  # int16
 MAX_CLIP_SAMPLES = 30 * SAMPLE_RATE  # Whisper's window
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
 
+SAMPLED_TEXTS = 5  # of each window at temperature > 0; the likeliest is the result (openai-whisper's `best_of`)
+
 NO_SPACE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})  # of a full disk; EDQUOT: of a used-up quota
 
 # A half-open span of samples: [start, end).
@@ -40,6 +42,11 @@ class Decoding:
     def batch_key(self) -> tuple[str, float, int]:
         """Clips with equal keys may be in one batch; language, task and prompt may differ within it."""
         return (self.model, self.temperature, self.beam_size)
+
+    @property
+    def beams(self) -> int:
+        """How many texts are decoded side by side for each clip."""
+        return SAMPLED_TEXTS if self.temperature > 0 else self.beam_size
 
 
 @dataclass(frozen=True, slots=True)

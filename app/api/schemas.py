@@ -103,7 +103,7 @@ class Worker(BaseModel):
     models: list[str] = Field(description="The models in the worker's memory.")
     compute_type: str | None
     batch_size: int = Field(description="Largest number of clips in a batch; less after the memory was full.")
-    state: Literal["loading", "idle", "busy", "restarting", "failed"]
+    state: Literal["loading", "idle", "busy", "restarting", "asleep", "failed"]
     loads: int = Field(description="How often the worker loaded a model.")
     batches: int
     clips: int
@@ -163,4 +163,6 @@ class Health(BaseModel):
 
 
 class Ready(BaseModel):
-    status: Literal["ready"] = "ready"
+    status: Literal["ready", "asleep"] = Field(
+        "ready", description="`asleep`: no worker runs; the next request starts one."
+    )

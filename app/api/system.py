@@ -58,12 +58,16 @@ def probe_routes(service: "TranscriptionService") -> APIRouter:
     async def health() -> Health:
         return Health(demo=service.catalogue.is_demo, version=VERSION)
 
-    @router.get("/ready", summary="A worker is loaded", responses=documented_errors(503))
+    @router.get(
+        "/ready",
+        summary="A worker is loaded, or will be for the next request",
+        responses=documented_errors(503),
+    )
     async def ready() -> Ready:
         reason = service.readiness()
         if reason is not None:
             raise NotReady(reason)
-        return Ready()
+        return Ready(status="asleep" if service.is_asleep else "ready")
 
     return router
 

@@ -28,7 +28,7 @@ class ModelHolder(Protocol):
 class ModelCatalogue:
     """The models that requests may name, by the names that requests use."""
 
-    default: str  # loaded at the start, and never unloaded for being idle
+    default: str  # loaded when a worker starts, and unloaded only when it ends
     idle_s: float  # any other model is unloaded after this time without use
     options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
     others: tuple[str, ...] = ()

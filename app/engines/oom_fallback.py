@@ -1,39 +1,128 @@
 """What a slot does when its device runs out of memory: smaller batches, then a smaller compute type. Pure.
 
-A limit that was lowered stays low until the service restarts.
+The memory may have been short for a moment only, so each limit is raised again after a while. If that is too
+early, the next attempt comes after twice the time.
 """
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from app.known_errors import explain
 
+USUAL_BEAMS = 5  # the default of requests, for which the batch size in the settings is meant
+_FIRST_WAIT_S = 60.0  # before a limit is doubled
+_FIRST_RESTART_S = 600.0  # before a larger compute type is tried, for which the worker restarts
+_MAX_WAIT_S = 3600.0
+
+
+@dataclass(slots=True)
+class _Limit:
+    """The limit for one width of the search: clips in a batch."""
+
+    clips: int
+    wait_s: float
+    raise_at: float
+    was_raised: bool = False
+
+
+@dataclass(slots=True)
+class _ComputeType:
+    """The compute type of one model: in the settings, and in use."""
+
+    configured: str
+    used: str
+    wait_s: float
+    restore_at: float
+    is_restored: bool = False  # the model is loaded as configured again
+
 
 class OomFallback:
-    """How large a slot's batches may be, and with which compute type it loads each model."""
+    """How large a slot's batches may be, and with which compute type it loads each model.
 
-    def __init__(self, batch_size: int) -> None:
-        self.batch_limit = batch_size
+    A clip takes memory for each of its beams, so limits depend on them: a request with a wide search does not
+    make the batches of the others smaller.
+    """
+
+    def __init__(self, batch_size: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """`batch_size`: clips in a batch at `USUAL_BEAMS`. `clock` returns seconds."""
         self._batch_size = batch_size
-        self._compute_types: dict[str, tuple[str, str]] = {}  # by model: the type in the settings, and in use
+        self._clock = clock
+        self._limits: dict[int, _Limit] = {}  # by number of beams
+        self._compute_types: dict[str, _ComputeType] = {}  # by model
         self._reason = ""
 
-    def compute_type(self, model: str, configured: str) -> str:
-        """The compute type for a model for which the settings say `configured`."""
-        return self._compute_types.get(model, ("", configured))[1]
+    def batch_limit(self, beams: int = USUAL_BEAMS) -> int:
+        """How many clips of so many beams may be in a batch."""
+        self._raise_limits()
+        rows = [limit.clips * width for width, limit in self._limits.items() if width <= beams]
+        return max(1, min([self._most(beams), *(count // beams for count in rows)]))
 
-    def halve(self, clips: int, error: Exception) -> None:
-        """A batch of so many clips ran out of memory."""
-        self.batch_limit = max(1, min(self.batch_limit, clips // 2))
+    def compute_type(self, model: str, configured: str) -> str:
+        """The compute type to load a model with, for which the settings say `configured`."""
+        lowered = self._compute_types.get(model)
+        return configured if lowered is None or self._may_be_restored(lowered) else lowered.used
+
+    def loaded(self, model: str) -> None:
+        """A model was loaded with its `compute_type`."""
+        lowered = self._compute_types.get(model)
+        if lowered is not None:
+            lowered.is_restored = self._may_be_restored(lowered)
+
+    def wants_restart(self) -> bool:
+        """Whether a model is loaded with a smaller compute type than may fit by now."""
+        return any(
+            self._may_be_restored(lowered) and not lowered.is_restored
+            for lowered in self._compute_types.values()
+        )
+
+    def halve(self, clips: int, beams: int, error: Exception) -> None:
+        """A batch of so many clips, of so many beams each, ran out of memory."""
+        before = self._limits.get(beams)
+        wait_s = _FIRST_WAIT_S
+        if before is not None:
+            wait_s = min(2 * before.wait_s, _MAX_WAIT_S) if before.was_raised else before.wait_s
+        fewest = max(1, min(self.batch_limit(beams), clips // 2))
+        self._limits[beams] = _Limit(fewest, wait_s, self._clock() + wait_s)
         self._reason = explain(error)
 
     def step_down(self, model: str, configured: str, smaller: str, error: Exception) -> None:
         """A model ran out of memory: use a smaller compute type than the settings say."""
-        self._compute_types[model] = (configured, smaller)
+        before = self._compute_types.get(model)
+        wait_s = _FIRST_RESTART_S
+        if before is not None:
+            too_early = self._may_be_restored(before)
+            wait_s = min(2 * before.wait_s, _MAX_WAIT_S) if too_early else before.wait_s
+        self._compute_types[model] = _ComputeType(configured, smaller, wait_s, self._clock() + wait_s)
         self._reason = explain(error)
 
     def explain(self) -> str | None:
         """What differs from the settings, and why; None if nothing does."""
+        self._raise_limits()
         changes = []
-        if self.batch_limit < self._batch_size:
-            changes.append(f"batches of {self.batch_limit} instead of {self._batch_size}")
-        for model, (configured, used) in self._compute_types.items():
-            changes.append(f"{model} in {used} instead of {configured}")
+        for beams in sorted({USUAL_BEAMS, *self._limits}):
+            if (limit := self.batch_limit(beams)) < self._most(beams):
+                width = "" if beams == USUAL_BEAMS else f" with {beams} beams"
+                changes.append(f"batches of {limit} instead of {self._most(beams)}{width}")
+        for model, lowered in self._compute_types.items():
+            if not lowered.is_restored:
+                changes.append(f"{model} in {lowered.used} instead of {lowered.configured}")
         return f"Memory was short, so {', '.join(changes)}: {self._reason}" if changes else None
+
+    def _may_be_restored(self, lowered: _ComputeType) -> bool:
+        return lowered.is_restored or self._clock() >= lowered.restore_at
+
+    def _most(self, beams: int) -> int:
+        return max(1, min(self._batch_size, self._batch_size * USUAL_BEAMS // beams))
+
+    def _raise_limits(self) -> None:
+        """Double the limits whose time has come; forget those that did not fail again at their highest."""
+        now = self._clock()
+        for beams, limit in list(self._limits.items()):
+            while now >= limit.raise_at:
+                if limit.clips >= self._most(beams):
+                    del self._limits[beams]
+                    break
+                limit.clips = min(2 * limit.clips, self._most(beams))
+                limit.raise_at += limit.wait_s
+                limit.was_raised = True

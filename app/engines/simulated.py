@@ -5,6 +5,7 @@ is real: dispatcher, messages, pipeline, HTTP. Runs on the real clock and on a v
 """
 
 import asyncio
+import math
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -37,6 +38,10 @@ class Simulation:
     crash_at: tuple[
         tuple[int, float], ...
     ] = ()  # slot, and when its worker crashes, counted from the slot's first start
+    poisoned_at: tuple[
+        tuple[int, float], ...
+    ] = ()  # slot, and the age at which the device of each of its workers fails for good
+    poisoned_for_good: tuple[int, ...] = ()  # slots whose device never works
     slow: dict[int, float] = field(default_factory=dict)  # slot, and the factor on its times
     speed: float = 1.0  # simulated seconds that pass in a real one
 
@@ -79,6 +84,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "crash": float,
     "seed": int,
     "crash_at": lambda value: tuple(_by_slot(value)),
+    "poisoned_at": lambda value: tuple(_by_slot(value)),
+    "poisoned_for_good": lambda value: tuple(int(slot) for slot in value.split("+")),
     "slow": lambda value: dict(_by_slot(value)),
     "speed": float,
 }
@@ -86,7 +93,8 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 def _check(text: str, simulation: Simulation) -> None:
     cost = simulation.cost
-    times = [cost.fixed_ms, cost.size_ms, simulation.load_ms, *(at for _, at in simulation.crash_at)]
+    events = [*simulation.crash_at, *simulation.poisoned_at]
+    times = [cost.fixed_ms, cost.size_ms, simulation.load_ms, *(at for _, at in events)]
     above_0 = [cost.task_ms, simulation.speed, *simulation.slow.values()]
     if (
         min(times) < 0
@@ -118,9 +126,11 @@ class SimulatedSlot(WhisperSlot):
         self._crashes: list[asyncio.TimerHandle] | None = None  # None: never started
         self._killed = asyncio.Event()
         self._crash_count = 0
+        self._poisoned_at = math.inf  # of the event loop's clock
 
     async def _spawn(self) -> None:
         self._killed = asyncio.Event()
+        self._poisoned_at = self._next_poisoning()
         if self._crashes is None:
             loop = asyncio.get_running_loop()
             self._crashes = [
@@ -148,6 +158,8 @@ class SimulatedSlot(WhisperSlot):
 
     async def _decode(self, clips: Sequence[Clip]) -> None:
         simulation = self._simulation
+        if asyncio.get_running_loop().time() >= self._poisoned_at:
+            raise RuntimeError("CUDA failed with error an illegal memory access was encountered")
         seconds = simulation.cost.seconds([expected_tokens(clip.speech) for clip in clips])
         seconds *= simulation.slow.get(self.index, 1.0)
         if self._random.random() < simulation.crash:
@@ -155,6 +167,15 @@ class SimulatedSlot(WhisperSlot):
             self._kill()
             raise self._crashed()
         await self._elapse(seconds)
+
+    def _next_poisoning(self) -> float:
+        """When the device of the worker that starts now fails."""
+        if self.index in self._simulation.poisoned_for_good:
+            return -math.inf
+        sound_s = min(
+            (age for slot, age in self._simulation.poisoned_at if slot == self.index), default=math.inf
+        )
+        return asyncio.get_running_loop().time() + sound_s / self._simulation.speed
 
     async def _elapse(self, seconds: float) -> None:
         """Let simulated time pass. Raises ProcessCrashed if the worker is killed meanwhile."""

@@ -3,8 +3,8 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import NoReturn, TypeVar
 
@@ -12,21 +12,25 @@ import structlog
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.clip_request import ClipSource
-from app.engines.oom_fallback import OomFallback
-from app.errors import ProcessCrashed, RequeueBatch
-from app.known_errors import is_out_of_memory, last_line
+from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
+from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
+from app.known_errors import Cause, cause_of, is_out_of_memory, last_line
 from app.scheduling.tasks import SlotStatus
-from workers.messages import SAMPLE_RATE, Clip, ClipResult, LoadOptions, WorkerInfo
+from workers.messages import SAMPLE_RATE, Clip, ClipResult, Decoding, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper
 
 R = TypeVar("R")
 
 _LOAD_DEADLINE_S = 900.0  # a large model from a slow disk, kernels compiled for a new GPU
 _ANSWER_DEADLINE_S = 120.0  # for a call that takes no time
-# Seconds of audio in a batch for each `batch_timeout_s` of its deadline. With the default of 300 s the
-# deadline is 60 times the audio's length on a CPU, where a large model on one slow core needs some 20, and 10
-# times on a GPU.
-_AUDIO_PER_DEADLINE_S = {"cpu": 5.0, "cuda": 30.0, "simulated": 30.0}
+# The deadline of a batch: so many times what it should take, and at least so many seconds. A batch takes many
+# times as long as it should if all its clips are decoded again.
+_DEADLINE_FACTOR = 50.0
+_LEAST_DEADLINE_S = 60.0
+# The same while the slot's speed is not known: so many seconds for each second of audio. A large model on one
+# slow core needs some 20. On a GPU, the first batch may wait for its kernels to be compiled.
+_FIRST_DEADLINE_FACTOR = {"cpu": 60.0, "cuda": 10.0, "simulated": 10.0}
+_LEAST_FIRST_DEADLINE_S = 300.0
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +40,7 @@ class Limits:
     """How much a slot may do at a time."""
 
     batch_size: int  # clips
-    batch_timeout_s: float = 300.0  # least time before the worker counts as hung
+    batch_timeout_s: float | None = None  # for a batch, before its worker counts as hung; None: as it proves
     one_model: bool = False  # unload the others before another model is loaded
 
 
@@ -58,10 +62,9 @@ class WhisperSlot(ABC):
         self._samples = 0
         self._background: set[asyncio.Task[None]] = set()
 
-    @property
-    def batch_limit(self) -> int:
-        """How many clips the slot takes at once."""
-        return self._oom.batch_limit
+    def batch_limit(self, weight: int = USUAL_BEAMS) -> int:
+        """How many clips the slot takes at once if each is decoded with `weight` beams."""
+        return self._oom.batch_limit(weight)
 
     async def start(self) -> None:
         """Start the worker and load the default model, with a smaller compute type if memory is short.
@@ -80,32 +83,34 @@ class WhisperSlot(ABC):
             await self.close()
             self.status.restarts += 1
 
-    async def run(self, payloads: Sequence[ClipSource]) -> list[ClipResult]:
+    async def probe(self) -> None:
+        """Transcribe a second of silence with the default model. Raises as `run` does."""
+        clip = Clip(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), Decoding(self._catalogue.default))
+        with _device_failures():
+            await self._transcribe([clip], None)
+
+    async def run(self, payloads: Sequence[ClipSource], expected_s: float | None = None) -> list[ClipResult]:
         """Transcribe a batch of clips of one model, which is loaded first if necessary.
+
+        `expected_s`: what the batch should take; None if that is not known.
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
         `batch_limit` is smaller then or, for a single clip, the worker restarts with a smaller compute type.
-        Also raises ProcessCrashed, OSError if a clip's audio is gone, and the worker's own errors.
+        Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if a clip's
+        audio is gone, and the worker's own errors.
         """
         began = time.monotonic()
         clips = await self._read(payloads)
-        model = clips[0].decoding.model
-        if model in self._held:
-            self._stop_unload_timer(model)
-        else:
-            await self._load_on_demand(model)
-        try:
-            results = await self._retry_without_others(model, lambda: self._transcribe(clips))
-        except (RuntimeError, MemoryError) as error:
-            if is_out_of_memory(error):
-                await self._shrink_and_requeue(model, len(clips), error)
-            raise
-        finally:
-            self._start_unload_timer(model)
+        with _device_failures():
+            results = await self._transcribe_with_model(clips, expected_s)
         self._clips += len(clips)
         self._samples += sum(clip.samples for clip in clips)
         took_s = round(time.monotonic() - began, 3)
+        model = clips[0].decoding.model
         log.debug("batch transcribed", slot=self.index, model=model, clips=len(clips), took_s=took_s)
+        if self._oom.wants_restart():
+            log.info("memory was short; trying a larger compute type again", slot=self.index)
+            self.needs_restart.set()
         return results
 
     async def close(self) -> None:
@@ -136,7 +141,7 @@ class WhisperSlot(ABC):
             "model": options.model,
             "models": sorted(self._held),
             "compute_type": info.compute_type if info else options.compute_type,
-            "batch_size": self.batch_limit,
+            "batch_size": self.batch_limit(),
             "state": self.status.state,
             "loads": self._loads,
             "batches": self.status.batches,
@@ -161,11 +166,35 @@ class WhisperSlot(ABC):
     async def _read(self, payloads: Sequence[ClipSource]) -> list[Clip]:
         return await asyncio.to_thread(lambda: [payload.read() for payload in payloads])
 
-    async def _transcribe(self, clips: Sequence[Clip]) -> list[ClipResult]:
+    async def _transcribe_with_model(
+        self, clips: Sequence[Clip], expected_s: float | None
+    ) -> list[ClipResult]:
+        decoding = clips[0].decoding
+        model = decoding.model
+        if model in self._held:
+            self._stop_unload_timer(model)
+        else:
+            await self._load_on_demand(model)
+        try:
+            return await self._retry_without_others(model, lambda: self._transcribe(clips, expected_s))
+        except (RuntimeError, MemoryError) as error:
+            if is_out_of_memory(error):
+                await self._shrink_and_requeue(model, len(clips), decoding.beams, error)
+            raise
+        finally:
+            self._start_unload_timer(model)
+
+    async def _transcribe(self, clips: Sequence[Clip], expected_s: float | None) -> list[ClipResult]:
+        return await self._call(whisper.transcribe, clips, deadline_s=self._deadline_s(clips, expected_s))
+
+    def _deadline_s(self, clips: Sequence[Clip], expected_s: float | None) -> float:
+        if self._limits.batch_timeout_s is not None:
+            return self._limits.batch_timeout_s
+        if expected_s is not None:
+            return max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * expected_s)
         device = self._catalogue.options[clips[0].decoding.model].device
         audio_s = sum(clip.samples for clip in clips) / SAMPLE_RATE
-        deadline_s = self._limits.batch_timeout_s * max(1.0, audio_s / _AUDIO_PER_DEADLINE_S[device])
-        return await self._call(whisper.transcribe, clips, deadline_s=deadline_s)
+        return max(_LEAST_FIRST_DEADLINE_S, _FIRST_DEADLINE_FACTOR[device] * audio_s)
 
     async def _load_on_demand(self, model: str) -> None:
         if self._limits.one_model:
@@ -174,7 +203,7 @@ class WhisperSlot(ABC):
             await self._retry_without_others(model, lambda: self._load(model))
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                await self._shrink_and_requeue(model, 1, error)
+                await self._shrink_and_requeue(model, 1, 1, error)
             raise
 
     async def _retry_without_others(self, model: str, call: Callable[[], Awaitable[R]]) -> R:
@@ -195,11 +224,12 @@ class WhisperSlot(ABC):
             await self._unload(name)
         return bool(others)
 
-    async def _shrink_and_requeue(self, model: str, clips: int, error: Exception) -> NoReturn:
+    async def _shrink_and_requeue(self, model: str, clips: int, beams: int, error: Exception) -> NoReturn:
         """Use less memory from now on. Raises RequeueBatch, and RuntimeError if nothing smaller is left."""
         if clips > 1:
-            self._oom.halve(clips, error)
-            log.warning("memory is short: smaller batches", slot=self.index, batch_size=self.batch_limit)
+            self._oom.halve(clips, beams, error)
+            limit = self.batch_limit(beams)
+            log.warning("memory is short: smaller batches", slot=self.index, batch_size=limit, beams=beams)
             raise RequeueBatch(f"out of memory with {clips} clips at once: {last_line(error)}") from error
         if await self._use_smaller_type(model, error):
             self.needs_restart.set()  # memory comes back for certain only when the process ends
@@ -226,6 +256,7 @@ class WhisperSlot(ABC):
     async def _load(self, model: str) -> None:
         info = await self._call(whisper.load, self._load_options(model), deadline_s=_LOAD_DEADLINE_S)
         self._loads += 1
+        self._oom.loaded(model)
         self._languages[model] = info.languages
         if model == self._catalogue.default or self._info is None:
             self._info = info
@@ -258,3 +289,16 @@ class WhisperSlot(ABC):
         del self._held[model]
         with suppress(ProcessCrashed):  # its memory is free then, too
             await self._call(whisper.unload, model, deadline_s=_LOAD_DEADLINE_S)
+
+
+@contextmanager
+def _device_failures() -> Iterator[None]:
+    """Raise DeviceFailed for errors of the device, and for a worker that hangs."""
+    try:
+        yield
+    except ProcessHung as error:
+        raise DeviceFailed(error.message) from error
+    except (RuntimeError, ValueError) as error:
+        if cause_of(error) is Cause.DEVICE:
+            raise DeviceFailed(last_line(error)) from error
+        raise

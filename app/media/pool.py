@@ -37,6 +37,7 @@ _HEADROOM_BYTES = 2 << 30  # address space that a worker may use beyond its libr
 # clips waiting until its last were found.
 _NICENESS = 15
 _START_DEADLINE_S = 120.0
+_SLEEP_AFTER_S = 300.0  # without work, after which all but the first end, for the memory that they take
 _DEADLINE_S = 120.0  # for a step or a chunk, which take a second at most
 
 
@@ -51,8 +52,6 @@ class Call:
 class MediaWorkerSlot:
     """One media worker."""
 
-    batch_limit = 1
-
     def __init__(self, index: int) -> None:
         self.index = index
         self.status = SlotStatus()
@@ -65,7 +64,14 @@ class MediaWorkerSlot:
         await self._child.start()
         await self._child.call(tasks.limit_memory, _HEADROOM_BYTES, deadline_s=_START_DEADLINE_S)
 
-    async def run(self, payloads: Sequence[Call]) -> list[Any]:
+    def batch_limit(self, weight: int = 1) -> int:
+        """One call at a time."""
+        return 1
+
+    async def probe(self) -> None:
+        """Does nothing: no device is used, so DeviceFailed is never raised."""
+
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         """Run one call."""
         [call] = payloads
         return [await self._child.call(call.function, *call.args, deadline_s=_DEADLINE_S)]
@@ -80,13 +86,16 @@ class MediaPool:
 
     def __init__(self, workers: int) -> None:
         self._dispatcher = Dispatcher[Call, Any](
-            "media process", [MediaWorkerSlot(index) for index in range(min(MAX_WORKERS, workers))]
+            "media process",
+            [MediaWorkerSlot(index) for index in range(min(MAX_WORKERS, workers))],
+            sleep_after_s=_SLEEP_AFTER_S,
+            always_awake=1,
         )
         self._background: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """Start the workers, in the background."""
-        self._dispatcher.start()
+        """Start the first worker, in the background. The others start when there is work for them."""
+        self._dispatcher.start(awake=1)
 
     async def stop(self) -> None:
         """End the workers."""

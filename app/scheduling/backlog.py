@@ -23,6 +23,8 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 _LATEST_WEIGHT = 0.3  # of the last batch in the average: a single batch may take unusually long
+_PASSED_SUSPECTS = 128  # tasks that wait for another slot than the one on which they failed
+_BATCHES_TO_KNOW = 3  # the first one may compile kernels
 
 
 class ThroughputEstimator:
@@ -30,6 +32,7 @@ class ThroughputEstimator:
 
     def __init__(self, slots: int) -> None:
         self._ratios: list[float | None] = [None] * slots
+        self._batches = [0] * slots
         self._in_flight: dict[int, tuple[float, float]] = {}  # by slot: time of the start, expected seconds
 
     def begin(self, slot: int, expected_s: float, now: float) -> None:
@@ -40,6 +43,7 @@ class ThroughputEstimator:
         """The slot has finished its batch."""
         began, expected_s = self._in_flight.pop(slot)
         latest = (now - began) / expected_s
+        self._batches[slot] += 1
         before = self._ratios[slot]
         self._ratios[slot] = latest if before is None else before + _LATEST_WEIGHT * (latest - before)
 
@@ -54,6 +58,10 @@ class ThroughputEstimator:
             return ratio
         known = [ratio for ratio in self._ratios if ratio is not None]
         return sum(known) / len(known) if known else 1.0
+
+    def expected(self, slot: int, cost_s: float) -> float | None:
+        """How long a batch of this cost should take (s); None until the slot has run some batches."""
+        return cost_s * self.ratio(slot) if self._batches[slot] >= _BATCHES_TO_KNOW else None
 
     def free_in(self, slot: int, now: float) -> float:
         """Seconds until the slot is free, as estimated."""
@@ -88,8 +96,8 @@ class Backlog(FairQueue[Task[P, R]]):
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
         and so are tasks that cannot share every batch.
         """
-        if any(other.batch_limit > 1 for other in self._slots):  # else there is nothing to choose
-            lookahead = len(self) if self._few_left() else WINDOW_BATCHES * slot.batch_limit
+        if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
+            lookahead = len(self) if self._few_left() else WINDOW_BATCHES * slot.batch_limit()
             line = self.only_line(lookahead)
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
                 return self.take_at(self._choose(slot, line))
@@ -101,6 +109,8 @@ class Backlog(FairQueue[Task[P, R]]):
         batch: list[Task[P, R]] = []
 
         def fits(task: Task[P, R]) -> bool:
+            if task.failed_on == slot.index and self._others_serve(slot):
+                return False
             return task.affinity in (None, slot.index) or self._has_lost_its_process(task.affinity)
 
         def joins(task: Task[P, R]) -> bool:
@@ -108,7 +118,7 @@ class Backlog(FairQueue[Task[P, R]]):
 
         def most_similar(line: Sequence[Task[P, R]]) -> int:
             first = line[0]
-            if not batch or first.isolated or first.passed_over >= slot.batch_limit:
+            if first.isolated or first.passed_over >= slot.batch_limit():
                 return 0
             able = [place for place, task in enumerate(line) if joins(task)]
             place = min(able, key=lambda place: abs(line[place].size - batch[0].size))
@@ -117,11 +127,14 @@ class Backlog(FairQueue[Task[P, R]]):
             return place
 
         quota = self._batch_quota(slot)
-        window = WINDOW_BATCHES * slot.batch_limit if quota > 1 else 1
-        while task := self.take(joins if batch else fits, most_similar, window):
+        window = WINDOW_BATCHES * slot.batch_limit() if quota > 1 else 1
+        while task := (
+            self.take(joins, most_similar, window) if batch else self.take(fits, passing=_PASSED_SUSPECTS)
+        ):
             if task.future.done():
                 continue  # its caller was cancelled
             batch.append(task)
+            quota = min(quota, slot.batch_limit(task.weight))
             if task.isolated or len(batch) >= quota:
                 break
         return batch
@@ -132,8 +145,12 @@ class Backlog(FairQueue[Task[P, R]]):
         return 2 * PLANNED_ROUNDS * self._full_round()
 
     def _full_round(self) -> int:
-        """How many tasks all slots take at once."""
-        return sum(slot.batch_limit for slot in self._slots)
+        """How many tasks like the first one all slots take at once."""
+        weight = self._first_weight()
+        return sum(slot.batch_limit(weight) for slot in self._slots)
+
+    def _first_weight(self) -> int:
+        return next((task.weight for task in self), 1)
 
     def _few_left(self) -> bool:
         """Whether so few tasks wait that the last batches are planned."""
@@ -141,9 +158,11 @@ class Backlog(FairQueue[Task[P, R]]):
 
     def _batch_quota(self, slot: Slot[P, R]) -> int:
         """How many tasks the slot's next batch may have."""
-        if slot.batch_limit == 1 or not len(self):
+        weight = self._first_weight()
+        limit = slot.batch_limit(weight)
+        if limit == 1 or not len(self):
             return 1
-        return len(self._plan_last(slot, self)) if self._few_left() else slot.batch_limit
+        return len(self._plan_last(slot, self, weight)) if self._few_left() else limit
 
     def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]]) -> list[int]:
         """The places of the slot's next batch in the only job's line."""
@@ -151,13 +170,14 @@ class Backlog(FairQueue[Task[P, R]]):
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
         if not self._few_left() or first.passed_over >= PLANNED_ROUNDS * len(self._slots):
-            return choose_similar([task.size for task in line], slot.batch_limit, self._cost)
-        places = self._plan_last(slot, line)
+            limit = slot.batch_limit(first.weight)
+            return choose_similar([task.size for task in line], limit, self._cost)
+        places = self._plan_last(slot, line, first.weight)
         if 0 not in places:
             first.passed_over += 1
         return places
 
-    def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]]) -> list[int]:
+    def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], weight: int) -> list[int]:
         now = asyncio.get_running_loop().time()
         candidates = [
             other for other in self._slots if other is slot or other.status.state in ("idle", "busy")
@@ -166,14 +186,20 @@ class Backlog(FairQueue[Task[P, R]]):
             SlotEstimate(
                 self._throughput.free_in(other.index, now),
                 self._throughput.ratio(other.index),
-                other.batch_limit,
+                other.batch_limit(weight),
             )
             for other in candidates
         ]
         return plan_last_batches([task.size for task in tasks], estimates, candidates.index(slot), self._cost)
 
     def _has_lost_its_process(self, index: int | None) -> bool:
-        return index is not None and self._slots[index].status.state in ("restarting", "failed")
+        if index is None:
+            return False
+        status = self._slots[index].status
+        return status.waking or status.state in ("restarting", "failed", "asleep")
+
+    def _others_serve(self, slot: Slot[P, R]) -> bool:
+        return any(other is not slot and other.status.state in ("idle", "busy") for other in self._slots)
 
 
 def _can_batch_with_others(task: Task[P, R], key: Hashable) -> bool:

@@ -34,15 +34,21 @@ class FairQueue(Generic[T]):
         self._size += 1
 
     def take(
-        self, fits: Callable[[T], bool], choose: Callable[[Sequence[T]], int] = lambda line: 0, most: int = 1
+        self,
+        fits: Callable[[T], bool],
+        choose: Callable[[Sequence[T]], int] = lambda line: 0,
+        most: int = 1,
+        passing: int = 0,
     ) -> T | None:
         """An item of the next job whose first item fits; None if no job has one.
 
-        `choose` gets the first `most` items of that job's line, and returns the place of the one to take.
+        `choose` gets the first `most` items of that job's line, and returns the place of the one to take. If
+        the first item does not fit, one of the next `passing` is taken that does.
         """
         for job, line in self._lines.items():
-            if fits(line[0]):
-                place = choose(list(islice(line, most)))
+            place = next((at for at, item in enumerate(islice(line, 1 + passing)) if fits(item)), None)
+            if place is not None:
+                place = place or choose(list(islice(line, most)))
                 item = line[place]
                 del line[place]
                 del self._lines[job]

@@ -4,17 +4,27 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
-from app.errors import ProcessCrashed
+import structlog
+
+from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
 
 R = TypeVar("R")
 
 _SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be very busy
+_KILL_DEADLINE_S = 10.0  # to end once it is killed; one that is stuck in a driver never does
+_POLL_S = 0.01
+
+log = structlog.get_logger(__name__)
+
+_ending: set[BaseProcess] = set()  # killed, and perhaps not gone yet
 
 
 class ChildProcess:
@@ -28,12 +38,20 @@ class ChildProcess:
         self._initializer = initializer
         self._initargs = initargs
         self._executor: ProcessPoolExecutor | None = None
+        self._process: BaseProcess | None = None
+        self._ending: BaseProcess | None = None  # the one before, if it was killed and may not be gone yet
         self._pidfd: int | None = None
         self.pid: int | None = None
         self.on_exit: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
-        """Spawn the process. Raises ProcessCrashed if it does not start within `_SPAWN_DEADLINE_S`."""
+        """Spawn the process.
+
+        Raises ProcessCrashed if it does not start within `_SPAWN_DEADLINE_S`, and ProcessStuck while the
+        process before it does not end.
+        """
+        if self._ending is not None and self._ending.is_alive():
+            raise ProcessStuck(f"process {self.pid} cannot be killed")
         self._executor = ProcessPoolExecutor(
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
@@ -45,14 +63,17 @@ class ChildProcess:
             # print a traceback until it ignores the signal by itself.
             started = self._executor.submit(os.getpid)
         # From the executor's own table: a process that hangs while it starts cannot report its pid.
-        [self.pid] = self._executor._processes
+        [self._process] = self._executor._processes.values()
+        self.pid = self._process.pid
+        assert self.pid is not None  # it is started
         self._watch(self.pid)
         await self._result(started, _SPAWN_DEADLINE_S)
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
         """Run `function(*args)` in the process, which is killed if that takes longer than `deadline_s`.
 
-        Raises ProcessCrashed if the process ends before it answers, and the exception of the function.
+        Raises ProcessCrashed if the process ends before it answers, ProcessHung if it takes longer, and the
+        exception of the function.
         """
         if self._executor is None:
             raise ProcessCrashed("the process has not been started")
@@ -70,16 +91,33 @@ class ChildProcess:
             raise ProcessCrashed(f"process {self.pid} crashed") from None
         except TimeoutError:
             self._kill()
-            raise ProcessCrashed(f"process {self.pid} did not answer within {deadline_s:.0f} s") from None
+            raise ProcessHung(f"process {self.pid} did not answer within {deadline_s:.0f} s") from None
 
     async def close(self) -> None:
-        """Kill the process, whatever it is doing, and wait until it has ended."""
+        """Kill the process, whatever it is doing, and wait until it has ended.
+
+        Gives up after `_KILL_DEADLINE_S`: a process may be stuck in a driver for ever.
+        """
         executor, self._executor = self._executor, None
         if executor is not None:
             self._kill()
             self._unwatch()
-            self.pid = None
-            await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
+            self._ending = self._process
+            if self._ending is not None:
+                _ending.add(self._ending)
+            # Not with `wait=True`, in a thread: the event loop waits for its threads when it closes.
+            executor.shutdown(wait=False, cancel_futures=True)
+        ending = self._ending
+        if ending is None:
+            return
+        give_up_at = time.monotonic() + _KILL_DEADLINE_S
+        while ending.is_alive():
+            if time.monotonic() > give_up_at:
+                log.error("a process cannot be killed; going on without it", pid=self.pid)
+                return
+            await asyncio.sleep(_POLL_S)
+        _ending.discard(ending)
+        self._ending = self.pid = None
 
     def _kill(self) -> None:
         if self.pid is not None:
@@ -112,3 +150,14 @@ def _sigint_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def have_all_ended(timeout_s: float) -> bool:
+    """Whether all closed processes have ended, at the latest after `timeout_s`.
+
+    The interpreter's exit waits for them, however long that takes.
+    """
+    give_up_at = time.monotonic() + timeout_s
+    for process in _ending:
+        process.join(max(0.0, give_up_at - time.monotonic()))
+    return not any(process.is_alive() for process in _ending)

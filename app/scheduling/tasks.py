@@ -14,8 +14,9 @@ Payload = TypeVar("Payload", contravariant=True)
 class SlotStatus:
     """The state of a slot and its counters, as `GET /v1/workers` shows them."""
 
-    # loading | idle | busy | restarting | failed: the last start failed, and is retried
+    # loading | idle | busy | restarting | asleep: started when there is work | failed: retried now and then
     state: str = "loading"
+    waking: bool = False  # loading after it was asleep
     batches: int = 0
     restarts: int = 0
     error: str | None = None
@@ -28,18 +29,24 @@ class Slot(Protocol[Payload, R]):
     status: SlotStatus
     needs_restart: asyncio.Event  # set when the process has ended, or must be replaced
 
-    @property
-    def batch_limit(self) -> int:
-        """How many tasks the slot takes at once. May become smaller."""
+    def batch_limit(self, weight: int = 1) -> int:
+        """How many tasks of this weight the slot takes at once. Changes with the free memory."""
 
     async def start(self) -> None:
         """Start the process, in place of an earlier one if there was one. Raises the cause of a failure."""
 
-    async def run(self, payloads: Sequence[Payload]) -> list[R]:
+    async def probe(self) -> None:
+        """Run a small task of the slot's own. Raises as `run` does.
+
+        Called after the start of a process whose predecessor raised DeviceFailed.
+        """
+
+    async def run(self, payloads: Sequence[Payload], expected_s: float | None) -> list[R]:
         """Run a batch; returns one result for each payload, in order.
 
-        Raises ProcessCrashed if the process crashes or hangs, and RequeueBatch if the batch cannot be run as
-        it is, through no fault of its tasks.
+        `expected_s`: what such a batch should take on this slot; None if that is not known yet. Raises
+        ProcessCrashed if the process crashes or hangs, DeviceFailed if its device is probably at fault, and
+        RequeueBatch if the batch cannot be run as it is, through no fault of its tasks.
         """
 
     async def close(self) -> None:
@@ -56,7 +63,7 @@ class TaskResult(NamedTuple, Generic[R]):
 
 @dataclass(slots=True, eq=False)
 class Task(Generic[P, R]):
-    """A unit of work. Tasks with equal keys may share a batch."""
+    """A unit of work. Tasks with equal keys have equal weights and may share a batch."""
 
     job: str
     payload: P
@@ -65,7 +72,11 @@ class Task(Generic[P, R]):
     crash_count: int  # processes that crashed while this was their only task
     on_crash: Callable[[int], None]
     size: float  # in the unit of `BatchCost.size_ms`
+    weight: int  # memory that it takes, relative to the others: see `Slot.batch_limit`
     future: asyncio.Future[TaskResult[R]]
     passed_over: int = 0  # times that a later task of its job was taken first
     isolated: bool = False  # runs in a batch of its own: it may be what crashes processes
     cancelled: bool = False  # its job was cancelled while the task was in flight
+    failed_on: int | None = None  # the slot on which it failed last: another one is better, if there is one
+    has_raised: bool = False  # an error, which may not have been its own
+    open_suspicions: int = 0  # device failures with only this task in flight, whose cause is not known yet

@@ -307,6 +307,7 @@ class Pipeline:
             crash_count=self.results.crash_count(request.key),
             on_crash=partial(self.results.record_crash, request.key),
             size=expected_tokens(request.speech),
+            weight=request.decoding.beams,
         )
         return answer.result
 

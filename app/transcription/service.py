@@ -155,9 +155,16 @@ class TranscriptionService:
             decoded_samples=decoded_samples,
         )
 
+    @property
+    def is_asleep(self) -> bool:
+        """Whether no worker runs, and the next request starts one."""
+        return any(slot.status.state == "asleep" or slot.status.waking for slot in self._slots) and not any(
+            slot.status.state in ("idle", "busy") for slot in self._slots
+        )
+
     def readiness(self) -> str | None:
-        """None once a worker is loaded, else the reason why none is."""
-        if any(slot.status.state in ("idle", "busy") for slot in self._slots):
+        """None once a worker is loaded, or if the next request starts one; else the reason."""
+        if self.is_asleep or any(slot.status.state in ("idle", "busy") for slot in self._slots):
             return None
         if self._not_ready is not None:
             return self._not_ready
@@ -194,7 +201,14 @@ class TranscriptionService:
         self.catalogue.options[files.name] = self._plan.load_options(files)
         self._slots = self._plan.slots(self.catalogue)
         self.catalogue.holders = self._slots
-        self._fleet = Dispatcher("worker", self._slots, self._plan.cost)
+        settings = self.settings
+        self._fleet = Dispatcher(
+            "worker",
+            self._slots,
+            self._plan.cost,
+            retries_errors=True,
+            sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
+        )
         self._fleet.start()
         self._not_ready = None
         self._located.set()

@@ -1,9 +1,13 @@
 """Smaller batches and smaller compute types when memory runs out."""
 
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.engines.oom_fallback import OomFallback
-from app.known_errors import is_out_of_memory
+from app.known_errors import Cause, cause_of, is_out_of_memory
 
 ERROR = RuntimeError("CUDA failed with error out of memory")
 
@@ -28,19 +32,102 @@ def test_other_errors_are_not_about_memory(error: Exception) -> None:
     assert not is_out_of_memory(error)
 
 
-def test_the_limit_is_half_the_batch_that_failed_and_never_grows() -> None:
-    fallback = OomFallback(8)
+class Clock:
+    """A clock that tests set (s)."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError(f"CUDA failed with error {text}")
+        for text in (
+            "an illegal memory access was encountered",
+            "unspecified launch failure",
+            "device-side assert triggered",
+            "uncorrectable ECC error encountered",
+            "no kernel image is available for execution on the device",
+        )
+    ]
+    + [
+        RuntimeError("cuBLAS failed with status CUBLAS_STATUS_EXECUTION_FAILED"),
+        RuntimeError("cuBLAS failed with status CUBLAS_STATUS_INTERNAL_ERROR"),
+        RuntimeError("GPU 0 has fallen off the bus"),
+    ],
+)
+def test_errors_of_the_device_are_known(error: Exception) -> None:
+    assert cause_of(error) is Cause.DEVICE
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no such token"), ValueError("device"), OSError(2, "gone")])
+def test_all_other_errors_are_of_the_task(error: Exception) -> None:
+    assert cause_of(error) is Cause.TASK
+
+
+def test_the_limit_is_half_the_batch_that_failed(clock: Clock) -> None:
+    fallback = OomFallback(8, clock)
     limits = []
     for clips in (8, 4, 3, 1, 6):
-        fallback.halve(clips, ERROR)
-        limits.append(fallback.batch_limit)
+        fallback.halve(clips, 5, ERROR)
+        limits.append(fallback.batch_limit())
     assert limits == [4, 2, 1, 1, 1]
 
 
-def test_the_explanation_has_all_changes_in_one_line() -> None:
-    fallback = OomFallback(8)
+def test_a_limit_is_raised_again_after_a_while(clock: Clock) -> None:
+    fallback = OomFallback(8, clock)
+    for clips in (8, 4):
+        fallback.halve(clips, 5, ERROR)
+    limits = []
+    for clock.now in (59, 60, 119, 120, 180):
+        limits.append(fallback.batch_limit())
+    assert limits == [2, 4, 4, 8, 8]
     assert fallback.explain() is None
-    fallback.halve(8, ERROR)
+
+
+def test_a_limit_that_is_raised_too_early_waits_twice_as_long_each_time(clock: Clock) -> None:
+    fallback = OomFallback(8, clock)
+    fallback.halve(8, 5, ERROR)
+    attempts = []
+    while clock.now < 30_000:
+        clock.now += 1
+        if fallback.batch_limit() == 8:
+            attempts.append(clock.now)
+            fallback.halve(8, 5, ERROR)
+            assert fallback.batch_limit() == 4
+    waits = [after - before for before, after in pairwise([0, *attempts])]
+    assert waits[:7] == [60, 120, 240, 480, 960, 1920, 3600]
+    assert set(waits[7:]) == {3600}
+
+
+@given(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 20)), max_size=20), st.integers(1, 20))
+def test_a_limit_never_depends_on_wider_searches(failures: list[tuple[int, int]], beams: int) -> None:
+    narrower, fallback = OomFallback(8, Clock()), OomFallback(8, Clock())
+    for clips, width in failures:
+        fallback.halve(clips, width, ERROR)
+        if width <= beams:
+            narrower.halve(clips, width, ERROR)
+    assert 1 <= fallback.batch_limit(beams) == narrower.batch_limit(beams) <= 8
+
+
+def test_a_wide_search_has_smaller_batches_from_the_start(clock: Clock) -> None:
+    fallback = OomFallback(8, clock)
+    assert [fallback.batch_limit(beams) for beams in (1, 5, 6, 10, 20)] == [8, 8, 6, 4, 2]
+    assert OomFallback(2, clock).batch_limit(20) == 1
+
+
+def test_the_explanation_has_all_changes_in_one_line(clock: Clock) -> None:
+    fallback = OomFallback(8, clock)
+    assert fallback.explain() is None
+    fallback.halve(8, 5, ERROR)
     explanation = fallback.explain()
     assert explanation is not None
     assert explanation.startswith(
@@ -49,11 +136,33 @@ def test_the_explanation_has_all_changes_in_one_line() -> None:
     assert "docs/trouble.md#gpu-out-of-memory" in explanation
     fallback.step_down("turbo", "float16", "int8_float16", ERROR)
     fallback.step_down("turbo", "float16", "int8", ERROR)
+    fallback.halve(2, 20, ERROR)
     explanation = fallback.explain()
     assert explanation is not None
-    assert "batches of 4 instead of 8, turbo in int8 instead of float16:" in explanation
+    changes = "batches of 4 instead of 8, batches of 1 instead of 2 with 20 beams, turbo in int8 instead of"
+    assert f"{changes} float16:" in explanation
     assert "\n" not in explanation
     assert (fallback.compute_type("turbo", "float16"), fallback.compute_type("large", "float16")) == (
         "int8",
         "float16",
     )
+
+
+def test_the_compute_type_of_the_settings_is_tried_again_after_a_while(clock: Clock) -> None:
+    fallback = OomFallback(8, clock)
+
+    def restart() -> str:
+        compute_type = fallback.compute_type("turbo", "float16")
+        fallback.loaded("turbo")
+        return compute_type
+
+    fallback.step_down("turbo", "float16", "int8", ERROR)
+    assert (restart(), fallback.wants_restart()) == ("int8", False)
+    clock.now = 600
+    assert fallback.wants_restart()
+    assert (restart(), fallback.wants_restart(), fallback.explain()) == ("float16", False, None)
+    fallback.step_down("turbo", "float16", "int8", ERROR)  # it was too early
+    clock.now = 600 + 1199
+    assert (restart(), fallback.wants_restart()) == ("int8", False)
+    clock.now = 600 + 1200
+    assert (fallback.wants_restart(), restart()) == (True, "float16")

@@ -1,6 +1,7 @@
 """A slot and its models, with a worker that notes its calls."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ import pytest
 
 from app.engines.clip_request import ClipInMemory
 from app.engines.slot import Limits, WhisperSlot
-from app.errors import RequeueBatch
+from app.errors import DeviceFailed, ProcessHung, RequeueBatch
 from tests.engines.catalogues import new_catalogue
 from workers.messages import Clip, ClipResult, Decoding, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper
@@ -67,10 +68,12 @@ class FakeSlot(WhisperSlot):
 
     async def _end(self) -> None: ...
 
-    async def transcribe(self, model: str, clips: int = 1, seconds: int = 1) -> None:
+    async def transcribe(
+        self, model: str, clips: int = 1, seconds: int = 1, beams: int = 5, expected_s: float | None = None
+    ) -> None:
         """Run a batch of equal clips."""
-        clip = Clip(bytes(32_000 * seconds), ((0, 16_000 * seconds),), Decoding(model))
-        assert await self.run([ClipInMemory(clip)] * clips) == [RESULT] * clips
+        clip = Clip(bytes(32_000 * seconds), ((0, 16_000 * seconds),), Decoding(model, beam_size=beams))
+        assert await self.run([ClipInMemory(clip)] * clips, expected_s) == [RESULT] * clips
 
 
 S = TypeVar("S", bound=WhisperSlot)
@@ -184,7 +187,7 @@ def shown(slot: WhisperSlot) -> tuple[object, object, object]:
     return row["batch_size"], row["compute_type"], row["restarts"]
 
 
-async def test_a_batch_too_large_for_the_memory_halves_the_limit_for_good(
+async def test_a_batch_too_large_for_the_memory_halves_the_limit_for_a_while(
     start: Start[LowMemorySlot],
 ) -> None:
     slot = await start(LowMemorySlot({"float32": 2}))
@@ -285,8 +288,78 @@ async def test_with_one_model_at_a_time_the_others_are_unloaded(start: Start[Fak
         assert list(slot.loaded) == [model]
 
 
-async def test_long_batches_have_a_longer_deadline(start: Start[FakeSlot]) -> None:
+async def test_the_deadline_of_a_batch_follows_from_what_it_should_take(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot())
+    for seconds, expected_s in ((2, None), (30, None), (30, 0.5), (30, 4.0)):
+        await slot.transcribe("main", seconds=seconds, expected_s=expected_s)
+    assert slot.deadlines_s == [300, 1800, 60, 200]
+
+
+async def test_the_setting_replaces_that_deadline(start: Start[FakeSlot]) -> None:
     slot = await start(FakeSlot(batch_timeout_s=7.0))
-    await slot.transcribe("main", seconds=5)
-    await slot.transcribe("main", clips=2, seconds=20)
-    assert slot.deadlines_s == [7.0, 8 * 7.0]
+    for expected_s in (None, 4.0):
+        await slot.transcribe("main", seconds=30, expected_s=expected_s)
+    assert slot.deadlines_s == [7.0, 7.0]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA failed with error an illegal memory access was encountered"),
+        RuntimeError("cuBLAS failed with status CUBLAS_STATUS_EXECUTION_FAILED"),
+        ProcessHung("process 4711 did not answer within 60 s"),
+    ],
+)
+async def test_errors_of_the_device_are_told_from_those_of_a_clip(
+    start: Start[FakeSlot], error: Exception
+) -> None:
+    class Failing(FakeSlot):
+        def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
+            raise error
+
+    slot = await start(Failing())
+    with pytest.raises(DeviceFailed, match=re.escape(str(error))):
+        await slot.transcribe("main")
+    with pytest.raises(DeviceFailed, match=re.escape(str(error))):
+        await slot.probe()
+    assert (slot.row()["clips"], slot.row()["batches"]) == (0, 0)
+
+
+async def test_a_probe_transcribes_a_second_of_silence(start: Start[FakeSlot]) -> None:
+    slot = await start(FakeSlot())
+    await slot.probe()
+    assert slot.calls[-1] == "transcribe main"
+    assert slot.row()["clips"] == 0
+
+
+async def test_a_larger_compute_type_is_tried_again_later(
+    start: Start[LowMemorySlot], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.engines.oom_fallback._FIRST_RESTART_S", 0.1)
+    slot = await start(LowMemorySlot({}, too_large=("float32",)))
+    assert shown(slot)[1] == "int8_float32"
+    slot.too_large = ()  # the other program has ended
+    await asyncio.sleep(0.2)
+    await slot.transcribe("main")
+    assert slot.needs_restart.is_set()
+    slot.needs_restart.clear()
+    await slot.close()
+    await slot.start()
+    await slot.transcribe("main")
+    assert (shown(slot)[1], slot.row()["error"]) == ("float32", None)
+    assert not slot.needs_restart.is_set()
+
+
+async def test_a_wide_search_does_not_halve_the_batches_of_others(start: Start[FakeSlot]) -> None:
+    class FewRows(FakeSlot):
+        def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
+            if sum(clip.decoding.beams for clip in clips) > 40:
+                raise RuntimeError("CUDA failed with error out of memory")
+            return super().transcribe_batch(clips)
+
+    slot = await start(FewRows())
+    assert [slot.batch_limit(beams) for beams in (1, 5, 10, 20)] == [8, 8, 4, 2]
+    with pytest.raises(RequeueBatch, match="out of memory"):
+        await slot.transcribe("main", clips=8, beams=20)
+    assert [slot.batch_limit(beams) for beams in (1, 5, 10, 20)] == [8, 8, 4, 2]
+    assert slot.row()["batch_size"] == 8

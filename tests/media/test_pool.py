@@ -29,8 +29,6 @@ def upload(tmp_path: Path) -> Upload:
 class FakeSlot:
     """A `Slot[Call, Any]`. A step lasts until a span is in flight elsewhere, and a span until a step is."""
 
-    batch_limit = 1
-
     def __init__(self, index: int, may_start: asyncio.Event, in_flight: dict[Any, asyncio.Event]) -> None:
         self.index = index
         self.status = SlotStatus()
@@ -42,7 +40,12 @@ class FakeSlot:
     async def start(self) -> None:
         await self._may_start.wait()
 
-    async def run(self, payloads: Sequence[Call]) -> list[Any]:
+    def batch_limit(self, weight: int = 1) -> int:
+        return 1
+
+    async def probe(self) -> None: ...
+
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         [call] = payloads
         self._in_flight[call.function].set()
         if call.function is tasks.decode:

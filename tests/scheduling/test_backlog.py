@@ -40,7 +40,7 @@ async def test_a_batch_has_tasks_of_one_key_up_to_the_limit(new_dispatcher: NewD
 class TimedSlot(FakeSlot):
     """Takes exactly the expected time for a batch; payloads are "job:tokens"."""
 
-    async def run(self, payloads: Sequence[str]) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         self.batches.append(list(payloads))
         await asyncio.sleep(BatchCost().seconds([tokens(payload) for payload in payloads]))
         return list(payloads)
@@ -134,7 +134,7 @@ def test_each_slot_has_its_own_limit(smaller: int, jobs: int) -> None:
 @pytest.mark.parametrize("smaller", [1, 2])
 def test_slots_with_different_limits_finish_together(smaller: int) -> None:
     slots = [TimedSlot(0, batch_limit=8), TimedSlot(1, batch_limit=smaller)]
-    per_second = sum(slot.batch_limit / BatchCost().seconds([50] * slot.batch_limit) for slot in slots)
+    per_second = sum(slot.limit / BatchCost().seconds([50] * slot.limit) for slot in slots)
     assert run_all(slots, ["film:50"] * 60) < 60 / per_second * 1.1
 
 
@@ -145,12 +145,12 @@ class ShrinkingSlot(TimedSlot):
         super().__init__(index, batch_limit=8)
         self.capacity = capacity
 
-    async def run(self, payloads: Sequence[str]) -> list[str]:
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
         if len(payloads) > self.capacity:
-            self.batch_limit = max(1, len(payloads) // 2)
+            self.limit = max(1, len(payloads) // 2)
             await asyncio.sleep(0.001)
             raise RequeueBatch("out of memory")
-        return await super().run(payloads)
+        return await super().run(payloads, expected_s)
 
 
 @pytest.mark.parametrize("capacity", [1, 2])
@@ -168,12 +168,12 @@ def test_a_requeued_batch_does_not_count_as_throughput() -> None:
     class RequeuesOnce(TimedSlot):
         requeued = False
 
-        async def run(self, payloads: Sequence[str]) -> list[str]:
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             if not self.requeued:
                 self.requeued = True
                 await asyncio.sleep(0.001)
                 raise RequeueBatch("not now")
-            return await super().run(payloads)
+            return await super().run(payloads, expected_s)
 
     slots = [TimedSlot(0, batch_limit=8), RequeuesOnce(1, batch_limit=8)]
     run_all(slots, ["film:50"] * 20)

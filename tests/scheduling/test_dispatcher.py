@@ -221,11 +221,11 @@ async def test_drain_times_out(new_dispatcher: NewDispatcher, slot: FakeSlot) ->
 
 async def test_a_result_comes_with_the_number_of_crashes_before_it(new_dispatcher: NewDispatcher) -> None:
     class CrashesTwice(FakeSlot):
-        async def run(self, payloads: Sequence[str]) -> list[str]:
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             if len(self.batches) < 2:
                 self.batches.append(list(payloads))
                 raise ProcessCrashed("killed")
-            return await super().run(payloads)
+            return await super().run(payloads, expected_s)
 
     dispatcher = new_dispatcher(CrashesTwice(0))
     dispatcher.start()
@@ -305,10 +305,10 @@ class SmallSlot(FakeSlot):
         if self.starts > 1:
             self.capacity = max(self.capacity, 1)
 
-    async def run(self, payloads: Sequence[str]) -> list[str]:
-        results = await super().run(payloads)
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        results = await super().run(payloads, expected_s)
         if len(payloads) > self.capacity:
-            self.batch_limit = max(1, len(payloads) // 2)
+            self.limit = max(1, len(payloads) // 2)
             if len(payloads) == 1:
                 self.needs_restart.set()
             raise RequeueBatch("out of memory")
@@ -399,8 +399,8 @@ async def test_a_batch_with_a_missing_result_fails_and_the_slot_goes_on(
     new_dispatcher: NewDispatcher,
 ) -> None:
     class DropsAResult(FakeSlot):
-        async def run(self, payloads: Sequence[str]) -> list[str]:
-            return (await super().run(payloads))[1:]
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+            return (await super().run(payloads, expected_s))[1:]
 
     dispatcher = new_dispatcher(DropsAResult(0))
     dispatcher.start()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from workers.messages import (
     SAMPLE_RATE,
+    SAMPLED_TEXTS,
     Clip,
     ClipResult,
     Decoding,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 # Constants of openai-whisper (`decoding.py`, `transcribe.py`).
 _SUPPRESS_NON_SPEECH = -1
 _MAX_INITIAL_TIMESTAMP_INDEX = 50  # 1.0 s
-_NUM_HYPOTHESES = 5  # at temperature > 0; the likeliest is the result
 _SAMPLES_PER_MEL_FRAME = SAMPLE_RATE // 100
 _PREPENDED_PUNCTUATION = "\"'“¿([{-"
 _APPENDED_PUNCTUATION = "\"'.。,，!！?？:：”)]}、"
@@ -335,7 +335,7 @@ def _search_options(decoding: Decoding) -> dict[str, Any]:
     if decoding.temperature > 0:
         return {
             "beam_size": 1,
-            "num_hypotheses": _NUM_HYPOTHESES,
+            "num_hypotheses": SAMPLED_TEXTS,
             "sampling_topk": 0,
             "sampling_temperature": decoding.temperature,
         }

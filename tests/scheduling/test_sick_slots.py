@@ -1,0 +1,193 @@
+"""Slots whose device fails, and errors that may come from a slot or from a task."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from app.errors import NotReady, TaskCrashes
+from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
+from app.scheduling.tasks import TaskResult
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, SickSlot
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+
+
+@pytest.fixture(autouse=True)
+def short_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
+    monkeypatch.setattr("app.scheduling.dispatcher._MAX_BACKOFF_S", 0.05)
+
+
+async def submit_all(dispatcher: Dispatcher[str, str], payloads: Sequence[str]) -> list[str]:
+    """The results of the tasks of one job."""
+    answers = await asyncio.gather(*(dispatcher.submit("job", payload, key="k") for payload in payloads))
+    return [answer.result for answer in answers]
+
+
+async def until_state(slot: FakeSlot, state: str) -> None:
+    async with asyncio.timeout(5):
+        while slot.status.state != state:  # noqa: ASYNC110 (it has no event)
+            await asyncio.sleep(0.01)
+
+
+async def test_a_slot_whose_device_fails_drains_no_queue(new_dispatcher: NewDispatcher) -> None:
+    sick, sound = SickSlot(0, batch_limit=4), FakeSlot(1, batch_limit=4)
+    dispatcher = new_dispatcher(sick, sound)
+    dispatcher.start()
+    assert await submit_all(dispatcher, ["a"] * 200) == ["A"] * 200
+    assert len(sick.batches) == 1
+    await until_state(sick, "failed")
+    assert "quarantined, since its device failed" in str(sick.status.error)
+    assert "illegal memory access" in str(sick.status.error)
+    assert sick.status.restarts >= 1
+    assert sound.status.restarts == 0
+
+
+async def test_a_quarantined_slot_serves_again_when_its_probe_succeeds(
+    new_dispatcher: NewDispatcher,
+) -> None:
+    slots = [SickSlot(0), SickSlot(1)]
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    with pytest.raises(NotReady, match="no worker could be started: quarantined"):
+        await submit_all(dispatcher, ["a"] * 20)
+    assert [slot.status.state for slot in slots] == ["failed", "failed"]
+    assert sum(len(slot.batches) for slot in slots) <= 2
+    with pytest.raises(NotReady, match="illegal memory access"):
+        await dispatcher.submit("job", "a")
+    probes = slots[1].probes
+    slots[1].is_sick = False
+    await until_state(slots[1], "idle")
+    assert slots[1].status.error is None
+    assert slots[1].probes > probes
+    assert await submit_all(dispatcher, ["a"] * 20) == ["A"] * 20
+
+
+async def test_a_device_that_fails_now_and_then_is_never_quarantined(new_dispatcher: NewDispatcher) -> None:
+    class NowAndThen(SickSlot):
+        async def start(self) -> None:
+            await super().start()
+            self.is_sick = False
+
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+            self.is_sick = len(self.batches) % 4 == 3
+            return await super().run(payloads, expected_s)
+
+    slot = NowAndThen(0)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    assert await submit_all(dispatcher, ["a"] * 40) == ["A"] * 40
+    assert slot.status.restarts >= 10
+    assert slot.probes == slot.status.restarts
+    assert slot.status.state == "idle"
+
+
+async def test_a_device_that_passes_its_probes_and_fails_is_quarantined(
+    new_dispatcher: NewDispatcher,
+) -> None:
+    sick, sound = SickSlot(0, batch_limit=4, passes_probes=True), FakeSlot(1)
+    sound.unblocked.clear()
+    dispatcher = new_dispatcher(sick, sound)
+    dispatcher.start()
+    work = asyncio.create_task(submit_all(dispatcher, ["a"] * 40))
+    await until_state(sick, "failed")
+    sound.unblocked.set()
+    assert await work == ["A"] * 40
+
+
+async def test_a_task_that_makes_sound_devices_fail_is_found(new_dispatcher: NewDispatcher) -> None:
+    slots = [SickSlot(index, batch_limit=4) for index in range(2)]
+    for slot in slots:
+        slot.is_sick = False
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    counts: list[int] = []
+    answers = await asyncio.gather(
+        *(dispatcher.submit("job", "a", key="k") for _ in range(10)),
+        dispatcher.submit("job", "poison", key="k", on_crash=counts.append),
+        *(dispatcher.submit("job", "b", key="k") for _ in range(10)),
+        return_exceptions=True,
+    )
+    assert isinstance(answers.pop(10), TaskCrashes)
+    assert all(isinstance(answer, TaskResult) for answer in answers)
+    assert counts == list(range(1, MAX_CRASHES + 1))
+    assert all(slot.status.state != "failed" for slot in slots)
+
+
+async def test_on_a_single_slot_such_a_task_fails_and_the_slot_goes_on(
+    new_dispatcher: NewDispatcher,
+) -> None:
+    slot = SickSlot(0)
+    slot.is_sick = False
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    poison = asyncio.create_task(dispatcher.submit("job", "poison"))
+    others = [asyncio.create_task(dispatcher.submit("other", "a")) for _ in range(5)]
+    with pytest.raises(TaskCrashes):
+        await poison
+    assert [(await other).result for other in others] == ["A"] * 5
+    assert slot.batches.count(["poison"]) == MAX_CRASHES
+
+
+async def test_tasks_are_not_at_fault_while_every_device_fails(new_dispatcher: NewDispatcher) -> None:
+    """A driver that crashes takes all GPUs with it, also those that were idle."""
+    slots = [SickSlot(index) for index in range(6)]
+    dispatcher = new_dispatcher(*slots)
+    dispatcher.start()
+    counts: list[int] = []
+    with pytest.raises(NotReady):
+        await dispatcher.submit("job", "a", on_crash=counts.append)
+    assert counts == []
+    for slot in slots:
+        slot.is_sick = False
+    await until_state(slots[0], "idle")
+    assert (await dispatcher.submit("job", "a")).result == "A"
+
+
+async def test_cancel_ends_a_task_that_waits_for_the_verdict_on_its_devices(
+    new_dispatcher: NewDispatcher,
+) -> None:
+    class StartsOnce(SickSlot):
+        async def start(self) -> None:
+            await super().start()
+            if self.starts > 1:
+                await asyncio.Event().wait()
+
+    slots = [StartsOnce(index) for index in range(MAX_CRASHES)]
+    dispatcher = new_dispatcher(*slots, FakeSlot(MAX_CRASHES, failing_starts=99))
+    dispatcher.start()
+    task = asyncio.create_task(dispatcher.submit("job", "a"))
+    for slot in slots:
+        await until_state(slot, "restarting")
+    assert not task.done()
+    dispatcher.cancel("job")
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_an_error_is_tried_once_more_on_another_slot(new_dispatcher: NewDispatcher) -> None:
+    class Broken(FakeSlot):
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+            self.batches.append(list(payloads))
+            await asyncio.sleep(0)
+            raise ValueError("this slot cannot do anything")
+
+    broken, sound = Broken(0), FakeSlot(1)
+    dispatcher = Dispatcher("worker", [broken, sound], retries_errors=True)
+    dispatcher.start()
+    assert await submit_all(dispatcher, ["a"] * 30) == ["A"] * 30
+    assert broken.batches
+    assert (broken.status.restarts, sound.status.restarts) == (0, 0)
+    await dispatcher.stop()
+
+
+@pytest.mark.parametrize("slots", [1, 2])
+async def test_a_task_that_raises_twice_has_failed(slots: int) -> None:
+    pair = [FakeSlot(index, batch_limit=4) for index in range(slots)]
+    dispatcher = Dispatcher("worker", pair, retries_errors=True)
+    dispatcher.start()
+    with pytest.raises(ValueError, match="cannot be done"):
+        await dispatcher.submit("job", "raise")
+    assert [len(slot.batches) for slot in pair] == ([2] if slots == 1 else [1, 1])
+    await dispatcher.stop()

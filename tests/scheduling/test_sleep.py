@@ -1,0 +1,119 @@
+"""Slots whose processes end when there is no work, and start when there is some."""
+
+import asyncio
+
+import pytest
+
+from app.errors import NotReady
+from app.scheduling.dispatcher import Dispatcher
+from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import FakeSlot
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+
+
+class ClosableSlot(FakeSlot):
+    """Counts how often its process was ended."""
+
+    closes = 0
+
+    async def close(self) -> None:
+        self.closes += 1
+
+
+def states(slots: list[ClosableSlot]) -> list[str]:
+    return [slot.status.state for slot in slots]
+
+
+async def until_asleep(slots: list[ClosableSlot]) -> None:
+    async with asyncio.timeout(5):
+        while set(states(slots)) != {"asleep"}:  # noqa: ASYNC110 (they have no event)
+            await asyncio.sleep(0.01)
+
+
+async def test_an_idle_slot_ends_its_process_and_wakes_for_work() -> None:
+    slots = [ClosableSlot(index) for index in range(3)]
+    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.05)
+    dispatcher.start()
+    await let_tasks_run()
+    assert states(slots) == ["idle"] * 3
+    await until_asleep(slots)
+    assert [slot.closes for slot in slots] == [1, 1, 1]
+    assert await dispatcher.submit("job", "a") == ("A", 0, 0)
+    assert states(slots) == ["idle", "asleep", "asleep"]
+    assert (slots[0].starts, slots[0].status.restarts, slots[0].status.waking) == (2, 0, False)
+    await until_asleep(slots)
+    await dispatcher.stop()
+
+
+async def test_as_many_slots_wake_as_the_work_needs() -> None:
+    slots = [ClosableSlot(index, batch_limit=4) for index in range(4)]
+    for slot in slots:
+        slot.unblocked.clear()
+    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=60)
+    dispatcher.start(awake=0)
+    await let_tasks_run()
+    tasks = [asyncio.create_task(dispatcher.submit("job", "a", key="k")) for _ in range(9)]
+    await let_tasks_run()
+    assert states(slots) == ["busy", "busy", "busy", "asleep"]
+    for slot in slots:
+        slot.unblocked.set()
+    assert [(await task).result for task in tasks] == ["A"] * 9
+    assert slots[3].starts == 0
+    await dispatcher.stop()
+
+
+async def test_some_slots_never_sleep() -> None:
+    slots = [ClosableSlot(index) for index in range(2)]
+    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.05, always_awake=1)
+    dispatcher.start(awake=1)
+    await let_tasks_run()
+    assert states(slots) == ["idle", "asleep"]
+    slots[0].unblocked.clear()
+    first = asyncio.create_task(dispatcher.submit("job", "a"))
+    await let_tasks_run()
+    assert (await dispatcher.submit("other", "b")).slot == 1
+    await until_asleep(slots[1:])
+    slots[0].unblocked.set()
+    assert (await first).slot == 0
+    await asyncio.sleep(0.15)
+    assert states(slots) == ["idle", "asleep"]
+    await dispatcher.stop()
+
+
+async def test_work_of_a_process_that_went_to_sleep_may_go_to_any_slot() -> None:
+    slots = [ClosableSlot(index) for index in range(2)]
+    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.05, always_awake=1)
+    dispatcher.start()
+    assert (await dispatcher.submit("job", "a", affinity=1)).slot == 1
+    await until_asleep(slots[1:])
+    assert (await dispatcher.submit("job", "a", affinity=1)).slot == 0
+    await dispatcher.stop()
+
+
+async def test_a_slot_that_cannot_wake_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
+    slot = ClosableSlot(0)
+    dispatcher = Dispatcher[str, str]("worker", [slot], sleep_after_s=0.05)
+    dispatcher.start()
+    await until_asleep([slot])
+    slot.failing_starts = 2
+    with pytest.raises(NotReady, match="no such model"):
+        await dispatcher.submit("job", "a")
+    assert (slot.status.state, slot.status.waking) == ("failed", False)
+    await until_asleep([slot])
+    assert (await dispatcher.submit("job", "a")).result == "A"
+    await dispatcher.stop()
+
+
+async def test_nothing_wakes_while_the_service_stops() -> None:
+    slot = ClosableSlot(0)
+    dispatcher = Dispatcher[str, str]("worker", [slot], sleep_after_s=0.05)
+    dispatcher.start()
+    await until_asleep([slot])
+    await dispatcher.drain(1)
+    task = asyncio.create_task(dispatcher.submit("job", "a"))
+    await let_tasks_run()
+    assert slot.starts == 1
+    await dispatcher.stop()
+    task.cancel()
