@@ -76,3 +76,32 @@ def test_doctor_says_so(commands):
     examined = commands.run("doctor", **ENGINE)
     assert examined.process.returncode == 0
     assert "their transcripts are made up" in examined.stdout
+
+
+def test_a_poisoned_slot_fails_no_job(commands, ten_minutes):
+    settings = {**ENGINE, "WHISPER_GPUS": "a,b"}
+    srt = commands.ready(**settings).srt(ten_minutes)
+    poisoned = commands.ready(
+        **settings, WHISPER_SIMULATED="poisoned_at=0:1+1:1.5,poisoned_for_good=0,speed=0.5"
+    )
+    job = poisoned.submit(ten_minutes)
+    assert poisoned.finished(job["id"])["status"] == "succeeded"
+    assert poisoned.result(job["id"]) == srt
+    wait_for(lambda: poisoned.workers()[0]["state"] == "failed")
+    first, second = poisoned.workers()
+    assert (first["clips"], "quarantined" in first["error"]) == (0, True)
+    assert second["restarts"] > 0
+    assert poisoned.client.get("/ready").status_code == 200
+
+
+def test_jobs_wait_while_all_slots_are_poisoned(commands, ten_minutes):
+    poisoned = commands.serve(
+        **ENGINE, WHISPER_GPUS="a,b", WHISPER_SIMULATED="poisoned_for_good=0+1"
+    ).wait_until_ready()
+    job = poisoned.submit(ten_minutes)
+    wait_for(lambda: [row["state"] for row in poisoned.workers()] == ["failed", "failed"])
+    answer = poisoned.client.get("/ready")
+    assert answer.status_code == 503
+    assert "quarantined" in answer.json()["error"]["message"]
+    assert "an illegal memory access" in poisoned.post(ten_minutes).json()["error"]["message"]
+    assert poisoned.job(job["id"])["status"] in ("queued", "running")

@@ -134,3 +134,20 @@ def test_common_settings_apply_to_simulated_workers(tmp_path: Path) -> None:
     assert (plan.limits.batch_size, plan.limits.one_model, plan.worker_count) == (1, True, 3)
     [options] = {plan.load_options(ModelFiles("simulated", folder)) for folder in (Path(), tmp_path)}
     assert (options.path, options.safe) == ("", True)
+
+
+def test_a_poisoned_slot_drains_no_queue() -> None:
+    simulation = Simulation(batch=1, poisoned_at=((0, 1.0),))
+    answers, _, rows = transcribe(200, 2, simulation)
+    assert answers == [simulated_result(CLIP)] * 200
+    assert (rows[0]["restarts"], rows[1]["restarts"]) != (0, 0)
+    assert rows[1]["restarts"] == 0
+
+
+def test_the_others_do_the_work_of_a_slot_that_is_poisoned_for_good() -> None:
+    """Its first batch fails at once, and it gets no other."""
+    _, alone, _ = transcribe(199, 1, Simulation(batch=1))
+    answers, elapsed, rows = transcribe(200, 2, Simulation(batch=1, poisoned_for_good=(0,)))
+    assert answers == [simulated_result(CLIP)] * 200
+    assert rows[0]["clips"] == 0
+    assert elapsed == pytest.approx(alone * 200 / 199)

@@ -110,3 +110,19 @@ def test_jobs_take_fair_turns_and_keep_their_order(jobs: list[str]) -> None:
             - min((served[job] for job in waiting), default=0)
             <= 1
         )
+
+
+def test_a_first_item_that_does_not_fit_may_be_passed() -> None:
+    queue = FairQueue[int]()
+    for item in (1, 3, 4, 5):
+        queue.put("odd", item)
+    queue.put("other", 7)
+
+    def is_even(item: int) -> bool:
+        return item % 2 == 0
+
+    assert queue.take(is_even) is None
+    assert queue.take(is_even, passing=1) is None
+    assert queue.take(is_even, passing=2) == 4
+    assert sorted(queue) == [1, 3, 5, 7]
+    assert queue.take(lambda item: True, passing=2) == 7  # the other job's turn

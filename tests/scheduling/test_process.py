@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import psutil
 import pytest
 
-from app.errors import ProcessCrashed
-from app.scheduling.process import ChildProcess
+from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
+from app.scheduling.process import ChildProcess, have_all_ended
 from workers import runtime
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -84,3 +84,25 @@ def threads_of_a_matrix_product() -> int:
     square = np.ones((512, 512), np.float32)
     square @ square
     return psutil.Process().num_threads() - before
+
+
+async def test_a_process_that_cannot_be_killed_is_left_behind(
+    child: ChildProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.scheduling.process._KILL_DEADLINE_S", 0.2)
+    pid = child.pid
+    assert pid is not None
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "kill", lambda pid, number: None)
+        with pytest.raises(ProcessHung, match="did not answer within 1 s"):
+            await child.call(time.sleep, 3600, deadline_s=1.0)
+        for _ in range(2):
+            await child.close()
+        with pytest.raises(ProcessStuck, match=f"process {pid} cannot be killed"):
+            await child.start()
+        assert not have_all_ended(0.1)
+    psutil.Process(pid).kill()
+    assert have_all_ended(10)
+    await child.close()
+    await child.start()
+    assert await child.call(os.getpid) == child.pid != pid

@@ -2,7 +2,12 @@
 
 `SABOTAGE` names a folder with a `plan.json`, which is read for each batch:
 `batch_limits`: for each requested compute type, how many clips fit into memory together;
-`too_large`: compute types for which a model does not fit into memory.
+`too_large`: compute types for which a model does not fit into memory;
+`rows`: how many beams of all clips together fit into memory;
+`poisoned`: slots whose device fails in each batch (their `CUDA_VISIBLE_DEVICES`);
+`unkillable`: if true, no process can be killed.
+Read when the server starts:
+`memory_wait_s`: the time after which a limit is raised again, instead of a minute.
 The `clip_name` of each transcribed clip is appended to the file `transcribed` in that folder.
 A clip that contains `POISON` kills its worker. The first one that contains `HANGING` blocks it for an hour.
 """
@@ -24,10 +29,13 @@ HANGING = array("h", [23456, -23456] * 32).tobytes()
 
 
 class Saboteur(importlib.abc.MetaPathFinder):
-    """Patches the worker's module as soon as it is imported."""
+    """Patches a module as soon as it is imported."""
+
+    def __init__(self, name, patch) -> None:
+        self.name, self.patch = name, patch
 
     def find_spec(self, name, path, target=None):
-        if name != "workers.whisper.model":
+        if name != self.name:
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
@@ -35,13 +43,28 @@ class Saboteur(importlib.abc.MetaPathFinder):
 
         def exec_module(module):
             execute(module)
-            sabotage(module.LoadedModel)
+            self.patch(module)
 
         spec.loader.exec_module = exec_module
         return spec
 
 
-def sabotage(model_class) -> None:
+def sabotage_limits(module) -> None:
+    module._FIRST_WAIT_S = plan().get("memory_wait_s", module._FIRST_WAIT_S)
+
+
+def sabotage_kill() -> None:
+    kill = os.kill
+
+    def kill_or_not(pid, number):
+        if number != signal.SIGKILL or not plan().get("unkillable"):
+            kill(pid, number)
+
+    os.kill = kill_or_not
+
+
+def sabotage_model(module) -> None:
+    model_class = module.LoadedModel
     load, transcribe = model_class.__init__, model_class.transcribe
 
     def load_or_fail(self, options):
@@ -55,6 +78,11 @@ def sabotage(model_class) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         if any(HANGING in clip.pcm for clip in clips) and first_time():
             time.sleep(3600)
+        if os.environ["CUDA_VISIBLE_DEVICES"] in plan().get("poisoned", []):
+            raise RuntimeError("CUDA failed with error an illegal memory access was encountered")
+        rows = sum(clip.decoding.beam_size for clip in clips)
+        if rows > plan().get("rows", rows):
+            raise out_of_memory()
         if len(clips) > plan().get("batch_limits", {}).get(self.requested, len(clips)):
             raise out_of_memory()
         results = transcribe(self, clips)
@@ -91,4 +119,6 @@ def folder() -> Path:
 
 
 if "SABOTAGE" in os.environ:
-    sys.meta_path.insert(0, Saboteur())
+    sys.meta_path.insert(0, Saboteur("workers.whisper.model", sabotage_model))
+    sys.meta_path.insert(0, Saboteur("app.engines.oom_fallback", sabotage_limits))
+    sabotage_kill()
