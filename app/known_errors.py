@@ -126,7 +126,8 @@ KNOWN_ERRORS = (
         "no-gpu",
     ),
     KnownError(
-        r"no CUDA-capable device is detected|invalid device ordinal|there is no GPU \d+|shows? no GPU",
+        r"no CUDA-capable device is detected|invalid device ordinal|there is no GPU \d+|shows? no GPU|"
+        r"has MIG enabled but no instances",
         "CUDA does not find the GPU, or the MIG instance, that was given to the worker.",
         "Compare WHISPER_GPUS and CUDA_VISIBLE_DEVICES with the list of `nvidia-smi -L`. With MIG enabled, "
         "name the instances (MIG-…).",
@@ -165,8 +166,22 @@ KNOWN_ERRORS = (
         "process-crashed",
     ),
     KnownError(
-        r"model\.bin is incomplete|invalid payload size|Unable to open file|Unsupported model|"
-        r"Cannot load the vocabulary",
+        r"files do not fit together|folder has no tokenizer\.json",
+        "The model's folder holds files of different models, or not all files.",
+        "Copy tokenizer.json and preprocessor_config.json from the model that was converted, or convert it "
+        "again: ct2-transformers-converter --copy_files tokenizer.json preprocessor_config.json.",
+        "model-files-do-not-fit",
+    ),
+    KnownError(
+        r"no word times: |'alignment_heads'",
+        "The model gives no times of words, so subtitles are cut by the times of its segments.",
+        "Correct alignment_heads in its config.json, or convert it again from a model whose "
+        "generation_config.json names them. Another WHISPER_MODEL has them.",
+        "no-word-times",
+    ),
+    KnownError(
+        r"model\.bin is incomplete|tokenizer\.json is damaged|invalid payload size|Unable to open file|"
+        r"Unsupported model|Cannot load the vocabulary",
         "The model's files are damaged, incomplete, or not in CTranslate2 format.",
         "Delete its folder from the cache and restart, or convert it with ct2-transformers-converter.",
         "model-damaged",
