@@ -90,6 +90,7 @@ class ClipResult:
     language: str  # ISO 639-1: the requested one, or the likeliest
     language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
     segments: tuple[Segment, ...]
+    note: str | None = None  # what is missing in the result, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ class WorkerInfo:
     compute_type: str
     loads: int  # how often this process has loaded a model
     languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
+    note: str | None = None  # what every result of the model lacks, and why
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.clip_request import ClipSource
 from app.engines.oom_fallback import OomFallback
 from app.errors import ProcessCrashed, RequeueBatch
-from app.known_errors import is_out_of_memory, last_line
+from app.known_errors import explain, is_out_of_memory, last_line
 from app.scheduling.tasks import SlotStatus
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper
@@ -102,6 +102,7 @@ class WhisperSlot(ABC):
             raise
         finally:
             self._start_unload_timer(model)
+        self._note(model, next((result.note for result in results if result.note), None))
         self._clips += len(clips)
         self._samples += sum(clip.samples for clip in clips)
         took_s = round(time.monotonic() - began, 3)
@@ -124,6 +125,11 @@ class WhisperSlot(ABC):
         """The languages of a model, ISO 639-1; None before it was loaded."""
         return self._languages.get(model)
 
+    @property
+    def notes(self) -> list[str]:
+        """What the results of the worker's models lack, and why."""
+        return [note for model, note in self._catalogue.notes.items() if model in self._held]
+
     def row(self) -> dict[str, object]:
         """The slot as `GET /v1/workers` shows it."""
         info = self._info
@@ -144,6 +150,7 @@ class WhisperSlot(ABC):
             "audio_s": round(self._samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
             "error": self.status.error or self._oom.explain(),
+            "notes": self.notes,
         }
 
     @abstractmethod
@@ -230,6 +237,13 @@ class WhisperSlot(ABC):
         if model == self._catalogue.default or self._info is None:
             self._info = info
         self._held[model] = None
+        self._note(model, info.note)
+
+    def _note(self, model: str, note: str | None) -> None:
+        """Log once, for all slots, what the results of a model lack; `row` shows it."""
+        if note is not None and model not in self._catalogue.notes:
+            self._catalogue.notes[model] = f"{model}: {explain(note)}"
+            log.warning("transcripts are incomplete", slot=self.index, model=model, reason=explain(note))
 
     def _stop_unload_timer(self, model: str) -> None:
         timer = self._held[model]
