@@ -26,6 +26,7 @@ from app.known_errors import GUIDE, KNOWN_ERRORS, diagnose, explain, last_line
 from app.settings import load_settings
 from tests.engines.test_slot import LowMemorySlot
 from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
+from tests.model_variants import Edit, copy_demo, with_alignment_heads, with_mel_bins
 from workers.messages import Clip, Decoding
 
 ROOT = Path(__file__).parents[1]
@@ -383,3 +384,18 @@ async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
     finding = await fleet._transcribe_on(slot, clip)
     assert finding.severity is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("edit", "line"),
+    [
+        (with_alignment_heads(None), r"warn worker 0: .*\n +.*no word times: "),
+        (with_mel_bins(128), r"FAIL worker 0: the model's files do not fit together: "),
+    ],
+)
+def test_a_run_with_an_odd_model(tmp_path: Path, edit: Edit, line: str) -> None:
+    folder = copy_demo(tmp_path / "model", edit)
+    process = doctor(tmp_path, device="cpu", cpu_workers="1", model=str(folder))
+    output, _ = process.communicate(timeout=120)
+    assert re.search(line, output), output
+    assert process.returncode == ("FAIL" in line)

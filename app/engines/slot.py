@@ -182,6 +182,7 @@ class WhisperSlot(ABC):
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
                 await self._shrink_and_requeue(model, 1, error)
+            log.error("model not loaded", slot=self.index, model=model, error=explain(error))
             raise
 
     async def _retry_without_others(self, model: str, call: Callable[[], Awaitable[R]]) -> R:
