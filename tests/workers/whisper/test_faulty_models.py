@@ -38,6 +38,12 @@ class FakeModel:
         return lambda *args, **kwargs: self._changes[name](own, *args, **kwargs)
 
 
+@pytest.fixture(autouse=True)
+def own_load_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process count its loads, too."""
+    monkeypatch.setattr(whisper, "_loads", 0)
+
+
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Replaces methods of the loaded demo model."""
