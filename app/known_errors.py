@@ -5,7 +5,8 @@ Each row has a section in docs/trouble.md with more detail.
 
 import re
 from dataclasses import dataclass
-from enum import Enum
+
+from workers.causes import GPU_FAILED, GPU_MEMORY_FULL, MACHINE_MEMORY_FULL
 
 GUIDE = "docs/trouble.md"
 
@@ -23,30 +24,6 @@ class KnownError:
     def advice(self) -> str:
         """Meaning, remedy and the link to the guide, in one line."""
         return f"{self.meaning} {self.remedy} ({GUIDE}#{self.anchor})"
-
-
-_GPU_MEMORY_FULL = (
-    r"CUDA.{0,20} out of memory|cudaErrorMemoryAllocation|CUBLAS_STATUS_(ALLOC_FAILED|NOT_INITIALIZED)"
-)
-_MACHINE_MEMORY_FULL = r"bad_alloc|allocate memory"
-_MEMORY_FULL = re.compile(f"{_GPU_MEMORY_FULL}|{_MACHINE_MEMORY_FULL}|out of memory", re.IGNORECASE)
-# After one of these, every later CUDA call of the process fails, too (CUDA Runtime API, `cudaError_t`).
-_GPU_FAILED = (
-    r"illegal memory access|misaligned address|illegal (instruction|address)|hardware stack error|invalid "
-    r"program counter|unspecified launch failure|launch (timed out|failed)|device-side assert|uncorrectable|"
-    r"ECC error|GPU is lost|fallen off the bus|context is destroyed|"
-    r"CU(BLAS|DNN)_STATUS_(EXECUTION_FAILED|INTERNAL_ERROR)"
-)
-# CTranslate2 reports errors of the libraries in these words.
-_DEVICE = re.compile(rf"{_GPU_FAILED}|\b(CUDA|cuBLAS|cuDNN) (failed with|error)", re.IGNORECASE)
-
-
-class Cause(Enum):
-    """What is at fault when a worker raises an error."""
-
-    MEMORY = "memory"  # the device, or the machine, has no free memory: use less
-    DEVICE = "device"  # the device or its driver: replace the process
-    TASK = "task"  # what it was asked to do
 
 
 # The first row that matches counts, so the more specific patterns come first.
@@ -80,7 +57,7 @@ KNOWN_ERRORS = (
         "libcudnn",
     ),
     KnownError(
-        _GPU_MEMORY_FULL,
+        GPU_MEMORY_FULL,
         "The GPU's memory is full.",
         "End the other programs on it (`nvidia-smi`), or set WHISPER_COMPUTE_TYPE=int8_float16, a smaller "
         "WHISPER_BATCH_SIZE or a smaller WHISPER_MODEL.",
@@ -145,7 +122,8 @@ KNOWN_ERRORS = (
         "no-gpu",
     ),
     KnownError(
-        r"no CUDA-capable device is detected|invalid device ordinal|there is no GPU \d+|shows? no GPU",
+        r"no CUDA-capable device is detected|invalid device ordinal|there is no GPU \d+|shows? no GPU|"
+        r"has MIG enabled but no instances",
         "CUDA does not find the GPU, or the MIG instance, that was given to the worker.",
         "Compare WHISPER_GPUS and CUDA_VISIBLE_DEVICES with the list of `nvidia-smi -L`. With MIG enabled, "
         "name the instances (MIG-…).",
@@ -158,7 +136,7 @@ KNOWN_ERRORS = (
         "gpu-busy",
     ),
     KnownError(
-        _GPU_FAILED,
+        GPU_FAILED,
         "The GPU or its driver failed during a computation.",
         "Look for `NVRM: Xid` in `sudo dmesg`. Reboot; if the error comes back, update the driver.",
         "gpu-failed",
@@ -184,14 +162,28 @@ KNOWN_ERRORS = (
         "process-hung",
     ),
     KnownError(
-        f"{_MACHINE_MEMORY_FULL}|MemoryError",
+        f"{MACHINE_MEMORY_FULL}|MemoryError",
         "The machine's memory is full.",
         "Use fewer workers (WHISPER_CPU_WORKERS, WHISPER_GPUS) or a smaller WHISPER_MODEL.",
         "process-crashed",
     ),
     KnownError(
-        r"model\.bin is incomplete|invalid payload size|Unable to open file|Unsupported model|"
-        r"Cannot load the vocabulary",
+        r"files do not fit together|folder has no tokenizer\.json",
+        "The model's folder holds files of different models, or not all files.",
+        "Copy tokenizer.json and preprocessor_config.json from the model that was converted, or convert it "
+        "again: ct2-transformers-converter --copy_files tokenizer.json preprocessor_config.json.",
+        "model-files-do-not-fit",
+    ),
+    KnownError(
+        r"no word times: |'alignment_heads'",
+        "The model gives no times of words, so subtitles are cut by the times of its segments.",
+        "Correct alignment_heads in its config.json, or convert it again from a model whose "
+        "generation_config.json names them. Another WHISPER_MODEL has them.",
+        "no-word-times",
+    ),
+    KnownError(
+        r"model\.bin is incomplete|tokenizer\.json is damaged|invalid payload size|Unable to open file|"
+        r"Unsupported model|Cannot load the vocabulary",
         "The model's files are damaged, incomplete, or not in CTranslate2 format.",
         "Delete its folder from the cache and restart, or convert it with ct2-transformers-converter.",
         "model-damaged",
@@ -254,18 +246,6 @@ KNOWN_ERRORS = (
         "recording-gone",
     ),
 )
-
-
-def cause_of(error: BaseException) -> Cause:
-    """What is at fault for an error that a worker raised."""
-    if isinstance(error, MemoryError) or _MEMORY_FULL.search(str(error)):
-        return Cause.MEMORY
-    return Cause.DEVICE if _DEVICE.search(str(error)) else Cause.TASK
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a worker's error means that its GPU, or the machine, has no free memory."""
-    return cause_of(error) is Cause.MEMORY
 
 
 def diagnose(message: str) -> KnownError | None:

@@ -15,16 +15,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import psutil
-import pynvml
 import pytest
 
-from app.commands.doctor import exit_code
+from app.commands.doctor import exit_code, plan_finding
 from app.doctor import fleet, gpus, machine, model
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
+from app.engines.plan import Plan, make_plan
 from app.errors import ModelUnavailable
 from app.known_errors import GUIDE, KNOWN_ERRORS, diagnose, explain, last_line
 from app.settings import load_settings
 from tests.engines.test_slot import LowMemorySlot
+from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
+from tests.model_variants import Edit, copy_demo, with_alignment_heads, with_mel_bins
 from workers.messages import Clip, Decoding
 
 ROOT = Path(__file__).parents[1]
@@ -161,69 +163,41 @@ def test_an_excluded_gpu_is_not_checked() -> None:
     assert first.found.endswith("; not used")
 
 
-class Nvml:
-    """NVML with one GPU that has MIG enabled and no memory of its own."""
-
-    class NVMLError(Exception):
-        pass
-
-    NVML_DEVICE_MIG_ENABLE = 1
-
-    def __init__(self, error: str = "") -> None:
-        self.error = error
-        self.open = 0
-
-    def nvmlInit(self) -> None:
-        self.open += 1
-
-    def nvmlShutdown(self) -> None:
-        self.open -= 1
-
-    def nvmlDeviceGetCount(self) -> int:
-        if self.error:
-            raise self.NVMLError(self.error)
-        return 1
-
-    def nvmlSystemGetDriverVersion(self) -> str:
-        return "570.124.06"
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> str:
-        return "parent"
-
-    def nvmlDeviceGetName(self, handle: str) -> str:
-        return "NVIDIA A100"
-
-    def nvmlDeviceGetUUID(self, handle: str) -> str:
-        return {"parent": "GPU-9"}.get(handle, f"MIG-{handle}")
-
-    def nvmlDeviceGetCudaComputeCapability(self, handle: str) -> tuple[int, int]:
-        return 8, 0
-
-    def nvmlDeviceGetMemoryInfo(self, handle: str) -> object:
-        raise self.NVMLError("Not Supported")
-
-    def nvmlDeviceGetMigMode(self, handle: str) -> list[int]:
-        return [1, 1]
-
-    def nvmlDeviceGetMaxMigDeviceCount(self, handle: str) -> int:
-        return 7
-
-    def nvmlDeviceGetMigDeviceHandleByIndex(self, device: str, index: int) -> str:
-        if index > 1:
-            raise self.NVMLError("Not Found")
-        return str(index)
-
-
 def test_nvml_is_queried(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in vars(Nvml):
-        assert name.startswith("_") or hasattr(pynvml, name)
-    nvml = Nvml()
+    nvml = FakeNvml(mig_gpu("GPU-9", "MIG-0", "MIG-1"))
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     gpu = gpus.Gpu("NVIDIA A100", "GPU-9", (8, 0), None, ("MIG-0", "MIG-1"))
     assert gpus.query_nvml() == gpus.Machine("570.124.06", (gpu,))
     nvml.error = "Unknown Error"
     assert gpus.query_nvml() == gpus.Machine(error="Unknown Error")
     assert nvml.open == 0
+
+
+def plan_of(monkeypatch: pytest.MonkeyPatch, nvml: FakeNvml, **given: object) -> Plan:
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    return make_plan(load_settings(model="demo", **given))
+
+
+def test_the_mig_instances_that_are_used_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = FakeNvml(mig_gpu("GPU-9", "MIG-0", "MIG-1"), mig_gpu("GPU-8"), whole_gpu("GPU-7"))
+    plan = plan_of(monkeypatch, nvml)
+    finding = plan_finding(plan)
+    assert finding.found.startswith("3 workers on cuda (MIG-0,MIG-1,GPU-7)")
+    assert finding.severity is Severity.WARN
+    assert "GPU 1 has MIG enabled but no instances" in finding.remedy
+    _, divided, empty, whole = gpus.check_gpus(gpus.query_nvml(), "auto", plan.devices.visible, {})
+    assert divided.severity is Severity.OK
+    assert divided.found.endswith("MIG: MIG-0, MIG-1; used: MIG-0, MIG-1")
+    assert empty.found.endswith("not used")
+    assert "not used" not in whole.found
+
+
+def test_a_part_of_the_mig_instances(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of(monkeypatch, FakeNvml(mig_gpu("GPU-9", "MIG-0", "MIG-1")), gpus="MIG-1")
+    _, divided = gpus.check_gpus(gpus.query_nvml(), "auto", plan.devices.visible, {})
+    assert divided.found.endswith("MIG: MIG-0, MIG-1; used: MIG-1")
+    assert plan_finding(plan).severity is Severity.OK
 
 
 @pytest.mark.parametrize(
@@ -410,3 +384,18 @@ async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
     finding = await fleet._transcribe_on(slot, clip)
     assert finding.severity is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("edit", "line"),
+    [
+        (with_alignment_heads(None), r"warn worker 0: .*\n +.*no word times: "),
+        (with_mel_bins(128), r"FAIL worker 0: the model's files do not fit together: "),
+    ],
+)
+def test_a_run_with_an_odd_model(tmp_path: Path, edit: Edit, line: str) -> None:
+    folder = copy_demo(tmp_path / "model", edit)
+    process = doctor(tmp_path, device="cpu", cpu_workers="1", model=str(folder))
+    output, _ = process.communicate(timeout=120)
+    assert re.search(line, output), output
+    assert process.returncode == ("FAIL" in line)

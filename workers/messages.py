@@ -12,7 +12,7 @@ BYTES_PER_SAMPLE = 2  # int16
 MAX_CLIP_SAMPLES = 30 * SAMPLE_RATE  # Whisper's window
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
 
-SAMPLED_TEXTS = 5  # of each window at temperature > 0; the likeliest is the result (openai-whisper's `best_of`)
+SAMPLED_TEXTS = 5  # of each window at temperature > 0; the likeliest is the result. openai-whisper's default
 
 NO_SPACE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})  # of a full disk; EDQUOT: of a used-up quota
 
@@ -97,6 +97,7 @@ class ClipResult:
     language: str  # ISO 639-1: the requested one, or the likeliest
     language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
     segments: tuple[Segment, ...]
+    note: str | None = None  # what is missing in the result, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class WorkerInfo:
     compute_type: str
     loads: int  # how often this process has loaded a model
     languages: tuple[str, ...]  # ISO 639-1 codes that the model knows
+    note: str | None = None  # what every result of the model lacks, and why
 
 
 @dataclass(frozen=True, slots=True)

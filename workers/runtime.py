@@ -14,16 +14,21 @@ from pathlib import Path
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 _M_ARENA_MAX = -8
+_MAX_KERNEL_CACHE = 1 << 32  # bytes: the driver's highest limit, where its default may drop what it needs
 
 
-def initialise(visible_devices: str, niceness: int = 0) -> None:
+def initialise(visible_devices: str, niceness: int = 0, kernel_cache: Path | None = None) -> None:
     """Set up a newly spawned child process, before it imports anything that could use CUDA.
 
     `visible_devices` becomes `CUDA_VISIBLE_DEVICES`: an index, a UUID, a MIG id, or "" for no GPU.
     `niceness` is added to the process's own: with a lower priority than the parent, it may keep all cores
-    busy while the parent still answers at once.
+    busy while the parent still answers at once. In the folder `kernel_cache` the driver keeps the code that
+    it compiles for GPUs which CTranslate2 has no code for, unless the environment names another folder.
     """
     os.nice(niceness)
+    if kernel_cache is not None:
+        os.environ.setdefault("CUDA_CACHE_PATH", str(kernel_cache.absolute()))
+        os.environ.setdefault("CUDA_CACHE_MAXSIZE", str(_MAX_KERNEL_CACHE))
     os.environ["CUDA_VISIBLE_DEVICES"] = visible_devices
     # NVML numbers GPUs by bus; CUDA's default is the fastest first.
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"

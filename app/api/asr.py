@@ -176,7 +176,7 @@ def _json(transcript: Transcript, *, words: bool) -> bytes:
         ],
         "language": transcript.language,
     }
-    return json.dumps(document, ensure_ascii=False).encode()
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
 
 
 def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:

@@ -110,6 +110,7 @@ class Worker(BaseModel):
     audio_s: float = Field(description="Audio transcribed so far (s).")
     restarts: int
     error: str | None = Field(description="Why the worker failed, or why it uses less than the settings say.")
+    notes: list[str] = Field(description="What the results of the worker's models lack, and why.")
 
 
 class WorkerList(BaseModel):

@@ -54,7 +54,7 @@ async def run_checks() -> AsyncGenerator[Finding]:
     if isinstance(plan, InvalidSetting):
         yield fail_setting("plan", plan)
         return
-    yield _plan_finding(plan)
+    yield plan_finding(plan)
     if plan.simulation is not None:
         remedy = "Leave WHISPER_ENGINE unset to transcribe recordings."
         yield warn("workers", "simulated: their transcripts are made up", remedy)
@@ -102,12 +102,15 @@ def _visible(plan: Plan | InvalidSetting) -> tuple[str, ...] | None:
     return plan.devices.visible if plan.devices.device == "cuda" else ()
 
 
-def _plan_finding(plan: Plan) -> Finding:
+def plan_finding(plan: Plan) -> Finding:
+    """Which workers there are, and which GPUs have none."""
     devices, clips = plan.devices, _counted(plan.limits.batch_size, "clip")
     found = (
         f"{_counted(len(devices.visible), 'worker')} on {devices.device} ({','.join(devices.visible)}), "
         f"{_counted(devices.cpu_threads, 'thread')} each, up to {clips} at once"
     )
+    if devices.warnings:
+        return warn("plan", found, f"{'; '.join(devices.warnings)}.", "wrong-gpu-names")
     return ok("plan", found)
 
 

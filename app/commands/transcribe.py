@@ -137,8 +137,9 @@ async def _transcribe_here(
 ) -> int:
     with tempfile.TemporaryDirectory(prefix="whisperfleet-") as folder:
         overrides = {"model": model} if model else {}
-        settings = load_settings(data_dir=Path(folder), log_level="warning", **overrides)
-        plan = make_plan(settings)
+        settings = load_settings(log_level="warning", **overrides)
+        plan = make_plan(settings)  # CUDA's compiled code stays in the usual data folder
+        settings = settings.model_copy(update={"data_dir": Path(folder)})
         check_compute_type(plan)
         configure_logs(settings)
         service = TranscriptionService(settings, plan)

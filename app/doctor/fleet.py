@@ -178,6 +178,8 @@ async def _transcribe_on(slot: WhisperSlot, clip: Clip) -> Finding:
         return fail(title, found, remedy, "wrong-transcripts")
     if row["error"]:
         return warn(title, found, str(row["error"]))
+    if slot.notes:
+        return warn(title, found, "; ".join(slot.notes))
     return ok(title, found)
 
 

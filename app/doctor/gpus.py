@@ -7,6 +7,7 @@ from typing import Any
 
 from app.doctor.finding import UNKNOWN, Finding, Severity, fail, ok, warn
 from app.doctor.machine import gigabytes
+from app.engines.devices import mig_instances
 from app.known_errors import diagnose
 
 MIN_DRIVER = 525  # of CUDA 12.x: NVIDIA, "CUDA Compatibility", minor version compatibility
@@ -135,10 +136,11 @@ def _check_mig(title: str, found: str, instances: Sequence[str], entries: Sequen
     if not instances:
         remedy = "MIG is enabled but has no instances: create some, or disable MIG."
         return fail(title, found, remedy, "wrong-gpu-names")
-    if not any(entry.startswith("MIG-") for entry in entries):
+    used = [entry for entry in entries if entry.startswith("MIG-")]
+    if entries and not used:
         remedy = f"At most one instance would be used: set WHISPER_GPUS={','.join(instances)}."
         return warn(title, found, remedy, "wrong-gpu-names")
-    return ok(title, found)
+    return ok(title, f"{found}; used: {', '.join(used)}" if used else found)
 
 
 def _dotted(capability: tuple[int, int]) -> str:
@@ -163,22 +165,5 @@ def _gpu(handle: Any) -> Gpu:
         uuid=str(pynvml.nvmlDeviceGetUUID(handle)),
         capability=(int(major), int(minor)),
         memory=memory,
-        mig=_mig_instances(handle),
+        mig=mig_instances(handle),
     )
-
-
-def _mig_instances(handle: Any) -> tuple[str, ...] | None:
-    import pynvml
-
-    try:
-        current, _ = pynvml.nvmlDeviceGetMigMode(handle)
-    except pynvml.NVMLError:
-        return None
-    if current != pynvml.NVML_DEVICE_MIG_ENABLE:
-        return None
-    instances = []
-    for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        with suppress(pynvml.NVMLError):  # no instance at this index
-            instance = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
-            instances.append(str(pynvml.nvmlDeviceGetUUID(instance)))
-    return tuple(instances)

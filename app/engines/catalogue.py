@@ -33,6 +33,7 @@ class ModelCatalogue:
     options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
     others: tuple[str, ...] = ()
     holders: Sequence[ModelHolder] = ()
+    notes: dict[str, str] = field(default_factory=dict)  # what a model's results lack, and why
     _locating: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
     @property

@@ -1,8 +1,10 @@
-"""Which GPUs there are, and which worker gets which. NVML counts them: CUDA is never touched here."""
+"""Which GPUs there are, and which worker gets which. NVML lists them: CUDA is never touched here."""
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from app.errors import InvalidSetting
 from app.settings import Settings
@@ -13,26 +15,68 @@ _FEWEST_CPU_WORKERS = 2
 
 
 @dataclass(frozen=True, slots=True)
+class PresentGpu:
+    """A GPU as NVML lists it."""
+
+    uuid: str = ""  # empty if NVML does not know it
+    instances: tuple[str, ...] | None = None  # UUIDs of its MIG instances; None if MIG is disabled
+
+    @property
+    def is_unusable(self) -> bool:
+        """Whether MIG is enabled, but there is no instance that could compute."""
+        return self.instances == ()
+
+
+@dataclass(frozen=True, slots=True)
 class Devices:
     """The `CUDA_VISIBLE_DEVICES` of each worker."""
 
     device: str  # "cuda", "cpu" or "simulated"
     visible: tuple[str, ...]
     cpu_threads: int  # of each worker
+    warnings: tuple[str, ...] = ()  # GPUs that are left out, and why
 
 
-def count_gpus() -> int:
-    """How many GPUs NVML sees; 0 without a driver."""
+def list_gpus() -> tuple[PresentGpu, ...]:
+    """The GPUs that NVML sees, in its order; none without a driver."""
     import pynvml
 
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        return 0
+        return ()
     try:
-        return int(pynvml.nvmlDeviceGetCount())
+        return tuple(_present_gpu(index) for index in range(pynvml.nvmlDeviceGetCount()))
     finally:
         pynvml.nvmlShutdown()
+
+
+def _present_gpu(index: int) -> PresentGpu:
+    import pynvml
+
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        return PresentGpu(str(pynvml.nvmlDeviceGetUUID(handle)), mig_instances(handle))
+    except pynvml.NVMLError:  # a GPU that has failed must not hide the others; its worker shows the reason
+        return PresentGpu()
+
+
+def mig_instances(handle: Any) -> tuple[str, ...] | None:
+    """The UUIDs of a GPU's MIG instances; None if MIG is disabled. `handle` is NVML's, which must be open."""
+    import pynvml
+
+    try:
+        current, _ = pynvml.nvmlDeviceGetMigMode(handle)
+    except pynvml.NVMLError:
+        return None
+    if current != pynvml.NVML_DEVICE_MIG_ENABLE:
+        return None
+    instances = []
+    for index in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+        with suppress(pynvml.NVMLError):  # no instance at this index
+            instance = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, index)
+            instances.append(str(pynvml.nvmlDeviceGetUUID(instance)))
+    return tuple(instances)
 
 
 def usable_cores() -> int:
@@ -40,29 +84,41 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def plan_devices(settings: Settings, environ: Mapping[str, str], gpu_count: int, cores: int) -> Devices:
-    """One entry for each worker. Pure.
+def plan_devices(
+    settings: Settings, environ: Mapping[str, str], gpus: Sequence[PresentGpu], cores: int
+) -> Devices:
+    """One entry for each worker. `gpus` are all that NVML lists, in its order. Pure.
 
     Honours the `CUDA_VISIBLE_DEVICES` of this process: `all` means its entries, and an index in
-    `WHISPER_GPUS` counts within them, as in CUDA. UUIDs and MIG ids stay as they are. Raises InvalidSetting
-    for a GPU that is not there.
+    `WHISPER_GPUS` counts within them, as in CUDA. An entry that names a GPU with MIG enabled, by index or
+    UUID, stands for all of its instances. Other UUIDs and MIG ids stay as they are. Raises InvalidSetting
+    for a GPU that is not there, or that was named and cannot compute.
     """
     if settings.engine == "simulated":
         return Devices("simulated", _cpu_entries(settings, cores), 1)
     given = environ.get("CUDA_VISIBLE_DEVICES")
-    present = _given_entries(given) if given is not None else [str(i) for i in range(gpu_count)]
-    present = present if gpu_count else []
-    device = ("cuda" if present else "cpu") if settings.device == "auto" else settings.device
+    present = _given_entries(given) if given is not None else [str(i) for i in range(len(gpus))]
+    present = present if gpus else []
+    unusable = [entry for entry in present if _found(entry, gpus).is_unusable]
+    all_usable = [entry for entry in present if entry not in unusable]
+    warnings = tuple(_no_instances(f"GPU {entry}") for entry in unusable)
+    device = ("cuda" if all_usable else "cpu") if settings.device == "auto" else settings.device
     if device == "cpu":
         entries = _cpu_entries(settings, cores)
-        return Devices(device, entries, settings.cpu_threads or max(1, cores // len(entries)))
+        warnings = warnings if settings.device == "auto" else ()
+        return Devices(device, entries, settings.cpu_threads or max(1, cores // len(entries)), warnings)
     if not present:
-        hidden = " that CUDA_VISIBLE_DEVICES leaves visible" if gpu_count else ""
+        hidden = " that CUDA_VISIBLE_DEVICES leaves visible" if gpus else ""
         raise InvalidSetting(
             f"WHISPER_DEVICE=cuda, but there is no NVIDIA GPU{hidden}: check `nvidia-smi`, and in a "
             "container the NVIDIA container toolkit, or set WHISPER_DEVICE=cpu"
         )
-    return Devices(device, _gpu_entries(settings.gpus, present), settings.cpu_threads or 4)
+    threads = settings.cpu_threads or 4
+    if settings.gpus and settings.gpus != ("all",):
+        return Devices(device, _named_entries(settings.gpus, present, gpus), threads)
+    if not all_usable:
+        raise InvalidSetting(f"WHISPER_DEVICE=cuda, but {'; '.join(warnings)}")
+    return Devices(device, _instances(all_usable, gpus), threads, warnings)
 
 
 def _given_entries(value: str) -> list[str]:
@@ -82,17 +138,44 @@ def _cpu_entries(settings: Settings, cores: int) -> tuple[str, ...]:
     return tuple(str(index) for index in range(workers))
 
 
-def _gpu_entries(wanted: Sequence[str], present: Sequence[str]) -> tuple[str, ...]:
-    if not wanted or tuple(wanted) == ("all",):
-        return tuple(present)
+def _named_entries(
+    wanted: Sequence[str], present: Sequence[str], gpus: Sequence[PresentGpu]
+) -> tuple[str, ...]:
+    setting = f"WHISPER_GPUS={','.join(wanted)}"
     entries = []
     for entry in wanted:
-        if not entry.isdecimal():
-            entries.append(entry)
-        elif int(entry) < len(present):
-            entries.append(present[int(entry)])
+        if entry.isdecimal() and int(entry) >= len(present):
+            raise InvalidSetting(f"{setting}: there is no GPU {entry}; found {len(present)}")
+        entries.append(present[int(entry)] if entry.isdecimal() else entry)
+        if _found(entries[-1], gpus).is_unusable:
+            raise InvalidSetting(f"{setting}: {_no_instances(f'GPU {entry}')}")
+    return _instances(entries, gpus)
+
+
+def _instances(entries: Sequence[str], gpus: Sequence[PresentGpu]) -> tuple[str, ...]:
+    """The entries, each GPU with MIG enabled replaced by its instances.
+
+    With MIG enabled anywhere, CUDA need not count as NVML does: UUIDs then name the other GPUs, too.
+    """
+    any_mig = any(gpu.instances is not None for gpu in gpus)
+    chosen: list[str] = []
+    for entry in entries:
+        gpu = _found(entry, gpus)
+        if gpu.instances is not None:
+            chosen += gpu.instances
         else:
-            raise InvalidSetting(
-                f"WHISPER_GPUS={','.join(wanted)}: there is no GPU {entry}; found {len(present)}"
-            )
-    return tuple(entries)
+            chosen.append(gpu.uuid if any_mig and gpu.uuid else entry)
+    return tuple(chosen)
+
+
+def _found(entry: str, gpus: Sequence[PresentGpu]) -> PresentGpu:
+    """The GPU that an entry of `CUDA_VISIBLE_DEVICES` names by its index or its whole UUID."""
+    names = {str(index): gpu for index, gpu in enumerate(gpus)} | {gpu.uuid: gpu for gpu in gpus if gpu.uuid}
+    return names.get(entry, PresentGpu())
+
+
+def _no_instances(gpu: str) -> str:
+    return (
+        f"{gpu} has MIG enabled but no instances: create some (`nvidia-smi mig -cgi …,… -C`), or disable MIG "
+        "(`nvidia-smi -mig 0`)"
+    )

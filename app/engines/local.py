@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
 
 from app.engines.catalogue import ModelCatalogue
@@ -18,10 +19,16 @@ class LocalSlot(WhisperSlot):
     """A worker process on one GPU, or on some CPU cores."""
 
     def __init__(
-        self, index: int, catalogue: ModelCatalogue, limits: Limits, visible_devices: str, niceness: int
+        self,
+        index: int,
+        catalogue: ModelCatalogue,
+        limits: Limits,
+        visible_devices: str,
+        niceness: int,
+        kernel_cache: Path | None = None,
     ) -> None:
         super().__init__(index, catalogue, limits)
-        self._child = ChildProcess(runtime.initialise, visible_devices, niceness)
+        self._child = ChildProcess(runtime.initialise, visible_devices, niceness, kernel_cache)
         self._child.on_exit = self.needs_restart.set
 
     async def _spawn(self) -> None:

@@ -1,10 +1,14 @@
 """From settings to slots: which engine, which devices, how large a batch."""
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.devices import Devices, count_gpus, plan_devices, usable_cores
+from app.engines.devices import Devices, list_gpus, plan_devices, usable_cores
 from app.engines.local import InlineSlot, LocalSlot
 from app.engines.model_files import ModelFiles, model_name
 from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, parse_simulation
@@ -14,6 +18,7 @@ from app.scheduling.batching import BatchCost
 from app.settings import Settings
 from workers.messages import LoadOptions
 
+KERNEL_CACHE = "cuda-cache"  # in the data folder
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
 # On a CPU the encoder takes most of the time, for each clip anew. The beams of one clip keep a single thread
 # busy, so batches save it nothing (measured with the demo model and with `small`).
@@ -22,6 +27,8 @@ _ONE_THREAD_COST = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
 # A worker that computes on the CPU must not slow the server's answers. One that feeds a GPU takes a single
 # core, and the GPU would wait for it.
 _NICENESS = {"cuda": 0, "cpu": 10}
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Plan:
     safe_mode: bool
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
     simulation: Simulation | None = None
+    kernel_cache: Path | None = None  # where the driver keeps code that it has compiled for a GPU
 
     def load_options(self, files: ModelFiles) -> LoadOptions:
         """How a worker loads a model."""
@@ -54,7 +62,9 @@ class Plan:
         return 1 if self.engine == "inline" else len(self.devices.visible)
 
     def slots(self, catalogue: ModelCatalogue) -> list[WhisperSlot]:
-        """New slots, not started."""
+        """New slots, not started. Logs which GPUs have none."""
+        for warning in self.devices.warnings:
+            log.warning("a GPU is not used", reason=warning)
         if self.engine == "inline":
             return [InlineSlot(0, catalogue, self.limits)]
         visible = self.devices.visible
@@ -64,8 +74,10 @@ class Plan:
                 for index, name in enumerate(visible)
             ]
         niceness = _NICENESS[self.devices.device]
+        cache = self.kernel_cache if self.devices.device == "cuda" else None
         return [
-            LocalSlot(index, catalogue, self.limits, name, niceness) for index, name in enumerate(visible)
+            LocalSlot(index, catalogue, self.limits, name, niceness, cache)
+            for index, name in enumerate(visible)
         ]
 
 
@@ -75,7 +87,7 @@ def make_plan(settings: Settings) -> Plan:
     Safe mode overrides WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE overrides safe mode: the type that is
     named may be the only one that works on a device.
     """
-    devices = plan_devices(settings, os.environ, count_gpus(), usable_cores())
+    devices = plan_devices(settings, os.environ, list_gpus(), usable_cores())
     if settings.engine == "simulated":
         return _simulated_plan(settings, devices)
     default = model_name("WHISPER_MODEL", settings.model, devices.device)
@@ -88,6 +100,7 @@ def make_plan(settings: Settings) -> Plan:
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
         cost=_cost(devices),
+        kernel_cache=settings.data_dir / KERNEL_CACHE,
     )
 
 
@@ -122,23 +135,43 @@ def _limits(settings: Settings, batch_size: int) -> Limits:
 
 
 def check_compute_type(plan: Plan) -> None:
-    """Raise InvalidSetting if the device lacks the compute type.
+    """Raise InvalidSetting if one of the chosen devices lacks the compute type.
 
-    Asks CTranslate2 in a short-lived process, as this one must not touch CUDA.
+    Asks CTranslate2 on each device in a short-lived process, as this one must not touch CUDA. A device that
+    does not answer passes: its worker shows the reason, and the other workers start.
     """
+    if plan.compute_type in ("auto", "default", SIMULATED):
+        return
+    device = plan.devices.device
+    distinct = tuple(dict.fromkeys(plan.devices.visible)) if device == "cuda" else ("",)
+    lacking = [
+        f"device {f'{device} {name}' if name else device} has {', '.join(sorted(types))}"
+        for name, types in _compute_types(device, distinct)
+        if plan.compute_type not in types
+    ]
+    if lacking:
+        remedy = "choose one of these types" if len(distinct) == 1 else "choose a type that all devices have"
+        others = ", or name the other devices in WHISPER_GPUS" if len(lacking) < len(distinct) else ""
+        raise InvalidSetting(
+            f"WHISPER_COMPUTE_TYPE={plan.compute_type}: {'; '.join(lacking)}: {remedy}{others}"
+        )
+
+
+def _compute_types(device: str, visible: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
+    """Each entry of `visible` with the compute types of that device; all are asked at the same time."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+    from contextlib import ExitStack, suppress
 
     from workers import runtime
     from workers.whisper import model as whisper
 
-    if plan.compute_type in ("auto", "default", SIMULATED):
-        return
     spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, runtime.initialise, (plan.devices.visible[0],)) as pool:
-        supported = pool.submit(whisper.supported_compute_types, plan.devices.device).result()
-    if plan.compute_type not in supported:
-        raise InvalidSetting(
-            f"WHISPER_COMPUTE_TYPE={plan.compute_type}: device {plan.devices.device} has "
-            f"{', '.join(sorted(supported))}"
-        )
+    with ExitStack() as stack:
+        answers = []
+        for name in visible:
+            pool = stack.enter_context(ProcessPoolExecutor(1, spawn, runtime.initialise, (name,)))
+            answers.append(pool.submit(whisper.supported_compute_types, device))
+        for name, answer in zip(visible, answers, strict=True):
+            with suppress(Exception):
+                yield name, answer.result()

@@ -14,8 +14,9 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.clip_request import ClipSource
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
-from app.known_errors import Cause, cause_of, is_out_of_memory, last_line
+from app.known_errors import explain, last_line
 from app.scheduling.tasks import SlotStatus
+from workers.causes import Cause, cause_of, is_out_of_memory
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, Decoding, LoadOptions, WorkerInfo
 from workers.whisper import model as whisper
 
@@ -103,10 +104,11 @@ class WhisperSlot(ABC):
         clips = await self._read(payloads)
         with _device_failures():
             results = await self._transcribe_with_model(clips, expected_s)
+        model = clips[0].decoding.model
+        self._note(model, next((result.note for result in results if result.note), None))
         self._clips += len(clips)
         self._samples += sum(clip.samples for clip in clips)
         took_s = round(time.monotonic() - began, 3)
-        model = clips[0].decoding.model
         log.debug("batch transcribed", slot=self.index, model=model, clips=len(clips), took_s=took_s)
         if self._oom.wants_restart():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
@@ -129,6 +131,11 @@ class WhisperSlot(ABC):
         """The languages of a model, ISO 639-1; None before it was loaded."""
         return self._languages.get(model)
 
+    @property
+    def notes(self) -> list[str]:
+        """What the results of the worker's models lack, and why."""
+        return [note for model, note in self._catalogue.notes.items() if model in self._held]
+
     def row(self) -> dict[str, object]:
         """The slot as `GET /v1/workers` shows it."""
         info = self._info
@@ -149,6 +156,7 @@ class WhisperSlot(ABC):
             "audio_s": round(self._samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
             "error": self.status.error or self._oom.explain(),
+            "notes": self.notes,
         }
 
     @abstractmethod
@@ -204,6 +212,7 @@ class WhisperSlot(ABC):
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
                 await self._shrink_and_requeue(model, 1, 1, error)
+            log.error("model not loaded", slot=self.index, model=model, error=explain(error))
             raise
 
     async def _retry_without_others(self, model: str, call: Callable[[], Awaitable[R]]) -> R:
@@ -261,6 +270,13 @@ class WhisperSlot(ABC):
         if model == self._catalogue.default or self._info is None:
             self._info = info
         self._held[model] = None
+        self._note(model, info.note)
+
+    def _note(self, model: str, note: str | None) -> None:
+        """Log once, for all slots, what the results of a model lack; `row` shows it."""
+        if note is not None and model not in self._catalogue.notes:
+            self._catalogue.notes[model] = f"{model}: {explain(note)}"
+            log.warning("transcripts are incomplete", slot=self.index, model=model, reason=explain(note))
 
     def _stop_unload_timer(self, model: str) -> None:
         timer = self._held[model]

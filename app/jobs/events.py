@@ -30,7 +30,7 @@ async def add_event(connection: AsyncConnection, job: Job, kind: str, now: float
     """Store the next event of a job. `kind`: its type; `now`: Unix time in s."""
     of_job = events.c.job_number == job.number
     last = await connection.scalar(sa.select(sa.func.max(events.c.number)).where(of_job))
-    event = Event((last or 0) + 1, kind, json.dumps(job.public(now), ensure_ascii=False))
+    event = Event((last or 0) + 1, kind, json.dumps(job.public(now), ensure_ascii=False, allow_nan=False))
     await connection.execute(sa.insert(events).values(job_number=job.number, **event._asdict()))
     return event
 

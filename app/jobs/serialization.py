@@ -50,5 +50,6 @@ def _lines(transcript: Transcript) -> Iterator[bytes]:
 
 
 def _line(kind: TypeAdapter[Any], value: object) -> bytes:
-    # Not pydantic's JSON: it writes null for an infinite number, which a decoder's score may be.
-    return json.dumps(kind.dump_python(value), ensure_ascii=False, separators=(",", ":")).encode()
+    # Not pydantic's JSON: it writes null for a number that is not finite, where this raises ValueError.
+    content = kind.dump_python(value)
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

@@ -179,6 +179,7 @@ class FakeService:
                 "slot": 0, "device": "cpu", "visible_devices": "", "pid": 4711, "model": "tiny",
                 "models": ["tiny"], "compute_type": "int8", "batch_size": 4, "state": "idle", "loads": 1,
                 "batches": 12, "clips": 90, "audio_s": 2412.5, "restarts": 0, "error": None,
+                "notes": [],
             }
         ]  # fmt: skip
 

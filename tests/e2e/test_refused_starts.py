@@ -4,12 +4,12 @@ import socket
 
 import pytest
 
-from app.engines.devices import count_gpus
+from app.engines.devices import list_gpus
 from tests.e2e.running import wait_for
 
 pytestmark = pytest.mark.timeout(60)
 
-needs_no_gpu = pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
+needs_no_gpu = pytest.mark.skipif(bool(list_gpus()), reason="there is a GPU")
 
 
 def assert_refused(command, *names: str) -> None:

@@ -1,22 +1,39 @@
 """Which worker gets which device."""
 
+import sys
+from collections.abc import Sequence
+
 import pytest
 
-from app.engines.devices import plan_devices
+from app.engines.devices import Devices, PresentGpu, list_gpus, plan_devices
 from app.errors import InvalidSetting
 from app.settings import Settings, load_settings
+from tests.fake_nvml import FakeGpu, FakeNvml, mig_gpu, whole_gpu
+
+DIVIDED = PresentGpu("GPU-a", ("MIG-1", "MIG-2"))
+EMPTY = PresentGpu("GPU-b", ())
+WHOLE = PresentGpu("GPU-c")
 
 
 def settings(**given: object) -> Settings:
     return load_settings(**given)
 
 
+def gpus(count: int) -> list[PresentGpu]:
+    return [PresentGpu(f"GPU-{index}") for index in range(count)]
+
+
 def visible(present: int, environ: dict[str, str] | None = None, **given: object) -> tuple[str, ...]:
-    return plan_devices(settings(**given), environ or {}, present, 8).visible
+    return plan_devices(settings(**given), environ or {}, gpus(present), 8).visible
+
+
+def with_mig(present: Sequence[PresentGpu], given: str | None = None, **settings: object) -> Devices:
+    environ = {} if given is None else {"CUDA_VISIBLE_DEVICES": given}
+    return plan_devices(load_settings(**settings), environ, present, 8)
 
 
 def test_every_gpu_gets_a_worker() -> None:
-    devices = plan_devices(settings(), {}, 4, 8)
+    devices = plan_devices(settings(), {}, gpus(4), 8)
     assert (devices.device, devices.visible) == ("cuda", ("0", "1", "2", "3"))
 
 
@@ -48,19 +65,19 @@ def test_cuda_visible_devices_is_honoured(given: str, wanted: str, expected: tup
 
 @pytest.mark.parametrize("given", ["", "-1", "NoDevFiles"])
 def test_without_a_visible_gpu_workers_use_the_cpu(given: str) -> None:
-    gpus = 0 if given == "NoDevFiles" else 4
-    assert plan_devices(settings(), {"CUDA_VISIBLE_DEVICES": given}, gpus, 8).device == "cpu"
+    present = gpus(0 if given == "NoDevFiles" else 4)
+    assert plan_devices(settings(), {"CUDA_VISIBLE_DEVICES": given}, present, 8).device == "cpu"
 
 
 def test_cpu_workers_share_the_cores() -> None:
-    devices = plan_devices(settings(device="cpu"), {}, 4, 8)
+    devices = plan_devices(settings(device="cpu"), {}, gpus(4), 8)
     assert (devices.visible, devices.cpu_threads) == (("0", "1"), 4)
     for cores, threads in ((2, 1), (4, 2), (7, 3)):  # at least two workers
-        devices = plan_devices(settings(device="cpu"), {}, 0, cores)
+        devices = plan_devices(settings(device="cpu"), {}, (), cores)
         assert (devices.visible, devices.cpu_threads) == (("0", "1"), threads)
-    devices = plan_devices(settings(device="cpu", cpu_workers=3, cpu_threads=1), {}, 0, 2)
+    devices = plan_devices(settings(device="cpu", cpu_workers=3, cpu_threads=1), {}, (), 2)
     assert (devices.visible, devices.cpu_threads) == (("0", "1", "2"), 1)
-    devices = plan_devices(settings(device="cpu"), {}, 0, 1)
+    devices = plan_devices(settings(device="cpu"), {}, (), 1)
     assert (devices.visible, devices.cpu_threads) == (("0",), 1)
 
 
@@ -75,3 +92,75 @@ def test_a_missing_gpu_is_refused() -> None:
         visible(0, device="cuda")
     with pytest.raises(InvalidSetting, match="CUDA_VISIBLE_DEVICES leaves visible"):
         visible(4, {"CUDA_VISIBLE_DEVICES": ""}, device="cuda")
+
+
+def test_each_mig_instance_gets_a_worker() -> None:
+    devices = with_mig([DIVIDED, WHOLE])
+    assert (devices.device, devices.visible) == ("cuda", ("MIG-1", "MIG-2", "GPU-c"))
+    assert devices.warnings == ()
+
+
+def test_a_gpu_with_mig_and_no_instances_is_left_out_with_a_warning() -> None:
+    devices = with_mig([EMPTY, DIVIDED])
+    assert devices.visible == ("MIG-1", "MIG-2")
+    [warning] = devices.warnings
+    assert warning.startswith("GPU 0 has MIG enabled but no instances: create some")
+
+
+def test_without_any_usable_gpu_the_cpu_is_used_or_the_start_refused() -> None:
+    devices = with_mig([EMPTY])
+    assert devices.device == "cpu"
+    assert "no instances" in devices.warnings[0]
+    assert with_mig([EMPTY], device="cpu").warnings == ()
+    with pytest.raises(
+        InvalidSetting, match=r"WHISPER_DEVICE=cuda, but GPU 0 has MIG enabled .* create some"
+    ):
+        with_mig([EMPTY], device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "expected"),
+    [
+        ("0", ("MIG-1", "MIG-2")),
+        ("1", ("GPU-c",)),  # the GPU that nvidia-smi numbers so, not the second entry of the list
+        ("1,0", ("GPU-c", "MIG-1", "MIG-2")),
+        ("1,1", ("GPU-c", "GPU-c")),
+        ("GPU-a", ("MIG-1", "MIG-2")),
+        ("MIG-2", ("MIG-2",)),
+        ("MIG-2,MIG-2,GPU-c", ("MIG-2", "MIG-2", "GPU-c")),
+    ],
+)
+def test_an_index_counts_gpus_and_not_instances(wanted: str, expected: tuple[str, ...]) -> None:
+    assert with_mig([DIVIDED, WHOLE], gpus=wanted).visible == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "expected"),
+    [
+        ("1", "all", ("GPU-c",)),
+        ("1,0", "all", ("GPU-c", "MIG-1", "MIG-2")),
+        ("1,0", "0", ("GPU-c",)),
+        ("1,0", "1", ("MIG-1", "MIG-2")),
+        ("MIG-2", "all", ("MIG-2",)),
+        ("MIG-2,GPU-c", "1", ("GPU-c",)),
+    ],
+)
+def test_cuda_visible_devices_limits_the_gpus_with_mig_too(
+    given: str, wanted: str, expected: tuple[str, ...]
+) -> None:
+    assert with_mig([DIVIDED, WHOLE], given, gpus=wanted).visible == expected
+
+
+def test_a_gpu_without_instances_that_is_named_is_refused() -> None:
+    with pytest.raises(InvalidSetting, match="WHISPER_GPUS=1: GPU 1 has MIG enabled but no instances"):
+        with_mig([DIVIDED, EMPTY], gpus="1", device="cuda")
+    assert with_mig([DIVIDED, EMPTY], gpus="0").warnings == ()
+
+
+def test_nvml_lists_gpus_and_their_instances(monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = FakeNvml(
+        mig_gpu("GPU-a", "MIG-1", "MIG-2"), mig_gpu("GPU-b"), whole_gpu("GPU-c"), FakeGpu("", lost=True)
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    assert list_gpus() == (DIVIDED, EMPTY, WHOLE, PresentGpu())
+    assert nvml.open == 0

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engines.oom_fallback import OomFallback
-from app.known_errors import Cause, cause_of, is_out_of_memory
+from workers.causes import Cause, cause_of, is_out_of_memory
 
 ERROR = RuntimeError("CUDA failed with error out of memory")
 

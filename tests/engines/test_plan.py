@@ -1,21 +1,26 @@
 """From settings to a plan."""
 
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
 
+from app.engines.devices import PresentGpu
 from app.engines.model_files import ModelFiles
-from app.engines.plan import Plan, make_plan
+from app.engines.plan import Plan, check_compute_type, make_plan
 from app.errors import InvalidSetting
+from app.known_errors import diagnose
 from app.settings import load_settings
 from tests.engines.catalogues import new_catalogue
 from workers.messages import LoadOptions
 
 
-def plan(monkeypatch: pytest.MonkeyPatch, *, gpus: int = 0, **given: object) -> Plan:
-    monkeypatch.setattr("app.engines.plan.count_gpus", lambda: gpus)
+def plan(
+    monkeypatch: pytest.MonkeyPatch, *, gpus: int = 0, gpus_setting: str = "all", **given: object
+) -> Plan:
+    monkeypatch.setattr("app.engines.plan.list_gpus", lambda: [PresentGpu()] * gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    return make_plan(load_settings(model="demo", **given))
+    return make_plan(load_settings(model="demo", gpus=gpus_setting, **given))
 
 
 def options(plan: Plan) -> LoadOptions:
@@ -48,7 +53,72 @@ def test_workers_on_the_cpu_have_a_lower_priority_than_those_on_a_gpu(
     monkeypatch.setattr("app.engines.plan.LocalSlot", lambda *args: given.append(args))
     plan(monkeypatch, gpus=0, cpu_workers=1).slots(new_catalogue())
     plan(monkeypatch, gpus=1).slots(new_catalogue())
-    assert [args[-1] for args in given] == [10, 0]
+    assert [args[4] for args in given] == [10, 0]
+
+
+def test_compiled_kernels_lie_in_the_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[tuple[object, ...]] = []
+    monkeypatch.setattr("app.engines.plan.LocalSlot", lambda *args: given.append(args))
+    plan(monkeypatch, gpus=1, data_dir=tmp_path).slots(new_catalogue())
+    plan(monkeypatch, gpus=0, cpu_workers=1, data_dir=tmp_path).slots(new_catalogue())
+    assert [args[5] for args in given] == [tmp_path / "cuda-cache", None]
+
+
+TYPES = {"0": {"float32"}, "1": {"float16", "float32"}, "2": {"int8", "float32"}}
+
+
+class FakePools:
+    """`ProcessPoolExecutor` without processes: each device answers with its compute types, or fails."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __call__(self, workers: int, context: object, initialise: object, given: tuple[str]) -> "FakePools":
+        self.asked.append(given[0])
+        return self
+
+    def __enter__(self) -> "FakePools":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def submit(self, function: object, device: str) -> "Future[set[str]]":
+        future: Future[set[str]] = Future()
+        if self.asked[-1] in TYPES:
+            future.set_result(TYPES[self.asked[-1]])
+        else:
+            future.set_exception(RuntimeError("CUDA failed with error unspecified launch failure"))
+        return future
+
+
+@pytest.fixture
+def pools(monkeypatch: pytest.MonkeyPatch) -> FakePools:
+    pools = FakePools()
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", pools)
+    return pools
+
+
+def test_every_device_must_have_the_compute_type(monkeypatch: pytest.MonkeyPatch, pools: FakePools) -> None:
+    mixed = plan(monkeypatch, gpus=3, gpus_setting="1,0,1,2", compute_type="float16")
+    with pytest.raises(InvalidSetting) as refused:
+        check_compute_type(mixed)
+    assert refused.value.message.startswith(
+        "WHISPER_COMPUTE_TYPE=float16: device cuda 0 has float32; device cuda 2 has float32, int8: "
+    )
+    assert "WHISPER_GPUS" in refused.value.message
+    assert diagnose(refused.value.message) is not None
+    assert pools.asked == ["1", "0", "2"], "each device is asked once"
+    check_compute_type(plan(monkeypatch, gpus=3, compute_type="float32"))
+
+
+def test_a_broken_gpu_does_not_hinder_the_others(monkeypatch: pytest.MonkeyPatch, pools: FakePools) -> None:
+    check_compute_type(plan(monkeypatch, gpus=4, gpus_setting="3,1", compute_type="float16"))
+    assert pools.asked == ["3", "1"]
+
+
+def test_workers_on_the_cpu_are_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidSetting, match=r"WHISPER_COMPUTE_TYPE=float16: device cpu has .*float32"):
+        check_compute_type(plan(monkeypatch, cpu_workers=2, compute_type="float16"))
 
 
 def test_settings_that_do_not_fit_the_machine_are_refused() -> None:

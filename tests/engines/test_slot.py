@@ -4,9 +4,11 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
+from structlog.testing import capture_logs
 
 from app.engines.clip_request import ClipInMemory
 from app.engines.slot import Limits, WhisperSlot
@@ -363,3 +365,45 @@ async def test_a_wide_search_does_not_halve_the_batches_of_others(start: Start[F
         await slot.transcribe("main", clips=8, beams=20)
     assert [slot.batch_limit(beams) for beams in (1, 5, 10, 20)] == [8, 8, 4, 2]
     assert slot.row()["batch_size"] == 8
+
+
+class WordlessSlot(FakeSlot):
+    """Its default model gives no word times, and its model `a` fails to give them for some clips."""
+
+    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
+        answer = await super()._call(function, *args, deadline_s=deadline_s)
+        if function is whisper.load and args[0].model == "main":
+            return replace(answer, note="no word times: config.json names no alignment_heads")
+        return answer
+
+    def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
+        results = super().transcribe_batch(clips)
+        if clips[0].decoding.model == "a":
+            results[-1] = replace(RESULT, note=f"no word times: odd tokens ({len(self.calls)})")
+        return results
+
+
+async def test_what_results_lack_is_shown_in_the_row_and_logged_once(start: Start[WordlessSlot]) -> None:
+    with capture_logs() as logs:
+        slot = await start(WordlessSlot())
+        [note] = slot.row()["notes"]  # type: ignore[misc]
+        assert note.startswith("main: no word times: config.json names no alignment_heads.")
+        assert note.endswith("(docs/trouble.md#no-word-times)")
+        for _ in range(3):
+            clip = Clip(bytes(32_000), ((0, 16_000),), Decoding("a"))
+            await slot.run([ClipInMemory(clip)] * 2)
+        await slot.close()
+        await slot.start()
+    assert [log["model"] for log in logs if log["event"] == "transcripts are incomplete"] == ["main", "a"]
+    assert slot.row()["error"] is None
+    assert len(slot.row()["notes"]) == 1, "model a is not loaded"  # type: ignore[arg-type]
+
+
+async def test_slots_log_once_what_their_common_model_lacks(start: Start[WordlessSlot]) -> None:
+    first, second = WordlessSlot(), WordlessSlot()
+    second._catalogue = first._catalogue
+    with capture_logs() as logs:
+        await start(first)
+        await start(second)
+    assert len([log for log in logs if log["event"] == "transcripts are incomplete"]) == 1
+    assert first.row()["notes"] == second.row()["notes"] != []

@@ -32,7 +32,7 @@ SEGMENT = Segment(
     no_speech_prob=1e-12,
     words=(Word(" Grüße", 8_000, 16_000, 0.5), Word(" an 世界.", 16_000, 40_000, 0.25)),
 )
-RESULT = ClipResult("de", (("de", 0.9), ("nl", 0.1)), (SEGMENT, replace(SEGMENT, avg_logprob=float("-inf"))))
+RESULT = ClipResult("de", (("de", 0.9), ("nl", 0.1)), (SEGMENT, replace(SEGMENT, avg_logprob=-100.0)))
 TRANSCRIPT = Transcript(
     task="transcribe",
     model="demo",

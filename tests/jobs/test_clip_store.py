@@ -1,6 +1,7 @@
 """Clip results on their way into the database and back."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -28,7 +29,7 @@ CLIP = (0, 480_000, "de")
 CLIP_WITHOUT_LANGUAGE = (0, 480_000, None)
 
 numbers = st.integers(0, 2**40)
-floats = st.floats(allow_nan=False)
+floats = st.floats(allow_nan=False, allow_infinity=False)
 words = st.builds(Word, text=st.text(), start=numbers, end=numbers, probability=floats)
 segments = st.builds(
     Segment,
@@ -49,6 +50,15 @@ results = st.builds(ClipResult, st.text(), probabilities, st.lists(segments).map
 @given(results)
 def test_a_result_is_unpacked_as_it_was(result: ClipResult) -> None:
     assert unpack_result(pack_result(result)) == result
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_numbers_that_json_lacks_are_never_stored(value: float) -> None:
+    segment = replace(RESULT.segments[0], avg_logprob=value)
+    with pytest.raises(ValueError, match="JSON"):
+        pack_result(replace(RESULT, segments=(segment,)))
+    with pytest.raises(ValueError, match="JSON"):
+        pack_transcript(replace(TRANSCRIPT, segments=(segment,)))
 
 
 def test_a_transcript_is_unpacked_as_it_was() -> None:

@@ -216,3 +216,20 @@ def test_lines_keep_their_width(words: list[str], style: CueStyle) -> None:
     assert all(len(cue.lines) <= style.max_lines for cue in shaped)
     assert " ".join(line for cue in shaped for line in cue.lines).split() == words
     assert shaped[0].start == 0
+
+
+def test_a_segment_without_words_is_a_cue_and_a_long_one_is_split_by_its_text() -> None:
+    text = (
+        " The first sentence is of a fair length and ends here. The second one goes on for about as long as "
+        "that."
+    )
+    assert shaped(
+        segment(0, 2, " Good morning."), segment(2, 12, text), segment(12.5, 14, " Bye.")
+    ) == dedent(
+        """\
+        0.00 1.92 Good morning.
+        2.00 7.11 The first sentence is | of a fair length and ends here.
+        7.19 12.00 The second one goes | on for about as long as that.
+        12.50 14.00 Bye.
+        """
+    )

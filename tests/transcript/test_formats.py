@@ -10,9 +10,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transcript_cases import render, samples, segment, span
 
+from app.options import Options
 from app.transcript.cues import Cue
 from app.transcript.formats import FORMATS
 from app.transcript.formats.common import milliseconds
+from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
 
 EMPTY = Transcript("transcribe", "demo", "en", samples(5), (), ())
@@ -302,3 +304,15 @@ def test_media_types() -> None:
         "tsv": "text/tab-separated-values",
         "json": "application/json",
     }
+
+
+@pytest.mark.parametrize("file_format", sorted(FORMATS))
+def test_a_transcript_without_words_has_all_of_its_text_in_every_format(file_format: str) -> None:
+    segments = (segment(0.5, 2.3, " Schöne Grüße."), segment(2.5, 4, " Bis bald."))
+    wordless = replace(TRANSCRIPT, segments=segments)
+    file = render_transcript(wordless, Options(), file_format).decode()
+    assert "Schöne Grüße." in file
+    assert "Bis bald." in file
+    if file_format in ("srt", "vtt", "ass"):
+        shown_times = [(event.start, event.end) for event in pysubs2.SSAFile.from_string(file)]
+        assert shown_times == [(500, 2300), (2500, 4000)]

@@ -1,9 +1,14 @@
 """The setup of child processes."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from app.scheduling.process import ChildProcess
+from workers import runtime
 
 MEASURE_FREED_MEMORY = """
 import ctypes, threading, psutil
@@ -39,3 +44,26 @@ def test_freed_memory_is_kept_until_it_is_released(keep):
     kept, after_trim = map(int, done.stdout.split())
     assert (kept > 48) == keep
     assert after_trim < 16
+
+
+@pytest.mark.anyio
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({}, ("{folder}", "4294967296")), ({"CUDA_CACHE_PATH": "/mine"}, ("/mine", "4294967296"))],
+)
+async def test_compiled_kernels_are_kept_where_the_environment_or_the_service_says(
+    given: dict[str, str], expected: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CUDA_CACHE_PATH", "CUDA_CACHE_MAXSIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    child = ChildProcess(runtime.initialise, "", 0, tmp_path / "kernels")
+    await child.start()
+    try:
+        path = await child.call(os.getenv, "CUDA_CACHE_PATH", deadline_s=30)
+        size = await child.call(os.getenv, "CUDA_CACHE_MAXSIZE", deadline_s=30)
+    finally:
+        await child.close()
+    assert (path, size) == (expected[0].format(folder=tmp_path / "kernels"), expected[1])

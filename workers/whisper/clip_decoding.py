@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from workers.messages import SAMPLE_RATE, Clip, ClipResult, Segment, Span
+from workers.whisper.scores import LOWEST_LOGPROB
 from workers.whisper.words import place_words
 
 SILENT_LOGPROB = -1.0  # nobody speaks if the average is lower and the no-speech probability is high
@@ -60,7 +61,9 @@ class WindowResult:
 
     @property
     def silent(self) -> bool:
-        return self.no_speech_prob > self.thresholds.no_speech and self.avg_logprob < SILENT_LOGPROB
+        # A log-probability that overflowed says nothing about silence.
+        guessed = LOWEST_LOGPROB < self.avg_logprob < SILENT_LOGPROB
+        return guessed and self.no_speech_prob > self.thresholds.no_speech
 
     @property
     def repetitive(self) -> bool:

@@ -3,14 +3,14 @@
 import gc
 import json
 import os
-from bisect import bisect_right
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workers.causes import Cause, cause_of
 from workers.messages import (
     SAMPLE_RATE,
     SAMPLED_TEXTS,
@@ -23,6 +23,7 @@ from workers.messages import (
     WorkerInfo,
 )
 from workers.runtime import keep_freed_memory, preload_cublas, release_freed_memory
+from workers.whisper.alignment import ALIGNMENT_ERRORS, assign_words
 from workers.whisper.clip_decoding import (
     Thresholds,
     TimestampedText,
@@ -32,6 +33,8 @@ from workers.whisper.clip_decoding import (
     split_at_timestamps,
 )
 from workers.whisper.compute_types import choose, smaller
+from workers.whisper.model_check import check_files, missing_word_times
+from workers.whisper.scores import LanguageProbs, finite_logprob, finite_probability, rank_languages
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,12 +45,9 @@ if TYPE_CHECKING:
 _SUPPRESS_NON_SPEECH = -1
 _MAX_INITIAL_TIMESTAMP_INDEX = 50  # 1.0 s
 _SAMPLES_PER_MEL_FRAME = SAMPLE_RATE // 100
-_PREPENDED_PUNCTUATION = "\"'“¿([{-"
-_APPENDED_PUNCTUATION = "\"'.。,，!！?？:：”)]}、"
+_MAX_LANGUAGES = 10  # of a clip's result
 
 _CTRANSLATE2_DECIDES = ("auto", "default")
-
-LanguageProbs = tuple[tuple[str, float], ...]
 
 _loads = 0
 _models: "dict[str, LoadedModel]" = {}  # by the model's name
@@ -62,7 +62,10 @@ def supported_compute_types(device: str) -> set[str]:
 
 
 def load(options: LoadOptions) -> WorkerInfo:
-    """Load a model into this process. Raises the errors of CTranslate2."""
+    """Load a model into this process.
+
+    Raises the errors of CTranslate2, and RuntimeError if the model's files do not fit together.
+    """
     global _loads
     _prepare(options.device)
     loaded = _models[options.model] = LoadedModel(options)
@@ -75,6 +78,7 @@ def load(options: LoadOptions) -> WorkerInfo:
         compute_type=loaded.compute_type,
         loads=_loads,
         languages=loaded.languages,
+        note=loaded.note,
     )
 
 
@@ -126,6 +130,7 @@ class _ActiveClip:
     clip: Clip
     windows: Generator[Window, WindowResult, ClipResult]
     window: Window
+    note: str | None = None  # why words are missing
 
 
 @dataclass(slots=True)
@@ -140,6 +145,7 @@ class _Row:
     texts: list[TimestampedText]
     closed: bool  # whether the last text has a closing timestamp
     words: list[tuple[Word, ...]]  # of each text
+    note: str | None = None  # why there are none
 
 
 class LoadedModel:
@@ -149,6 +155,8 @@ class LoadedModel:
         from faster_whisper import WhisperModel
         from faster_whisper.transcribe import get_suppressed_tokens
 
+        check_files(Path(options.path))
+        self.note = missing_word_times(Path(options.path))
         self._whisper = WhisperModel(
             options.path,
             device=options.device,
@@ -178,7 +186,7 @@ class LoadedModel:
                     try:
                         active[index].window = active[index].windows.send(result)
                     except StopIteration as done:
-                        results[index] = done.value
+                        results[index] = replace(done.value, note=active[index].note)
                         del active[index]
         return [results[index] for index in range(len(clips))]
 
@@ -231,6 +239,8 @@ class LoadedModel:
             for active, language, result in zip(clips, languages, generated, strict=True)
         ]
         self._align_words(rows, encoded)
+        for active, row in zip(clips, rows, strict=True):
+            active.note = active.note or row.note
         return [
             _window_result(row, probs, self._thresholds) for row, probs in zip(rows, detected, strict=True)
         ]
@@ -250,22 +260,40 @@ class LoadedModel:
         CTranslate2 aligns all rows with one start sequence, so each language and task needs its own pass.
         In it, the rows of the others have no text. Rows do not influence one another.
         """
-        frames = [max(1, row.samples // _SAMPLES_PER_MEL_FRAME) for row in rows]
+        if self.note is not None:
+            return
         with_words = [row for row in rows if row.texts and row.decoding.word_timestamps]
         for tokenizer in {id(row.tokenizer): row.tokenizer for row in with_words}.values():
-            in_pass = [row in with_words and row.tokenizer is tokenizer for row in rows]
-            tokens = [
-                [[token for token in text.tokens if token < tokenizer.eot] for text in row.texts]
-                if own
-                else []
-                for row, own in zip(rows, in_pass, strict=True)
-            ]
-            aligned = self._whisper.find_alignment(
-                tokenizer, [list(chain(*texts)) for texts in tokens], encoded, frames
-            )
-            for row, own, texts, timings in zip(rows, in_pass, tokens, aligned, strict=True):
-                if own:
-                    row.words = _assign_words(timings, [len(text) for text in texts])
+            self._align_or_note([row for row in with_words if row.tokenizer is tokenizer], rows, encoded)
+
+    def _align_or_note(self, group: Sequence[_Row], rows: Sequence[_Row], encoded: Any) -> None:
+        """Align the rows of a group; after an error one by one, so that it costs no other row its words."""
+        try:
+            self._align(group, rows, encoded)
+        except ALIGNMENT_ERRORS as error:
+            if cause_of(error) is not Cause.TASK:
+                raise
+            if len(group) > 1:
+                for row in group:
+                    self._align_or_note([row], rows, encoded)
+            else:
+                group[0].note = f"no word times: {error}"
+
+    def _align(self, group: Sequence[_Row], rows: Sequence[_Row], encoded: Any) -> None:
+        """Set the words of the rows of a group, which have one tokenizer. `encoded` is that of all rows."""
+        tokenizer = group[0].tokenizer
+        in_pass = [any(row is member for member in group) for row in rows]
+        tokens = [
+            [[token for token in text.tokens if token < tokenizer.eot] for text in row.texts] if own else []
+            for row, own in zip(rows, in_pass, strict=True)
+        ]
+        frames = [max(1, row.samples // _SAMPLES_PER_MEL_FRAME) for row in rows]
+        aligned = self._whisper.find_alignment(
+            tokenizer, [list(chain(*texts)) for texts in tokens], encoded, frames
+        )
+        for row, own, texts, timings in zip(rows, in_pass, tokens, aligned, strict=True):
+            if own:
+                row.words = assign_words(timings, [len(text) for text in texts])
 
     def _features(self, clips: Sequence[_ActiveClip]) -> "npt.NDArray[np.float32]":
         """The log-mel spectrograms of the current windows: shape (windows, mel bins, 3000).
@@ -291,7 +319,9 @@ class LoadedModel:
             return [()] * len(clips)
         detected = self._whisper.model.detect_language(encoded)
         return [
-            () if active.window.language else tuple((token[2:-2], prob) for token, prob in probs[:10])
+            ()
+            if active.window.language
+            else rank_languages((token[2:-2], prob) for token, prob in probs)[:_MAX_LANGUAGES]
             for active, probs in zip(clips, detected, strict=True)
         ]
 
@@ -355,7 +385,8 @@ def _window_result(row: _Row, language_probs: LanguageProbs, thresholds: Thresho
 
     tokens = row.result.sequences_ids[0]
     # CTranslate2's score is the mean over the tokens; Whisper also counts the end of text.
-    avg_logprob = row.result.scores[0] * len(tokens) / (len(tokens) + 1)
+    avg_logprob = finite_logprob(row.result.scores[0] * len(tokens) / (len(tokens) + 1))
+    no_speech_prob = finite_probability(row.result.no_speech_prob)
     compression_ratio = get_compression_ratio(row.tokenizer.decode(tokens).strip())
     segments = [
         Segment(
@@ -366,7 +397,7 @@ def _window_result(row: _Row, language_probs: LanguageProbs, thresholds: Thresho
             temperature=row.decoding.temperature,
             avg_logprob=avg_logprob,
             compression_ratio=compression_ratio,
-            no_speech_prob=row.result.no_speech_prob,
+            no_speech_prob=no_speech_prob,
             words=words,
         )
         for text, words in zip(row.texts, row.words, strict=True)
@@ -378,34 +409,7 @@ def _window_result(row: _Row, language_probs: LanguageProbs, thresholds: Thresho
         tail=None if row.closed else segments[-1],
         token_count=len(tokens),
         avg_logprob=avg_logprob,
-        no_speech_prob=row.result.no_speech_prob,
+        no_speech_prob=no_speech_prob,
         compression_ratio=compression_ratio,
         thresholds=thresholds,
     )
-
-
-def _assign_words(timings: Sequence[dict[str, Any]], lengths: Sequence[int]) -> list[tuple[Word, ...]]:
-    """Assign a window's aligned words to its texts, given each text's length in tokens."""
-    from faster_whisper.transcribe import merge_punctuations
-
-    timings_of_texts: list[list[dict[str, Any]]] = [[] for _ in lengths]
-    ends = list(accumulate(lengths))
-    position = 0
-    for timing in timings:
-        timings_of_texts[bisect_right(ends, position)].append(timing)
-        position += len(timing["tokens"])
-    for of_text in timings_of_texts:
-        merge_punctuations(of_text, _PREPENDED_PUNCTUATION, _APPENDED_PUNCTUATION)
-    return [
-        tuple(
-            Word(
-                text=timing["word"],
-                start=round(timing["start"] * SAMPLE_RATE),
-                end=round(timing["end"] * SAMPLE_RATE),
-                probability=float(timing["probability"]),
-            )
-            for timing in of_text
-            if timing["word"]
-        )
-        for of_text in timings_of_texts
-    ]

@@ -33,7 +33,7 @@ def write_json(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
         "text": transcript.text,
         "segments": [_segment(segment) for segment in transcript.segments],
     }
-    yield from json.JSONEncoder(ensure_ascii=False, indent=2).iterencode(document)
+    yield from json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2).iterencode(document)
     yield "\n"
 
 

@@ -17,6 +17,7 @@ from workers.whisper.clip_decoding import (
     decode_clip,
     split_at_timestamps,
 )
+from workers.whisper.scores import LOWEST_LOGPROB
 
 ZERO = 1000  # the token for 0.00 s
 
@@ -237,3 +238,18 @@ def test_decoding_ends_and_stays_inside_the_clip_with_any_results(data: st.DataO
 
     result, _ = decode(clip, decoder)
     assert all(0 <= s.start <= s.end <= 480_000 for s in result.segments)
+
+
+def test_a_score_that_overflowed_is_poor_and_not_silence() -> None:
+    overflowed = window_result(segment(0, 20, "!!!!"), avg_logprob=LOWEST_LOGPROB, no_speech_prob=0.9)
+    assert (overflowed.poor, overflowed.silent) == (True, False)
+    result, windows = decode(
+        clip_of(20, (0, 9), (10, 20)),
+        script(
+            overflowed,
+            window_result(segment(0, 9, "left"), avg_logprob=-0.3),
+            window_result(segment(0, 10, "right"), avg_logprob=-0.9),
+        ),
+    )
+    assert len(windows) == 3
+    assert texts(result) == [(0, 9, "left"), (10, 20, "right")]

@@ -1,0 +1,78 @@
+"""Models whose files do not fit together, and models without word times, in the real service."""
+
+import pytest
+
+from tests.e2e.reading import read_srt, read_vtt, words
+from tests.e2e.running import START_S, wait_for
+from tests.model_variants import copy_demo, with_alignment_heads, with_mel_bins, without
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.mark.parametrize(
+    ("edit", "reason"),
+    [
+        (with_mel_bins(128), "preprocessor_config.json says 128 mel bins, but the model has 80"),
+        (without("tokenizer.json"), "the model's folder has no tokenizer.json"),
+    ],
+    ids=["mel bins", "no tokenizer"],
+)
+def test_a_model_whose_files_do_not_fit_is_refused_at_once(commands, shorts, tmp_path, edit, reason):
+    folder = copy_demo(tmp_path / "model", edit)
+    # A tokenizer would be downloaded from there.
+    server = commands.serve(WHISPER_MODEL=folder, HF_HUB_OFFLINE=0, HF_ENDPOINT="http://127.0.0.1:9")
+    server.wait_until_up()
+    wait_for(lambda: {row["state"] for row in server.workers()} == {"failed"}, START_S)
+    ready = server.client.get("/ready")
+    assert (ready.status_code, server.post(shorts[0]).status_code) == (503, 503)
+    for message in (ready.json()["error"]["message"], *(row["error"] for row in server.workers())):
+        assert reason in message
+        assert "Copy tokenizer.json and preprocessor_config.json" in message
+        assert "docs/trouble.md#model-files-do-not-fit" in message
+    assert reason in server.stderr
+    assert {row["restarts"] for row in server.workers()} == {0}, "it is no crash"
+
+
+def test_a_second_model_whose_files_do_not_fit_fails_its_requests_only(commands, shorts, tmp_path):
+    odd = copy_demo(tmp_path / "odd", with_mel_bins(128))
+    server = commands.ready(WHISPER_MODELS=odd)
+    answer = server.post(shorts[0], model=str(odd))
+    assert (answer.status_code, "files do not fit together" in answer.json()["error"]["message"]) == (
+        500,
+        True,
+    )
+    assert "docs/trouble.md#model-files-do-not-fit" in server.stderr
+    assert words(server.text(shorts[0]))
+    assert {row["restarts"] for row in server.workers()} == {0}
+
+
+@pytest.mark.parametrize("heads", [None, [[9, 9]]], ids=["none", "heads that do not exist"])
+def test_a_model_without_alignment_heads_makes_subtitles_by_segment(commands, talk, server, tmp_path, heads):
+    folder = copy_demo(tmp_path / "model", with_alignment_heads(heads))
+    wordless = commands.ready(WHISPER_MODEL=folder)
+    assert words(wordless.text(talk.path)) == words(server.text(talk.path))
+    srt = read_srt(wordless.srt(talk.path))
+    assert words(" ".join(cue.text for cue in srt)) == words(wordless.text(talk.path))
+    assert read_vtt(wordless.text(talk.path, response_format="vtt"))
+    verbose = wordless.post(
+        talk.path,
+        response_format="verbose_json",
+        **{"timestamp_granularities[]": ["word", "segment"]},
+    ).json()
+    assert verbose["words"] == []
+    assert verbose["segments"]
+    job = wordless.submit(talk.path)
+    assert wordless.finished(job["id"])["status"] == "succeeded"
+    assert len(read_srt(wordless.result(job["id"]))) == len(srt)
+    for row in wordless.workers():
+        [note] = row["notes"]
+        assert "no word times: " in note
+        assert "docs/trouble.md#no-word-times" in note
+        assert (row["error"], row["restarts"]) == (None, 0)
+    assert wordless.stderr.count("transcripts are incomplete") == 1
+    asr = wordless.client.post(
+        "/asr",
+        params={"output": "json", "word_timestamps": True},
+        files={"audio_file": talk.path.read_bytes()},
+    )
+    assert {len(segment["words"]) for segment in asr.json()["segments"]} == {0}

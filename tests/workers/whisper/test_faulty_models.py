@@ -1,0 +1,212 @@
+"""The worker with models that cannot align words, or whose scores overflow."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.api.asr import _json
+from app.api.openai_responses import verbose_response
+from app.engines.model_files import DEMO_PATH
+from app.jobs.serialization import pack_result, unpack_result
+from app.options import Options
+from app.transcript.rendering import render_transcript
+from app.transcript.timeline import Transcript, merge
+from tests.media_files import read_pcm
+from tests.model_variants import copy_demo, with_alignment_heads
+from workers.messages import Clip, ClipResult, Decoding, LoadOptions
+from workers.whisper import model as whisper
+from workers.whisper.scores import LOWEST_LOGPROB
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+class FakeModel:
+    """CTranslate2's model with some methods replaced: `changes` get the model's own and its arguments."""
+
+    def __init__(self, model: Any, **changes: Any) -> None:
+        self._model, self._changes = model, changes
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._model, name)
+        if name not in self._changes:
+            return own
+        return lambda *args, **kwargs: self._changes[name](own, *args, **kwargs)
+
+
+@pytest.fixture(autouse=True)
+def own_load_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process count its loads, too."""
+    monkeypatch.setattr(whisper, "_loads", 0)
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Replaces methods of the loaded demo model."""
+    whisper.load(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
+    inner = whisper._models["demo"]._whisper
+
+    def change(**changes: Any) -> None:
+        monkeypatch.setattr(inner, "model", FakeModel(inner.model, **changes))
+
+    yield change
+    whisper.unload("demo")
+
+
+def clip(name: str, model: str = "demo", **decoding: Any) -> Clip:
+    pcm = read_pcm(DATA / f"{name}.flac")
+    return Clip(
+        pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding(model, word_timestamps=True, **decoding)
+    )
+
+
+def has_words(result: ClipResult) -> bool:
+    assert result.segments
+    return any(segment.words for segment in result.segments)
+
+
+@pytest.mark.parametrize("heads", [None, [[9, 9]]])  # CTranslate2 crashes with heads that do not exist
+def test_a_model_without_usable_alignment_heads_transcribes_without_words(
+    tmp_path: Path, heads: object
+) -> None:
+    folder = copy_demo(tmp_path / "model", with_alignment_heads(heads))
+    info = whisper.load(LoadOptions("odd", str(folder), "cpu", "int8", 1))
+    try:
+        [result] = whisper.transcribe([clip("short00", "odd")])
+    finally:
+        whisper.unload("odd")
+    assert info.note is not None
+    assert info.note.startswith("no word times: ")
+    assert (has_words(result), result.note) == (False, None)
+    assert "captain" in result.segments[0].text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("the model has no such heads"),
+        ValueError("can't index dimension 3 for a storage with rank 0"),
+        IndexError("index 9 is out of bounds for axis 0 with size 9"),
+    ],
+)
+def test_a_clip_that_cannot_be_aligned_has_a_note_and_no_words(loaded: Any, error: Exception) -> None:
+    def align(own: Any, *args: Any, **kwargs: Any) -> Any:
+        raise error
+
+    loaded(align=align)
+    [result] = whisper.transcribe([clip("short00")])
+    assert not has_words(result)
+    assert result.note == f"no word times: {error}"
+
+
+def test_a_clip_that_cannot_be_aligned_costs_no_other_clip_its_words(loaded: Any) -> None:
+    shorts = [clip("short00"), clip("short01"), clip("short02", language="de"), clip("short03")]
+    expected = whisper.transcribe(shorts)
+    assert all(map(has_words, expected))
+
+    def align(
+        own: Any, encoded: Any, start: Any, tokens: Sequence[Sequence[int]], *args: Any, **kwargs: Any
+    ) -> Any:
+        if tokens[1]:
+            raise RuntimeError("odd tokens")
+        return own(encoded, start, tokens, *args, **kwargs)
+
+    loaded(align=align)
+    results = whisper.transcribe(shorts)
+    assert [results[0], *results[2:]] == [expected[0], *expected[2:]]
+    assert (has_words(results[1]), results[1].note) == (False, "no word times: odd tokens")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("CUDA failed with error out of memory"),
+        RuntimeError("CUDA failed with error an illegal memory access was encountered"),
+        RuntimeError("cuBLAS failed with status CUBLAS_STATUS_EXECUTION_FAILED"),
+        RuntimeError("parallel_for failed: cudaErrorIllegalAddress: an illegal memory access"),
+        RuntimeError("transform: failed to synchronize: device lost"),
+        RuntimeError("mkl_malloc: failed to allocate memory"),
+        MemoryError("std::bad_alloc"),
+    ],
+)
+def test_a_failing_device_is_no_reason_to_go_on_without_words(loaded: Any, error: Exception) -> None:
+    def align(own: Any, *args: Any, **kwargs: Any) -> Any:
+        raise error
+
+    loaded(align=align)
+    with pytest.raises(type(error), match=str(error).split()[0]):
+        whisper.transcribe([clip("short00")])
+
+
+def overflowing(value: float) -> dict[str, Any]:
+    """Methods of a model whose scores overflow."""
+
+    def generate(own: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        return [
+            SimpleNamespace(sequences_ids=one.sequences_ids, scores=[value], no_speech_prob=value)
+            for one in own(*args, **kwargs)
+        ]
+
+    def align(own: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        return [
+            SimpleNamespace(alignments=one.alignments, text_token_probs=[value] * len(one.text_token_probs))
+            for one in own(*args, **kwargs)
+        ]
+
+    def detect_language(own: Any, *args: Any) -> list[Any]:
+        return [[(token, value) for token, _ in probs] for probs in own(*args)]
+
+    return {"generate": generate, "align": align, "detect_language": detect_language}
+
+
+def strictly(document: bytes) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(document, parse_constant=refuse)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_scores_that_overflow_never_reach_json(loaded: Any, value: float) -> None:
+    loaded(**overflowing(value))
+    one = clip("short00")
+    [result] = whisper.transcribe([one])
+    assert has_words(result), "the clip is not taken for silence"
+    assert {segment.avg_logprob for segment in result.segments} == {LOWEST_LOGPROB}
+    assert {word.probability for segment in result.segments for word in segment.words} == {0}
+    assert {prob for _, prob in result.language_probs} == {0}
+    assert unpack_result(pack_result(result)) == result
+    span = (0, one.samples)
+    transcript = Transcript("transcribe", "demo", "en", one.samples, (span,), merge([(span, result)]))
+    strictly(render_transcript(transcript, Options(), "json"))
+    verbose = strictly(bytes(verbose_response(transcript, segments=True, words=True).body))
+    assert verbose["segments"][0]["avg_logprob"] == LOWEST_LOGPROB
+    assert verbose["segments"][0]["no_speech_prob"] == 0
+    assert strictly(_json(transcript, words=True))["segments"][0]["words"]
+
+
+def test_a_window_whose_score_overflows_is_decoded_again_in_halves(loaded: Any) -> None:
+    windows: list[int] = []
+
+    def generate(own: Any, encoded: Any, prompts: Any, **kwargs: Any) -> list[Any]:
+        windows.append(len(prompts))
+        results = own(encoded, prompts, **kwargs)
+        if len(windows) > 1:
+            return list(results)
+        return [
+            SimpleNamespace(sequences_ids=one.sequences_ids, scores=[math.nan], no_speech_prob=0.9)
+            for one in results
+        ]
+
+    pcm = read_pcm(DATA / "talk.flac")[: 12 * 16_000]
+    talk = Clip(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding("demo"))
+    [expected] = whisper.transcribe([talk])
+    loaded(generate=generate)
+    [result] = whisper.transcribe([talk])
+    assert len(windows) >= 3
+    assert all(segment.avg_logprob > LOWEST_LOGPROB for segment in result.segments)
+    assert len(result.segments) >= len(expected.segments)

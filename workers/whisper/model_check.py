@@ -1,0 +1,168 @@
+"""Whether the files in a model's folder fit together. Reads the shapes in `model.bin`, not its weights.
+
+CTranslate2 and faster-whisper accept files of different models, and then fail on every clip, crash, or give
+wrong text and times.
+"""
+
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+_BINARY_VERSIONS = range(4, 7)  # of model.bin with the layout that `_read_shape` knows
+_DEFAULT_MEL_BINS = 80  # of faster-whisper, if preprocessor_config.json does not name a number
+_MAX_SCALAR_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """The dimensions of a Whisper model."""
+
+    mel_bins: int
+    vocabulary: int  # number of tokens
+    decoder_layers: int
+    decoder_heads: int | None  # in each layer; None if the file does not say
+
+
+def check_files(folder: Path) -> None:
+    """Raise RuntimeError if a file does not fit the model's weights, or if there is no tokenizer.
+
+    A `model.bin` that is damaged, or in another format, passes: CTranslate2 says what is wrong with it.
+    """
+    if not (folder / "tokenizer.json").is_file():
+        # faster-whisper would download that of another model.
+        raise RuntimeError("the model's folder has no tokenizer.json")
+    tokenizer = _read_json(folder / "tokenizer.json")
+    if not tokenizer:
+        raise RuntimeError("the model's tokenizer.json is damaged")
+    shape = read_shape(folder / "model.bin")
+    if shape is not None:
+        _check_mel_bins(_read_json(folder / "preprocessor_config.json"), shape)
+        _check_tokens(_tokenizer_ids(tokenizer), _read_vocabulary(folder), shape)
+
+
+def missing_word_times(folder: Path) -> str | None:
+    """Why the model cannot give word times; None if it can.
+
+    CTranslate2 reads memory that is not its own if `config.json` names a layer or a head that the model
+    lacks. The converter copies them from models that others made smaller.
+    """
+    heads = _read_json(folder / "config.json").get("alignment_heads")
+    if not heads:
+        return "no word times: the model's config.json names no alignment_heads"
+    shape = read_shape(folder / "model.bin")
+    if shape is None or all(_exists(head, shape) for head in heads):
+        return None
+    return "no word times: alignment_heads in the model's config.json names heads that the model lacks"
+
+
+def read_shape(path: Path) -> ModelShape | None:
+    """The dimensions of the Whisper model in CTranslate2's `model.bin`; None if it is not one.
+
+    The layout is that of `ctranslate2.specs.model_spec.ModelSpec.save`.
+    """
+    try:
+        with path.open("rb") as file:
+            return _read_shape(file)
+    except (OSError, struct.error, UnicodeDecodeError, KeyError, IndexError):
+        return None
+
+
+def _read_shape(file: BinaryIO) -> ModelShape | None:
+    if _number(file, "I") not in _BINARY_VERSIONS or _string(file) != "WhisperSpec":
+        return None
+    _number(file, "I")  # revision
+    shapes: dict[str, tuple[int, ...]] = {}
+    scalars: dict[str, int] = {}
+    for _ in range(_number(file, "I")):
+        name = _string(file)
+        shapes[name] = tuple(_number(file, "I") for _ in range(_number(file, "B")))
+        _number(file, "B")  # type of the values
+        size = _number(file, "I")
+        if size <= _MAX_SCALAR_BYTES:
+            scalars[name] = int.from_bytes(file.read(size), "little")
+        else:
+            file.seek(size, 1)
+    aliases = {_string(file): _string(file) for _ in range(_number(file, "I"))}
+    embeddings = aliases.get("decoder/embeddings/weight", "decoder/embeddings/weight")
+    layers = {name.split("/")[1] for name in shapes if name.startswith("decoder/layer_")} - {"layer_norm"}
+    return ModelShape(
+        mel_bins=shapes["encoder/conv1/weight"][1],
+        vocabulary=shapes[embeddings][0],
+        decoder_layers=len(layers),
+        decoder_heads=scalars.get("decoder/num_heads"),
+    )
+
+
+def _number(file: BinaryIO, kind: str) -> int:
+    value: int = struct.unpack(f"<{kind}", file.read(struct.calcsize(f"<{kind}")))[0]
+    return value
+
+
+def _string(file: BinaryIO) -> str:
+    return file.read(_number(file, "H"))[:-1].decode()
+
+
+def _check_mel_bins(preprocessor: dict[str, Any], shape: ModelShape) -> None:
+    mel_bins = preprocessor.get("feature_size", _DEFAULT_MEL_BINS)
+    if mel_bins != shape.mel_bins:
+        says = "says" if "feature_size" in preprocessor else "is missing, which means"
+        raise RuntimeError(
+            f"the model's files do not fit together: preprocessor_config.json {says} {mel_bins} mel bins, "
+            f"but the model has {shape.mel_bins}"
+        )
+
+
+def _check_tokens(tokenizer: dict[str, int], vocabulary: list[str], shape: ModelShape) -> None:
+    """The tokenizer may lack the timestamps, which are the last tokens: faster-whisper counts them itself."""
+    size = max(tokenizer.values(), default=-1) + 1
+    if size > shape.vocabulary:
+        raise _other_tokenizer(f"tokenizer.json has {size} tokens, but the model has {shape.vocabulary}")
+    for token in ("<|startoftranscript|>", "<|notimestamps|>"):
+        known = token in vocabulary and token in tokenizer
+        if known and vocabulary.index(token) != tokenizer[token]:
+            raise _other_tokenizer(
+                f"{token} is token {tokenizer[token]} in tokenizer.json, and {vocabulary.index(token)} in "
+                "the model's vocabulary"
+            )
+
+
+def _other_tokenizer(difference: str) -> RuntimeError:
+    return RuntimeError(f"the model's files do not fit together: {difference}")
+
+
+def _tokenizer_ids(tokenizer: dict[str, Any]) -> dict[str, int]:
+    vocabulary = tokenizer.get("model", {}).get("vocab", {})
+    added = {token["content"]: token["id"] for token in tokenizer.get("added_tokens", ())}
+    return (vocabulary if isinstance(vocabulary, dict) else {}) | added
+
+
+def _read_vocabulary(folder: Path) -> list[str]:
+    """The model's tokens in order; empty if the file is missing, which CTranslate2 reports."""
+    try:
+        content = (folder / "vocabulary.json").read_text(encoding="utf-8")
+        return list(json.loads(content))
+    except (OSError, ValueError):
+        pass
+    try:
+        return (folder / "vocabulary.txt").read_text(encoding="utf-8").split("\n")
+    except (OSError, ValueError):
+        return []
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """A JSON object; empty if it cannot be read."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _exists(head: Any, shape: ModelShape) -> bool:
+    match head:
+        case [int(layer), int(index)]:
+            heads = index + 1 if shape.decoder_heads is None else shape.decoder_heads
+            return 0 <= layer < shape.decoder_layers and 0 <= index < heads
+    return False
