@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from typing import TypeVar
 
+from app.child_environment import hide_secrets
 from app.errors import ProcessCrashed
 
 R = TypeVar("R")
@@ -20,8 +21,8 @@ _SPAWN_DEADLINE_S = 120.0  # for a bare interpreter, on a machine that may be ve
 class ChildProcess:
     """A `ProcessPoolExecutor` with one spawned process.
 
-    Spawned, because a forked child inherits CUDA state that it cannot use. Call `start`, then `call` as often
-    as needed, then `close`; after that it can be started again.
+    Spawned, because a forked child inherits CUDA state that it cannot use. It inherits no secrets. Call
+    `start`, then `call` as often as needed, then `close`; after that it can be started again.
     """
 
     def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
@@ -34,6 +35,7 @@ class ChildProcess:
 
     async def start(self) -> None:
         """Spawn the process. Raises ProcessCrashed if it does not start within `_SPAWN_DEADLINE_S`."""
+        hide_secrets()  # first: the executor may start a process of multiprocessing's own
         self._executor = ProcessPoolExecutor(
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
