@@ -78,6 +78,15 @@ def test_workers_load_no_web_library(server, after_ten):
     for child in server.media_workers():
         assert "pydantic" not in maps(child.pid)
         assert "libctranslate2" not in maps(child.pid)
+        assert "libtorch" not in maps(child.pid)
+
+
+def test_without_models_the_service_takes_less_than_400_mib(server, after_ten):
+    workers = {row["pid"] for row in server.workers()}
+    own = psutil.Process(server.pid)
+    others = [own, *(child for child in own.children() if child.pid not in workers)]
+    assert len(others) >= 3  # the server, a media worker and multiprocessing's resource tracker
+    assert sum(process.memory_full_info().pss for process in others) < 400 << 20
 
 
 def test_importing_the_service_loads_no_model_library():
