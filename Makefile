@@ -6,7 +6,7 @@
 # make clean   remove all generated files
 #
 # Variables: PYTHON (3.11 to 3.13), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default if there is an NVIDIA
-# driver), TORCH_INDEX: the package index for torch. Only the speech detector needs torch, on the CPU, so the
+# driver), TORCH_INDEX: the package index for torch. Only the package of the speech detector needs torch, so the
 # default is the index of PyTorch's CPU builds, about 200 MB. A wheel that pip finds locally (PIP_FIND_LINKS)
 # takes precedence. `TORCH_INDEX=` uses pip's own index.
 PYTHON ?= python3

@@ -31,6 +31,14 @@ class Unauthorized(WhisperfleetError):
     """The API key is missing or wrong."""
 
 
+class OriginNotAllowed(WhisperfleetError):
+    """A web page of another site may not send this request."""
+
+
+class HostNotAllowed(WhisperfleetError):
+    """The service does not answer under the host name of the request."""
+
+
 class UnknownModel(WhisperfleetError):
     """The request names a model that this service does not offer."""
 

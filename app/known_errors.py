@@ -216,6 +216,18 @@ KNOWN_ERRORS = (
         "503-not-ready",
     ),
     KnownError(
+        r"does not answer under the host name|421 Misdirected Request",
+        "The service has no keys and does not know this host name, which could be that of any web page.",
+        "Add the name to WHISPER_ALLOWED_HOSTS, use the IP address, or set WHISPER_API_KEYS.",
+        "421-host-not-allowed",
+    ),
+    KnownError(
+        r"may not send this request",
+        "A web page of another site sent the request.",
+        "If it may do so, add its origin to WHISPER_CORS_ORIGINS. A proxy must pass on the Host header.",
+        "403-origin-not-allowed",
+    ),
+    KnownError(
         r"disk is full|No space left on device|Disk quota exceeded",
         "The disk of the data folder is full.",
         "Free some space, or set WHISPER_DATA_DIR to a folder on a larger disk.",

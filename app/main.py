@@ -12,6 +12,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
+from app.api.browsers import AllowedHosts, BrowserGuard
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.openai import openai_routes
@@ -81,7 +82,11 @@ def create_app(
 
 
 def _middleware(settings: Settings, service: "TranscriptionService") -> list[Middleware]:
-    """Outermost first. CORS comes before the keys: a browser's preflight request has no key."""
+    """Outermost first. CORS comes before the keys: a browser's preflight request has no key.
+
+    With keys, hosts are not checked: a page that got here by DNS rebinding has no key.
+    """
+    hosts = None if settings.api_keys else AllowedHosts([settings.host, *settings.allowed_hosts])
     cors = Middleware(
         CORSMiddleware,
         allow_origins=settings.cors_origins,
@@ -93,6 +98,7 @@ def _middleware(settings: Settings, service: "TranscriptionService") -> list[Mid
         Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),
         *([cors] if settings.cors_origins else []),
         Middleware(DrainBody),
+        Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
         Middleware(ApiKeys, keys=settings.api_keys),
         Middleware(CatchAll),
     ]

@@ -3,6 +3,7 @@
 import base64
 import importlib.util
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,6 +13,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from app.errors import InvalidSetting
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
+
+_HOST_PATTERN = re.compile(r"\*|(\*?\.)?[^\s/:@*.\[\]]+(\.[^\s/:@*.\[\]]+)*\.?(:\d+)?")
 
 
 def _data_dir() -> Path:
@@ -74,6 +77,11 @@ class Settings(BaseSettings):
         (), repr=False, description="Keys that clients may use; none: no key is required."
     )
     cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*`: all.")
+    allowed_hosts: CommaList = Field(
+        (),
+        description="Host names under which clients may call the service without a key, besides IP "
+        "addresses, names without a dot and WHISPER_HOST; `*.example.org`: all subdomains; `*`: all.",
+    )
     max_upload_mb: int = Field(4096, ge=1, description="Largest upload (MB of 10^6 bytes).")
     max_queued_jobs: int = Field(
         1000, ge=1, description="Maximum number of waiting jobs; further ones get a 429."
@@ -107,7 +115,7 @@ class Settings(BaseSettings):
     )
     log_format: Literal["console", "json"] = Field("console", description="Format of log lines.")
 
-    @field_validator("models", "gpus", "api_keys", "cors_origins", mode="before")
+    @field_validator("models", "gpus", "api_keys", "cors_origins", "allowed_hosts", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         if isinstance(value, str):
@@ -118,6 +126,11 @@ class Settings(BaseSettings):
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_host_name(host) for host in value)
 
     @field_validator("allow_urls")
     @classmethod
@@ -140,6 +153,20 @@ class Settings(BaseSettings):
 
 # No log and no error repeats the values of these.
 SECRET_SETTINGS = frozenset(name for name, field in Settings.model_fields.items() if not field.repr)
+
+
+def _host_name(text: str) -> str:
+    """A host name or pattern as browsers send names: in lower case and ASCII, here without the port.
+
+    Raises ValueError if it is neither.
+    """
+    if not _HOST_PATTERN.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no host name; list names such as whisper.example.org or *.example.org "
+            "(IP addresses are always allowed)"
+        )
+    name = text.partition(":")[0].removesuffix(".").lower()
+    return name if name.isascii() else name.encode("idna").decode()
 
 
 def check_secret(secret: str) -> None:

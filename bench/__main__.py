@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import clients, first_cue, media, memory, scaling, scheduling, stages, throughput
+from bench import clients, first_cue, idle, media, memory, scaling, scheduling, stages, throughput
 from bench.command import Measure, Options, add_options, options_of, silence_logs
 from bench.measuring import Figures, Table, machine, write_json
 
@@ -25,6 +25,7 @@ PARTS: dict[str, Measure] = {
     "clients": clients.measure,
     "first_cue": first_cue.measure,
     "memory": memory.measure,
+    "idle": idle.measure,
     "media": media.measure,
     "stages": stages.measure,
 }

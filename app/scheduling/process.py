@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import structlog
 
+from app.child_environment import hide_secrets
 from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
 
 R = TypeVar("R")
@@ -30,8 +31,8 @@ _ending: set[BaseProcess] = set()  # killed, and perhaps not gone yet
 class ChildProcess:
     """A `ProcessPoolExecutor` with one spawned process.
 
-    Spawned, because a forked child inherits CUDA state that it cannot use. Call `start`, then `call` as often
-    as needed, then `close`; after that it can be started again.
+    Spawned, because a forked child inherits CUDA state that it cannot use. It inherits no secrets. Call
+    `start`, then `call` as often as needed, then `close`; after that it can be started again.
     """
 
     def __init__(self, initializer: Callable[..., None], *initargs: object) -> None:
@@ -52,6 +53,7 @@ class ChildProcess:
         """
         if self._ending is not None and self._ending.is_alive():
             raise ProcessStuck(f"process {self.pid} cannot be killed")
+        hide_secrets()  # first: the executor may start a process of multiprocessing's own
         self._executor = ProcessPoolExecutor(
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),

@@ -170,6 +170,8 @@ class FakeService:
     ) -> "FakePipeline":
         return FakePipeline(self, self.folder.pcm / job, upload, options, model, observer, decoded_samples)
 
+    is_asleep = False
+
     def readiness(self) -> str | None:
         return self.reason
 

@@ -37,6 +37,8 @@ def test_health(site):
 
 def test_ready(site):
     assert site.client.get("/ready").json() == {"status": "ready"}
+    site.service.is_asleep = True
+    assert site.client.get("/ready").json() == {"status": "asleep"}
     site.service.reason = "The model 'large-v3' is not cached; set WHISPER_MODEL."
     response = site.client.get("/ready")
     assert (response.status_code, response.json()["error"]["message"]) == (503, site.service.reason)

@@ -78,6 +78,15 @@ def test_workers_load_no_web_library(server, after_ten):
     for child in server.media_workers():
         assert "pydantic" not in maps(child.pid)
         assert "libctranslate2" not in maps(child.pid)
+        assert "libtorch" not in maps(child.pid)
+
+
+def test_without_models_the_service_takes_less_than_400_mib(server, after_ten):
+    workers = {row["pid"] for row in server.workers()}
+    own = psutil.Process(server.pid)
+    others = [own, *(child for child in own.children() if child.pid not in workers)]
+    assert len(others) >= 3  # the server, a media worker and multiprocessing's resource tracker
+    assert sum(process.memory_full_info().pss for process in others) < 400 << 20
 
 
 def test_importing_the_service_loads_no_model_library():
@@ -103,3 +112,16 @@ def test_the_event_loop_is_never_blocked(watched):
     """Other requests are answered at once while ten minutes of talk are transcribed."""
     assert len(watched.health_s) > 20
     assert sorted(watched.health_s)[int(len(watched.health_s) * 0.95)] < 0.5
+
+
+def test_no_child_process_inherits_a_secret(commands):
+    secret = "c2VjcmV0"
+    names = ["WHISPER_API_KEYS", "WHISPER_WEBHOOK_SECRET", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "PGPASSWORD"]
+    server = commands.ready(key=secret, HARMLESS="kept", **dict.fromkeys(names, secret))
+    children = psutil.Process(server.pid).children()
+    assert len(children) == len(server.workers()) + len(server.media_workers()) + 1  # the resource tracker
+    for child in children:
+        inherited = Path(f"/proc/{child.pid}/environ").read_text()
+        assert "HARMLESS=kept" in inherited
+        assert secret not in inherited
+        assert not [name for name in names if f"{name}=" in inherited]

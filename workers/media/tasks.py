@@ -7,13 +7,14 @@ detector in functions only.
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from workers import runtime
 from workers.media import refusal
 from workers.media.decode import Findings, Pcm, decoded_pcm, raw_pcm
+from workers.media.silero import SileroModel
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE
 
 __all__ = [
@@ -111,9 +112,8 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
     with Path(pcm_path).open("rb") as file:
         file.seek((start_frame - warm_up) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
         pcm = file.read((warm_up + frames) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
-    samples = np.frombuffer(pcm, "<i2").astype(np.float32) / 32768
-    probabilities: np.ndarray[Any, np.dtype[np.float32]] = _detector().audio_forward(samples)
-    return probabilities[warm_up:].astype("<f4").tobytes()
+    samples = np.frombuffer(pcm, "<i2").astype(np.float32) / np.float32(32768)
+    return _detector().probabilities(samples)[warm_up:].astype("<f4").tobytes()
 
 
 def limit_memory(headroom_bytes: int) -> None:
@@ -146,7 +146,5 @@ def _check(session: _Session) -> None:
 
 
 @cache
-def _detector() -> Any:
-    from silero_vad import load_silero_vad
-
-    return load_silero_vad(sequence=True)
+def _detector() -> SileroModel:
+    return SileroModel()

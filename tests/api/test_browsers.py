@@ -1,0 +1,282 @@
+"""Requests that web pages of other sites make browsers send."""
+
+import contextlib
+import http.client
+import socket
+
+import pytest
+from openai import OpenAI
+from structlog.testing import capture_logs
+
+from app.api.browsers import AllowedHosts, BrowserGuard, is_own
+from app.errors import InvalidSetting
+from app.settings import load_settings
+
+FOREIGN = ["https://evil.example", "http://127.0.0.1:1", "http://localhost:3000", "null", "file://", "", "x"]
+OPEN = ("/health", "/ready")
+
+
+@pytest.fixture
+def locked(serve):
+    return serve(api_keys=("sk-key",), cors_origins=("https://page.example",))
+
+
+def raw(site, request: str) -> tuple[int, bytes]:
+    """The status and the rest of the response to a request, sent as it is."""
+    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
+        connection.sendall(request.replace("\n", "\r\n").encode())
+        connection.shutdown(socket.SHUT_WR)
+        received = b"".join(iter(lambda: connection.recv(4096), b""))
+    return int(received.split()[1]), received
+
+
+class TestHosts:
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "127.0.0.1",
+            "10.42.0.17:8000",
+            "[::1]:8000",
+            "[FE80::1%25eth0]",
+            "localhost",
+            "LOCALHOST:9",
+            "localhost.",
+            "whisper.localhost:8000",
+            "whisperfleet:8000",
+            "gpu-box",
+            "gpu_box.",
+            "",
+        ],
+    )
+    def test_hosts_that_no_page_of_another_site_can_have(self, site, host):
+        for path in ("/v1/models", "/docs", *OPEN):
+            assert site.client.get(path, headers={"Host": host}).status_code == 200
+
+    @pytest.mark.parametrize(
+        "host",
+        [
+            "evil.example",
+            "evil.example:8000",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "evillocalhost.com",
+            "gpu-box.lan",
+            "whisperfleet.media.svc:8000",
+            "a.b.",
+            "1.2.3",
+            "a b",
+            "a@localhost",
+            "[x]",
+            "localhost:x",
+        ],
+    )
+    def test_other_hosts(self, site, host):
+        for method, path in [
+            ("GET", "/v1/models"),
+            ("GET", "/docs"),
+            ("OPTIONS", "/v1/jobs"),
+            ("DELETE", "/nowhere"),
+        ]:
+            response = site.client.request(method, path, headers={"Host": host})
+            assert response.status_code == 421, (method, path)
+            error = response.json()["error"]
+            assert (error["code"], error["type"]) == ("host_not_allowed", "invalid_request_error")
+            assert "WHISPER_ALLOWED_HOSTS" in error["message"]
+            assert response.headers["x-request-id"].startswith("req_")
+        assert [site.client.get(path, headers={"Host": host}).status_code for path in OPEN] == [200, 200]
+
+    def test_nothing_is_stored_or_transcribed(self, site):
+        assert site.transcribe(headers={"Host": "evil.example"}).status_code == 421
+        assert site.submit(headers={"Host": "evil.example"}).status_code == 421
+        assert site.client.get("/v1/jobs").json()["data"] == []
+        assert not site.left_files
+
+    def test_names_in_the_settings(self, serve):
+        site = serve(host="gpu-box.lan", allowed_hosts="Whisper.example.org.,.one.example,*.two.example:8000")
+        statuses = {
+            host: site.client.get("/v1/models", headers={"Host": host}).status_code
+            for host in [
+                *(
+                    "gpu-box.lan:8000",
+                    "whisper.example.org",
+                    "one.example",
+                    "a.b.one.example",
+                    "a.two.example:1",
+                ),
+                *(
+                    "localhost",
+                    "example.org",
+                    "a.whisper.example.org",
+                    "twoone.example",
+                    "two.example",
+                    "b.lan",
+                ),
+            ]
+        }
+        assert list(statuses.values()) == [200] * 6 + [421] * 5
+
+    def test_all_names(self, serve):
+        assert serve(allowed_hosts="*").client.get("/v1/models", headers={"Host": "a.b"}).status_code == 200
+
+    def test_with_keys_names_are_not_checked(self, locked):
+        headers = {"Host": "evil.example", "Authorization": "Bearer sk-key"}
+        assert locked.client.get("/v1/models", headers=headers).status_code == 200
+        assert locked.client.get("/v1/models", headers={"Host": "evil.example"}).status_code == 401
+
+    def test_requests_without_a_host(self, site):
+        assert raw(site, "GET /v1/models HTTP/1.0\n\n")[0] == 200
+        assert raw(site, "GET /v1/models HTTP/1.1\n\n")[0] == 400
+
+    def test_requests_with_two_hosts(self, site):
+        two = "GET /v1/models HTTP/1.1\nHost: localhost\nHost: evil.example\n\n"
+        assert raw(site, two)[0] in (400, 421)
+
+    def test_absolute_targets_open_nothing(self, site):
+        assert raw(site, "GET http://localhost/v1/models HTTP/1.1\nHost: evil.example\n\n")[0] == 421
+        assert raw(site, "GET http://evil.example/health HTTP/1.1\nHost: evil.example\n\n")[0] == 421
+
+    def test_an_upgrade_is_checked_as_any_request(self, site):
+        upgrade = "GET /v1/jobs HTTP/1.1\nHost: evil.example\nConnection: Upgrade\nUpgrade: websocket\n\n"
+        assert raw(site, upgrade)[0] == 421
+
+    def test_the_refusal_comes_before_the_body_and_survives_a_large_one(self, site):
+        head = (
+            "POST /v1/audio/transcriptions HTTP/1.1\nHost: a.b\nContent-Length: 99\nExpect: 100-continue\n\n"
+        )
+        assert raw(site, head)[0] == 421
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", site.port, timeout=10)) as connection:
+            connection.request("POST", "/v1/audio/transcriptions", bytes(20_000_000), {"Host": "a.b"})
+            response = connection.getresponse()
+            assert (response.status, b"host_not_allowed" in response.read()) == (421, True)
+
+    def test_an_allowed_page_can_read_the_refusal(self, serve):
+        site = serve(cors_origins=("https://page.example",))
+        headers = {"Host": "a.b", "Origin": "https://page.example"}
+        response = site.client.get("/v1/models", headers=headers)
+        assert response.status_code == 421
+        assert response.headers["access-control-allow-origin"] == "https://page.example"
+
+    def test_two_headers_are_both_checked(self):
+        hosts = AllowedHosts(["whisper.example.org"])
+        assert hosts.allows("whisper.example.org")
+        assert not hosts.allows("whisper.example.org, evil.example")
+
+
+class TestOrigins:
+    @pytest.mark.parametrize("origin", FOREIGN)
+    def test_foreign_pages_change_nothing(self, site, origin):
+        headers = {"Origin": origin}
+        for response in (site.submit(headers=headers), site.transcribe(headers=headers)):
+            assert response.status_code == 403
+            assert response.json()["error"]["code"] == "origin_not_allowed"
+            assert "WHISPER_CORS_ORIGINS" in response.json()["error"]["message"]
+        job = site.submitted()
+        assert site.client.delete(f"/v1/jobs/{job}", headers=headers).status_code == 403
+        assert [found["id"] for found in site.client.get("/v1/jobs").json()["data"]] == [job]
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+    def test_requests_that_change_nothing_need_no_origin(self, site, method):
+        headers = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}
+        assert site.client.request(method, "/v1/models", headers=headers).status_code in (200, 405)
+
+    def test_the_own_page(self, site):
+        for host in (f"127.0.0.1:{site.port}", "localhost:8000", "[::1]:8000", "whisperfleet"):
+            headers = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+            assert site.submit(headers=headers).status_code == 202
+            assert site.transcribe(headers=headers).status_code == 200
+
+    def test_programs_that_are_no_browsers(self, site):
+        assert site.submit().status_code == 202
+        client = OpenAI(base_url=f"{site.url}/v1", api_key="none", max_retries=0)
+        made = client.audio.transcriptions.create(model="whisper-1", file=("a.wav", b"RIFF\0audio"))
+        assert made.text
+
+    @pytest.mark.parametrize(
+        ("site_of_page", "status"), [("cross-site", 403), ("same-site", 202), ("none", 202)]
+    )
+    def test_a_form_without_an_origin(self, site, site_of_page, status):
+        assert site.submit(headers={"Sec-Fetch-Site": site_of_page}).status_code == status
+
+    def test_origins_in_the_settings(self, serve):
+        site = serve(cors_origins=("https://page.example",))
+        page = {"Origin": "https://page.example", "Sec-Fetch-Site": "cross-site"}
+        response = site.submit(headers=page)
+        assert response.status_code == 202
+        assert response.headers["access-control-allow-origin"] == "https://page.example"
+        assert site.submit(headers=page | {"Origin": "https://evil.example"}).status_code == 403
+        assert site.submit(headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+
+    def test_all_origins(self, serve):
+        site = serve(cors_origins=("*",))
+        for origin in ("https://evil.example", "null"):
+            headers = {"Origin": origin, "Sec-Fetch-Site": "cross-site"}
+            assert site.submit(headers=headers).status_code == 202
+
+    def test_with_keys_origins_are_checked(self, locked):
+        key = {"Authorization": "Bearer sk-key"}
+        assert locked.submit(headers=key | {"Origin": "https://evil.example"}).status_code == 403
+        assert locked.submit(headers=key | {"Origin": "https://page.example"}).status_code == 202
+        assert locked.submit(headers=key).status_code == 202
+
+    def test_the_refusal_survives_a_large_body(self, site):
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", site.port, timeout=10)) as connection:
+            connection.request("POST", "/v1/jobs", bytes(20_000_000), {"Origin": "null"})
+            response = connection.getresponse()
+            assert (response.status, b"origin_not_allowed" in response.read()) == (403, True)
+
+    @pytest.mark.parametrize(
+        ("origin", "host", "own"),
+        [
+            ("https://subs.example.org", "subs.example.org", True),  # a proxy ends TLS
+            ("https://subs.example.org:8443", "subs.example.org", True),  # nginx's $host has no port
+            ("https://subs.example.org", "subs.example.org:80", True),
+            ("https://subs.example.org", "subs.example.org:443", True),
+            ("HTTP://GPU-Box:8000", "gpu-box.:8000", True),
+            ("http://[::1]:8000", "[::1]:8000", True),
+            ("http://gpu-box", "gpu-box:8000", False),
+            ("http://gpu-box:3000", "gpu-box:8000", False),
+            ("https://evil.example", "subs.example.org", False),
+            ("https://subs.example.org.evil.example", "subs.example.org", False),
+            ("null", "null", False),
+            ("http://", "", False),
+        ],
+    )
+    def test_own_origins(self, origin, host, own):
+        assert is_own(origin, [host]) is own
+
+    def test_without_a_host_every_page_is_foreign(self):
+        assert not is_own("http://localhost", [])
+
+
+def test_refusals_are_logged_now_and_then(site, monkeypatch):
+    monkeypatch.setattr("app.api.browsers.WARNING_INTERVAL_S", 3600.0)
+    with capture_logs() as logs:
+        guard = BrowserGuard(None, AllowedHosts([]), ())  # type: ignore[arg-type]
+        for _ in range(50):
+            guard._warn("why")
+        guard._next_warning = 0.0
+        guard._warn("why")
+    warnings = [line for line in logs if line["log_level"] == "warning"]
+    assert [(line["reason"], line["count"]) for line in warnings] == [("why", 1), ("why", 50)]
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ("Whisper.Example.org.,*", ("whisper.example.org", "*")),
+        ("*.example.org:8000", ("*.example.org",)),
+        (".example.org", (".example.org",)),
+        ("büro.example", ("xn--bro-hoa.example",)),
+        ("192.168.1.5", ("192.168.1.5",)),
+    ],
+)
+def test_allowed_hosts_are_read(given, read):
+    assert load_settings(allowed_hosts=given, _env_file=None).allowed_hosts == read
+
+
+@pytest.mark.parametrize(
+    "given", ["https://example.org", "example.org/", "a*.example.org", "a b", "a..b", "."]
+)
+def test_allowed_hosts_that_are_none(given):
+    with pytest.raises(InvalidSetting, match=r"WHISPER_ALLOWED_HOSTS=.* is no host name"):
+        load_settings(allowed_hosts=given, _env_file=None)

@@ -1,0 +1,93 @@
+"""Which variables child processes do not inherit."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.child_environment import is_secret
+from app.scheduling.process import ChildProcess
+from app.settings import SECRET_SETTINGS
+from workers import runtime
+
+SECRETS = {
+    **{f"WHISPER_{name.upper()}": "hunter2" for name in SECRET_SETTINGS},
+    "HF_TOKEN": "hunter2",
+    "HUGGING_FACE_HUB_TOKEN": "hunter2",
+    "AWS_ACCESS_KEY_ID": "hunter2",
+    "AWS_SECRET_ACCESS_KEY": "hunter2",
+    "AZURE_STORAGE_CONNECTION_STRING": "hunter2",
+    "GOOGLE_APPLICATION_CREDENTIALS": "/hunter2.json",
+    "OPENAI_API_KEY": "hunter2",
+    "PGPASSWORD": "hunter2",
+    "PGPASSFILE": "/hunter2",
+    "REGISTRY_PASS": "hunter2",
+    "SENTRY_DSN": "hunter2",
+    "SESSION_SECRETS_FILE": "/hunter2",
+    "DATABASE_URL": "postgresql://me:hunter2@host/database",
+    "https_proxy": "http://me:hunter2@proxy:3128",
+    "my_api_key": "hunter2",
+}
+HARMLESS = {
+    "PATH": "/usr/bin:/bin",
+    "PWD": "/srv",
+    "LANG": "C.UTF-8",
+    "LD_LIBRARY_PATH": "/usr/local/cuda/lib64",
+    "PYTHONPATH": "/srv/my@tools",
+    "CUDA_CACHE_PATH": "/cuda-cache",
+    "NVIDIA_VISIBLE_DEVICES": "all",
+    "HF_HOME": "/models",
+    "OMP_NUM_THREADS": "4",
+    "HTTP_PROXY": "http://proxy:3128",
+    "HF_ENDPOINT": "https://mirror.example/@models",
+    "XDG_CACHE_HOME": "/var/cache",
+    "KEYBOARD_LAYOUT": "de",
+    "COMPASS": "north",
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_secrets(name: str) -> None:
+    assert is_secret(name, SECRETS[name])
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_variables_that_libraries_need(name: str) -> None:
+    assert not is_secret(name, HARMLESS[name])
+
+
+def test_this_process_keeps_what_its_children_do_not_inherit() -> None:
+    script = (
+        "import os, subprocess, sys\n"
+        "from app.child_environment import hide_secrets\n"
+        "hide_secrets(); hide_secrets()\n"
+        "child = subprocess.run([sys.executable, '-c', 'import os; print(*os.environ)'],"
+        " capture_output=True, text=True)\n"
+        "print(os.environ['HF_TOKEN'], 'HF_TOKEN' in child.stdout, 'HF_HOME' in child.stdout)"
+    )
+    environ = {**os.environ, "HF_TOKEN": "mine", "HF_HOME": "/models"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["mine", "False", "True"], done.stderr
+
+
+@pytest.mark.anyio
+async def test_a_process_inherits_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (SECRETS | {"HARMLESS": "kept"}).items():
+        monkeypatch.setenv(name, value)
+    child = ChildProcess(runtime.initialise, "")
+    await child.start()
+    try:
+        inherited = await child.call(inherited_environment)
+        assert b"HARMLESS=kept" in inherited
+        assert b"hunter2" not in inherited
+        assert not SECRETS.keys() & (await child.call(eval, "set(__import__('os').environ)"))
+    finally:
+        await child.close()
+
+
+def inherited_environment() -> bytes:
+    return Path("/proc/self/environ").read_bytes()
