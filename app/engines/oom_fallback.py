@@ -54,9 +54,12 @@ class OomFallback:
 
     def batch_limit(self, beams: int = USUAL_BEAMS) -> int:
         """How many clips of so many beams may be in a batch."""
+        most = self._most(beams)
+        if not self._limits:
+            return most
         self._raise_limits()
         rows = [limit.clips * width for width, limit in self._limits.items() if width <= beams]
-        return max(1, min([self._most(beams), *(count // beams for count in rows)]))
+        return max(1, min([most, *(count // beams for count in rows)]))
 
     def compute_type(self, model: str, configured: str) -> str:
         """The compute type to load a model with, for which the settings say `configured`."""
