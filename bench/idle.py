@@ -1,10 +1,11 @@
-"""Memory of an idle service, by process: after its start, and after its first recordings.
+"""Memory of an idle service, by process: with its model, asleep, and asleep after its first recordings.
 
     python -m bench.idle [--minutes 30] [--threads 1] [--json FILE]
 
 PSS counts each page that several processes share once in all. Two Whisper workers with the demo model.
 """
 
+import time
 from pathlib import Path
 
 import httpx
@@ -13,44 +14,76 @@ import psutil
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table
 from bench.recordings import TALK, write
-from bench.service import processes, running_service, server_process, until_idle, workers
+from bench.service import running_service, server_process, wait_for, workers
 from bench.throughput import request_srt
 
 MIB = 1 << 20
-COLUMNS = ("RSS at the start", "PSS", "RSS after work", "PSS")
+STATES = ("with the model", "asleep", "after work", "asleep after work")
+SLEEP_AFTER_S = 10
 
 
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
-    """Measure the resident memory (MiB) of each process before and after transcribing."""
+    """Measure the resident memory (MiB) of each process in each state, and the first answers (s)."""
     [minutes] = options.lengths(30)
     path = folder / "talk.flac"
     write(path, 60 * minutes, options.talk)
-    with running_service(WHISPER_CPU_WORKERS="2", WHISPER_CPU_THREADS=str(options.threads)) as client:
-        until_idle(client)
-        started = resident_mib(client)
-        for recording in (TALK, path, TALK):
-            request_srt(client, recording)
-        until_idle(client)
-        worked = resident_mib(client)
-    rows: list[list[object]] = [[name, *started[name], *worked[name]] for name in worked]
-    for name in ("all", "all but the Whisper workers"):
-        chosen = [key for key in worked if name == "all" or not key.startswith("Whisper")]
-        rows.append([name, *_sum(started, chosen), *_sum(worked, chosen)])
-    figures = {"after_start_mib": started, "after_work_mib": worked}
-    return figures, [Table("Memory when idle, MiB", ["process", *COLUMNS], rows)]
+    settings = {
+        "WHISPER_CPU_WORKERS": "2",
+        "WHISPER_CPU_THREADS": str(options.threads),
+        "WHISPER_KEEP_DEFAULT_MODEL": "false",
+        "WHISPER_MODEL_IDLE_S": str(SLEEP_AFTER_S),
+    }
+    with running_service(**settings) as client:
+        server = server_process(client)
+        memory = [resident_mib(client, server)]
+        until_asleep(client)
+        memory.append(resident_mib(client, server))
+        answers_s = [_answer_s(client, TALK) for _ in range(3)]
+        _answer_s(client, path)
+        memory.append(resident_mib(client, server))
+        until_asleep(client)
+        memory.append(resident_mib(client, server))
+    names = list(dict.fromkeys(name for found in memory for name in found))
+    rows: list[list[object]] = [
+        [name, *(" · ".join(f"{mib:.0f}" for mib in found.get(name, ())) for found in memory)]
+        for name in names
+    ]
+    rows.append(["all", *(" · ".join(f"{mib:.0f}" for mib in _sum(found)) for found in memory)])
+    figures: Figures = {"answers_s": answers_s}
+    figures |= {f"{state.replace(' ', '_')}_mib": found for state, found in zip(STATES, memory, strict=True)}
+    waking = [["woken", answers_s[0]], *[["awake", seconds] for seconds in answers_s[1:]]]
+    return figures, [
+        Table("Memory when idle: RSS · PSS, MiB", ["process", *STATES], rows),
+        Table("Answers to a talk of a minute", ["workers", "s"], waking),
+    ]
 
 
-def resident_mib(client: httpx.Client) -> dict[str, tuple[float, float]]:
+def until_asleep(client: httpx.Client) -> None:
+    """Wait until all workers are asleep, and their processes have ended."""
+    wait_for(lambda: all(row["state"] == "asleep" for row in workers(client)), 10 * SLEEP_AFTER_S)
+    time.sleep(1)
+
+
+def resident_mib(client: httpx.Client, server: psutil.Process) -> dict[str, tuple[float, float]]:
     """RSS and PSS of each process of the service."""
-    server = server_process(client)
-    known = processes(client)
-    count = len(workers(client))
+    slots = {row["pid"]: row["slot"] for row in workers(client)}
     named = {"server": server}
-    named |= {f"Whisper worker {number}": process for number, process in enumerate(known[:count])}
-    named |= {f"media worker {number}": process for number, process in enumerate(known[count:])}
-    [tracker] = [child for child in server.children() if child not in known]
-    named["multiprocessing's resource tracker"] = tracker
+    media = 0
+    for child in sorted(server.children(), key=lambda child: child.pid):
+        if child.pid in slots:
+            named[f"Whisper worker {slots[child.pid]}"] = child
+        elif "spawn_main" in " ".join(child.cmdline()):
+            named[f"media worker {media}"] = child
+            media += 1
+        else:
+            named["multiprocessing's resource tracker"] = child
     return {name: _mib(process) for name, process in named.items()}
+
+
+def _answer_s(client: httpx.Client, recording: Path) -> float:
+    began = time.perf_counter()
+    request_srt(client, recording)
+    return round(time.perf_counter() - began, 2)
 
 
 def _mib(process: psutil.Process) -> tuple[float, float]:
@@ -58,8 +91,8 @@ def _mib(process: psutil.Process) -> tuple[float, float]:
     return round(memory.rss / MIB, 1), round(memory.pss / MIB, 1)
 
 
-def _sum(figures: dict[str, tuple[float, float]], names: list[str]) -> list[float]:
-    return [round(sum(figures[name][column] for name in names), 1) for column in (0, 1)]
+def _sum(found: dict[str, tuple[float, float]]) -> list[float]:
+    return [round(sum(mib[column] for mib in found.values()), 1) for column in (0, 1)]
 
 
 if __name__ == "__main__":
