@@ -54,7 +54,9 @@ def check(server: Server, good: Path, count: int) -> None:
     silence = np.zeros(2 * RATE, np.int16)
     for made in GOOD.values():  # loads every decoder once
         assert server.text(made.encode(silence)).strip() == ""
-    expected, media_workers = server.text(good), len(server.media_workers())
+    with ThreadPoolExecutor(CLIENTS) as clients:  # starts every media worker
+        [expected] = set(clients.map(server.text, [good] * CLIENTS))
+    media_workers = len(server.media_workers())
     before, began = memory(server), time.perf_counter()
     with ThreadPoolExecutor(CLIENTS) as clients:
         answers = Counter(clients.map(lambda file: send(server, *file), enumerate(mutations(count))))

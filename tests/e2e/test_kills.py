@@ -20,11 +20,13 @@ MEDIA_WORKERS = min(4, usable_cores())
 
 
 @pytest.fixture(scope="module")
-def with_kills(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def with_kills(tmp_path_factory: pytest.TempPathFactory, two_minutes: Path) -> Iterator[Server]:
     """A server whose children are killed."""
     commands = Commands(tmp_path_factory.mktemp("with_kills"))
     try:
-        yield commands.ready()
+        server = commands.ready()
+        server.srt(two_minutes)  # the second media worker starts for its first work
+        yield server
     finally:
         commands.end()
 

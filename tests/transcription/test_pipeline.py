@@ -67,6 +67,7 @@ class FakeFleet:
         crash_count: int,
         on_crash: Callable[[int], None],
         size: float,
+        weight: int,
     ) -> TaskResult[ClipResult]:
         clip = request.read()
         number = len(self.requested)
