@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import tempfile
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
 from app.media import file_sink as sinks
+from app.media.disk import DiskSpace
 from app.media.uploads import receive_form, receive_raw, remove_leftovers
 
 pytestmark = pytest.mark.anyio
@@ -47,8 +50,13 @@ async def stream(chunks):
         yield chunk
 
 
+def disk():
+    """The space of this machine's disk for temporary files."""
+    return DiskSpace(Path(tempfile.gettempdir()))
+
+
 async def receive(folder, *chunks, content_type=TYPE, limit=LIMIT, **options):
-    return await receive_form(stream(chunks), content_type, folder, limit, **options)
+    return await receive_form(stream(chunks), content_type, folder, disk(), limit, **options)
 
 
 def left(folder):
@@ -201,7 +209,7 @@ async def test_a_declared_length_over_the_limit_is_refused_unread(tmp_path):
         yield b""
 
     with pytest.raises(TooLarge, match="10 MB"):
-        await receive_form(unread(), TYPE, tmp_path, LIMIT, content_length=2 * LIMIT)
+        await receive_form(unread(), TYPE, tmp_path, disk(), LIMIT, content_length=2 * LIMIT)
 
 
 @pytest.mark.parametrize("name", ["file", "other"])
@@ -233,7 +241,7 @@ async def test_full_disk(tmp_path, monkeypatch):
 
 
 async def receive_raw_body(folder, *chunks, filename="talk.wav", **options):
-    return await receive_raw(stream(chunks), filename, folder, LIMIT, **options)
+    return await receive_raw(stream(chunks), filename, folder, disk(), LIMIT, **options)
 
 
 @pytest.mark.parametrize("chunks", [[CONTENT], [bytes([byte]) for byte in CONTENT], [b"", CONTENT, b""]])
@@ -282,7 +290,7 @@ async def test_a_stream_that_fails_leaves_nothing(tmp_path, error):
         raise error
 
     with pytest.raises(type(error)):
-        await receive_form(failing(), TYPE, tmp_path, LIMIT)
+        await receive_form(failing(), TYPE, tmp_path, disk(), LIMIT)
     assert not left(tmp_path)
 
 
@@ -296,7 +304,9 @@ async def test_cancelled_while_writing_leaves_nothing(tmp_path, monkeypatch):
         write(self)
 
     monkeypatch.setattr(sinks.FileSink, "_write", write_slowly)
-    receiving = asyncio.create_task(receive_form(stream([file(bytes(5 << 20))]), TYPE, tmp_path, LIMIT))
+    receiving = asyncio.create_task(
+        receive_form(stream([file(bytes(5 << 20))]), TYPE, tmp_path, disk(), LIMIT)
+    )
     assert await asyncio.to_thread(writing.wait, 5)
     receiving.cancel()
     await asyncio.sleep(0.01)
