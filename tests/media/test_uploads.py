@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
 from app.media import file_sink as sinks
-from app.media.disk import DiskSpace
+from app.media.disk import MARGIN_BYTES, DiskSpace
 from app.media.uploads import receive_form, receive_raw, remove_leftovers
+from tests.media.disks import SmallDisk
 
 pytestmark = pytest.mark.anyio
 
@@ -204,10 +205,6 @@ async def test_content_types(tmp_path, content_type, error):
 
 
 async def test_a_declared_length_over_the_limit_is_refused_unread(tmp_path):
-    async def unread():
-        pytest.fail("the body was read")
-        yield b""
-
     with pytest.raises(TooLarge, match="10 MB"):
         await receive_form(unread(), TYPE, tmp_path, disk(), LIMIT, content_length=2 * LIMIT)
 
@@ -237,6 +234,64 @@ async def test_full_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(sinks.FileSink, "_close", fail)
     with pytest.raises(DiskFull):
         await receive(tmp_path, body(file(bytes(3 << 20))))
+    assert not left(tmp_path)
+
+
+async def unread():
+    pytest.fail("the body was read")
+    yield b""
+
+
+@pytest.mark.parametrize("kind", ["form", "raw"])
+async def test_a_declared_length_without_space_is_refused_unread(tmp_path, monkeypatch, kind):
+    space = DiskSpace(tmp_path)
+    SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 1_000_000)
+    receive, name = {"form": (receive_form, TYPE), "raw": (receive_raw, "a")}[kind]
+    with pytest.raises(DiskFull):
+        await receive(unread(), name, tmp_path, space, LIMIT, content_length=1_000_001)
+    content = bytes(1_000_000)
+    upload = await receive_raw(stream([content]), "a", tmp_path, space, LIMIT, content_length=1_000_000)
+    assert upload.size == 1_000_000
+
+
+async def test_an_upload_keeps_the_space_that_it_still_needs(tmp_path, monkeypatch):
+    space = DiskSpace(tmp_path)
+    SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 9_000_000)
+    begun, resumed = asyncio.Event(), asyncio.Event()
+
+    async def slowly():
+        yield bytes(2_000_000)
+        begun.set()
+        await resumed.wait()
+        yield bytes(4_000_000)
+
+    async def other(size):
+        return await receive_raw(stream([bytes(size)]), "a", tmp_path, space, LIMIT, content_length=size)
+
+    first = asyncio.create_task(receive_raw(slowly(), "a", tmp_path, space, LIMIT, content_length=6_000_000))
+    await begun.wait()
+    with pytest.raises(DiskFull):
+        await other(4_000_000)
+    (await other(2_000_000)).remove()
+    resumed.set()
+    assert (await first).size == 6_000_000
+    await other(3_000_000)
+
+
+async def test_an_upload_of_unknown_length_stops_before_the_margin(tmp_path, monkeypatch):
+    space = DiskSpace(tmp_path)
+    disk = SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 4_000_000)
+    least = disk.usage.free
+
+    async def chunks():
+        nonlocal least
+        for _ in range(90):
+            yield bytes(100_000)
+            least = min(least, disk.usage.free)
+
+    with pytest.raises(DiskFull):
+        await receive_raw(chunks(), "a", tmp_path, space, LIMIT)
+    assert MARGIN_BYTES <= least < MARGIN_BYTES + 2_000_000
     assert not left(tmp_path)
 
 
