@@ -25,6 +25,11 @@ from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, RecordingRefused
 STEP = 60 * RATE
 # These encoders add a delay without declaring it, so all players shift the sound.
 MAX_OFFSET_S = {"wma": 0.05, "avi video mp3": 0.026}
+# Some of the formats that have the length of their sound.
+DECLARED = (
+    "aiff", "caf alac", "flac", "fragmented mp4", "m4a aac", "mka flac", "mov video pcm", "ogg opus", "tta",
+    "w64", "wav 16 bit", "wav a-law 8 kHz", "wavpack", "webm opus",
+)  # fmt: skip
 
 jobs = (f"job-{number}" for number in itertools.count())
 
@@ -227,25 +232,7 @@ class TestTimeline:
 class TestDeclaredLength:
     """A file that declares too long a recording is refused before it is decoded."""
 
-    @pytest.mark.parametrize(
-        "name",
-        [
-            "aiff",
-            "caf alac",
-            "flac",
-            "fragmented mp4",
-            "m4a aac",
-            "mka flac",
-            "mov video pcm",
-            "ogg opus",
-            "tta",
-            "w64",
-            "wav 16 bit",
-            "wav a-law 8 kHz",
-            "wavpack",
-            "webm opus",
-        ],  # fmt: skip
-    )
+    @pytest.mark.parametrize("name", DECLARED)
     def test_which_files_declare_their_length(self, name: str, speech: Pcm, tmp_path: Path) -> None:
         step, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
         assert step.declared == pytest.approx(len(pcm), abs=RATE // 10)
