@@ -259,7 +259,7 @@ def test_an_upload_that_is_steady_and_never_ends(serve, monkeypatch, path):
     monkeypatch.setattr(receiving, "MAX_UPLOAD_S", 1.0)
     site = serve(max_uploads=1, upload_stall_s=30)
     with connect(site) as connection, ThreadPoolExecutor(1) as threads:
-        connection.sendall(head(path, 4_000_000_000) + start_of_body(path))
+        connection.sendall(head(path, 9_000_000) + start_of_body(path))
         stop = threading.Event()
 
         def drip():

@@ -14,7 +14,7 @@ ENGINE = {"WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE"
 AT_ONCE = 8  # requests that run at the same time with so few workers
 HEAD = (
     b"POST /asr HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-    b"Content-Length: 4000000000\r\n%s\r\n"
+    b"Content-Length: 9000000\r\n%s\r\n"
 )
 
 
@@ -55,9 +55,14 @@ def test_a_full_queue_is_reported_before_the_body_is_read(commands):
         return connection
 
     with ExitStack() as stack:
-        for _ in range(AT_ONCE + 1):
+
+        def is_full_with_another():
             stack.enter_context(connect(HEAD % b""))
-        wait_for(lambda: transcribe(server, b"RIFF").status_code == 429)
+            return transcribe(server, b"RIFF").status_code == 429
+
+        for _ in range(AT_ONCE - 1):
+            assert not is_full_with_another()
+        wait_for(is_full_with_another)
         with connect(HEAD % b"Expect: 100-continue\r\n") as connection:
             assert connection.recv(100).startswith(b"HTTP/1.1 429")
     wait_for(lambda: transcribe(server, flac_of_silence(0.1)).status_code == 200)
