@@ -83,6 +83,10 @@ class DiskFull(WhisperfleetError):
     """The disk of the data folder or of the database is full."""
 
 
+class OutgrowsDisk(DiskFull):
+    """The decoded audio of one recording needs more than the disk has. A retry would fill it again."""
+
+
 class ProcessCrashed(WhisperfleetError):
     """A child process crashed, or was killed because it hung, before it answered."""
 

@@ -203,9 +203,9 @@ KNOWN_ERRORS = (
         "413-too-large",
     ),
     KnownError(
-        r"queue is full|429 Too Many Requests",
-        "The queue has reached its limit.",
-        "Retry after the number of seconds in `Retry-After`.",
+        r"queue is full|as many as (this service takes|one API key may have)|429 Too Many Requests",
+        "The queue, the uploads or the event streams have reached their limit.",
+        "Retry after the number of seconds in `Retry-After`, or raise the setting that the message names.",
         "429-queue-full",
     ),
     KnownError(

@@ -10,6 +10,7 @@ from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
+from app.api.admission import Admission
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
@@ -43,6 +44,7 @@ def create_app(
     running = service or TranscriptionService(settings, make_plan(settings))
     database = database or Database(settings.database_url, settings.data_dir)
     jobs = JobService(running, settings, database)
+    admission = Admission(settings, running)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -69,9 +71,9 @@ def create_app(
     app.state.stopping = jobs.begin_shutdown
     add_error_handlers(app)
     for router in (
-        openai_routes(running),
-        job_routes(running, jobs),
-        asr_routes(running),
+        openai_routes(running, admission),
+        job_routes(running, jobs, admission),
+        asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),
     ):

@@ -84,15 +84,30 @@ class Settings(BaseSettings):
     )
     max_upload_mb: int = Field(4096, ge=1, description="Largest upload (MB of 10^6 bytes).")
     max_queued_jobs: int = Field(
-        1000, ge=1, description="Maximum number of waiting jobs; further ones get a 429."
+        1000,
+        ge=1,
+        description="Maximum number of waiting jobs, and of other requests; further ones get a 429.",
     )
     max_jobs_per_key: int | None = Field(
         None, ge=1, description="Maximum number of unfinished jobs of one API key; default: no limit."
     )
+    max_uploads: int = Field(
+        100,
+        ge=1,
+        description="Maximum number of uploads that are received at the same time; each API key may have a "
+        "tenth of it.",
+    )
+    max_event_streams: int = Field(
+        1000,
+        ge=1,
+        description="Maximum number of open event streams; each API key may have a tenth of it.",
+    )
     upload_stall_s: float = Field(
         60, gt=0, description="Longest pause in an upload; a longer one ends it with an error (s)."
     )
-    max_duration_s: float | None = Field(None, gt=0, description="Longest recording (s); default: no limit.")
+    max_duration_s: float = Field(
+        86400, gt=0, description="Longest recording (s); a large number stands for no limit."
+    )
     allow_urls: bool = Field(False, description="Let jobs name a URL to download instead of a file.")
     webhook_secret: str | None = Field(
         None, repr=False, description="Key that signs webhooks: base64, with or without `whsec_`."

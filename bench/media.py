@@ -20,6 +20,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from app.media.disk import DiskSpace
 from app.media.pool import Call, MediaPool
 from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
@@ -87,7 +88,8 @@ async def _compare(path: Path, repetitions: int) -> tuple[dict[str, list[float]]
 
     The measurements run in a thread; the event loop here serves the workers of both pools.
     """
-    pools = {"one worker": MediaPool(1), "two workers": MediaPool(2)}
+    disk = DiskSpace(Path(tempfile.gettempdir()))
+    pools = {"one worker": MediaPool(1, disk), "two workers": MediaPool(2, disk)}
     loop = asyncio.get_running_loop()
 
     def run(name: str) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.media.clip_planner import ClipPlanner, PlannedClip
+from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
@@ -60,15 +61,15 @@ def probabilities_of(paths: Sequence[Path]) -> npt.NDArray[np.float32]:
     """The speech probabilities of recordings, concatenated, as the media workers compute them."""
 
     async def compute() -> list[npt.NDArray[np.float32]]:
-        media = MediaPool(1)
-        media.start()
-        try:
-            with TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder:
+            media = MediaPool(1, DiskSpace(Path(folder)))
+            media.start()
+            try:
                 return list(
                     chain.from_iterable([await _probabilities(media, path, Path(folder)) for path in paths])
                 )
-        finally:
-            await media.stop()
+            finally:
+                await media.stop()
 
     return np.concatenate(asyncio.run(compute()))
 

@@ -86,6 +86,27 @@ def silent_video(container: str = "mp4", codec: str = "mpeg4", seconds: float = 
     return file.getvalue()
 
 
+def flac_of_silence(hours: float, *, declared: bool = True) -> bytes:
+    """A mono FLAC file of a few kilobytes. Unless `declared`, its header leaves the length open."""
+    rate = 1000  # Hz
+    minute = np.zeros((1, 60 * rate), np.int16)
+    file = io.BytesIO()
+    with av.open(file, "w", format="flac") as output:
+        options = {"frame_size": "65535", "compression_level": "0"}
+        stream: Any = output.add_stream("flac", rate=rate, layout="mono", options=options)
+        for number in range(round(hours * 60)):
+            frame = av.AudioFrame.from_ndarray(minute, format="s16", layout="mono")
+            frame.sample_rate, frame.pts = rate, number * minute.size
+            output.mux(stream.encode(frame))
+        output.mux(stream.encode(None))
+    content = bytearray(file.getvalue())
+    if not declared:
+        # The last 36 bits before the checksum in STREAMINFO, which follows the first 8 bytes of the file.
+        content[21] &= 0xF0
+        content[22:26] = bytes(4)
+    return bytes(content)
+
+
 def _add_pictures(output: Any, codec: str) -> Any:
     stream: Any = output.add_stream(codec, rate=VIDEO_FPS)
     stream.width, stream.height, stream.pix_fmt = 64, 64, "yuv420p"

@@ -53,6 +53,13 @@ def test_an_invalid_secret_is_not_repeated(name: str) -> None:
     assert "hunter2" not in str(error.value)
 
 
+def test_a_recording_may_last_a_day_unless_a_larger_number_is_set() -> None:
+    assert load_settings().max_duration_s == 86400
+    assert load_settings(max_duration_s="1e12").max_duration_s == 1e12
+    with pytest.raises(InvalidSetting, match="WHISPER_MAX_DURATION_S"):
+        load_settings(max_duration_s=0)
+
+
 def test_urls_need_yt_dlp(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings(allow_urls=True).allow_urls
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

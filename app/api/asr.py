@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
+from app.api.admission import Admission
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import QueryFields
@@ -78,7 +79,7 @@ class DetectedLanguage(BaseModel):
     confidence: float = Field(description="Probability, 0 to 1; 0 without speech.")
 
 
-def asr_routes(service: "TranscriptionService") -> APIRouter:
+def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
     router = APIRouter(tags=["whisper-asr-webservice"])
 
     @router.post(
@@ -93,7 +94,7 @@ def asr_routes(service: "TranscriptionService") -> APIRouter:
     )
     async def asr(request: Request, query: Annotated[AsrQuery, Query()]) -> Response:
         model = _choose_model(service, query)
-        async with _received(service, request, raw_pcm=not query.encode) as upload:
+        async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
         body = await asyncio.to_thread(_body, transcript, query)
@@ -108,7 +109,7 @@ def asr_routes(service: "TranscriptionService") -> APIRouter:
     async def detect_language(
         request: Request, encode: Annotated[Encode, Query()] = True
     ) -> DetectedLanguage:
-        async with _received(service, request, raw_pcm=not encode) as upload:
+        async with _received(service, admission, request, raw_pcm=not encode) as upload:
             code, probability = await run_unless_disconnected(request, service.detect_language(upload))
         return DetectedLanguage(
             detected_language=language_name(code), language_code=code, confidence=round(probability, 4)
@@ -138,21 +139,25 @@ def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
 
 @asynccontextmanager
 async def _received(
-    service: "TranscriptionService", request: Request, *, raw_pcm: bool
+    service: "TranscriptionService", admission: Admission, request: Request, *, raw_pcm: bool
 ) -> AsyncIterator[Upload]:
-    """The file of a request. Removes it at the end. Raises as `receive` does."""
-    form = await receive(service, request, file_field=FILE_FIELD, raw_pcm=raw_pcm)
-    if form.file is None:
-        raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
-    try:
-        yield form.file
-    except WhisperfleetError as error:
-        # Errors of a recording do not know the name of the field here.
-        if error.param == "file":
-            error.param = FILE_FIELD
-        raise
-    finally:
-        await asyncio.to_thread(form.remove)
+    """The file of a request. Removes it at the end. Holds a place from before the body until then.
+
+    Raises as `Places.hold` and `receive` do.
+    """
+    with admission.requests.hold(request):
+        form = await receive(service, request, admission.uploads, file_field=FILE_FIELD, raw_pcm=raw_pcm)
+        if form.file is None:
+            raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
+        try:
+            yield form.file
+        except WhisperfleetError as error:
+            # Errors of a recording do not know the name of the field here.
+            if error.param == "file":
+                error.param = FILE_FIELD
+            raise
+        finally:
+            await asyncio.to_thread(form.remove)
 
 
 def _headers(upload: Upload, output: str) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import asyncio
 import mimetypes
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,11 +27,16 @@ if TYPE_CHECKING:
 ResultFormat = Literal["srt", "vtt", "ass", "ttml", "txt", "tsv", "lrc", "json", "verbose_json"]
 
 
-async def events_response(jobs: "JobService", job: Job, after: int) -> Response:
-    """Server-sent events with numbers above `after`, until the job ends or the service stops."""
+async def events_response(
+    jobs: "JobService", job: Job, after: int, place: AbstractContextManager[None]
+) -> Response:
+    """Server-sent events with numbers above `after`, until the job ends or the service stops.
+
+    Holds `place` meanwhile. If that raises, the client gets its error.
+    """
     if job.status.is_terminal and not await jobs.store.has_events(job, after):
         return Response(status_code=204)  # an EventSource does not reconnect after this
-    return EventStreamResponse(with_heartbeats(_events(jobs, job, after)))
+    return EventStreamResponse(with_heartbeats(_events(jobs, job, after)), place)
 
 
 async def _events(jobs: "JobService", job: Job, after: int) -> AsyncGenerator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
+from app.api.admission import Admission
 from app.api.errors import documented_errors
 from app.api.forms import JobFields
 from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
@@ -52,7 +53,7 @@ IdempotencyKey = Annotated[
 ]
 
 
-def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
+def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.post(
@@ -72,7 +73,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
 
         Options are fields of the form or the JSON object, or else parameters of the query.
         """
-        return await submit_job(service, jobs, request, query, idempotency_key or None)
+        return await submit_job(service, jobs, admission, request, query, idempotency_key or None)
 
     @router.get(
         "",
@@ -114,11 +115,12 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
         responses={
             200: {"content": {"text/event-stream": {"schema": _EVENT}}},
             204: {"description": "The job is done, and it has no events after the last one seen"},
-            **documented_errors(400, 401, 404, 503),
+            **documented_errors(400, 401, 404, 429, 503),
         },
         response_class=StreamingResponse,
     )
     async def follow_job(
+        request: Request,
         job_id: str,
         last_event_id: Annotated[
             int,
@@ -131,7 +133,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter
     ) -> Response:
         """Each event has the job at that time. The stream ends with the job."""
         job = await _job(jobs, job_id)
-        return await events_response(jobs, job, last_event_id)
+        return await events_response(jobs, job, last_event_id, admission.streams.hold(request))
 
     @router.get(
         "/{job_id}/result",

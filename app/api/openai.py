@@ -1,12 +1,15 @@
 """OpenAI's audio endpoints."""
 
 import asyncio
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
+from pydantic import TypeAdapter
 from starlette.responses import Response
 
+from app.api.admission import Admission
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import AudioForm, TranscriptionForm, TranslationForm, check_early, parse, request_body
@@ -14,6 +17,7 @@ from app.api.openai_responses import transcript_response
 from app.api.receiving import receive
 from app.api.schemas import Transcription, VerboseTranscription
 from app.api.streaming import stream_response
+from app.media.uploads import Fields
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -24,7 +28,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def openai_routes(service: "TranscriptionService") -> APIRouter:
+def openai_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
     router = APIRouter(tags=["audio"])
     # The model with more required fields comes first: generated clients try them in order.
     shared: dict[str, Any] = {"response_model": VerboseTranscription | Transcription}
@@ -38,7 +42,7 @@ def openai_routes(service: "TranscriptionService") -> APIRouter:
         **shared,
     )
     async def create_transcription(request: Request) -> Response:
-        return await _respond(service, request, TranscriptionForm)
+        return await _respond(service, admission, request, TranscriptionForm)
 
     @router.post(
         "/v1/audio/translations",
@@ -48,24 +52,41 @@ def openai_routes(service: "TranscriptionService") -> APIRouter:
         **shared,
     )
     async def create_translation(request: Request) -> Response:
-        return await _respond(service, request, TranslationForm)
+        return await _respond(service, admission, request, TranslationForm)
 
     return router
 
 
-async def _respond(service: "TranscriptionService", request: Request, form_type: type[AudioForm]) -> Response:
-    check = partial(check_early, form_type, service.catalogue)
-    upload = await receive(service, request, before_file=check)
-    streaming = False
-    try:
-        form = parse(form_type, upload.fields, upload.file)
-        model = service.catalogue.resolve(form.model.strip(), form.task)
-        transcribe = partial(service.transcribe, form.file, form.options, model)
-        if isinstance(form, TranscriptionForm) and form.stream:
-            streaming = True  # the stream removes the file at its end
-            return await stream_response(request, transcribe, upload.remove)
-        transcript = await run_unless_disconnected(request, transcribe())
-    finally:
-        if not streaming:
-            await asyncio.to_thread(upload.remove)
-    return await asyncio.to_thread(transcript_response, transcript, form)
+async def _respond(
+    service: "TranscriptionService", admission: Admission, request: Request, form_type: type[AudioForm]
+) -> Response:
+    def check(fields: Fields) -> None:
+        check_early(form_type, service.catalogue, fields)
+        if form_type is TranscriptionForm and _asks_for_events(fields):
+            admission.streams.check(request)
+
+    with ExitStack() as places:
+        places.enter_context(admission.requests.hold(request))
+        upload = await receive(service, request, admission.uploads, before_file=check)
+        streaming = False
+        try:
+            form = parse(form_type, upload.fields, upload.file)
+            model = service.catalogue.resolve(form.model.strip(), form.task)
+            transcribe = partial(service.transcribe, form.file, form.options, model)
+            if isinstance(form, TranscriptionForm) and form.stream:
+                places.enter_context(admission.streams.hold(request))
+                streaming = True  # the stream removes the file at its end
+                response = await stream_response(request, transcribe, upload.remove)
+                response.places = places.pop_all()
+                return response
+            transcript = await run_unless_disconnected(request, transcribe())
+        finally:
+            if not streaming:
+                await asyncio.to_thread(upload.remove)
+        return await asyncio.to_thread(transcript_response, transcript, form)
+
+
+def _asks_for_events(fields: Fields) -> bool:
+    """Whether the field `stream`, which has a valid value, is true."""
+    values = [value for value in fields.get("stream", []) if value.strip()]
+    return bool(values) and TypeAdapter(bool).validate_python(values[-1])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from app.api.admission import Places
 from app.errors import InvalidInput, TooLarge
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 
@@ -14,43 +15,57 @@ if TYPE_CHECKING:
 
 MAX_DOCUMENT_BYTES = 1 << 16
 STEADY_BYTES = 1 << 14  # an upload stalls if it sends fewer bytes within the stall timeout
+MAX_UPLOAD_S = 86400.0  # a steady upload that is slower holds a place that others need
 
 
 async def receive(
     service: "TranscriptionService",
     request: Request,
+    places: Places,
     *,
     file_field: str = "file",
     before_file: Callable[[Fields], None] | None = None,
     raw_pcm: bool = False,
     durable: bool = False,
 ) -> Form:
-    """The multipart body, with its file on disk. Raises as `receive_form` and `with_stall_timeout` do."""
+    """The multipart body, with its file on disk. Holds one of `places` meanwhile.
+
+    Raises as `Places.hold`, `receive_form` and `with_stall_timeout` do.
+    """
     settings = service.settings
-    return await receive_form(
-        with_stall_timeout(request, settings.upload_stall_s),
-        request.headers.get("content-type", ""),
-        service.folder.uploads,
-        settings.max_upload_bytes,
-        content_length=_declared_length(request),
-        file_field=file_field,
-        before_file=before_file,
-        raw_pcm=raw_pcm,
-        durable=durable,
-    )
+    with places.hold(request):
+        return await receive_form(
+            with_stall_timeout(request, settings.upload_stall_s),
+            request.headers.get("content-type", ""),
+            service.folder.uploads,
+            service.folder.disk,
+            settings.max_upload_bytes,
+            content_length=_declared_length(request),
+            file_field=file_field,
+            before_file=before_file,
+            raw_pcm=raw_pcm,
+            durable=durable,
+        )
 
 
-async def receive_body(service: "TranscriptionService", request: Request, filename: str) -> Upload:
-    """A body that is the recording itself, on disk. Raises as `receive_raw` and `with_stall_timeout` do."""
+async def receive_body(
+    service: "TranscriptionService", request: Request, places: Places, filename: str
+) -> Upload:
+    """A body that is the recording itself, on disk. Holds one of `places` meanwhile.
+
+    Raises as `Places.hold`, `receive_raw` and `with_stall_timeout` do.
+    """
     settings = service.settings
-    return await receive_raw(
-        with_stall_timeout(request, settings.upload_stall_s),
-        filename,
-        service.folder.uploads,
-        settings.max_upload_bytes,
-        content_length=_declared_length(request),
-        durable=True,
-    )
+    with places.hold(request):
+        return await receive_raw(
+            with_stall_timeout(request, settings.upload_stall_s),
+            filename,
+            service.folder.uploads,
+            service.folder.disk,
+            settings.max_upload_bytes,
+            content_length=_declared_length(request),
+            durable=True,
+        )
 
 
 async def receive_document(service: "TranscriptionService", request: Request) -> bytes:
@@ -69,16 +84,27 @@ def _declared_length(request: Request) -> int | None:
 
 
 async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[bytes]:
-    """The chunks of a body. Raises InvalidInput if `STEADY_BYTES` take longer than `stall_s` to arrive."""
+    """The chunks of a body.
+
+    Raises InvalidInput if `STEADY_BYTES` take longer than `stall_s` to arrive, or all of the body longer than
+    `MAX_UPLOAD_S`.
+    """
     loop = asyncio.get_running_loop()
+    deadline = loop.time() + MAX_UPLOAD_S
     chunks = aiter(request.stream())
     remaining_s, received = stall_s, 0
     while True:
         start = loop.time()
         try:
-            async with asyncio.timeout(remaining_s):
+            async with asyncio.timeout_at(min(start + remaining_s, deadline)):
                 chunk = await anext(chunks, None)
         except TimeoutError:
+            if loop.time() >= deadline:
+                raise InvalidInput(
+                    f"The upload was not complete after {MAX_UPLOAD_S:g} s. Send it in parts, or over a "
+                    "faster connection.",
+                    code="upload_too_slow",
+                ) from None
             raise InvalidInput(
                 f"The upload stalled: next to nothing arrived for {stall_s:g} s. Send it again.",
                 code="upload_stalled",

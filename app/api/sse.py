@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import AbstractContextManager, nullcontext
 
 from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from app.shielding import run_shielded
 
@@ -12,13 +14,20 @@ HEARTBEAT = ": heartbeat\n\n"  # a comment, which clients ignore
 
 
 class EventStreamResponse(StreamingResponse):
-    """Sends encoded events as they come."""
+    """Sends encoded events as they come. `places` are held meanwhile, and released at the end."""
 
     media_type = "text/event-stream"
 
-    def __init__(self, events: AsyncGenerator[str]) -> None:
+    def __init__(
+        self, events: AsyncGenerator[str], places: AbstractContextManager[object] | None = None
+    ) -> None:
+        self.places = places or nullcontext()
         # Without the second header nginx would buffer the events.
         super().__init__(events, headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.places:
+            await super().__call__(scope, receive, send)
 
 
 async def with_heartbeats(events: AsyncGenerator[str]) -> AsyncGenerator[str]:

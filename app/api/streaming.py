@@ -6,7 +6,6 @@ from typing import Any
 
 import structlog
 from starlette.requests import Request
-from starlette.responses import Response
 
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import error_response
@@ -58,7 +57,9 @@ class DeltaObserver(Observer):
             self.queue.put_nowait(delta)
 
 
-async def stream_response(request: Request, transcribe: Transcribe, clean_up: Callable[[], None]) -> Response:
+async def stream_response(
+    request: Request, transcribe: Transcribe, clean_up: Callable[[], None]
+) -> EventStreamResponse:
     """The events of a transcription: deltas in the order of the recording, then all of the text.
 
     Raises errors that occur before the first event or heartbeat, so their responses have their own status. A

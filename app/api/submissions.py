@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from app import url_policy
+from app.api.admission import Admission
 from app.api.errors import invalid_input
 from app.api.forms import JobFields, JobForm, JobUrl, check_early, parse, request_body
 from app.api.receiving import receive, receive_body, receive_document
@@ -32,7 +33,12 @@ BINARY = {"schema": {"type": "string", "format": "binary"}}
 
 
 async def submit_job(
-    service: "TranscriptionService", jobs: "JobService", request: Request, query: JobFields, key: str | None
+    service: "TranscriptionService",
+    jobs: "JobService",
+    admission: Admission,
+    request: Request,
+    query: JobFields,
+    key: str | None,
 ) -> Response:
     """Submit a job from any kind of body. `query`: parameters of the URL; `key`: the idempotency key.
 
@@ -43,7 +49,7 @@ async def submit_job(
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
     service.catalogue.resolve(query.model.strip())
     await _check_webhook(service, query.webhook_url)
-    fields, upload = await _read_body(service, request, query)
+    fields, upload = await _read_body(service, admission, request, query)
 
     async def submit() -> Job:
         is_new = False
@@ -61,14 +67,14 @@ async def submit_job(
 
 
 async def _read_body(
-    service: "TranscriptionService", request: Request, query: JobFields
+    service: "TranscriptionService", admission: Admission, request: Request, query: JobFields
 ) -> tuple[JobFields, Upload | None]:
     """The fields of a request, and its file if it has one, by the type of its body."""
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     defaults = query.model_dump(exclude_unset=True, by_alias=True)
     if content_type == "multipart/form-data":
         check = partial(check_early, JobForm, service.catalogue, defaults=defaults)
-        form = await receive(service, request, before_file=check, durable=True)
+        form = await receive(service, request, admission.uploads, before_file=check, durable=True)
         try:
             return parse(JobForm, form.fields, form.file, defaults), form.file
         except BaseException:
@@ -85,7 +91,7 @@ async def _read_body(
         await url_policy.check_destination(fields.url, param="url")
         return fields, None
     if content_type == "application/octet-stream" or content_type.startswith(("audio/", "video/")):
-        return query, await receive_body(service, request, query.filename or "")
+        return query, await receive_body(service, request, admission.uploads, query.filename or "")
     raise UnsupportedContentType(
         "This path takes a form (multipart/form-data), the recording itself (audio/*, video/* or "
         'application/octet-stream), or application/json with a "url".'

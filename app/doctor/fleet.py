@@ -16,6 +16,7 @@ from app.engines.clip_request import ClipInMemory
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
 from app.engines.plan import Plan
 from app.engines.slot import WhisperSlot
+from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
@@ -58,7 +59,7 @@ async def detect_speech(folder: Path) -> tuple[list[Finding], bytes]:
 
     Samples are s16le, mono, 16 kHz; empty if decoding failed. The worker writes to `folder`.
     """
-    media = MediaPool(1)
+    media = MediaPool(1, DiskSpace(folder))
     media.start()
     try:
         return await _detect_speech_in(media, folder / "sample.pcm")

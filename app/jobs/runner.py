@@ -13,6 +13,7 @@ from app.errors import (
     DiskFull,
     IllegalTransition,
     ModelUnavailable,
+    OutgrowsDisk,
     UnknownJob,
     WhisperfleetError,
 )
@@ -161,7 +162,9 @@ class JobRunner:
         attempts = self._failed_attempts[job.id]
         may_be_at_fault = type(error) in _POSSIBLY_AT_FAULT or not isinstance(error, TRANSIENT_ERRORS)
         try:
-            if may_be_at_fault and attempts > len(_BACKOFF_S):
+            # A retry would fill the disk again, for all others too.
+            is_hopeless = isinstance(error, OutgrowsDisk)
+            if is_hopeless or (may_be_at_fault and attempts > len(_BACKOFF_S)):
                 known = error if isinstance(error, WhisperfleetError) else UNEXPECTED
                 await self._executor.fail(job, known, code=_POSSIBLY_AT_FAULT.get(type(error)))
                 del self._failed_attempts[job.id]

@@ -7,7 +7,8 @@ import os
 from io import BufferedWriter
 from pathlib import Path
 
-from app.errors import DiskFull, InvalidInput, TooLarge
+from app.errors import InvalidInput, TooLarge
+from app.media.disk import Reservation, disk_full
 from app.shielding import run_shielded
 from workers.messages import NO_SPACE_ERRNOS
 
@@ -19,8 +20,8 @@ class FileSink:
     """Writes one part of a form to `path`, up to `max_bytes`.
 
     `described`: the part has a filename or the media type of a file. `field` is the part's name, for errors.
-    `durable`: the finished file survives a power cut. Call `finish` or `discard` last, when no other call
-    runs.
+    `space` is that of the body to which the part belongs. `durable`: the finished file survives a power cut.
+    Call `finish` or `discard` last, when no other call runs.
     """
 
     def __init__(
@@ -29,6 +30,7 @@ class FileSink:
         filename: str,
         max_bytes: int,
         field: str,
+        space: Reservation,
         *,
         described: bool,
         durable: bool = False,
@@ -38,6 +40,7 @@ class FileSink:
         self.size = 0  # bytes so far
         self._max_bytes = max_bytes
         self._field = field
+        self._space = space
         self._described = described
         self._durable = durable
         self._pending = bytearray()
@@ -56,12 +59,12 @@ class FileSink:
         self._pending += data
 
     async def drain(self) -> None:
-        """Write the pending bytes in a thread once there are enough of them. Raises OSError."""
+        """Write the pending bytes in a thread once there are enough of them. Raises OSError and DiskFull."""
         if len(self._pending) >= BUFFER_BYTES:
             await run_shielded(asyncio.to_thread(self._write))
 
     async def finish(self) -> None:
-        """Write the rest. Raises InvalidInput if the part is no file, and OSError."""
+        """Write the rest. Raises InvalidInput if the part is no file, OSError and DiskFull."""
         self._check_is_file()
         await run_shielded(asyncio.to_thread(self._close))
 
@@ -86,12 +89,14 @@ class FileSink:
 
     def _write(self) -> None:
         data, self._pending = self._pending, bytearray()
+        self._space.check(len(data))
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Only the service's own user may read recordings.
             descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             self._file = os.fdopen(descriptor, "wb")
         self._file.write(data)
+        self._space.written += len(data)
         self._hash.update(data)
 
     def _close(self) -> None:
@@ -121,7 +126,7 @@ def too_large(max_bytes: int, param: str) -> TooLarge:
 def raise_if_full(error: OSError) -> None:
     """Raise DiskFull if `error` means that the disk is full."""
     if error.errno in NO_SPACE_ERRNOS:
-        raise DiskFull("The service's disk is full; try again later.") from error
+        raise disk_full() from error
 
 
 def _is_plain_text(data: bytearray) -> bool:

@@ -6,6 +6,7 @@ process.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.errors import InvalidInput, TaskCrashes
+from app.errors import DiskFull, InvalidInput, TaskCrashes
+from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
+from app.media.pcm_budget import PcmBudget
 from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
@@ -84,7 +87,9 @@ class MediaWorkerSlot:
 class MediaPool:
     """Decodes recordings and detects speech in them."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int, disk: DiskSpace) -> None:
+        """`disk` is the one to which recordings are decoded."""
+        self._disk = disk
         self._dispatcher = Dispatcher[Call, Any](
             "media process",
             [MediaWorkerSlot(index) for index in range(min(MAX_WORKERS, workers))],
@@ -101,40 +106,57 @@ class MediaPool:
         """End the workers."""
         await self._dispatcher.stop()
 
-    async def decode(self, job: str, upload: Upload, pcm_path: Path) -> AsyncGenerator[tuple[int, bool]]:
+    async def decode(
+        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float = math.inf
+    ) -> AsyncGenerator[tuple[int, bool]]:
         """Decode an upload into 16 kHz mono int16 at `pcm_path`, step by step.
 
         Yields how many samples are decoded and whether that is all. Raises InvalidInput for a file that has
-        nothing to decode or that crashes decoders, and DiskFull.
+        nothing to decode or that crashes decoders, TooLarge for one that says that it is too long, and
+        DiskFull, or OutgrowsDisk if the decoded audio itself fills the disk.
         """
         # A cancelled caller removes the file afterwards, so it must not be created after the cancellation.
-        await run_shielded(asyncio.to_thread(_create, pcm_path))
-        call = Call(tasks.decode, (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm))
-        line = _decoding_line(job)
+        size = await run_shielded(asyncio.to_thread(_create, pcm_path))
         slot: int | None = None
         finished = False
         crashes = 0
         step: asyncio.Future[TaskResult[Any]] | None = None
-        try:
-            while not finished:
-                step = step or asyncio.ensure_future(self._run(line, call, slot))
-                decoded, slot, crash_count = await asyncio.shield(step)
-                finished = decoded.finished
-                # A new process decodes from the start, so it may reach the step before the one that crashes.
-                crashes += crash_count
-                if crashes >= MAX_CRASHES and not finished:
-                    raise _crashes_decoders()
-                if decoded.warning:
-                    log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
-                # The next step is queued before the chunks of this one: a worker that took such a chunk first
-                # would keep all others waiting for it.
-                step = None if finished else asyncio.ensure_future(self._run(line, call, slot))
-                yield decoded.samples, finished
-        finally:
-            if step is not None and not finished:
-                task = asyncio.get_running_loop().create_task(self._close_decoder(job, step, slot))
-                self._background.add(task)
-                task.add_done_callback(self._background.discard)
+        with self._disk.reservation() as space:
+            space.written = size
+            budget = PcmBudget(self._disk, space, pcm_path, STEP_SAMPLES, max_duration_s)
+            try:
+                while not finished:
+                    step = step or await self._start_step(job, upload, pcm_path, budget, slot)
+                    decoded, slot, crash_count = await asyncio.shield(step)
+                    finished = decoded.finished
+                    # A new process decodes from the start, so it may reach the step before the one that
+                    # crashes.
+                    crashes += crash_count
+                    if crashes >= MAX_CRASHES and not finished:
+                        raise _crashes_decoders()
+                    if decoded.warning:
+                        log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
+                    if not finished:
+                        await budget.after_step(decoded.samples, decoded.declared)
+                        # The next step is queued before the chunks of this one: a worker that took such a
+                        # chunk first would keep all others waiting for it.
+                        step = await self._start_step(job, upload, pcm_path, budget, slot)
+                    yield decoded.samples, finished
+            except DiskFull as error:
+                raise await budget.explain(error) from error
+            finally:
+                if step is not None and not finished:
+                    task = asyncio.get_running_loop().create_task(self._close_decoder(job, step, slot))
+                    self._background.add(task)
+                    task.add_done_callback(self._background.discard)
+
+    async def _start_step(
+        self, job: str, upload: Upload, pcm_path: Path, budget: PcmBudget, slot: int | None
+    ) -> asyncio.Future[TaskResult[Any]]:
+        """Queue the next step of decoding a recording. Raises as `PcmBudget.before_step` does."""
+        max_declared = await budget.before_step()
+        args = (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
+        return asyncio.ensure_future(self._run(_decoding_line(job), Call(tasks.decode, args), slot))
 
     async def _close_decoder(self, job: str, step: asyncio.Future[TaskResult[Any]], slot: int | None) -> None:
         """Close the decoder of a recording in its worker, after the step in flight."""
@@ -178,9 +200,11 @@ class MediaPool:
             raise _crashes_decoders() from None
 
 
-def _create(path: Path) -> None:
+def _create(path: Path) -> int:
+    """Create a file unless an earlier run did. Returns its size in bytes. Raises DiskFull."""
     try:
         path.touch()
+        return path.stat().st_size
     except OSError as error:
         raise_if_full(error)
         raise

@@ -4,10 +4,11 @@ The event loop only parses. Threads write and hash, about a mebibyte at a time, 
 faster than the disk takes it.
 """
 
+import asyncio
 import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from app.errors import InvalidInput, UnsupportedContentType
+from app.media.disk import DiskSpace, Reservation
 from app.media.file_sink import FileSink, raise_if_full, too_large
 from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
 
@@ -57,6 +59,7 @@ async def receive_form(
     stream: AsyncIterator[bytes],
     content_type: str,
     folder: Path,
+    disk: DiskSpace,
     max_bytes: int,
     *,
     content_length: int | None = None,
@@ -67,10 +70,10 @@ async def receive_form(
 ) -> Form:
     """Read a multipart body; its part called `file_field` becomes a file in `folder`.
 
-    `max_bytes` limits the file. `content_length`: as the client declares it; a body that is too large is
-    refused before it is read. `before_file` gets the fields that come before the file and may raise: so a
-    client learns that its options are wrong before it uploads the file. `durable`: the file survives a power
-    cut.
+    `max_bytes` limits the file. `content_length`: as the client declares it; a body that is too large, or
+    for which `disk` has no space, is refused before it is read. `before_file` gets the fields that come
+    before the file and may raise: so a client learns that its options are wrong before it uploads the file.
+    `durable`: the file survives a power cut.
 
     Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, and the exceptions of `stream` and
     `before_file`; no file is left then.
@@ -86,17 +89,19 @@ async def receive_form(
         if before_file is not None:
             before_file(parts.fields)
         path = folder / uuid.uuid4().hex
-        sinks.append(FileSink(path, filename, max_bytes, file_field, described=described, durable=durable))
-        return sinks[0]
+        sink = FileSink(path, filename, max_bytes, file_field, space, described=described, durable=durable)
+        sinks.append(sink)
+        return sink
 
     parts = Parts(file_field, open_sink)
-    try:
-        with _translate_errors():
-            await _read(_limited(stream, max_bytes, file_field), boundary, parts, sinks)
-    except BaseException:
-        for sink in sinks:
-            await sink.discard()
-        raise
+    async with _reserved(disk, content_length) as space:
+        try:
+            with _translate_errors():
+                await _read(_limited(stream, max_bytes, file_field), boundary, parts, sinks)
+        except BaseException:
+            for sink in sinks:
+                await sink.discard()
+            raise
     uploads = [Upload(sink.path, sink.filename, sink.size, sink.sha256, raw_pcm) for sink in sinks]
     return Form(parts.fields, next(iter(uploads), None))
 
@@ -105,6 +110,7 @@ async def receive_raw(
     stream: AsyncIterator[bytes],
     filename: str,
     folder: Path,
+    disk: DiskSpace,
     max_bytes: int,
     *,
     content_length: int | None = None,
@@ -118,16 +124,17 @@ async def receive_raw(
         raise too_large(max_bytes, "file")
     name = base_name(filename.encode())
     path = folder / uuid.uuid4().hex
-    sink = FileSink(path, name or "recording", max_bytes, "file", described=True, durable=durable)
-    try:
-        with _translate_errors():
-            async for chunk in _limited(stream, max_bytes, "file"):
-                sink.feed(chunk)
-                await sink.drain()
-            await sink.finish()
-    except BaseException:
-        await sink.discard()
-        raise
+    async with _reserved(disk, content_length) as space:
+        sink = FileSink(path, name or "recording", max_bytes, "file", space, described=True, durable=durable)
+        try:
+            with _translate_errors():
+                async for chunk in _limited(stream, max_bytes, "file"):
+                    sink.feed(chunk)
+                    await sink.drain()
+                await sink.finish()
+        except BaseException:
+            await sink.discard()
+            raise
     return Upload(sink.path, name, sink.size, sink.sha256)
 
 
@@ -168,6 +175,14 @@ async def _read(
         raise InvalidInput("The multipart body ends before its closing boundary.")
     for sink in sinks:
         await sink.finish()
+
+
+@asynccontextmanager
+async def _reserved(disk: DiskSpace, content_length: int | None) -> AsyncIterator[Reservation]:
+    """The space for a body while it is received. Raises DiskFull if its declared length does not fit."""
+    with disk.reservation() as space:
+        await asyncio.to_thread(space.expect, content_length or 0)
+        yield space
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import BinaryIO
 
 from app.errors import InvalidSetting
 from app.file_lock import try_lock
+from app.media.disk import DiskSpace
 from app.media.uploads import remove_leftovers
 
 
@@ -16,6 +17,7 @@ class DataFolder:
         self.path = path
         self.uploads = path / "uploads"  # recordings as they were received
         self.pcm = path / "pcm"  # decoded audio
+        self.disk = DiskSpace(path)
         self._lock: BinaryIO | None = None
 
     def lock(self) -> None:

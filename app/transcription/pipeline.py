@@ -1,6 +1,7 @@
 """From a recording to its transcript: decode, find speech, plan clips, transcribe, merge. All at once."""
 
 import asyncio
+import math
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -13,8 +14,9 @@ import numpy.typing as npt
 import structlog
 
 from app.engines.clip_request import ClipRequest, ClipSource, expected_tokens
-from app.errors import ClipFailed, TaskCrashes, TooLarge, WhisperfleetError
+from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import ClipPlanner, PlannedClip
+from app.media.pcm_budget import audio_too_long
 from app.media.pool import MAX_WORKERS, MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
@@ -75,7 +77,7 @@ class Pipeline:
     pcm_path: Path  # for the decoded audio, which the caller removes
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
-    max_duration_s: float | None = None
+    max_duration_s: float = math.inf
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
     failed_spans: list[Span] = field(default_factory=list)
     _progress: Progress = field(default_factory=Progress)
@@ -92,7 +94,8 @@ class Pipeline:
         """Transcribe the recording. Cancelling this cancels all work that is not in flight.
 
         Raises InvalidInput if the file cannot be transcribed, TooLarge if the recording is too long,
-        DiskFull, NotReady if there are no workers, and ClipFailed if a clip cannot be transcribed.
+        DiskFull or OutgrowsDisk, NotReady if there are no workers, and ClipFailed if a clip cannot be
+        transcribed.
         """
         async with self._task_group() as group, aclosing(self._clips()) as clips:
             planned = 0
@@ -206,7 +209,8 @@ class Pipeline:
         if self.decoded_samples is not None:
             self._record_decoded(self.decoded_samples, finished=True)
             return
-        async with aclosing(self.media.decode(self.job, self.upload, self.pcm_path)) as steps:
+        decoding = self.media.decode(self.job, self.upload, self.pcm_path, self.max_duration_s)
+        async with aclosing(decoding) as steps:
             async for samples, finished in steps:
                 if finished:
                     self.observer.decoded(samples)
@@ -217,13 +221,8 @@ class Pipeline:
         # A media worker that takes over from a crashed one starts again at 0.
         self._samples = samples if finished else max(self._samples, samples)
         seconds = self._samples / SAMPLE_RATE
-        if self.max_duration_s is not None and seconds > self.max_duration_s:
-            raise TooLarge(
-                f"The recording is longer than {self.max_duration_s:.0f} s, the most that is taken here. "
-                "Send it in parts.",
-                param="file",
-                code="audio_too_long",
-            )
+        if seconds > self.max_duration_s:
+            raise audio_too_long(self.max_duration_s)
         self._report(decoded_s=seconds, total_s=seconds if finished else None)
 
     async def _transcribe(self, clip: PlannedClip) -> ClipResult:

@@ -2,8 +2,7 @@
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import structlog
@@ -13,7 +12,7 @@ from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan
 from app.engines.slot import WhisperSlot
-from app.errors import ModelUnavailable, NotReady, QueueFull
+from app.errors import ModelUnavailable, NotReady
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.options import Options
@@ -40,14 +39,13 @@ class TranscriptionService:
         self.catalogue = ModelCatalogue(plan.models[0], settings.model_idle_s, others=plan.models[1:])
         self.jobs_at_once = max(_MIN_JOBS_AT_ONCE, 2 * plan.worker_count)
         self._plan = plan
-        self._media = MediaPool(usable_cores())
+        self._media = MediaPool(usable_cores(), self.folder.disk)
         self._cache = ResultCache()
         self._slots: list[WhisperSlot] = []
         self._fleet: Fleet | None = None
         self._located = asyncio.Event()  # the default model was found, or it is known to be unavailable
         self._not_ready: str | None = "the service is starting"
         self._starting: asyncio.Task[None] | None = None
-        self._requests = 0
 
     async def start(self) -> None:
         """Lock the data folder and start the workers, which load in the background.
@@ -83,7 +81,7 @@ class TranscriptionService:
         Cancelling the caller cancels the work. Results are cached for a while then: the same recording with
         the same options goes on from them.
 
-        Raises NotReady if there is no model or no worker, QueueFull, and as `Pipeline.run` does.
+        Raises NotReady if there is no model or no worker, and as `Pipeline.run` does.
         """
         fleet, model = await self.ready(model, options)
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
@@ -91,8 +89,10 @@ class TranscriptionService:
             pipeline = self.pipeline(
                 uuid.uuid4().hex, upload, options, model, fleet, results, observer or Observer()
             )
-            async with self._admit(pipeline):
+            try:
                 return await pipeline.run()
+            finally:
+                await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
         """The language of a recording, ISO 639-1, and its probability, 0 to 1.
@@ -104,25 +104,9 @@ class TranscriptionService:
         pipeline = self.pipeline(
             uuid.uuid4().hex, upload, options, model, fleet, CachedRecording(), Observer()
         )
-        async with self._admit(pipeline):
-            return await pipeline.detect_language()
-
-    @asynccontextmanager
-    async def _admit(self, pipeline: Pipeline) -> AsyncIterator[None]:
-        """Count the request of a pipeline while it runs, and remove its decoded audio at the end.
-
-        Raises QueueFull if too many requests run.
-        """
-        if self._requests >= self.settings.max_queued_jobs + self.jobs_at_once:
-            raise QueueFull(
-                f"{self._requests} requests are under way, as many as this service takes "
-                "(WHISPER_MAX_QUEUED_JOBS); try again later."
-            )
-        self._requests += 1
         try:
-            yield
+            return await pipeline.detect_language()
         finally:
-            self._requests -= 1
             await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
 
     def pipeline(

@@ -12,8 +12,10 @@ from app.api import receiving
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.database import Database
 from app.media import file_sink as sinks
+from app.media.disk import MARGIN_BYTES
 from tests.api.fake_service import OTHER_MODEL
 from tests.api.waiting import wait_for
+from tests.media.disks import SmallDisk
 
 KEYS = ("sk-first", "sk-second")
 CONTENT = bytes(range(256)) * 40
@@ -322,6 +324,52 @@ def test_full_disk(site, monkeypatch, kind, number):
     assert listed(site) == []
     monkeypatch.undo()
     assert post(site, kind).status_code == 202
+
+
+@pytest.fixture
+def nearly_full(site, monkeypatch):
+    """A site with a megabyte of space above the margin."""
+    SmallDisk(monkeypatch, site.service.settings.data_dir, MARGIN_BYTES + 1_000_000)
+    return site
+
+
+@pytest.mark.parametrize("kind", ["form", "body"])
+def test_upload_without_space_is_refused_before_it_is_read(nearly_full, kind):
+    with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
+        connection.sendall(head(kind, b"Content-Length: 2000000", b"Expect: 100-continue"))
+        assert connection.recv(100).startswith(b"HTTP/1.1 507"), "the body was requested"
+    with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
+        connection.sendall(head(kind, b"Content-Length: 2000000") + b"RIFF")
+        assert connection.recv(100).startswith(b"HTTP/1.1 507")
+    response = post(nearly_full, kind, content=bytes(2_000_000))
+    assert (response.status_code, response.json()["error"]["code"]) == (507, "disk_full")
+    assert not nearly_full.left_files
+    assert post(nearly_full, kind).status_code == 202
+
+
+@pytest.mark.parametrize("path", ["/v1/audio/transcriptions", "/asr", "/detect-language"])
+def test_upload_of_a_request_without_space(nearly_full, path):
+    field = "file" if "audio/" in path else "audio_file"
+    data = {"model": "whisper-1"} if "audio/" in path else {}
+    for size, status in ((2_000_000, 507), (500_000, 200)):
+        files = {field: ("a.wav", bytes(size))}
+        assert nearly_full.client.post(path, data=data, files=files).status_code == status
+
+
+def test_uploads_under_way_keep_their_space(nearly_full):
+    with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
+        connection.sendall(head("body", b"Content-Length: 900000") + b"RIFF")
+        disk = nearly_full.service.folder.disk
+        wait_for(lambda: any(upload.outstanding for upload in disk._reservations))
+        assert post(nearly_full, "body", content=bytes(300_000)).status_code == 507
+    wait_for(lambda: post(nearly_full, "body", content=bytes(300_000)).status_code == 202)
+
+
+def test_upload_that_is_too_large_for_service_and_disk(nearly_full):
+    """Space would not help."""
+    with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
+        connection.sendall(head("body", b"Content-Length: 9000000000", b"Expect: 100-continue"))
+        assert connection.recv(100).startswith(b"HTTP/1.1 413")
 
 
 REQUESTS = {

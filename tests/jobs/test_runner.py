@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 import pytest
 
-from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady
+from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady, OutgrowsDisk
 from app.jobs import runner as module
 from app.jobs import sql_engine
 from app.jobs import store as store_module
@@ -53,6 +53,25 @@ async def test_a_job_that_may_be_at_fault_fails_after_its_retries(
     assert site.events[job.id] == ["queued", *["running", "queued"] * 2, "running", "failed"]
     assert len(decoded) == len(module._BACKOFF_S) + 1
     await site.wait_for(other, "succeeded")
+
+
+async def test_a_job_that_filled_the_disk_by_itself_is_not_retried(site: Site) -> None:
+    job = await site.add()
+
+    async def work(pipeline: FakePipeline) -> Transcript:
+        if pipeline.pcm_path.name != job.id:
+            return TRANSCRIPT
+        raise OutgrowsDisk("its audio fills the disk", code="audio_outgrows_disk")
+
+    site.service.work = work
+    site.runner.start()
+    failed = await site.wait_for(job, "failed")
+    assert failed.error is not None
+    assert (failed.error.code, failed.error.message) == ("audio_outgrows_disk", "its audio fills the disk")
+    assert site.events[job.id] == ["queued", "running", "failed"]
+    await site.wait_until_idle()
+    assert site.decoded == []
+    await site.wait_for(await site.add(file="1" * 32), "succeeded")
 
 
 async def test_decoded_audio_is_removed_if_the_disk_is_full_and_other_jobs_run(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from app.errors import InvalidInput
+from app.media.disk import DiskSpace
 from app.media.pool import Call, MediaPool
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import Dispatcher
@@ -75,7 +76,7 @@ async def test_one_worker_decodes_while_the_other_finds_speech(
     in_flight = {tasks.decode: asyncio.Event(), tasks.speech_probabilities: asyncio.Event()}
     may_start = [asyncio.Event(), asyncio.Event()]
     may_start[decoding].set()
-    pool = MediaPool(2)
+    pool = MediaPool(2, DiskSpace(tmp_path))
     pool._dispatcher = Dispatcher(
         "media process", [FakeSlot(index, may_start[index], in_flight) for index in range(2)]
     )
@@ -104,7 +105,7 @@ class CrashingDispatcher:
 
 async def test_a_file_that_crashes_decoders_is_refused(tmp_path: Path, upload: Upload) -> None:
     """Each new process decodes it from the start, up to the step before the one that crashes."""
-    pool = MediaPool(1)
+    pool = MediaPool(1, DiskSpace(tmp_path))
     pool._dispatcher = CrashingDispatcher()  # type: ignore[assignment]
     with pytest.raises(InvalidInput, match="crash or hang"):
         async for _ in pool.decode("job", upload, tmp_path / "pcm"):

@@ -4,8 +4,10 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import tempfile
 import threading
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,9 @@ from hypothesis import strategies as st
 
 from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
 from app.media import file_sink as sinks
+from app.media.disk import MARGIN_BYTES, DiskSpace
 from app.media.uploads import receive_form, receive_raw, remove_leftovers
+from tests.media.disks import SmallDisk
 
 pytestmark = pytest.mark.anyio
 
@@ -47,8 +51,13 @@ async def stream(chunks):
         yield chunk
 
 
+def disk():
+    """The space of this machine's disk for temporary files."""
+    return DiskSpace(Path(tempfile.gettempdir()))
+
+
 async def receive(folder, *chunks, content_type=TYPE, limit=LIMIT, **options):
-    return await receive_form(stream(chunks), content_type, folder, limit, **options)
+    return await receive_form(stream(chunks), content_type, folder, disk(), limit, **options)
 
 
 def left(folder):
@@ -196,12 +205,8 @@ async def test_content_types(tmp_path, content_type, error):
 
 
 async def test_a_declared_length_over_the_limit_is_refused_unread(tmp_path):
-    async def unread():
-        pytest.fail("the body was read")
-        yield b""
-
     with pytest.raises(TooLarge, match="10 MB"):
-        await receive_form(unread(), TYPE, tmp_path, LIMIT, content_length=2 * LIMIT)
+        await receive_form(unread(), TYPE, tmp_path, disk(), LIMIT, content_length=2 * LIMIT)
 
 
 @pytest.mark.parametrize("name", ["file", "other"])
@@ -232,8 +237,66 @@ async def test_full_disk(tmp_path, monkeypatch):
     assert not left(tmp_path)
 
 
+async def unread():
+    pytest.fail("the body was read")
+    yield b""
+
+
+@pytest.mark.parametrize("kind", ["form", "raw"])
+async def test_a_declared_length_without_space_is_refused_unread(tmp_path, monkeypatch, kind):
+    space = DiskSpace(tmp_path)
+    SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 1_000_000)
+    receive, name = {"form": (receive_form, TYPE), "raw": (receive_raw, "a")}[kind]
+    with pytest.raises(DiskFull):
+        await receive(unread(), name, tmp_path, space, LIMIT, content_length=1_000_001)
+    content = bytes(1_000_000)
+    upload = await receive_raw(stream([content]), "a", tmp_path, space, LIMIT, content_length=1_000_000)
+    assert upload.size == 1_000_000
+
+
+async def test_an_upload_keeps_the_space_that_it_still_needs(tmp_path, monkeypatch):
+    space = DiskSpace(tmp_path)
+    SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 9_000_000)
+    begun, resumed = asyncio.Event(), asyncio.Event()
+
+    async def slowly():
+        yield bytes(2_000_000)
+        begun.set()
+        await resumed.wait()
+        yield bytes(4_000_000)
+
+    async def other(size):
+        return await receive_raw(stream([bytes(size)]), "a", tmp_path, space, LIMIT, content_length=size)
+
+    first = asyncio.create_task(receive_raw(slowly(), "a", tmp_path, space, LIMIT, content_length=6_000_000))
+    await begun.wait()
+    with pytest.raises(DiskFull):
+        await other(4_000_000)
+    (await other(2_000_000)).remove()
+    resumed.set()
+    assert (await first).size == 6_000_000
+    await other(3_000_000)
+
+
+async def test_an_upload_of_unknown_length_stops_before_the_margin(tmp_path, monkeypatch):
+    space = DiskSpace(tmp_path)
+    disk = SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 4_000_000)
+    least = disk.usage.free
+
+    async def chunks():
+        nonlocal least
+        for _ in range(90):
+            yield bytes(100_000)
+            least = min(least, disk.usage.free)
+
+    with pytest.raises(DiskFull):
+        await receive_raw(chunks(), "a", tmp_path, space, LIMIT)
+    assert MARGIN_BYTES <= least < MARGIN_BYTES + 2_000_000
+    assert not left(tmp_path)
+
+
 async def receive_raw_body(folder, *chunks, filename="talk.wav", **options):
-    return await receive_raw(stream(chunks), filename, folder, LIMIT, **options)
+    return await receive_raw(stream(chunks), filename, folder, disk(), LIMIT, **options)
 
 
 @pytest.mark.parametrize("chunks", [[CONTENT], [bytes([byte]) for byte in CONTENT], [b"", CONTENT, b""]])
@@ -282,7 +345,7 @@ async def test_a_stream_that_fails_leaves_nothing(tmp_path, error):
         raise error
 
     with pytest.raises(type(error)):
-        await receive_form(failing(), TYPE, tmp_path, LIMIT)
+        await receive_form(failing(), TYPE, tmp_path, disk(), LIMIT)
     assert not left(tmp_path)
 
 
@@ -296,7 +359,9 @@ async def test_cancelled_while_writing_leaves_nothing(tmp_path, monkeypatch):
         write(self)
 
     monkeypatch.setattr(sinks.FileSink, "_write", write_slowly)
-    receiving = asyncio.create_task(receive_form(stream([file(bytes(5 << 20))]), TYPE, tmp_path, LIMIT))
+    receiving = asyncio.create_task(
+        receive_form(stream([file(bytes(5 << 20))]), TYPE, tmp_path, disk(), LIMIT)
+    )
     assert await asyncio.to_thread(writing.wait, 5)
     receiving.cancel()
     await asyncio.sleep(0.01)

@@ -33,7 +33,9 @@ class FakeMedia:
         self.searched_s = 0.0  # of the recording, for speech
         self.cancelled: list[str] = []
 
-    async def decode(self, job: str, upload: Upload, pcm_path: Path) -> AsyncGenerator[tuple[int, bool]]:
+    async def decode(
+        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float
+    ) -> AsyncGenerator[tuple[int, bool]]:
         for samples in range(60 * SAMPLE_RATE, self.samples, 60 * SAMPLE_RATE):
             yield samples, False
         yield self.samples, True

@@ -1,6 +1,6 @@
 """Decodes a recording of any format to 16 kHz mono int16, chunk by chunk, with a player's timing."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import SEEK_SET, FileIO
@@ -21,7 +21,10 @@ DEMUXERS = (
     "wav,wtv,wv,xwma"
 )
 # Demuxers that read a recording's length from its header; others estimate it or use the end of the file.
-EXACT_DURATION = {"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"}
+EXACT_DURATION = frozenset({"flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2"})
+# Demuxers that know it at least roughly, from a header or from the end of the file. The others, such as that
+# for MP3, may estimate it from one bit rate.
+KNOWN_DURATION = EXACT_DURATION | {"aiff", "caf", "ogg", "tta", "w64", "wav", "wv"}
 CUT_OFF_S = 1.0  # more missing at the end gives a warning
 
 OPEN_OPTIONS = {
@@ -51,6 +54,7 @@ class Findings:
     damaged: int = 0  # packets that were skipped
     gap_samples: int = 0  # missing between frames, replaced with silence
     cut_off: bool = False
+    declared_s: float = 0.0  # length as the file gives it; 0 if it does not
 
     @property
     def warning(self) -> str | None:
@@ -65,9 +69,14 @@ class Findings:
         return " ".join(sentences) or None
 
 
-def raw_pcm(source: Path) -> Pcm:
-    """The content of a file that already is s16le mono 16 kHz. Half a sample at its end is dropped."""
+def raw_pcm(source: Path, findings: Findings) -> Pcm:
+    """The content of a file that already is s16le mono 16 kHz. Half a sample at its end is dropped.
+
+    The first chunk is empty, as in `decoded_pcm`.
+    """
     with source.open("rb") as file:
+        findings.declared_s = source.stat().st_size / BYTES_PER_SAMPLE / SAMPLE_RATE
+        yield b""
         while chunk := file.read(CHUNK_SAMPLES * BYTES_PER_SAMPLE):
             yield chunk[: len(chunk) // BYTES_PER_SAMPLE * BYTES_PER_SAMPLE]
 
@@ -75,12 +84,15 @@ def raw_pcm(source: Path) -> Pcm:
 def decoded_pcm(source: Path, findings: Findings) -> Pcm:
     """The best sound track of a file as s16le mono 16 kHz, in chunks.
 
+    The first chunk is empty: then the file is open, `findings.declared_s` is known, and nothing is decoded.
     Sample 0 is the start of the file, which may be earlier than the start of its sound. Gaps between
     timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
     `RecordingRefused` if the file cannot be read or has no sound track.
     """
     with _translate_errors(), _Source(source) as file, _open(source, file) as container:
         stream = _sound_track(container)
+        findings.declared_s = _declared_s(container, stream, KNOWN_DURATION)
+        yield b""
         clock = Clock(_seconds(container.start_time), _seconds(container.duration))
         mixer: Mixer | None = None
         for frame, start in _confirmed(_frames(container, stream, findings), clock):
@@ -96,7 +108,7 @@ def decoded_pcm(source: Path, findings: Findings) -> Pcm:
             yield mixer.mix(frame)
         if mixer is not None:
             yield mixer.finish()
-        findings.cut_off = clock.position < _declared_s(container, stream) - CUT_OFF_S
+        findings.cut_off = clock.position < _declared_s(container, stream, EXACT_DURATION) - CUT_OFF_S
 
 
 class _Source(FileIO):
@@ -211,9 +223,9 @@ def _seconds(microseconds: int | None) -> float | None:
     return None if microseconds is None else microseconds / 1_000_000
 
 
-def _declared_s(container: Any, stream: Any) -> float:
-    """The length of the sound in the file's header; 0 if it has none."""
-    if container.format.name not in EXACT_DURATION:
+def _declared_s(container: Any, stream: Any, demuxers: Collection[str]) -> float:
+    """The length of the sound as one of `demuxers` gives it; 0 if it is not known."""
+    if container.format.name not in demuxers:
         return 0.0
     if stream.duration is not None:
         return float(stream.duration) * float(stream.time_base)

@@ -5,6 +5,7 @@ from typing import Any
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
 FRAMES_PER_PULL = 16  # a pull of the output costs about as much as a push of a frame
+MAX_WAITING_S = 10.0  # pushed before a pull: a frame may last a minute
 
 
 class Mixer:
@@ -20,6 +21,7 @@ class Mixer:
         self._format = _format(first)
         self._skip_bytes = skip * BYTES_PER_SAMPLE
         self._waiting = 0  # frames pushed since the last pull
+        self._waiting_s = 0.0  # their duration
         self._graph: Any = Graph()
         count = first.layout.nb_channels
         weights = "+".join(f"{1 / count:.9f}*c{channel}" for channel in range(count))
@@ -49,7 +51,9 @@ class Mixer:
         frame.pts = None  # its place is known already
         self._graph.push(frame)
         self._waiting += 1
-        return self._pull() if self._waiting == FRAMES_PER_PULL else b""
+        self._waiting_s += frame.samples / frame.sample_rate
+        is_due = self._waiting == FRAMES_PER_PULL or self._waiting_s >= MAX_WAITING_S
+        return self._pull() if is_due else b""
 
     def finish(self) -> bytes:
         """End the input. Returns the rest of the output, including the resampler's tail."""
@@ -59,7 +63,7 @@ class Mixer:
     def _pull(self) -> bytes:
         import av
 
-        self._waiting = 0
+        self._waiting, self._waiting_s = 0, 0.0
         chunks = []
         while True:
             try:

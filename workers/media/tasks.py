@@ -4,6 +4,7 @@ A media worker runs them one at a time. The parent only names them, so this modu
 detector in functions only.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,7 @@ class DecodeStep:
     samples: int  # decoded so far
     finished: bool
     warning: str | None  # for the sender, once finished
+    declared: int = 0  # samples of the whole recording, as the file gives them; 0 if it does not
 
 
 @dataclass(slots=True)
@@ -47,6 +49,11 @@ class _Session:
     output: BinaryIO
     findings: Findings
     samples: int = 0  # written so far
+
+    @property
+    def declared(self) -> int:
+        """Samples of the whole recording, as the file gives them; 0 if it does not."""
+        return round(self.findings.declared_s * SAMPLE_RATE)
 
     def advance(self, max_samples: int) -> bool:
         """Decode about `max_samples` more. Returns whether the recording has ended."""
@@ -67,8 +74,17 @@ class _Session:
 _sessions: dict[str, _Session] = {}
 
 
-def decode(job: str, source: str, pcm_path: str, max_samples: int, raw: bool = False) -> DecodeStep:
+def decode(
+    job: str,
+    source: str,
+    pcm_path: str,
+    max_samples: int,
+    raw: bool = False,
+    max_declared: float = math.inf,
+) -> DecodeStep:
     """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
+
+    If nothing is decoded yet, and the file gives a length over `max_declared` samples, this decodes nothing.
 
     The PCM is s16le, mono, 16 kHz; with `raw`, the source has that format already. The first call for a `job`
     in this process starts at the beginning: decoding is deterministic, so a worker that replaces a crashed
@@ -78,9 +94,14 @@ def decode(job: str, source: str, pcm_path: str, max_samples: int, raw: bool = F
     Raises `RecordingRefused` if the file contains nothing to transcribe, `OSError` if a file operation fails.
     """
     session = _sessions.get(job)
+    is_new = session is None
     if session is None:
         session = _sessions[job] = _start(Path(source), Path(pcm_path), raw)
     try:
+        if is_new:
+            next(session.chunks)
+        if not session.samples and session.declared > max_declared:
+            return DecodeStep(0, False, None, session.declared)
         finished = session.advance(max_samples)
         session.output.flush()
         if finished:
@@ -91,7 +112,8 @@ def decode(job: str, source: str, pcm_path: str, max_samples: int, raw: bool = F
         raise
     if finished:
         close(job)
-    return DecodeStep(session.samples, finished, session.findings.warning if finished else None)
+    warning = session.findings.warning if finished else None
+    return DecodeStep(session.samples, finished, warning, session.declared)
 
 
 def close(job: str) -> None:
@@ -132,7 +154,7 @@ def _start(source: Path, pcm_path: Path, raw: bool) -> _Session:
     if source.stat().st_size == 0:
         raise refusal.empty_file()
     findings = Findings()
-    chunks = raw_pcm(source) if raw else decoded_pcm(source, findings)
+    chunks = raw_pcm(source, findings) if raw else decoded_pcm(source, findings)
     return _Session(chunks, pcm_path.open("r+b"), findings)
 
 

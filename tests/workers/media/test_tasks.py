@@ -25,6 +25,11 @@ from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, RecordingRefused
 STEP = 60 * RATE
 # These encoders add a delay without declaring it, so all players shift the sound.
 MAX_OFFSET_S = {"wma": 0.05, "avi video mp3": 0.026}
+# Some of the formats that have the length of their sound.
+DECLARED = (
+    "aiff", "caf alac", "flac", "fragmented mp4", "m4a aac", "mka flac", "mov video pcm", "ogg opus", "tta",
+    "w64", "wav 16 bit", "wav a-law 8 kHz", "wavpack", "webm opus",
+)  # fmt: skip
 
 jobs = (f"job-{number}" for number in itertools.count())
 
@@ -85,7 +90,7 @@ class TestFormats:
     ) -> None:
         step, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
 
-        assert step == DecodeStep(len(pcm), finished=True, warning=None)
+        assert (step.samples, step.finished, step.warning) == (len(pcm), True, None)
         assert len(pcm) / RATE == pytest.approx(len(speech) / RATE, abs=0.1)
         assert abs(offset_s(speech, pcm)) < MAX_OFFSET_S.get(name, 0.025)
         assert level(pcm) == pytest.approx(level(speech), rel=0.15)
@@ -222,6 +227,56 @@ class TestTimeline:
         assert clock.is_stray(8.0, 1.0, following=2.0)
         assert not clock.is_stray(8.0, 1.0, following=9.0)
         assert not clock.is_stray(1.0, 1.0, following=9.0)
+
+
+class TestDeclaredLength:
+    """A file that declares too long a recording is refused before it is decoded."""
+
+    @pytest.mark.parametrize("name", DECLARED)
+    def test_which_files_declare_their_length(self, name: str, speech: Pcm, tmp_path: Path) -> None:
+        step, pcm = decode_bytes(tmp_path, GOOD[name].encode(speech))
+        assert step.declared == pytest.approx(len(pcm), abs=RATE // 10)
+
+    @pytest.mark.parametrize("name", ["mp3 44.1 kHz stereo", "aac adts", "ts video aac", "mkv video opus"])
+    def test_other_lengths_are_estimates_or_those_of_pictures(
+        self, name: str, speech: Pcm, tmp_path: Path
+    ) -> None:
+        step, _ = decode_bytes(tmp_path, GOOD[name].encode(speech))
+        assert step.declared == 0
+
+    @pytest.mark.parametrize("data_bytes", [0, 0xFFFFFFFF, 0x7FFFFFFF])
+    def test_a_wav_file_is_not_longer_than_its_size(
+        self, data_bytes: int, speech: Pcm, tmp_path: Path
+    ) -> None:
+        step, _ = decode_bytes(tmp_path, wav_header(data_bytes) + speech.tobytes())
+        assert step.declared == pytest.approx(len(speech), abs=RATE)
+
+    @pytest.mark.parametrize("raw", [True, False])
+    def test_nothing_is_decoded_over_the_limit(self, raw: bool, speech: Pcm, tmp_path: Path) -> None:
+        source, pcm_path = tmp_path / "upload", tmp_path / "pcm"
+        source.write_bytes(speech.tobytes() if raw else GOOD["flac"].encode(speech))
+        pcm_path.touch()
+
+        def decode(max_declared: float) -> DecodeStep:
+            return media.decode("limited", str(source), str(pcm_path), STEP, raw, max_declared)
+
+        for _ in range(2):
+            assert decode(len(speech) - 1) == DecodeStep(0, False, None, declared=len(speech))
+        assert pcm_path.stat().st_size == 0
+        assert decode(len(speech)).finished
+        assert np.array_equal(read(pcm_path), speech)
+
+    def test_a_length_that_is_left_open(self, tmp_path: Path) -> None:
+        step, pcm = decode_bytes(tmp_path, media_files.flac_of_silence(0.1, declared=False))
+        assert (step.declared, len(pcm)) == (0, 360 * RATE)
+
+    def test_a_step_of_long_frames_is_a_step(self, tmp_path: Path) -> None:
+        """Each frame lasts a minute, and the mixer takes several."""
+        (tmp_path / "upload").write_bytes(media_files.flac_of_silence(0.5))
+        (tmp_path / "pcm").touch()
+        step = media.decode("long frames", str(tmp_path / "upload"), str(tmp_path / "pcm"), STEP)
+        media.close("long frames")
+        assert STEP <= step.samples < 3 * STEP
 
 
 class TestDamage:

@@ -1,0 +1,87 @@
+"""The space on the disk of the data folder: who may still write how much.
+
+A margin always stays free, for the database and for other programs. Writers that know the size of their file
+reserve space for it. What the others have reserved is not available to a writer.
+"""
+
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from app.errors import DiskFull
+
+MARGIN_BYTES = 256 << 20
+_MARGIN_DIVISOR = 20  # on a small disk, the margin is its size divided by this
+
+
+class Reservation:
+    """The space for one file. Its methods may block: call them in threads."""
+
+    def __init__(self, disk: "DiskSpace") -> None:
+        self._disk = disk
+        self._expected = 0  # bytes of the file, once complete; 0 if unknown
+        self.written = 0  # bytes
+
+    @property
+    def outstanding(self) -> int:
+        """The bytes that are reserved and not written."""
+        return max(0, self._expected - self.written)
+
+    @property
+    def available(self) -> int:
+        """The bytes that this file may still grow by."""
+        return self._disk.unreserved(self)
+
+    def expect(self, size: int) -> None:
+        """Reserve space for the whole file of `size` bytes. Raises DiskFull if there is too little."""
+        with self._disk.lock:
+            if size - self.written > self.available:
+                raise DiskFull(
+                    "The service's disk is full: it has no space for all of this file. Try again later, or "
+                    "send a smaller file."
+                )
+            self._expected = size
+
+    def check(self, size: int) -> None:
+        """Raise DiskFull if there is no space to write `size` bytes."""
+        # Others' reservations only count against bytes that this file has not reserved.
+        if size > (self._disk.free() if size <= self.outstanding else self.available):
+            raise disk_full()
+
+
+class DiskSpace:
+    """The space on the disk of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.lock = threading.Lock()
+        self._folder = folder
+        self._reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
+
+    @contextmanager
+    def reservation(self) -> Iterator[Reservation]:
+        """A reservation of nothing yet, while a file is written."""
+        reservation = Reservation(self)
+        self._reservations |= {reservation}
+        try:
+            yield reservation
+        finally:
+            self._reservations -= {reservation}
+
+    def free(self) -> int:
+        """The free bytes above the margin; negative if the margin is in use."""
+        usage = shutil.disk_usage(self._folder)
+        if not usage.total:
+            return sys.maxsize  # some network file systems do not say
+        return usage.free - min(MARGIN_BYTES, usage.total // _MARGIN_DIVISOR)
+
+    def unreserved(self, reservation: Reservation) -> int:
+        """The free bytes above the margin that no other reservation needs."""
+        return self.free() - sum(other.outstanding for other in self._reservations - {reservation})
+
+
+def disk_full() -> DiskFull:
+    """The error for a disk that is full, whoever filled it."""
+    return DiskFull("The service's disk is full; try again later.")

@@ -1,0 +1,89 @@
+"""Limits for decoding one recording: its duration, and the disk space for its decoded audio."""
+
+import asyncio
+from contextlib import suppress
+from pathlib import Path
+
+from app.errors import DiskFull, OutgrowsDisk, TooLarge
+from app.media.disk import DiskSpace, Reservation
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
+
+
+class PcmBudget:
+    """Checks each step of decoding a recording into the file at `pcm_path`.
+
+    `reservation` is the one of that file. A step decodes `step_samples`.
+    """
+
+    def __init__(
+        self,
+        disk: DiskSpace,
+        reservation: Reservation,
+        pcm_path: Path,
+        step_samples: int,
+        max_duration_s: float,
+    ) -> None:
+        self._disk = disk
+        self._reservation = reservation
+        self._pcm_path = pcm_path
+        self._step_bytes = step_samples * BYTES_PER_SAMPLE
+        self._max_duration_s = max_duration_s
+        self._needed = 0  # bytes of all decoded audio, as the recording declares it
+
+    async def before_step(self) -> float:
+        """The most samples that a recording may declare if its decoding begins now.
+
+        Raises DiskFull if there is no space for another step.
+        """
+        space = await asyncio.to_thread(self._check_step)
+        return min(self._max_duration_s * SAMPLE_RATE, space / BYTES_PER_SAMPLE)
+
+    async def after_step(self, samples: int, declared: int) -> None:
+        """Record how many samples are decoded, and how many the recording declares; 0 if it does not say.
+
+        Raises TooLarge if it declares too many, and DiskFull if there is no space for them.
+        """
+        if declared > self._max_duration_s * SAMPLE_RATE:
+            raise audio_too_long(self._max_duration_s)
+        # A media worker that takes over from a crashed one writes into the same file, from its beginning.
+        self._reservation.written = max(self._reservation.written, samples * BYTES_PER_SAMPLE)
+        is_new = not samples or not self._needed
+        self._needed = declared * BYTES_PER_SAMPLE
+        if self._needed and is_new:
+            await asyncio.to_thread(self._reservation.expect, self._needed)
+
+    async def explain(self, error: DiskFull) -> DiskFull:
+        """OutgrowsDisk if this recording is the reason why the disk is full, else `error`."""
+        if not await asyncio.to_thread(self._outgrows_disk):
+            return error
+        return OutgrowsDisk(
+            "The service's disk is full: the decoded audio of this recording, 115 MB an hour, needs more "
+            "than there is. Send the recording in parts, or free some space.",
+            param="file",
+            code="audio_outgrows_disk",
+        )
+
+    def _check_step(self) -> int:
+        """The size in bytes to which the file may grow."""
+        self._reservation.check(self._step_bytes)
+        return self._reservation.written + self._reservation.available
+
+    def _outgrows_disk(self) -> bool:
+        """Whether there is space without this recording's audio, but too little without all other audio."""
+        own = others = 0
+        for path in self._pcm_path.parent.iterdir():
+            with suppress(FileNotFoundError):
+                size = path.stat().st_size
+                own, others = (size, others) if path == self._pcm_path else (own, others + size)
+        free = self._disk.free()
+        return free + own >= self._step_bytes and free + others < max(self._step_bytes, self._needed - own)
+
+
+def audio_too_long(max_duration_s: float) -> TooLarge:
+    """The error for a recording that is longer than the limit."""
+    return TooLarge(
+        f"The recording is longer than {max_duration_s:.0f} s, the most that is taken here. "
+        "Send it in parts.",
+        param="file",
+        code="audio_too_long",
+    )

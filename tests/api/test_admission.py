@@ -1,0 +1,377 @@
+"""Places for requests, uploads and event streams: held before the body is read, released on every path."""
+
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import httpx
+import pytest
+
+from app.api import receiving
+from app.errors import ClipFailed
+from tests.api.waiting import wait_for
+
+KEYS = ("sk-first", "sk-second")
+FIELD = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+FILE = b'--b\r\nContent-Disposition: form-data; name="%s"; filename="a.wav"\r\n\r\nRIFF'
+END = b"\r\n--b--\r\n"
+
+# The name of the file's field at each path for recordings, and the fields before the file.
+PATHS = {
+    "/v1/audio/transcriptions": (b"file", FIELD % (b"model", b"whisper-1")),
+    "/v1/audio/translations": (b"file", FIELD % (b"model", b"whisper-1")),
+    "/asr": (b"audio_file", b""),
+    "/detect-language": (b"audio_file", b""),
+    "/v1/jobs": (b"file", b""),
+}
+REQUESTS = [path for path in PATHS if path != "/v1/jobs"]
+
+
+def head(path, length, *headers):
+    lines = [
+        f"POST {path} HTTP/1.1".encode(),
+        b"Host: x",
+        b"Content-Type: multipart/form-data; boundary=b",
+        b"Content-Length: %d" % length,
+        *headers,
+    ]
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+def start_of_body(path):
+    field, before = PATHS[path]
+    return before + FILE % field
+
+
+def connect(site):
+    return socket.create_connection(("127.0.0.1", site.port), timeout=10)
+
+
+def begin(site, path, *headers):
+    """A connection on which an upload has begun; its file is not on disk before it has a mebibyte."""
+    connection = connect(site)
+    before = len(site.uploads)
+    connection.sendall(head(path, 9_000_000, *headers) + start_of_body(path) + bytes(2_000_000))
+    wait_for(lambda: len(site.uploads) > before)
+    return connection
+
+
+def post(site, path, *, key=None, **data):
+    field, _ = PATHS[path]
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    fields = ({"model": "whisper-1"} if "audio/" in path else {}) | data
+    files = {field.decode(): ("a.wav", b"RIFF\0")}
+    return site.client.post(path, data=fields, files=files, headers=headers)
+
+
+def error(response):
+    return response.status_code, response.json()["error"]["code"]
+
+
+def check_refusal(response, code, setting):
+    assert error(response) == (429, code)
+    assert setting in response.json()["error"]["message"]
+    assert int(response.headers["retry-after"]) > 0
+
+
+def answer(connection):
+    """All of an error's response. Its body may come after its head."""
+    response = b""
+    while not response.endswith(b"}}"):
+        part = connection.recv(4096)
+        assert part, response
+        response += part
+    return response
+
+
+def until_idle(site):
+    """Wait until no request is open."""
+    wait_for(lambda: not site.server.server_state.tasks)
+
+
+@pytest.fixture
+def full(serve):
+    """A site whose queue for requests is full; the file of each is on disk."""
+    site = serve(max_queued_jobs=1)
+    site.service.paused = True
+    with ThreadPoolExecutor(8) as threads:
+        count = site.service.jobs_at_once + 1
+        requests = [threads.submit(site.transcribe) for _ in range(count)]
+        wait_for(lambda: len(site.service.calls) == count)
+        yield site
+        site.service.paused = False
+        assert [request.result().status_code for request in requests] == [200] * count
+
+
+# The queue of requests
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+def test_full_queue_is_reported_before_the_body_is_read(full, path):
+    with connect(full) as connection:
+        connection.sendall(head(path, 4_000_000_000))
+        assert answer(connection).startswith(b"HTTP/1.1 429")
+    with connect(full) as connection:
+        connection.sendall(head(path, 4_000_000_000, b"Expect: 100-continue"))
+        assert answer(connection).startswith(b"HTTP/1.1 429"), "the body was requested"
+    check_refusal(post(full, path), "queue_full", "WHISPER_MAX_QUEUED_JOBS")
+    assert len(full.service.calls) == len(full.uploads) == full.service.jobs_at_once + 1
+
+
+def test_the_connection_closes_after_a_refusal_and_others_work(full):
+    with connect(full) as connection:
+        connection.sendall(head("/asr", 1_000_000) + start_of_body("/asr"))
+        response = answer(connection)
+        assert b"connection: close" in response.lower()
+    assert full.client.get("/health").status_code == 200
+
+
+@pytest.mark.parametrize("path", REQUESTS)
+def test_an_upload_holds_a_place_in_the_queue(serve, path):
+    """Two requests of which one is uploaded are as many as two that are transcribed."""
+    site = serve(max_queued_jobs=1)
+    count = site.service.jobs_at_once + 1
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(begin(site, path))
+        check_refusal(post(site, path), "queue_full", "WHISPER_MAX_QUEUED_JOBS")
+    wait_for(lambda: post(site, path).status_code == 200)
+
+
+@pytest.fixture
+def tiny(serve):
+    """A site with places for two requests and one upload."""
+    return serve(max_queued_jobs=1, max_uploads=1, upload_stall_s=0.5)
+
+
+def test_places_are_released_after_every_outcome(tiny, monkeypatch):
+    """More times than there are places."""
+    for _ in range(tiny.service.jobs_at_once + 3):
+        assert tiny.transcribe().status_code == 200
+        assert tiny.transcribe(stream="true").status_code == 200
+        assert tiny.transcribe(language="nowhere").status_code == 400
+        assert tiny.transcribe(model="nothing").status_code == 404
+        assert post(tiny, "/asr").status_code == 200
+        assert post(tiny, "/detect-language").status_code == 200
+        assert tiny.client.post("/asr", content=b"x").status_code == 415
+    tiny.service.error = ClipFailed("It failed.")
+    for _ in range(tiny.service.jobs_at_once + 3):
+        assert tiny.transcribe().status_code == 500
+        assert tiny.transcribe(stream="true").status_code == 500
+    tiny.service.error = RuntimeError("unexpected")
+    for _ in range(tiny.service.jobs_at_once + 3):
+        assert tiny.transcribe().status_code == 500
+    tiny.service.error = None
+    assert tiny.transcribe().status_code == 200
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_disconnect_and_a_stall_release_places(tiny, path):
+    for _ in range(tiny.service.jobs_at_once + 2):
+        begin(tiny, path).close()
+        until_idle(tiny)
+        assert not tiny.uploads
+    for _ in range(2):
+        with begin(tiny, path) as connection:
+            assert b"upload_stalled" in answer(connection)
+        until_idle(tiny)
+        assert not tiny.uploads
+    assert post(tiny, path).status_code in (200, 202)
+
+
+def test_a_disconnected_stream_releases_its_place(serve):
+    site = serve(max_event_streams=1)
+    site.service.paused = True
+    for _ in range(3):
+        with connect(site) as connection:
+            body = FIELD % (b"stream", b"true") + start_of_body("/v1/audio/transcriptions") + END
+            connection.sendall(head("/v1/audio/transcriptions", len(body)) + body)
+            assert site.service.started.wait(5)
+        assert site.service.cancelled.wait(5)
+        until_idle(site)
+        site.service.started.clear()
+        site.service.cancelled.clear()
+
+
+# Uploads
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_limit_of_uploads(serve, path):
+    site = serve(max_uploads=2)
+    with ExitStack() as stack:
+        for other in ("/asr", "/v1/jobs"):
+            stack.enter_context(begin(site, other))
+        with connect(site) as connection:
+            connection.sendall(head(path, 4_000_000_000, b"Expect: 100-continue"))
+            assert answer(connection).startswith(b"HTTP/1.1 429"), "the body was requested"
+        check_refusal(post(site, path), "too_many_uploads", "WHISPER_MAX_UPLOADS")
+        assert len(site.uploads) == 2
+    wait_for(lambda: post(site, path).status_code in (200, 202))
+
+
+def test_limit_of_uploads_counts_raw_bodies(serve):
+    site = serve(max_uploads=1)
+    with connect(site) as connection:
+        lines = (
+            b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: audio/wav\r\nContent-Length: 9000000\r\n\r\n"
+        )
+        connection.sendall(lines + bytes(2_000_000))
+        wait_for(lambda: site.uploads)
+        raw = site.client.post("/v1/jobs", content=b"RIFF\0", headers={"content-type": "audio/wav"})
+        check_refusal(raw, "too_many_uploads", "WHISPER_MAX_UPLOADS")
+        check_refusal(site.transcribe(), "too_many_uploads", "WHISPER_MAX_UPLOADS")
+
+
+def test_a_request_that_is_transcribed_is_no_upload(serve):
+    site = serve(max_uploads=1)
+    site.service.paused = True
+    with ThreadPoolExecutor(1) as threads:
+        request = threads.submit(site.transcribe)
+        assert site.service.started.wait(5)
+        assert site.submit().status_code == 202
+        site.service.paused = False
+        assert request.result().status_code == 200
+
+
+def test_one_key_has_a_tenth_of_the_uploads(serve):
+    site = serve(api_keys=KEYS, max_uploads=20)
+    first, second = KEYS
+    with ExitStack() as stack:
+        for path in ("/asr", "/v1/jobs"):
+            stack.enter_context(begin(site, path, b"Authorization: Bearer sk-first"))
+        refused = post(site, "/asr", key=first)
+        check_refusal(refused, "too_many_uploads", "WHISPER_MAX_UPLOADS")
+        assert "2 of your uploads" in refused.json()["error"]["message"]
+        assert post(site, "/asr", key=second).status_code == 200
+    wait_for(lambda: post(site, "/asr", key=first).status_code == 200)
+
+
+def test_one_key_has_at_least_one_upload(serve):
+    assert post(serve(api_keys=KEYS, max_uploads=3), "/asr", key=KEYS[0]).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/asr", "/v1/jobs"])
+def test_an_upload_that_is_steady_and_never_ends(serve, monkeypatch, path):
+    """It sends enough bytes in each stall timeout, and would hold its place for days."""
+    monkeypatch.setattr(receiving, "STEADY_BYTES", 10)
+    monkeypatch.setattr(receiving, "MAX_UPLOAD_S", 1.0)
+    site = serve(max_uploads=1, upload_stall_s=30)
+    with connect(site) as connection, ThreadPoolExecutor(1) as threads:
+        connection.sendall(head(path, 9_000_000) + start_of_body(path))
+        stop = threading.Event()
+
+        def drip():
+            while not stop.wait(0.02):
+                connection.sendall(b"x" * 20)
+
+        dripping = threads.submit(drip)
+        try:
+            response = answer(connection)
+        finally:
+            stop.set()
+        dripping.result()
+    assert response.startswith(b"HTTP/1.1 400")
+    assert b"upload_too_slow" in response
+    wait_for(lambda: not site.uploads)
+    assert post(site, path).status_code in (200, 202)
+
+
+def test_a_known_idempotency_key_is_answered_although_the_queue_is_full(serve):
+    site = serve(max_queued_jobs=1)
+    site.service.paused = True
+    jobs = [
+        site.submit(headers={"idempotency-key": f"k{number}"}).json()["id"]
+        for number in range(site.service.jobs_at_once + 1)
+    ]
+    assert error(site.submit()) == (429, "queue_full")
+    again = site.submit(headers={"idempotency-key": "k2"})
+    assert (again.status_code, again.json()["id"]) == (202, jobs[2])
+
+
+# Event streams
+
+
+@pytest.fixture
+def follow():
+    """Opens a stream of a job's events and waits for the first."""
+    with ExitStack() as stack:
+        iterators = []  # httpx closes a response whose iterator is gone
+
+        def start(site, job, key=None):
+            headers = {"authorization": f"Bearer {key}"} if key else {}
+            response = stack.enter_context(
+                site.client.stream("GET", f"/v1/jobs/{job}/events", headers=headers)
+            )
+            if response.status_code == 200:
+                iterators.append(response.iter_lines())
+                next(iterators[-1])
+            else:
+                response.read()
+            return response
+
+        yield start
+
+
+def test_limit_of_event_streams(serve, follow):
+    site = serve(max_event_streams=2)
+    site.service.paused = True
+    job = site.submitted()
+    streams = [follow(site, job) for _ in range(2)]
+    check_refusal(follow(site, job), "too_many_event_streams", "WHISPER_MAX_EVENT_STREAMS")
+    check_refusal(site.transcribe(stream="true"), "too_many_event_streams", "WHISPER_MAX_EVENT_STREAMS")
+    streams[0].close()
+    wait_for(lambda: follow(site, job).status_code == 200)
+    site.service.paused = False
+    site.finished(job)
+    wait_for(lambda: follow(site, job).status_code == 200)
+
+
+def test_a_stream_is_refused_before_the_file_is_read(serve, follow):
+    site = serve(max_event_streams=1)
+    site.service.paused = True
+    follow(site, site.submitted())
+    before = set(site.uploads)
+    body = FIELD % (b"stream", b"true") + start_of_body("/v1/audio/transcriptions")
+    with connect(site) as connection:
+        connection.sendall(head("/v1/audio/transcriptions", 4_000_000_000) + body)
+        assert b"too_many_event_streams" in answer(connection)
+    assert set(site.uploads) == before
+
+
+def test_a_stream_of_a_transcription_holds_a_place(serve, follow):
+    site = serve(max_event_streams=1)
+    job = site.finished(site.submitted())["id"]
+    site.service.started.clear()
+    site.service.paused = True
+    with ThreadPoolExecutor(1) as threads:
+        streamed = threads.submit(site.transcribe, stream="true")
+        assert site.service.started.wait(5)
+        wait_for(lambda: follow(site, job).status_code == 429)
+        assert error(follow(site, job)) == (429, "too_many_event_streams")
+        site.service.paused = False
+        assert streamed.result().status_code == 200
+    wait_for(lambda: follow(site, job).status_code == 200)
+
+
+def test_one_key_has_a_tenth_of_the_event_streams(serve, follow):
+    site = serve(api_keys=KEYS, max_event_streams=10)
+    site.service.paused = True
+    site.client.headers["authorization"] = f"Bearer {KEYS[0]}"
+    job = site.submitted()
+    assert follow(site, job, KEYS[0]).status_code == 200
+    assert error(follow(site, job, KEYS[0])) == (429, "too_many_event_streams")
+    assert follow(site, job, KEYS[1]).status_code == 200
+
+
+def test_refused_streams_use_no_place(serve, follow):
+    site = serve(max_event_streams=1)
+    site.service.paused = True
+    job = site.submitted()
+    stream = follow(site, job)
+    for _ in range(5):
+        assert follow(site, job).status_code == 429
+        assert httpx.get(f"{site.url}/v1/jobs/{'0' * 32}/events", trust_env=False).status_code == 404
+    stream.close()
+    wait_for(lambda: follow(site, job).status_code == 200)

@@ -1,0 +1,68 @@
+"""Limits of the real service: files of hardly any size and a day of silence, and a full queue."""
+
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from tests.e2e.running import wait_for
+from tests.media_files import flac_of_silence
+
+pytestmark = pytest.mark.timeout(120)
+
+ENGINE = {"WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None, "WHISPER_GPUS": "a"}
+AT_ONCE = 8  # requests that run at the same time with so few workers
+HEAD = (
+    b"POST /asr HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+    b"Content-Length: 9000000\r\n%s\r\n"
+)
+
+
+def transcribe(server, content):
+    fields = {"model": "whisper-1"}
+    return server.client.post("/v1/audio/transcriptions", data=fields, files={"file": ("a.flac", content)})
+
+
+def test_a_day_of_silence_in_a_small_file(commands, tmp_path):
+    server = commands.ready(**ENGINE)
+    bomb = tmp_path / "bomb.flac"
+    bomb.write_bytes(flac_of_silence(25))
+    assert bomb.stat().st_size < 100_000
+    refused = transcribe(server, bomb.read_bytes())
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "audio_too_long")
+    assert "longer than 86400 s" in refused.json()["error"]["message"]
+    job = server.finished(server.submit(bomb)["id"])
+    assert (job["status"], job["error"]["code"]) == ("failed", "audio_too_long")
+    assert job["progress"]["total_s"] is None
+    assert not list((server.data / "pcm").iterdir())
+    assert transcribe(server, flac_of_silence(0.1)).status_code == 200
+
+
+def test_a_small_file_that_hides_its_length(commands):
+    server = commands.ready(**ENGINE, WHISPER_MAX_DURATION_S=600)
+    refused = transcribe(server, flac_of_silence(2, declared=False))
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "audio_too_long")
+    assert not list((server.data / "pcm").iterdir())
+    assert transcribe(server, flac_of_silence(0.1, declared=False)).status_code == 200
+
+
+def test_a_full_queue_is_reported_before_the_body_is_read(commands):
+    server = commands.ready(**ENGINE, WHISPER_MAX_QUEUED_JOBS=1)
+
+    def connect(head):
+        connection = socket.create_connection(("127.0.0.1", server.port), timeout=15)
+        connection.sendall(head)
+        return connection
+
+    with ExitStack() as stack:
+
+        def is_full_with_another():
+            stack.enter_context(connect(HEAD % b""))
+            return transcribe(server, b"RIFF").status_code == 429
+
+        for _ in range(AT_ONCE - 1):
+            assert not is_full_with_another()
+        wait_for(is_full_with_another)
+        with connect(HEAD % b"Expect: 100-continue\r\n") as connection:
+            assert connection.recv(100).startswith(b"HTTP/1.1 429")
+    wait_for(lambda: transcribe(server, flac_of_silence(0.1)).status_code == 200)

@@ -1,0 +1,78 @@
+"""Free space: the margin, and reservations."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.errors import DiskFull
+from app.media.disk import MARGIN_BYTES, DiskSpace
+from tests.media.disks import SmallDisk, Usage
+
+MB = 10**6
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DiskSpace:
+    """The space of a disk with 100 MB above the margin."""
+    SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 100 * MB)
+    return DiskSpace(tmp_path)
+
+
+def test_a_margin_stays_free(disk: DiskSpace) -> None:
+    with disk.reservation() as space:
+        space.check(100 * MB)
+        with pytest.raises(DiskFull):
+            space.check(100 * MB + 1)
+        space.expect(100 * MB)
+        with pytest.raises(DiskFull):
+            space.expect(100 * MB + 1)
+
+
+def test_the_margin_of_a_small_disk_is_a_twentieth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SmallDisk(monkeypatch, tmp_path, free=60 * MB, capacity=1000 * MB)
+    assert DiskSpace(tmp_path).free() == 10 * MB
+
+
+def test_reserved_space_is_not_available_to_others(disk: DiskSpace) -> None:
+    with disk.reservation() as other:
+        with disk.reservation() as space:
+            space.expect(70 * MB)
+            other.check(30 * MB)
+            for refused in (other.check, other.expect):
+                with pytest.raises(DiskFull):
+                    refused(31 * MB)
+            space.check(70 * MB)
+        other.expect(100 * MB)
+
+
+def test_written_bytes_are_no_longer_reserved(disk: DiskSpace, tmp_path: Path) -> None:
+    with disk.reservation() as space, disk.reservation() as other:
+        space.expect(70 * MB)
+        (tmp_path / "file").write_bytes(bytes(20 * MB))
+        space.written = 20 * MB
+        assert space.outstanding == 50 * MB
+        other.expect(30 * MB)
+        space.written = 90 * MB
+        assert space.outstanding == 0
+
+
+def test_a_writer_may_use_what_it_reserved_although_others_have_reserved_too(
+    disk: DiskSpace, tmp_path: Path
+) -> None:
+    """Another program took space after all of it was reserved."""
+    with disk.reservation() as space, disk.reservation() as other:
+        space.expect(50 * MB)
+        other.expect(50 * MB)
+        (tmp_path / "foreign").write_bytes(bytes(20 * MB))
+        space.check(MB)
+        with pytest.raises(DiskFull):
+            space.check(51 * MB)
+
+
+def test_a_file_system_that_does_not_know_its_size_has_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(0, 0, 0))
+    with DiskSpace(tmp_path).reservation() as space:
+        space.expect(10**15)
