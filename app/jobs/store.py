@@ -13,11 +13,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import IllegalTransition, UnknownJob
 from app.jobs.database import Database
-from app.jobs.events import Event, add_event, add_webhook
+from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
 from app.jobs.serialization import pack_transcript, unpack_transcript
-from app.jobs.tables import clips, events, job_from_row, jobs, progress_row, submission_row, transcripts
+from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
 from workers.messages import Span, seconds
@@ -227,14 +227,8 @@ class Store:
     @shielded
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
         """A job's events with higher numbers than `after`, in order."""
-        query = (
-            sa.select(events.c.number, events.c.type, events.c.data)
-            .where(events.c.job_number == job.number, events.c.number > after)
-            .order_by(events.c.number)
-            .limit(limit)
-        )
         async with self._database.read() as connection:
-            return [Event(*row) for row in await connection.execute(query)]
+            return await read_events(connection, job, after, limit)
 
     async def has_events(self, job: Job, after: int) -> bool:
         """Whether a job has events with higher numbers than `after`."""

@@ -120,7 +120,7 @@ class Webhooks:
 
     async def _send_due(self) -> None:
         """Start the deliveries that are due, up to the limits."""
-        # An attempt may end while the outbox is read, and while one is postponed below: its row is out of date.
+        # An attempt may end while the outbox is read, or another is postponed: its row here is out of date.
         self._ended.clear()
         for delivery in await self._outbox.due(self._clock()):
             if len(self._in_flight) >= MAX_IN_FLIGHT:
