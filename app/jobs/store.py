@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.errors import IllegalTransition, UnknownJob
+from app.errors import IllegalTransition, OutcomeUnknown, UnknownJob, WhisperfleetError
 from app.jobs.database import Database
 from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
@@ -39,7 +39,10 @@ class Store:
 
     @shielded
     async def add(self, submission: Submission) -> Job:
-        """Add a job to the queue. Raises sqlalchemy's IntegrityError if its idempotency key is in use."""
+        """Add a job to the queue. Raises sqlalchemy's IntegrityError if its idempotency key is in use.
+
+        Raises OutcomeUnknown if the job may be in the database, now or a little later.
+        """
         values = submission_row(submission) | {
             "id": uuid.uuid4().hex,
             "status": Status.QUEUED.value,
@@ -47,10 +50,16 @@ class Store:
             "failed_spans": [],
             **progress_row(JobProgress()),
         }
-        async with self._write() as connection:
-            await connection.execute(sa.insert(jobs).values(values))
-            job = await _get(connection, values["id"])
-            event = await add_event(connection, job, f"job.{job.status}", self._clock())
+        try:
+            async with self._write() as connection:
+                await connection.execute(sa.insert(jobs).values(values))
+                job = await _get(connection, values["id"])
+                event = await add_event(connection, job, f"job.{job.status}", self._clock())
+        except OutcomeUnknown as unknown:
+            try:
+                return await self.get(values["id"])  # nobody subscribes to a job that is new
+            except WhisperfleetError:
+                raise unknown from None
         self._publish(job, event)
         return job
 
