@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -22,7 +22,17 @@ from app.shielding import shielded
 from app.transcript.timeline import Transcript
 from workers.messages import Span, seconds
 
-_NONE_RUNNING: Mapping[str, int] = {}
+
+class QueuedRow(NamedTuple):
+    """A queued job. Times in s."""
+
+    id: str
+    number: int
+    owner: str
+    size: int | None  # bytes
+    total_s: float | None
+    done_s: float
+    has_file: bool
 
 
 class Store:
@@ -93,22 +103,13 @@ class Store:
         return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
 
     @shielded
-    async def next_queued(
-        self, running: Mapping[str, int] = _NONE_RUNNING, excluded: Collection[str] = ()
-    ) -> Job | None:
-        """The next job to run: the oldest queued job of the owner who has the fewest `running`.
-
-        `excluded`: ids of jobs to skip.
-        """
-        queued = sa.select(jobs.c.owner, sa.func.min(jobs.c.number)).group_by(jobs.c.owner)
-        queued = queued.where(jobs.c.status == Status.QUEUED.value, jobs.c.id.not_in(list(excluded)))
+    async def queued(self) -> list[QueuedRow]:
+        """What the order of jobs depends on, of each queued job, oldest first."""
+        columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
+        has_file = jobs.c.file.is_not(None).label("has_file")
+        query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
         async with self._database.read() as connection:
-            oldest = [(running.get(owner, 0), number) for owner, number in await connection.execute(queued)]
-            if not oldest:
-                return None
-            query = sa.select(jobs).where(jobs.c.number == min(oldest)[1])
-            row = (await connection.execute(query)).one_or_none()
-        return job_from_row(row) if row else None
+            return [QueuedRow(*row) for row in await connection.execute(query.order_by(jobs.c.number))]
 
     @shielded
     async def count(self, statuses: Collection[Status], owner: str | None = None) -> int:

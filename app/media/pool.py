@@ -6,6 +6,7 @@ process.
 """
 
 import asyncio
+import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -100,7 +101,9 @@ class MediaPool:
         """
         # A cancelled caller removes the file afterwards, so it must not be created after the cancellation.
         await run_shielded(asyncio.to_thread(_create, pcm_path))
-        call = Call(tasks.decode, (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm))
+        # The decoder of a job that was cancelled and starts again may not be closed yet.
+        session = uuid.uuid4().hex
+        call = Call(tasks.decode, (session, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm))
         line = _decoding_line(job)
         slot: int | None = None
         finished = False
@@ -123,17 +126,19 @@ class MediaPool:
                 yield decoded.samples, finished
         finally:
             if step is not None and not finished:
-                task = asyncio.get_running_loop().create_task(self._close_decoder(job, step, slot))
+                task = asyncio.get_running_loop().create_task(self._close_decoder(session, step, slot))
                 self._background.add(task)
                 task.add_done_callback(self._background.discard)
 
-    async def _close_decoder(self, job: str, step: asyncio.Future[TaskResult[Any]], slot: int | None) -> None:
+    async def _close_decoder(
+        self, session: str, step: asyncio.Future[TaskResult[Any]], slot: int | None
+    ) -> None:
         """Close the decoder of a recording in its worker, after the step in flight."""
         with suppress(Exception, asyncio.CancelledError):
             slot = (await step).slot
         if slot is not None:
             with suppress(Exception):
-                await self._run(f"close {job}", Call(tasks.close, (job,)), slot)
+                await self._run(f"close {session}", Call(tasks.close, (session,)), slot)
 
     async def speech_probabilities(
         self, job: str, pcm_path: Path, start_frame: int, frames: int
