@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-LONG_S = 600.0  # a job with more audio left is long
+LONG_S = 300.0  # a job with more audio left is long
 LARGE_BYTES = 32 << 20  # a job of unknown length with a larger file is taken for long in the queue
 MAX_PASSED = 20  # a job waits for so many shorter ones that came later
 
