@@ -64,7 +64,8 @@ async def _first_data(connection: AsyncConnection, job: Job) -> dict[str, Any]:
 
 def shorten(first: dict[str, Any], data: str) -> str:
     """What differs from the job of the first event, as JSON; all of `data` if that cannot be restored."""
-    stored = _json(_difference(first, json.loads(data)))
+    difference = _difference(first, json.loads(data))
+    stored = json.dumps(difference, ensure_ascii=False, separators=(",", ":"))
     return stored if restore(first, stored) == data else data
 
 
