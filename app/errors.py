@@ -79,6 +79,10 @@ class DatabaseUnavailable(WhisperfleetError):
     """The database is locked or does not answer."""
 
 
+class OutcomeUnknown(DatabaseUnavailable):
+    """The database failed at a commit: the transaction may be committed."""
+
+
 class DiskFull(WhisperfleetError):
     """The disk of the data folder or of the database is full."""
 

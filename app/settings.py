@@ -102,6 +102,12 @@ class Settings(BaseSettings):
         ge=1,
         description="Maximum number of open event streams; each API key may have a tenth of it.",
     )
+    max_running_jobs_per_key: int | None = Field(
+        None,
+        ge=1,
+        description="Maximum number of running jobs of one API key while jobs of others wait; default: half "
+        "of those that run at once.",
+    )
     upload_stall_s: float = Field(
         60, gt=0, description="Longest pause in an upload; a longer one ends it with an error (s)."
     )

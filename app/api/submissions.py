@@ -18,7 +18,7 @@ from app.api.admission import Admission
 from app.api.errors import invalid_input
 from app.api.forms import JobFields, JobForm, JobUrl, check_early, parse, request_body
 from app.api.receiving import receive, receive_body, receive_document
-from app.errors import InvalidInput, UnsupportedContentType
+from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
 from app.media.multipart import base_name
@@ -52,12 +52,15 @@ async def submit_job(
     fields, upload = await _read_body(service, admission, request, query)
 
     async def submit() -> Job:
-        is_new = False
+        keep_file = False
         try:
             submission = await _submission(service, fields, upload, owner, key)
-            job, is_new = await jobs.submit(submission)
+            job, keep_file = await jobs.submit(submission)
+        except OutcomeUnknown:
+            keep_file = True  # the job may be in the database
+            raise
         finally:
-            if upload is not None and not is_new:
+            if upload is not None and not keep_file:
                 await asyncio.to_thread(upload.remove)
         return job
 

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
+from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
 from app.file_lock import try_lock
 from app.jobs.sql_engine import CONNECT_S, make_engine, parse_url, sqlite_url
 from workers.messages import NO_SPACE_ERRNOS
@@ -92,15 +92,25 @@ class Database:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction, committed if the block succeeds. Raises as `read` does, and IntegrityError."""
-        with translate_errors():
-            async with asyncio.timeout(_WRITE_TURN_S):
-                await self._write_turn.acquire()
-            try:
-                async with self._engine.begin() as connection:
-                    yield connection
-            finally:
-                self._write_turn.release()
+        """A transaction, committed if the block succeeds.
+
+        Raises as `read` does, OutcomeUnknown for an error of the commit, and IntegrityError.
+        """
+        committing = False
+        try:
+            with translate_errors():
+                async with asyncio.timeout(_WRITE_TURN_S):
+                    await self._write_turn.acquire()
+                try:
+                    async with self._engine.begin() as connection:
+                        yield connection
+                        committing = True
+                finally:
+                    self._write_turn.release()
+        except DatabaseUnavailable as error:
+            if committing:
+                raise OutcomeUnknown(error.message) from error
+            raise
 
     async def verify_lock(self) -> None:
         """Check that this process holds the lock: PostgreSQL releases it when its connection is lost.

@@ -1,8 +1,12 @@
-"""Job events and webhooks, as rows that are written in the transaction of the change that they announce."""
+"""Job events and webhooks, as rows that are written in the transaction of the change that they announce.
+
+The row of a job's first event has the whole job. The rows of later events have what differs from the first:
+most of a job, its options above all, never changes.
+"""
 
 import json
 import uuid
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -29,10 +33,70 @@ class Event(NamedTuple):
 async def add_event(connection: AsyncConnection, job: Job, kind: str, now: float) -> Event:
     """Store the next event of a job. `kind`: its type; `now`: Unix time in s."""
     of_job = events.c.job_number == job.number
-    last = await connection.scalar(sa.select(sa.func.max(events.c.number)).where(of_job))
-    event = Event((last or 0) + 1, kind, json.dumps(job.public(now), ensure_ascii=False, allow_nan=False))
-    await connection.execute(sa.insert(events).values(job_number=job.number, **event._asdict()))
+    last = await connection.scalar(sa.select(sa.func.max(events.c.number)).where(of_job)) or 0
+    event = Event(last + 1, kind, _json(job.public(now)))
+    stored = shorten(await _first_data(connection, job), event.data) if last else event.data
+    row = event._asdict() | {"job_number": job.number, "data": stored}
+    await connection.execute(sa.insert(events).values(row))
     return event
+
+
+async def read_events(connection: AsyncConnection, job: Job, after: int, limit: int) -> list[Event]:
+    """A job's events with higher numbers than `after`, in order."""
+    query = (
+        sa.select(events.c.number, events.c.type, events.c.data)
+        .where(events.c.job_number == job.number, events.c.number > after)
+        .order_by(events.c.number)
+        .limit(limit)
+    )
+    rows = (await connection.execute(query)).all()
+    if not rows:
+        return []
+    first = json.loads(rows[0].data) if rows[0].number == 1 else await _first_data(connection, job)
+    return [Event(row.number, row.type, restore(first, row.data)) for row in rows]
+
+
+async def _first_data(connection: AsyncConnection, job: Job) -> dict[str, Any]:
+    query = sa.select(events.c.data).where(events.c.job_number == job.number, events.c.number == 1)
+    first: dict[str, Any] = json.loads(await connection.scalar(query) or "{}")
+    return first
+
+
+def shorten(first: dict[str, Any], data: str) -> str:
+    """What differs from the job of the first event, as JSON; all of `data` if that cannot be restored."""
+    difference = _difference(first, json.loads(data))
+    stored = json.dumps(difference, ensure_ascii=False, separators=(",", ":"))
+    return stored if restore(first, stored) == data else data
+
+
+def restore(first: dict[str, Any], stored: str) -> str:
+    """The reverse of `shorten`. The row of an event may also have the whole job, as the first one has."""
+    change = json.loads(stored)
+    # The id is in every job, and in no difference.
+    return stored if "id" in change else _json(_merged(first, change))
+
+
+def _difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    difference = {}
+    for key, value in after.items():
+        if key in before and before[key] == value:
+            continue
+        both = isinstance(value, dict) and isinstance(before.get(key), dict)
+        difference[key] = _difference(before[key], value) if both else value
+    return difference
+
+
+def _merged(before: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    nested = {
+        key: _merged(before[key], value)
+        for key, value in change.items()
+        if isinstance(value, dict) and isinstance(before.get(key), dict)
+    }
+    return {**before, **change, **nested}
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 async def add_webhook(connection: AsyncConnection, job: Job, event: Event, now: float) -> None:

@@ -1,10 +1,10 @@
-"""Runs one job: finds or downloads its recording, transcribes it, and stores the outcome."""
+"""Runs one job: downloads its recording, transcribes it, and stores the outcome."""
 
 import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from app.errors import (
 )
 from app.jobs.clip_store import ClipStore
 from app.jobs.job import Failure, Job, JobProgress, Stage
+from app.jobs.lengths import Lengths
 from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
@@ -51,11 +52,13 @@ class JobObserver(Observer):
 
     job_id: str
     progress: ProgressBuffer
+    lengths: Lengths
 
     def decoded(self, samples: int) -> None:
         self.progress.decoded(self.job_id, _pcm_marker(samples))
 
     def progressed(self, progress: Progress) -> None:
+        self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)
         stage = Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING
         self.progress.progressed(
             self.job_id,
@@ -72,18 +75,25 @@ class JobExecutor:
         store: Store,
         clips: ClipStore,
         progress: ProgressBuffer,
+        lengths: Lengths,
         settings: Settings,
     ) -> None:
         self._service = service
         self._store = store
         self._clips = clips
         self._progress = progress
+        self._lengths = lengths
         self._settings = settings
 
-    async def run(self, job: Job) -> None:
-        """Run a job to its end. Raises one of `TRANSIENT_ERRORS` if a later retry may succeed."""
+    async def run(self, job: Job) -> bool:
+        """Download the recording of a job if there is only a URL, or else transcribe it.
+
+        Returns whether the job has ended. Raises one of `TRANSIENT_ERRORS` if a later retry may succeed.
+        """
         failed_spans: Sequence[Span] = ()
         try:
+            if await self._download_if_missing(job):
+                return False
             job, pipeline = await self._prepare(job)
             failed_spans = pipeline.failed_spans  # grows while the pipeline runs
             transcript = await pipeline.run()
@@ -98,6 +108,7 @@ class JobExecutor:
             await self.fail(job, UNEXPECTED)
         else:
             await self._succeed(job, transcript)
+        return True
 
     async def fail(
         self, job: Job, error: WhisperfleetError, failed_spans: Sequence[Span] = (), code: str | None = None
@@ -118,19 +129,29 @@ class JobExecutor:
         """Remove the decoded audio of a job."""
         self._pcm_path(job).unlink(missing_ok=True)
 
+    async def remove_partly_decoded(self, job_id: str) -> None:
+        """Remove the decoded audio of a job that does not run, unless all of it is there."""
+        with suppress(UnknownJob):
+            if (await self._store.get(job_id)).pcm is not None:
+                return
+        path = self._service.folder.pcm / job_id
+        await asyncio.to_thread(path.unlink, missing_ok=True)
+
     async def _prepare(self, job: Job) -> tuple[Job, Pipeline]:
-        """Find or download the recording of a job. Returns the job with its file, and its pipeline."""
+        """Returns the job with the digest of its results, and its pipeline."""
         fleet, model = await self._service.ready(job.submission.model, job.submission.options)
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
         load_options = self._service.catalogue.options[model]
         digest = await asyncio.to_thread(result_digest, options, load_options)
         job = await self._store.set_result_digest(job, digest)
-        upload = await self._recording(job)
-        job = replace(job, submission=replace(job.submission, file=upload.path.name))
+        submission = job.submission
+        upload = Upload(
+            self._upload_path(job), submission.filename, submission.size or 0, submission.sha256 or ""
+        )
         results = await self._clips.load(job)
         decoded_samples = await asyncio.to_thread(_decoded_samples, job.pcm, self._pcm_path(job))
-        observer = JobObserver(job.id, self._progress)
+        observer = JobObserver(job.id, self._progress, self._lengths)
         pipeline = self._service.pipeline(
             job.id, upload, options, model, fleet, results, observer, decoded_samples
         )
@@ -143,17 +164,17 @@ class JobExecutor:
             log.info("job succeeded", samples=transcript.samples)
         await self._remove_files(job)
 
-    async def _recording(self, job: Job) -> Upload:
-        """The recording of a job; downloads it if there is only a URL."""
-        submission = job.submission
-        path = self._service.folder.uploads / (submission.file or "")
-        if await asyncio.to_thread(path.is_file):
-            return Upload(path, submission.filename, submission.size or 0, submission.sha256 or "")
-        if submission.url is None:
+    async def _download_if_missing(self, job: Job) -> bool:
+        """Download the recording of a job if it is not there. Returns whether that was so."""
+        if await asyncio.to_thread(self._upload_path(job).is_file):
+            return False
+        if job.submission.url is None:
             raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
-        return await self._download(job, submission.url)
+        await self._service.ready(job.submission.model, job.submission.options)  # no download in vain
+        await self._download(job, job.submission.url)
+        return True
 
-    async def _download(self, job: Job, url: str) -> Upload:
+    async def _download(self, job: Job, url: str) -> None:
         settings = self._settings
         folder, max_bytes = self._service.folder.uploads, settings.max_upload_bytes
         upload = await download(url, folder, max_bytes, settings.max_duration_s)
@@ -169,14 +190,15 @@ class JobExecutor:
             # Not after a cancellation: `Store.update` is shielded, so the next run finds the file.
             await asyncio.to_thread(upload.remove)
             raise
-        return upload
 
     async def _remove_files(self, job: Job) -> None:
         """Remove the files that a finished job does not need."""
         await asyncio.to_thread(self.remove_decoded, job)
         if not self._settings.keep_audio and job.submission.file:
-            upload = self._service.folder.uploads / job.submission.file
-            await asyncio.to_thread(upload.unlink, missing_ok=True)
+            await asyncio.to_thread(self._upload_path(job).unlink, missing_ok=True)
+
+    def _upload_path(self, job: Job) -> Path:
+        return self._service.folder.uploads / (job.submission.file or "")
 
     def _pcm_path(self, job: Job) -> Path:
         return self._service.folder.pcm / job.id

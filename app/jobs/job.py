@@ -26,7 +26,7 @@ class Status(StrEnum):
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.QUEUED: frozenset({Status.RUNNING, Status.FAILED, Status.CANCELLED}),
-    # A running job returns to the queue if the service stops or a transient error occurs.
+    # A running job returns to the queue if the service stops, a transient error occurs, or it gives way.
     Status.RUNNING: frozenset({Status.QUEUED, Status.SUCCEEDED, Status.FAILED, Status.CANCELLED}),
     Status.SUCCEEDED: frozenset(),
     Status.FAILED: frozenset(),

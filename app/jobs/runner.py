@@ -1,4 +1,4 @@
-"""Runs queued jobs: enough at once to keep the workers busy, and the owners take turns."""
+"""Runs queued jobs: enough at once to keep the workers busy, in the order of `turns` and `download_turns`."""
 
 import asyncio
 import time
@@ -18,10 +18,13 @@ from app.errors import (
     WhisperfleetError,
 )
 from app.jobs.clip_store import ClipStore
+from app.jobs.download_turns import DownloadTurns
 from app.jobs.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
 from app.jobs.job import Job, Status
+from app.jobs.lengths import Lengths
 from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.store import Store
+from app.jobs.turns import GiveWay, OccupiedPlace, QueuedJob, Start, Turns
 from app.settings import Settings
 from app.transcription.service import TranscriptionService
 from app.wakeup import Wakeup
@@ -44,6 +47,8 @@ class RunningJob:
 
     job: Job
     task: asyncio.Task[None]
+    began: float  # monotonic, in s
+    downloads: bool  # it has a place among the downloads, and none among the other jobs
 
 
 class JobRunner:
@@ -56,7 +61,10 @@ class JobRunner:
         self._store = store
         self._clips = clips
         self._progress = ProgressBuffer(store)
-        self._executor = JobExecutor(service, store, clips, self._progress, settings)
+        self._lengths = Lengths(on_long=self.wake)
+        self._executor = JobExecutor(service, store, clips, self._progress, self._lengths, settings)
+        self._turns = Turns(settings.max_running_jobs_per_key)
+        self._download_turns = DownloadTurns()
         self._running: dict[str, RunningJob] = {}
         self._failed_attempts: Counter[str] = Counter()
         self._paused: dict[str, asyncio.TimerHandle] = {}  # until their next attempt
@@ -105,7 +113,7 @@ class JobRunner:
                 if time.monotonic() >= check_orphans_at:
                     check_orphans_at = time.monotonic() + _POLL_S
                     await self._requeue_orphans()
-                while len(self._running) < self._service.jobs_at_once and await self._start_next():
+                while await self._take_step():
                     pass
             except WhisperfleetError as error:
                 log.error("jobs cannot be started; retrying", error=error.message)
@@ -119,33 +127,81 @@ class JobRunner:
             if job.id not in self._running:
                 await self._requeue(job)
 
-    async def _start_next(self) -> bool:
-        """Start the next queued job once there is a worker. False if no job is queued."""
-        owners = Counter(run.job.submission.owner for run in self._running.values())
-        job = await self._store.next_queued(owners, self._paused)
-        if job is None:
+    async def _take_step(self) -> bool:
+        """Start the next job once there is a worker, or make room for it. False if nothing can start."""
+        step = await self._next_step()
+        if step is None:
             return False
         if self._service.readiness() is not None:
             while self._service.readiness() is not None:  # noqa: ASYNC110 (it has no event)
                 await asyncio.sleep(_READY_POLL_S)
             return True  # another job may be the next one by now
-        try:
-            job = await self._store.begin(job)
-        except (IllegalTransition, UnknownJob):
-            return True  # deleted meanwhile
-        task = asyncio.create_task(self._run(job), name=f"job {job.id}")
-        self._running[job.id] = RunningJob(job, task)
+        if isinstance(step, GiveWay):
+            await self._give_way(step.job_id)
+        else:
+            await self._start(step.job_id)
         return True
+
+    async def _next_step(self) -> Start | GiveWay | None:
+        rows = await self._store.queued()
+        self._lengths.keep({*self._running, *(row.id for row in rows)})
+        transcriptions: list[QueuedJob] = []
+        downloads: list[QueuedJob] = []
+        for row in rows:
+            if row.total_s is not None:  # an earlier run, perhaps before a restart, decoded all of it
+                self._lengths.record(row.id, row.total_s, row.done_s)
+            if row.id not in self._paused:
+                remaining_s = self._lengths.remaining_s(row.id)
+                job = QueuedJob(row.id, row.number, row.owner, row.size, remaining_s)
+                (transcriptions if row.has_file else downloads).append(job)
+        places = self._service.jobs_at_once
+        return self._download_turns.next(
+            downloads, self._occupied(downloads=True), time.monotonic()
+        ) or self._turns.next(transcriptions, self._occupied(downloads=False), places)
+
+    def _occupied(self, *, downloads: bool) -> list[OccupiedPlace]:
+        return [
+            OccupiedPlace(id, run.job.submission.owner, run.began, self._lengths.remaining_s(id))
+            for id, run in self._running.items()
+            if run.downloads is downloads
+        ]
+
+    async def _start(self, job_id: str) -> None:
+        try:
+            job = await self._store.begin(await self._store.get(job_id))
+        except (IllegalTransition, UnknownJob):
+            return  # deleted meanwhile
+        task = asyncio.create_task(self._run(job), name=f"job {job.id}")
+        downloads = job.submission.file is None
+        self._running[job.id] = RunningJob(job, task, time.monotonic(), downloads)
+
+    async def _give_way(self, job_id: str) -> None:
+        """Requeue a running job. Its clip results stay, and so does its decoded audio if it is complete."""
+        run = self._running.get(job_id)
+        if run is None:
+            return  # it ended just now
+        await self._progress.store()
+        run.task.cancel()
+        await asyncio.gather(run.task, return_exceptions=True)
+        log.info("the job gives way to another", job=job_id)
+        await self._requeue(run.job)
+        await self._executor.remove_partly_decoded(job_id)
 
     async def _run(self, job: Job) -> None:
         self._progress.begin(job.id)
         with structlog.contextvars.bound_contextvars(job=job.id):
             try:
-                await self._executor.run(job)
+                while not await self._executor.run(job):
+                    if not self._leave_downloads(job.id):
+                        await self._requeue(job)
+                        break
+                    job = await self._store.get(job.id)
                 self._failed_attempts.pop(job.id, None)
             except TRANSIENT_ERRORS as error:
                 log.warning("the job will be retried", error=error.message)
                 await self._retry_or_fail(job, error)
+            except UnknownJob:
+                log.info("the job was deleted while it was downloaded")
             except Exception as error:
                 log.exception("the end of a job could not be stored")
                 await self._retry_or_fail(job, error)
@@ -153,6 +209,16 @@ class JobRunner:
                 self._progress.end(job.id)
                 del self._running[job.id]
                 self.wake()
+
+    def _leave_downloads(self, job_id: str) -> bool:
+        """Move a job that was downloaded to a place among the other jobs. False if there is none."""
+        run = self._running[job_id]
+        if run.downloads and len(self._occupied(downloads=False)) >= self._service.jobs_at_once:
+            return False
+        run.downloads = False
+        run.began = time.monotonic()
+        self.wake()
+        return True
 
     async def _retry_or_fail(self, job: Job, error: Exception) -> None:
         """Requeue a job and pause it; mark it as failed if it may be at fault and had all its attempts."""

@@ -14,6 +14,7 @@ from app.errors import (
     InvalidSetting,
     KeyReused,
     NotReady,
+    OutcomeUnknown,
     QueueFull,
     UnknownJob,
     WhisperfleetError,
@@ -35,6 +36,7 @@ UNFINISHED = (Status.QUEUED, Status.RUNNING)
 FINISHED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
+_COMMIT_S = 600.0  # a commit that seemed to fail comes through within that time, or never
 
 log = structlog.get_logger(__name__)
 
@@ -58,6 +60,7 @@ class JobService:
         self.store.on_delivery = self._webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
+        self._uncertain: dict[str, float] = {}  # files that may belong to a job, and since when (monotonic)
         self._stopping = False
 
     async def start(self) -> None:
@@ -134,10 +137,13 @@ class JobService:
             )
 
     async def submit(self, submission: Submission) -> tuple[Job, bool]:
-        """Add a job to the queue. Returns it, and whether it is new.
+        """Add a job to the queue. Returns it, and whether the submission's file belongs to it.
 
-        If the idempotency key has a job already, that is returned. Raises KeyReused if that job is of
-        another request, QueueFull, NotReady while the service stops, and what the database raises.
+        If the idempotency key has a job already, that is returned. Its file is replaced if it is gone.
+
+        Raises KeyReused if that job is of another request, QueueFull, NotReady while the service stops, and
+        what the database raises. Only after OutcomeUnknown the file belongs to this service, which removes it
+        if it turns out to have no job; in all other cases the caller removes it.
         """
         if self._stopping:
             raise NotReady("The service is stopping; send the request again.")
@@ -146,15 +152,42 @@ class JobService:
             if key is not None:
                 earlier = await self.store.find(submission.owner, key)
                 if earlier is not None:
-                    _check_same_request(earlier, submission)
-                    return earlier, False
+                    return await self._resubmit(earlier, submission)
             await self._check_capacity(submission.owner)
             try:
                 job = await self.store.add(submission)
             except IntegrityError:
-                raise KeyReused(f"The Idempotency-Key {key!r} is in use.") from None
+                # A commit that seemed to fail has come through meanwhile.
+                earlier = await self.store.find(submission.owner, key) if key is not None else None
+                if earlier is None:
+                    raise KeyReused(f"The Idempotency-Key {key!r} is in use.") from None
+                return await self._resubmit(earlier, submission)
+            except OutcomeUnknown:
+                if submission.file is not None:
+                    self._uncertain[submission.file] = time.monotonic()
+                raise
+            finally:
+                self._runner.wake()
+        return job, True
+
+    async def _resubmit(self, earlier: Job, submission: Submission) -> tuple[Job, bool]:
+        """The job of an earlier request with the same key; it gets the submission's file if its own is gone.
+
+        Raises KeyReused if that request was another one.
+        """
+        _check_same_request(earlier, submission)
+        self._runner.wake()  # it does not know of a job whose commit seemed to fail
+        if earlier.status.is_terminal or submission.file is None or await self._has_file(earlier):
+            return earlier, False
+        log.warning("the recording of a job is gone; the repeated request replaces it", job=earlier.id)
+        await self.store.update(earlier.id, file=submission.file)
+        job = await self.store.get(earlier.id)
         self._runner.wake()
         return job, True
+
+    async def _has_file(self, job: Job) -> bool:
+        path = self._service.folder.uploads / (job.submission.file or "")
+        return await asyncio.to_thread(path.is_file)
 
     async def delete(self, job_id: str) -> None:
         """Cancel a job if it is unfinished, and delete it with all its data. Raises UnknownJob."""
@@ -210,6 +243,7 @@ class JobService:
                 expired_before = time.time() - self._settings.result_ttl_s
                 for job in await self.store.with_status(FINISHED, finished_before=expired_before):
                     await self._remove(job)
+                await self._remove_files_without_job()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)
                 signal.raise_signal(signal.SIGTERM)
@@ -217,6 +251,17 @@ class JobService:
             except (WhisperfleetError, OSError) as error:
                 log.error("expired jobs cannot be deleted; retrying", error=repr(error))
             await asyncio.sleep(min(_SWEEP_S, self._settings.result_ttl_s / 2))
+
+    async def _remove_files_without_job(self) -> None:
+        """Remove the files of submissions that seemed to fail at the commit, and did."""
+        seemed_to_fail_before = time.monotonic() - _COMMIT_S
+        files = [file for file, at in self._uncertain.items() if at < seemed_to_fail_before]
+        of_jobs = await self.store.files() if files else set()
+        for file in files:
+            if file not in of_jobs:
+                path = self._service.folder.uploads / file
+                await asyncio.to_thread(path.unlink, missing_ok=True)
+            del self._uncertain[file]
 
 
 def _check_same_request(earlier: Job, submission: Submission) -> None:

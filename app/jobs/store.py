@@ -6,23 +6,33 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.errors import IllegalTransition, UnknownJob
+from app.errors import IllegalTransition, OutcomeUnknown, UnknownJob, WhisperfleetError
 from app.jobs.database import Database
-from app.jobs.events import Event, add_event, add_webhook
+from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
 from app.jobs.serialization import pack_transcript, unpack_transcript
-from app.jobs.tables import clips, events, job_from_row, jobs, progress_row, submission_row, transcripts
+from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
 from workers.messages import Span, seconds
 
-_NONE_RUNNING: Mapping[str, int] = {}
+
+class QueuedRow(NamedTuple):
+    """A queued job. Times in s."""
+
+    id: str
+    number: int
+    owner: str
+    size: int | None  # bytes
+    total_s: float | None
+    done_s: float
+    has_file: bool
 
 
 class Store:
@@ -39,7 +49,10 @@ class Store:
 
     @shielded
     async def add(self, submission: Submission) -> Job:
-        """Add a job to the queue. Raises sqlalchemy's IntegrityError if its idempotency key is in use."""
+        """Add a job to the queue. Raises sqlalchemy's IntegrityError if its idempotency key is in use.
+
+        Raises OutcomeUnknown if the job may be in the database, now or a little later.
+        """
         values = submission_row(submission) | {
             "id": uuid.uuid4().hex,
             "status": Status.QUEUED.value,
@@ -47,10 +60,16 @@ class Store:
             "failed_spans": [],
             **progress_row(JobProgress()),
         }
-        async with self._write() as connection:
-            await connection.execute(sa.insert(jobs).values(values))
-            job = await _get(connection, values["id"])
-            event = await add_event(connection, job, f"job.{job.status}", self._clock())
+        try:
+            async with self._write() as connection:
+                await connection.execute(sa.insert(jobs).values(values))
+                job = await _get(connection, values["id"])
+                event = await add_event(connection, job, f"job.{job.status}", self._clock())
+        except OutcomeUnknown as unknown:
+            try:
+                return await self.get(values["id"])  # nobody subscribes to a job that is new
+            except WhisperfleetError:
+                raise unknown from None
         self._publish(job, event)
         return job
 
@@ -84,22 +103,13 @@ class Store:
         return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
 
     @shielded
-    async def next_queued(
-        self, running: Mapping[str, int] = _NONE_RUNNING, excluded: Collection[str] = ()
-    ) -> Job | None:
-        """The next job to run: the oldest queued job of the owner who has the fewest `running`.
-
-        `excluded`: ids of jobs to skip.
-        """
-        queued = sa.select(jobs.c.owner, sa.func.min(jobs.c.number)).group_by(jobs.c.owner)
-        queued = queued.where(jobs.c.status == Status.QUEUED.value, jobs.c.id.not_in(list(excluded)))
+    async def queued(self) -> list[QueuedRow]:
+        """What the order of jobs depends on, of each queued job, oldest first."""
+        columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
+        has_file = jobs.c.file.is_not(None).label("has_file")
+        query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
         async with self._database.read() as connection:
-            oldest = [(running.get(owner, 0), number) for owner, number in await connection.execute(queued)]
-            if not oldest:
-                return None
-            query = sa.select(jobs).where(jobs.c.number == min(oldest)[1])
-            row = (await connection.execute(query)).one_or_none()
-        return job_from_row(row) if row else None
+            return [QueuedRow(*row) for row in await connection.execute(query.order_by(jobs.c.number))]
 
     @shielded
     async def count(self, statuses: Collection[Status], owner: str | None = None) -> int:
@@ -227,14 +237,8 @@ class Store:
     @shielded
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
         """A job's events with higher numbers than `after`, in order."""
-        query = (
-            sa.select(events.c.number, events.c.type, events.c.data)
-            .where(events.c.job_number == job.number, events.c.number > after)
-            .order_by(events.c.number)
-            .limit(limit)
-        )
         async with self._database.read() as connection:
-            return [Event(*row) for row in await connection.execute(query)]
+            return await read_events(connection, job, after, limit)
 
     async def has_events(self, job: Job, after: int) -> bool:
         """Whether a job has events with higher numbers than `after`."""

@@ -87,6 +87,7 @@ class Webhooks:
         self._clock = clock
         self._wakeup = Wakeup()
         self._in_flight: dict[str, asyncio.Task[None]] = {}
+        self._ended: set[str] = set()  # deliveries whose attempt ended since the outbox was last read
         self._hosts: Counter[str] = Counter()  # of the deliveries in flight
         self._task: asyncio.Task[None] | None = None
 
@@ -119,10 +120,12 @@ class Webhooks:
 
     async def _send_due(self) -> None:
         """Start the deliveries that are due, up to the limits."""
+        # An attempt may end while the outbox is read, or another is postponed: its row here is out of date.
+        self._ended.clear()
         for delivery in await self._outbox.due(self._clock()):
             if len(self._in_flight) >= MAX_IN_FLIGHT:
                 return
-            if delivery.id in self._in_flight:
+            if delivery.id in self._in_flight or delivery.id in self._ended:
                 continue
             host = _host(delivery)
             if self._hosts[host] >= MAX_PER_HOST:
@@ -146,6 +149,7 @@ class Webhooks:
 
     def _delivery_ended(self, delivery: Delivery, _: asyncio.Task[None]) -> None:
         del self._in_flight[delivery.id]
+        self._ended.add(delivery.id)
         self._hosts[_host(delivery)] -= 1
         self._hosts += Counter()  # removes hosts whose count is zero
         self.wake()

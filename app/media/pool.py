@@ -7,6 +7,7 @@ process.
 
 import asyncio
 import math
+import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -117,6 +118,8 @@ class MediaPool:
         """
         # A cancelled caller removes the file afterwards, so it must not be created after the cancellation.
         size = await run_shielded(asyncio.to_thread(_create, pcm_path))
+        # The decoder of a job that was cancelled and starts again may not be closed yet.
+        session = uuid.uuid4().hex
         slot: int | None = None
         finished = False
         crashes = 0
@@ -126,7 +129,7 @@ class MediaPool:
             budget = PcmBudget(self._disk, space, pcm_path, STEP_SAMPLES, max_duration_s)
             try:
                 while not finished:
-                    step = step or await self._start_step(job, upload, pcm_path, budget, slot)
+                    step = step or await self._start_step(job, session, upload, pcm_path, budget, slot)
                     decoded, slot, crash_count = await asyncio.shield(step)
                     finished = decoded.finished
                     # A new process decodes from the start, so it may reach the step before the one that
@@ -140,31 +143,39 @@ class MediaPool:
                         await budget.after_step(decoded.samples, decoded.declared)
                         # The next step is queued before the chunks of this one: a worker that took such a
                         # chunk first would keep all others waiting for it.
-                        step = await self._start_step(job, upload, pcm_path, budget, slot)
+                        step = await self._start_step(job, session, upload, pcm_path, budget, slot)
                     yield decoded.samples, finished
             except DiskFull as error:
                 raise await budget.explain(error) from error
             finally:
                 if step is not None and not finished:
-                    task = asyncio.get_running_loop().create_task(self._close_decoder(job, step, slot))
+                    task = asyncio.get_running_loop().create_task(self._close_decoder(session, step, slot))
                     self._background.add(task)
                     task.add_done_callback(self._background.discard)
 
     async def _start_step(
-        self, job: str, upload: Upload, pcm_path: Path, budget: PcmBudget, slot: int | None
+        self,
+        job: str,
+        session: str,
+        upload: Upload,
+        pcm_path: Path,
+        budget: PcmBudget,
+        slot: int | None,
     ) -> asyncio.Future[TaskResult[Any]]:
         """Queue the next step of decoding a recording. Raises as `PcmBudget.before_step` does."""
         max_declared = await budget.before_step()
-        args = (job, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
+        args = (session, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
         return asyncio.ensure_future(self._run(_decoding_line(job), Call(tasks.decode, args), slot))
 
-    async def _close_decoder(self, job: str, step: asyncio.Future[TaskResult[Any]], slot: int | None) -> None:
+    async def _close_decoder(
+        self, session: str, step: asyncio.Future[TaskResult[Any]], slot: int | None
+    ) -> None:
         """Close the decoder of a recording in its worker, after the step in flight."""
         with suppress(Exception, asyncio.CancelledError):
             slot = (await step).slot
         if slot is not None:
             with suppress(Exception):
-                await self._run(f"close {job}", Call(tasks.close, (job,)), slot)
+                await self._run(f"close {session}", Call(tasks.close, (session,)), slot)
 
     async def speech_probabilities(
         self, job: str, pcm_path: Path, start_frame: int, frames: int

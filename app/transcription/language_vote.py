@@ -18,6 +18,7 @@ class LanguageVote:
     def __init__(self) -> None:
         self._weights: dict[int, int] = {}  # of the clips that are going to vote
         self._votes: dict[int, tuple[int, ClipResult]] = {}
+        self._abstentions: set[int] = set()
         self._voters = VOTERS
         self._decided = asyncio.Event()
         self._complete = asyncio.Event()
@@ -33,25 +34,34 @@ class LanguageVote:
             self._votes[index] = (speech_samples, result)
             self._count()
 
+    def abstain(self, index: int) -> None:
+        """Clip `index` has failed: nobody waits for its vote. A vote that it has cast already counts."""
+        if index < VOTERS and index not in self._votes:
+            self._abstentions.add(index)
+            self._count()
+
     def limit(self, clips: int) -> None:
         """The recording has no more than so many clips."""
         self._voters = min(VOTERS, clips)
         self._count()
 
-    async def language(self) -> str:
-        """The language of the recording, ISO 639-1, once it is certain. At least one clip must vote."""
+    async def language(self) -> str | None:
+        """The language of the recording, ISO 639-1, once it is certain. None if all abstained."""
         await self._decided.wait()
-        return self._ranking()[0][0]
+        return self.elected
 
     async def outcome(self) -> tuple[str, float]:
-        """The language once all have voted, and its probability, the mean of the clips': 0 to 1."""
+        """The language once all have voted, and its probability, the mean of the clips': 0 to 1.
+
+        At least one clip must vote.
+        """
         await self._complete.wait()
         language, score = self._ranking()[0]
         return language, score / max(1, sum(weight for weight, _ in self._votes.values()))
 
     @property
     def elected(self) -> str | None:
-        """The language of the recording, or None while it is not certain."""
+        """The language of the recording. None while it is not certain, and if all abstained."""
         return self._ranking()[0][0] if self._decided.is_set() and self._votes else None
 
     def _ranking(self) -> list[tuple[str, float]]:
@@ -63,11 +73,11 @@ class LanguageVote:
         return sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))
 
     def _count(self) -> None:
-        if len(self._votes) >= self._voters:
+        missing = set(range(self._voters)) - set(self._votes) - self._abstentions
+        if not missing:
             self._complete.set()
             self._decided.set()
             return
-        missing = set(range(self._voters)) - set(self._votes)
         outstanding = sum(self._weights.get(index, MAX_CLIP_SAMPLES) for index in missing)
         first, second, *_ = [*(score for _, score in self._ranking()), 0.0, 0.0]
         if first - second > outstanding:

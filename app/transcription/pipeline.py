@@ -235,7 +235,7 @@ class Pipeline:
                 raise
             log.warning("continuing without a clip", error=error.message)
             result = _FAILED
-            self._vote.cast(clip.index, 0, result)  # the other clips wait for this vote
+            self._vote.abstain(clip.index)  # the other clips may wait for its vote
         self._report(
             done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
             clips_done=self._progress.clips_done + 1,
@@ -252,7 +252,7 @@ class Pipeline:
             self._cast_vote(clip) if clip.index < VOTERS else self._submit(clip, None, follows_vote=True)
         )
         language = await self._vote.language()
-        return result if result.language == language else await self._submit(clip, language)
+        return result if language in (None, result.language) else await self._submit(clip, language)
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
         """Transcribe a clip in the language detected in it, and vote for that language."""

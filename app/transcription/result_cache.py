@@ -53,7 +53,8 @@ class CachedRecording:
         key = request.key
         while (content := self._results.get(key)) is None:
             task = self._running.get(key)
-            if task is None or task.done():
+            is_own = task is None or task.done()
+            if task is None or is_own:
                 task = self._running[key] = asyncio.create_task(self._transcribe(request, transcribe))
             try:
                 return await asyncio.shield(task)
@@ -62,6 +63,10 @@ class CachedRecording:
                 if caller is None or caller.cancelling() or not task.cancelled():
                     raise
                 # Another request for the same recording was cancelled, and this task was its.
+            except OSError:
+                if is_own:
+                    raise
+                # The cancelled request took its audio away before a worker read it. This one has its own.
         result: ClipResult = unpack(content)
         return result
 

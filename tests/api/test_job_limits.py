@@ -5,12 +5,14 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 
 import pytest
 
 from app.api import receiving
-from app.errors import DatabaseUnavailable, DiskFull
+from app.errors import DatabaseUnavailable, DiskFull, OutcomeUnknown
 from app.jobs.database import Database
+from app.jobs.store import Store
 from app.media import file_sink as sinks
 from app.media.disk import MARGIN_BYTES
 from tests.api.fake_service import OTHER_MODEL
@@ -117,6 +119,33 @@ def test_idempotency_key_of_another_request_is_refused(site, other):
     site.finished(job)
     assert [job["id"] for job in listed(site)] == [job]
     assert len(site.uploads) == 1
+
+
+def test_a_job_whose_commit_seemed_to_fail_keeps_its_recording_for_the_repeated_request(serve, monkeypatch):
+    write, lost = Database.write, []
+
+    @asynccontextmanager
+    async def lose_the_first_answer(database):
+        async with write(database) as connection:
+            yield connection
+        if not lost:
+            lost.append(True)
+            raise OutcomeUnknown("The service's database does not answer.")
+
+    async def fail_to_look_up(store, job_id):
+        raise DatabaseUnavailable("The service's database does not answer.")
+
+    site = serve()
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "write", lose_the_first_answer)
+        patch.setattr(Store, "get", fail_to_look_up)
+        response = site.submit(headers={"idempotency-key": "k"})
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "database_unavailable")
+    [upload] = site.uploads
+    again = site.submit(headers={"idempotency-key": "k"})
+    assert again.status_code == 202
+    assert site.finished(again.json()["id"])["status"] == "succeeded"
+    assert site.uploads == [upload]
 
 
 def test_deleting_a_job_frees_its_idempotency_key(site):

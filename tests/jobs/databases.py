@@ -5,9 +5,12 @@ import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.errors import DatabaseUnavailable
 from app.jobs.database import Database
 
 
@@ -20,6 +23,33 @@ async def opened(url: str) -> AsyncIterator[Database]:
         yield database
     finally:
         await database.close()
+
+
+@contextmanager
+def lost_commits(database: Database, *, committed: bool, reads: bool = False) -> Iterator[None]:
+    """All writes fail at the commit, also if they are `committed`. So do later reads, unless `reads`."""
+    dialect = database._engine.sync_engine.dialect
+    commit, read = dialect.do_commit, database.read
+
+    def do_commit(connection: Any) -> None:
+        if not database._write_turn.locked():  # the connection that holds PostgreSQL's lock
+            return commit(connection)
+        commit(connection) if committed else dialect.do_rollback(connection)
+        if not reads:
+            database.read = fail_to_read  # type: ignore[method-assign]
+        raise dialect.loaded_dbapi.OperationalError("the connection was lost")
+
+    @asynccontextmanager
+    async def fail_to_read() -> AsyncIterator[AsyncConnection]:
+        raise DatabaseUnavailable("the connection was lost")
+        yield
+
+    dialect.do_commit = do_commit  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        dialect.do_commit = commit  # type: ignore[method-assign]
+        database.read = read  # type: ignore[method-assign]
 
 
 async def backends(database: Database) -> list[int]:

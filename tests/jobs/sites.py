@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,12 @@ class Site:
         else:
             (self.folder.uploads / changes.get("file", FILE)).write_bytes(b"RIFF")
         return await self.store.add(submission(**changes))
+
+    async def changed(self) -> None:
+        """Wait for the next event of any job, or a moment."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await self._changed.wait()
 
     async def wait_for(self, job: Job, event: str, times: int = 1) -> Job:
         """The job, once it has had so many events of a type."""

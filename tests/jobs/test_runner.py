@@ -290,6 +290,92 @@ async def test_owners_take_turns(site: Site) -> None:
     assert owners[2:] == ["many", "many"]
 
 
+async def until_running(site: Site, count: int) -> set[str]:
+    """The jobs that run, once there are so many."""
+    while len(site.runner._running) != count:
+        await site.changed()
+    return set(site.runner._running)
+
+
+async def test_a_long_job_gives_way_to_a_short_one(site: Site) -> None:
+    """And goes on from its complete decoded audio, or from the start."""
+
+    async def work(pipeline: FakePipeline) -> Transcript:
+        if pipeline.upload.path.name == "a" * 32:
+            return TRANSCRIPT
+        if pipeline.pcm_path.name == jobs[3].id:
+            pipeline.observer.decoded(50)
+        pipeline.observer.progressed(Progress(7200.0))
+        return await block(pipeline)
+
+    site.service.work = work
+    jobs = [await site.add(file=str(number) * 32) for number in range(6)]
+    site.runner.start()
+    for job in jobs:  # those before it have given way to the last two
+        await site.wait_for(job, "running")
+    await until_running(site, 4)
+    short = await site.add(file="a" * 32)
+    site.runner.wake()
+    await site.wait_for(short, "succeeded")
+    assert site.events[short.id] == ["queued", "running", "succeeded"]
+    running = await until_running(site, 3)
+    assert running >= {job.id for job in jobs[:2]}
+    waiting_ids = {job.id for job in jobs} - running
+    assert {site.events[id][-1] for id in waiting_ids} == {"queued"}
+    assert jobs[3].id in waiting_ids
+    assert set(site.decoded) <= running | {jobs[3].id}, "a part of the decoded audio is useless"
+    assert jobs[3].id in site.decoded
+
+
+async def test_a_job_is_known_to_be_long_after_a_restart(site: Site) -> None:
+    async def work(pipeline: FakePipeline) -> Transcript:
+        pipeline.observer.progressed(Progress(7200.0, 7200.0))
+        began.append(pipeline.pcm_path.name)
+        return await block(pipeline)
+
+    began: list[str] = []
+    site.service.work = work
+    jobs = [await site.add(file=str(number) * 32) for number in range(4)]
+    site.runner.start()
+    while len(began) < 4:
+        await site.changed()
+    await site.runner.stop()
+    site.new_runner().start()
+    assert await until_running(site, 3) == {job.id for job in jobs[:3]}
+    short = await site.add(file="a" * 32)
+    site.runner.wake()
+    await site.wait_for(short, "running")
+    assert site.events[jobs[2].id] == ["queued", "running"] * 2
+
+
+async def test_a_job_that_is_deleted_while_it_gives_way_stays_deleted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requeue = Store.requeue
+
+    async def delete_first(store: Store, job: Job) -> Job:
+        await store.cancel(job)
+        await store.delete(job)
+        return await requeue(store, job)
+
+    async def work(pipeline: FakePipeline) -> Transcript:
+        pipeline.observer.progressed(Progress(7200.0))
+        return await block(pipeline)
+
+    monkeypatch.setattr(Store, "requeue", delete_first)
+    site.service.work = work
+    jobs = [await site.add(file=str(number) * 32) for number in range(4)]
+    site.runner.start()
+    while not site.runner._lengths.remaining_s(jobs[3].id):
+        await site.changed()
+    site.service.work = succeed
+    short = await site.add(file="a" * 32)
+    site.runner.wake()
+    await site.wait_for(short, "succeeded")
+    assert site.events[jobs[3].id] == ["queued", "running", "cancelled"]
+    assert jobs[3].id not in site.decoded
+
+
 async def test_no_job_starts_before_a_worker_is_ready(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_READY_POLL_S", 0.005)
     asked = asyncio.Event()

@@ -14,7 +14,7 @@ from app.jobs.database import Database
 from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
 from app.jobs.outbox import DatabaseOutbox
-from app.jobs.store import Store
+from app.jobs.store import QueuedRow, Store
 from app.jobs.tables import metadata
 from tests.jobs.databases import opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
@@ -127,28 +127,27 @@ async def test_events_have_no_gap(store: Store) -> None:
 
 
 async def test_jobs_are_queued_in_order(store: Store) -> None:
-    assert await store.next_queued() is None
+    assert await store.queued() == []
     first, second = await store.add(SUBMISSION), await store.add(SUBMISSION)
-    assert await store.next_queued() == first
+    assert [row.id for row in await store.queued()] == [first.id, second.id]
     first = await store.begin(first)
-    assert await store.next_queued() == second
+    assert [row.id for row in await store.queued()] == [second.id]
     first = await store.requeue(first)
-    assert await store.next_queued() == first
+    assert [row.id for row in await store.queued()] == [first.id, second.id]
     assert await store.with_status([Status.QUEUED]) == [first, second]
     assert await store.count([Status.QUEUED]) == 2
     assert await store.count([Status.QUEUED], owner="nobody") == 0
 
 
-async def test_owners_take_turns(store: Store) -> None:
-    many = [await store.add(submission(owner="many")) for _ in range(3)]
-    one = await store.add(submission(owner="one"))
-    assert await store.next_queued({}) == many[0], "not the oldest job, although no owner has more running"
-    assert await store.next_queued({"many": 1}) == one
-    assert await store.next_queued({"many": 1, "one": 1}) == many[0]
-    assert await store.next_queued({"many": 1, "one": 2}) == many[0]
-    assert await store.next_queued({"many": 1}, [one.id]) == many[0]
-    assert await store.next_queued({}, [many[0].id]) == many[1]
-    assert await store.next_queued({}, [job.id for job in [*many, one]]) is None
+async def test_queued_jobs_have_what_their_order_depends_on(store: Store) -> None:
+    url = await store.add(submission(owner="other", file=None, size=None, url="https://media.example/a"))
+    file = await store.begin(await store.add(submission(size=5)))
+    await store.store_progress({file.id: JobProgress(Stage.TRANSCRIBING, 60.0, 600.0, 2, 20)})
+    await store.requeue(file)
+    assert await store.queued() == [
+        QueuedRow(url.id, url.number, "other", None, None, 0.0, has_file=False),
+        QueuedRow(file.id, file.number, "somebody", 5, 600.0, 60.0, has_file=True),
+    ]
 
 
 async def test_pages(store: Store) -> None:

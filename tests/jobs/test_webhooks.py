@@ -18,6 +18,7 @@ from app.errors import InvalidInput
 from app.jobs import webhook_client, webhooks
 from app.jobs.webhook_client import check_webhook_url
 from app.jobs.webhooks import RETRY_AFTER_S, Delivery, Webhooks
+from tests.event_loop import let_tasks_run
 from tests.internet import MEDIA, Internet
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
@@ -342,6 +343,64 @@ async def test_a_webhook_in_flight_at_the_stop_is_sent_again(
 
     first, second = receiver.requests
     assert first.headers["webhook-id"] == second.headers["webhook-id"] == "msg_1"
+
+
+class OvertakenOutbox(MemoryOutbox):
+    """Its answers arrive late: the attempt in flight has ended, and its outcome is stored, before they do."""
+
+    def __init__(self, receiver: Receiver, late: str) -> None:
+        super().__init__()
+        self._receiver = receiver
+        self._late = late  # the call whose answer is late
+        self.is_late = False
+
+    async def due(self, now: float) -> list[Delivery]:
+        rows = await super().due(now)
+        await self._be_late("due")
+        return rows
+
+    async def postpone(self, id: str, attempts: int, next_at: float) -> None:
+        await super().postpone(id, attempts, next_at)
+        await self._be_late("postpone")
+
+    async def _be_late(self, call: str) -> None:
+        if self.is_late and call == self._late:
+            self.is_late = False
+            self._receiver.released.set()
+            await self.wait_until(lambda: self.outcome_stored)
+            await let_tasks_run()
+
+    @property
+    def outcome_stored(self) -> bool:
+        return "msg_1" not in self.rows or self.rows["msg_1"].delivery.attempts > 0
+
+
+@pytest.mark.parametrize("status", [204, 500])
+@pytest.mark.parametrize("late", ["due", "postpone"])
+async def test_a_webhook_is_not_sent_again_because_the_outbox_was_read_before_its_outcome_was_stored(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, late: str, status: int
+) -> None:
+    monkeypatch.setattr(webhooks, "MAX_PER_HOST", 1 if late == "postpone" else 4)
+    monkeypatch.setattr(webhooks, "_OVERDUE_POLL_S", 3600.0)
+    receiver.statuses = [status, 204]
+    outbox = OvertakenOutbox(receiver, late)
+    clock = Clock(1000)
+    outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 990)
+    async with delivering(outbox, clock) as running:
+        await asyncio.to_thread(receiver.requested.wait)
+        # To the same receiver, which may be busy, and earlier in the list.
+        outbox.put(Delivery("msg_2", receiver.url, BODY, 0), 900)
+        outbox.is_late = True
+        running.wake()
+        await outbox.wait_until(lambda: outbox.outcome_stored)
+        await let_tasks_run()
+        clock.now += 3  # the second one is due again at the latest
+        running.wake()
+        await outbox.wait_until(lambda: "msg_2" not in outbox.rows)
+        while running._in_flight:
+            await asyncio.wait(running._in_flight.values())
+    assert [request.headers["webhook-id"] for request in receiver.requests] == ["msg_1", "msg_2"]
+    assert outbox.rows.keys() == ({"msg_1"} if status == 500 else set())
 
 
 class NoNetwork(httpcore.AsyncNetworkBackend):

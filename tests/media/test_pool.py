@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +111,24 @@ async def test_a_file_that_crashes_decoders_is_refused(tmp_path: Path, upload: U
     with pytest.raises(InvalidInput, match="crash or hang"):
         async for _ in pool.decode("job", upload, tmp_path / "pcm"):
             pass
+
+
+async def test_a_job_that_starts_again_gets_a_decoder_of_its_own(tmp_path: Path, upload: Upload) -> None:
+    """The decoder of its last run may not be closed yet."""
+    calls: list[Call] = []
+
+    class Recorder(CrashingDispatcher):
+        async def submit(self, job: str, call: Call, **_: object) -> TaskResult[DecodeStep]:
+            calls.append(call)
+            return TaskResult(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0)
+
+    pool = MediaPool(1, DiskSpace(tmp_path))
+    pool._dispatcher = Recorder()  # type: ignore[assignment]
+    for _ in range(2):
+        async with aclosing(pool.decode("job", upload, tmp_path / "pcm")) as steps:
+            await anext(steps)
+        await asyncio.gather(*pool._background)
+    sessions = [call.args[0] for call in calls if call.function is tasks.decode]
+    closed = [call.args[0] for call in calls if call.function is tasks.close]
+    assert closed == list(dict.fromkeys(sessions))
+    assert len(closed) == 2

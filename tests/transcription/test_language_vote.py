@@ -17,7 +17,9 @@ def result(**probs: float) -> ClipResult:
     return ClipResult(ranked[0][0], ranked, ())
 
 
-async def elect(*votes: tuple[int, ClipResult], clips: int | None = None, reverse: bool = False) -> str:
+async def elect(
+    *votes: tuple[int, ClipResult], clips: int | None = None, reverse: bool = False
+) -> str | None:
     vote = LanguageVote()
     if clips is not None:
         vote.limit(clips)
@@ -89,6 +91,38 @@ async def test_the_outcome_waits_for_all_votes() -> None:
     language, probability = await outcome
     assert language == "en"
     assert round(probability, 6) == 0.65
+
+
+async def test_nobody_waits_for_the_vote_of_a_clip_that_failed() -> None:
+    vote = LanguageVote()
+    vote.abstain(0)
+    vote.cast(1, 10, result(de=0.9, en=0.1))
+    assert vote.elected is None
+    vote.abstain(2)
+    async with asyncio.timeout(1):
+        assert await vote.language() == "de"
+        assert await vote.outcome() == ("de", 0.9)
+
+
+async def test_a_clip_that_fails_after_its_vote_keeps_it() -> None:
+    """An outvoted clip is transcribed again, in the elected language, which may fail."""
+    votes = [(8, result(en=0.6, de=0.4)), (10, result(de=0.55, en=0.45)), (10, result(de=0.55, en=0.45))]
+    vote = LanguageVote()
+    for index, (weight, cast) in enumerate(votes):
+        vote.cast(index, weight, cast)
+    before = await vote.outcome()
+    vote.abstain(0)
+    assert (vote.elected, await vote.outcome()) == ("de", before)
+
+
+async def test_without_any_vote_there_is_no_language() -> None:
+    vote = LanguageVote()
+    vote.abstain(5)  # no voter
+    for index in range(VOTERS):
+        assert not vote._decided.is_set()
+        vote.abstain(index)
+    async with asyncio.timeout(1):
+        assert await vote.language() is None
 
 
 PROBABILITIES = st.floats(0, 1).map(lambda english: result(en=english, de=1 - english))

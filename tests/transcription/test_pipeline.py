@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,45 @@ async def test_a_partial_transcript_lacks_only_the_failed_clips(
     start, end = transcript.failed_spans[0]
     assert round(start / SAMPLE_RATE / PERIOD_S) == min(failing)
     assert 4 < (end - start) / SAMPLE_RATE < 6
+
+
+async def test_if_all_voters_fail_no_clip_is_transcribed_twice(tmp_path: Path) -> None:
+    def answer(number: int, requested: str | None) -> ClipResult:
+        if number < 3:
+            raise RuntimeError("cuBLAS failed")
+        return clip_result(number, requested, detected="de" if number == 4 else "en")
+
+    fleet = FakeFleet(answer)
+    transcript = await transcribe(tmp_path, fleet, allow_partial=True)
+    assert len(fleet.requested) == 8
+    assert transcript.language == "en"
+
+
+class VotingFleet(FakeFleet):
+    """Its third clip is Spanish or Galician, and fails in the elected language; the others, Portuguese."""
+
+    def __init__(self) -> None:
+        super().__init__(clip_result)
+        self.prefetch_limit = 3
+
+    async def submit(self, job: str, request: ClipRequest, **how: Any) -> TaskResult[ClipResult]:
+        answer = await super().submit(job, request, **how)
+        is_third = round(request.start / SAMPLE_RATE / PERIOD_S) == 2
+        if request.decoding.language is None:
+            probs = {"es": 0.5, "gl": 0.45, "pt": 0.05} if is_third else {"pt": 0.55, "gl": 0.45}
+            result = replace(answer.result, language=next(iter(probs)), language_probs=tuple(probs.items()))
+            return TaskResult(result, 0, 0)
+        if is_third:
+            raise RuntimeError("cuBLAS failed")
+        return answer
+
+
+async def test_a_clip_that_fails_after_its_vote_does_not_change_the_language(tmp_path: Path) -> None:
+    """Without the vote of the third clip, Portuguese would win over Galician."""
+    fleet, media = VotingFleet(), FakeMedia(100)
+    transcript = await transcribe(tmp_path, fleet, media, max_duration_s=2000, allow_partial=True)
+    assert len(transcript.failed_spans) == 1
+    assert {language for _, language in fleet.requested} == {None, "gl"}
 
 
 async def test_a_recording_that_is_too_long_is_refused(tmp_path: Path) -> None:

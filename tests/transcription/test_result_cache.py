@@ -1,13 +1,17 @@
 """Results of clips whose client disconnected."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.engines.clip_request import ClipRequest
+from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.tasks import SlotStatus
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run
 from workers.messages import ClipResult, Decoding
@@ -104,6 +108,75 @@ async def test_a_clip_that_another_request_cancelled_is_transcribed_again(record
     queued[0].cancel()  # as the dispatcher does with tasks that are still in its queue
     assert await other == RESULT
     assert worker.calls == 1
+
+
+class ReadingSlot:
+    """Reads the audio of its batches once it may. A `Slot[ClipRequest, ClipResult]`."""
+
+    batch_limit = 1
+
+    def __init__(self) -> None:
+        self.index = 0
+        self.status = SlotStatus()
+        self.needs_restart = asyncio.Event()
+        self.taken = asyncio.Event()
+        self.may_read = asyncio.Event()
+        self.read: list[Path] = []
+
+    async def start(self) -> None: ...
+
+    async def run(self, payloads: Sequence[ClipRequest]) -> list[ClipResult]:
+        self.taken.set()
+        await self.may_read.wait()
+        for request in payloads:
+            request.read()
+            self.read.append(request.pcm_path)
+        return [RESULT for _ in payloads]
+
+    async def close(self) -> None: ...
+
+
+async def test_a_clip_whose_audio_went_with_another_request_is_transcribed_again(
+    tmp_path: Path, recording: ClipResults
+) -> None:
+    """The first of two equal requests is cancelled after its clip was taken, before its audio was read."""
+    slot = ReadingSlot()
+    dispatcher = Dispatcher[ClipRequest, ClipResult]("worker", [slot])
+    dispatcher.start()
+
+    async def request(name: str) -> ClipResult:
+        async def transcribe(request: ClipRequest) -> ClipResult:
+            return (await dispatcher.submit(name, request)).result
+
+        path = tmp_path / name
+        path.write_bytes(bytes(1000))
+        try:
+            return await recording.get_or_transcribe(replace(CLIP, pcm_path=path), transcribe)
+        finally:
+            dispatcher.cancel(name)
+            path.unlink()
+
+    try:
+        first = asyncio.create_task(request("first"))
+        await slot.taken.wait()
+        others = [asyncio.create_task(request(name)) for name in ("second", "third")]
+        await let_tasks_run()
+        first.cancel()
+        await asyncio.wait([first])
+        slot.may_read.set()
+        assert await asyncio.gather(*others) == [RESULT, RESULT]
+        assert slot.read == [tmp_path / "second"]
+    finally:
+        await dispatcher.stop()
+
+
+async def test_a_request_whose_own_audio_is_gone_fails(recording: ClipResults) -> None:
+    async def transcribe(request: ClipRequest) -> ClipResult:
+        raise FileNotFoundError(request.pcm_path)
+
+    async with asyncio.timeout(10):
+        with pytest.raises(FileNotFoundError):
+            await recording.get_or_transcribe(CLIP, transcribe)
 
 
 async def test_an_error_is_not_cached(recording: ClipResults) -> None:
