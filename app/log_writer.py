@@ -55,5 +55,7 @@ class LogWriter(logging.Handler):
 
 
 def _notice(dropped: int) -> logging.LogRecord:
-    message = "%d log lines were dropped: nothing read standard error. Check the terminal or the log collector."
+    message = (
+        "%d log lines were dropped: nothing read standard error. Check the terminal or the log collector."
+    )
     return logging.LogRecord(__name__, logging.WARNING, __file__, 0, message, (dropped,), None)

@@ -213,7 +213,9 @@ def tables(runs: dict[str, list[Figures]]) -> list[Table]:
                     (call for run in rounds_of for call in run[scenario]["loop"][f"by_{key}"]),
                     key=lambda call: -call[key],
                 )[:LONGEST]
-                rows = [[call["name"], call["from"], call["wall"], call["cpu"], call["held"]] for call in calls]
+                rows = [
+                    [call["name"], call["from"], call["wall"], call["cpu"], call["held"]] for call in calls
+                ]
                 title = f"{scenario}, {name}: the longest calls by {key} time"
                 found.append(Table(title, ["call", "goes on in", "wall, ms", "cpu", "held"], rows))
     return found
@@ -230,7 +232,9 @@ def _row(label: str, runs: dict[str, list[Figures]], keys: list[str]) -> list[st
             if value:
                 values.append(value)
         medians[name] = {
-            part: statistics.median(value[part] for value in values) for part in ("p50", "p99", "max") if values
+            part: statistics.median(value[part] for value in values)
+            for part in ("p50", "p99", "max")
+            if values
         }
     row = [label, *(" · ".join(f"{part:.1f}" for part in value.values()) for value in medians.values())]
     if BEFORE in medians:

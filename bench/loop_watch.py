@@ -3,11 +3,11 @@
     python bench/loop_watch.py REPORT serve --port 8000        (in the root of a checkout)
 
 SIGUSR1 writes the report of the time since the last one to REPORT, as JSON, and begins the next. Imports
-nothing of the service and nothing of bench, so the checkout may be of any age. With LOOP_WATCH_STACKS=5 in the
-environment, a thread also samples the loop's stack whenever a call takes longer than 5 ms.
+nothing of the service and nothing of bench, so the checkout may be of any age. With LOOP_WATCH_STACKS=5 in
+the environment, a thread also samples the loop's stack whenever a call takes longer than 5 ms.
 
-Times are in ms: `wall`; `cpu`, the CPU time of the loop's thread; `held`, wall time less CPU time and less the
-time in which the thread was ready and no core ran it. `held` is waiting for the GIL, a lock or the disk.
+Times are in ms: `wall`; `cpu`, the CPU time of the loop's thread; `held`, wall time less CPU time and less
+the time in which the thread was ready and no core ran it: it waited for the GIL, a lock or the disk.
 """
 
 import asyncio

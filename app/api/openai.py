@@ -68,4 +68,4 @@ async def _respond(service: "TranscriptionService", request: Request, form_type:
     finally:
         if not streaming:
             await asyncio.to_thread(upload.remove)
-    return await asyncio.to_thread(transcript_response, transcript, form)
+    return await service.helper.run(transcript.seconds, transcript_response, transcript, form)

@@ -44,7 +44,7 @@ class JobService:
 
     def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
-        self.store = Store(database)
+        self.store = Store(database, helper=service.helper)
         self._service = service
         self._settings = settings
         self._database = database

@@ -1,6 +1,5 @@
 """The jobs in the database. Each change of status is one transaction, with the event that announces it."""
 
-import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -16,10 +15,11 @@ from app.jobs.database import Database
 from app.jobs.events import Event, add_event, add_webhook
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
-from app.jobs.serialization import pack_transcript, unpack_transcript
+from app.jobs.serialization import pack_transcript
 from app.jobs.tables import clips, events, job_from_row, jobs, progress_row, submission_row, transcripts
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
+from app.transcription.helper import Helper
 from workers.messages import Span, seconds
 
 _NONE_RUNNING: Mapping[str, int] = {}
@@ -28,9 +28,13 @@ _NONE_RUNNING: Mapping[str, int] = {}
 class Store:
     """Jobs, their events and transcripts. Raises what `Database` raises."""
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, database: Database, clock: Callable[[], float] = time.time, helper: Helper | None = None
+    ) -> None:
+        """`helper` packs transcripts."""
         self._database = database
         self._clock = clock
+        self._helper = helper or Helper()
         self._cache = JobCache()
         # Called with the job's id and each event, once the event is in the database.
         self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
@@ -157,7 +161,7 @@ class Store:
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition."""
-        content = await asyncio.to_thread(pack_transcript, transcript)
+        content = await self._helper.run(transcript.seconds, pack_transcript, transcript)
         duration = seconds(transcript.samples)
         changes = {
             "duration": duration,
@@ -215,14 +219,16 @@ class Store:
             self._publish(job, event)
 
     @shielded
-    async def transcript(self, job: Job) -> Transcript:
-        """The transcript of a job that has succeeded. Raises UnknownJob if it is deleted."""
+    async def packed_transcript(self, job: Job) -> bytes:
+        """The transcript of a job that has succeeded, for `unpack_transcript`. Raises UnknownJob if it is
+        deleted.
+        """
         query = sa.select(transcripts.c.content).where(transcripts.c.job_number == job.number)
         async with self._database.read() as connection:
             content = await connection.scalar(query)
         if content is None:
             raise UnknownJob(f"The transcript of job {job.id!r} is gone.")
-        return await asyncio.to_thread(unpack_transcript, content)
+        return bytes(content)
 
     @shielded
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:

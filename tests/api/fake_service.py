@@ -12,6 +12,7 @@ from app.options import Options
 from app.settings import Settings
 from app.transcript.timeline import Transcript
 from app.transcription.data_folder import DataFolder
+from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
 from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Span, Word
@@ -105,6 +106,7 @@ class FakeService:
     cancelled: threading.Event = field(default_factory=threading.Event)
     running: bool = False
     folder: DataFolder = field(init=False)
+    helper: Helper = field(default_factory=Helper)
 
     def __post_init__(self) -> None:
         self.folder = DataFolder(self.settings.data_dir)
