@@ -169,14 +169,23 @@ def _where(handle: Any) -> str:
     task = getattr(handle._callback, "__self__", None)
     if not isinstance(task, asyncio.Task):
         return ""
-    place, awaited = "", task.get_coro()
+    innermost, awaited = "", task.get_coro()
     while awaited is not None:
         frame = getattr(awaited, "cr_frame", None) or getattr(awaited, "ag_frame", None)
         if frame is not None:
-            place = f"{frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name}"
-            place += f" ({_short(frame.f_code.co_filename)}:{frame.f_lineno})"
+            code = frame.f_code
+            innermost = f"{code.co_qualname} ({_short(code.co_filename)}:{frame.f_lineno})"
         awaited = getattr(awaited, "cr_await", None) or getattr(awaited, "ag_await", None)
-    return place
+    return f"{_request(task)} {innermost}".strip()
+
+
+def _request(task: "asyncio.Task[Any]") -> str:
+    """The method and path of uvicorn's task for a request."""
+    coroutine: Any = task.get_coro()
+    if not getattr(coroutine, "__qualname__", "").endswith("run_asgi") or coroutine.cr_frame is None:
+        return ""
+    cycle = coroutine.cr_frame.f_locals.get("self")
+    return f"{cycle.scope['method']} {cycle.scope['path']}" if cycle is not None else ""
 
 
 def _name(handle: Any) -> str:

@@ -35,6 +35,7 @@ UNFINISHED = (Status.QUEUED, Status.RUNNING)
 FINISHED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
+_SWEPT_AT_ONCE = 100  # reading thousands of rows at once would block the event loop
 
 log = structlog.get_logger(__name__)
 
@@ -208,8 +209,9 @@ class JobService:
             try:
                 await self._database.verify_lock()
                 expired_before = time.time() - self._settings.result_ttl_s
-                for job in await self.store.with_status(FINISHED, finished_before=expired_before):
-                    await self._remove(job)
+                while expired := await self.store.with_status(FINISHED, expired_before, _SWEPT_AT_ONCE):
+                    for job in expired:
+                        await self._remove(job)
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)
                 signal.raise_signal(signal.SIGTERM)

@@ -116,14 +116,21 @@ class Store:
 
     @shielded
     async def with_status(
-        self, statuses: Collection[Status], finished_before: float | None = None
+        self,
+        statuses: Collection[Status],
+        finished_before: float | None = None,
+        limit: int | None = None,
     ) -> list[Job]:
-        """All jobs with one of some statuses, oldest first. `finished_before`: Unix time in s."""
+        """All jobs with one of some statuses, oldest first, or the first `limit`.
+
+        `finished_before`: Unix time in s.
+        """
         query = sa.select(jobs).where(jobs.c.status.in_([status.value for status in statuses]))
         if finished_before is not None:
             query = query.where(jobs.c.finished_at < finished_before)
+        query = query.order_by(jobs.c.number).limit(limit)
         async with self._database.read() as connection:
-            return [job_from_row(row) for row in await connection.execute(query.order_by(jobs.c.number))]
+            return [job_from_row(row) for row in await connection.execute(query)]
 
     @shielded
     async def files(self) -> set[str]:
@@ -198,7 +205,9 @@ class Store:
         """Change `file`, `size`, `sha256`, `filename` or `pcm` of a job, without an event."""
         async with self._write() as connection:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
-        self._cache.discard(job_id)
+            row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
+        if row is not None:
+            self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
 
     @shielded
     async def store_progress(self, progress: Mapping[str, JobProgress]) -> None:

@@ -113,9 +113,9 @@ class FakeService:
 
     def reset(self) -> None:
         """Forget what a test set and did."""
-        running, settings = self.running, self.settings
+        running, settings, helper = self.running, self.settings, self.helper
         vars(self).clear()
-        self.__init__(settings, running=running)  # type: ignore[misc]
+        self.__init__(settings, running=running, helper=helper)  # type: ignore[misc]
 
     async def start(self) -> None:
         for folder in (self.folder.uploads, self.folder.pcm):
@@ -123,6 +123,7 @@ class FakeService:
         self.running = True
 
     async def stop(self) -> None:
+        await self.helper.stop()
         self.running = False
 
     async def drain(self, timeout_s: float) -> None: ...
