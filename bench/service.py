@@ -14,6 +14,8 @@ from typing import IO
 import httpx
 import psutil
 
+from app.transcription.helper import NICENESS as HELPER_NICENESS
+
 ROOT = Path(__file__).parents[1]
 START_S = 120
 QUIET_S = 120
@@ -95,7 +97,9 @@ def processes(client: httpx.Client) -> list[psutil.Process]:
     media = [
         child
         for child in server.children()
-        if child.pid not in pids and "spawn_main" in " ".join(child.cmdline())
+        if child.pid not in pids
+        and "spawn_main" in " ".join(child.cmdline())
+        and child.nice() != server.nice() + HELPER_NICENESS
     ]
     return [*map(psutil.Process, pids), *media]
 

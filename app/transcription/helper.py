@@ -19,7 +19,7 @@ R = TypeVar("R")
 # The transcript of a longer recording goes to the process. Subtitles for ten minutes take about 40 ms of a
 # core.
 LONG_S = 600.0
-_NICENESS = 5  # after the server, before the workers
+NICENESS = 5  # after the server, before the workers
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ class Helper:
     async def _started(self) -> ChildProcess:
         async with self._changing:
             if self._child is None:
-                child = ChildProcess(runtime.initialise, "", _NICENESS)
+                child = ChildProcess(runtime.initialise, "", NICENESS)
                 try:
                     await child.start()
                 except BaseException:

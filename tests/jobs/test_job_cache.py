@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from app.errors import UnknownJob
 from app.jobs.job import Job
 from app.jobs.job_cache import JobCache
 from app.jobs.store import Store
@@ -46,6 +47,21 @@ async def test_the_cache_is_bounded(jobs: list[Job]) -> None:
     assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
     cache.discard(jobs[0].id)
     assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
+
+
+async def test_an_updated_job_stays_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that poll a job must not all ask the database because the job was updated."""
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
+        store = Store(database)
+        job = await store.add(SUBMISSION)
+        monkeypatch.setattr(store, "_look_up", look_up())
+        await store.update(job.id, pcm="1000 boot")
+        assert (await store.get(job.id)).pcm == "1000 boot"
+        await store.delete(job)
+        await store.update(job.id, pcm="2000 boot")
+        monkeypatch.undo()
+        with pytest.raises(UnknownJob):
+            await store.get(job.id)
 
 
 async def test_a_failed_write_empties_the_cache(jobs: list[Job]) -> None:
