@@ -115,7 +115,7 @@ def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end(commands, tmp
             server.client.get("/health", timeout=20).raise_for_status()
         server.process.terminate()
         assert server.wait(20) == 0
-        assert len(os.read(reader, 1 << 16)) == 4096, "the log was not stuck"
+        assert b"Shutting down" not in os.read(reader, 1 << 16), "the log was not stuck"
     finally:
         os.close(reader)
         log.unlink()
