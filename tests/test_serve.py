@@ -23,4 +23,5 @@ def test_collections_skip_all_objects_of_the_start_and_the_schema_is_there() -> 
     keep_loop_free(app)
     assert gc.get_freeze_count() > 10_000
     assert app.openapi_schema is not None
+    assert "anyio._backends._asyncio" in sys.modules
     assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)

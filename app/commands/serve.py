@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import importlib
 import signal
 import socket
 import sys
@@ -40,7 +41,9 @@ class Server(uvicorn.Server):
 
 def keep_loop_free(app: FastAPI) -> None:
     """Prepare this process to answer at once, whatever its threads do."""
-    app.openapi()  # the first request for it would wait, and all others behind it
+    # The first requests that need these would wait, and all others behind them.
+    app.openapi()
+    importlib.import_module("anyio._backends._asyncio")
     # A full collection would stop all threads for a tenth of a second: most objects are those of libraries.
     gc.collect()
     gc.freeze()
