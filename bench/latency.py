@@ -22,6 +22,7 @@ import shutil
 import signal
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -283,7 +284,7 @@ def _job(client: httpx.Client, job: str) -> dict[str, Any]:
 
 
 def _python(checkout: Path) -> str:
-    return str(checkout / ".venv" / "bin" / "python")
+    return sys.executable if checkout == ROOT else str(checkout / ".venv" / "bin" / "python")
 
 
 if __name__ == "__main__":

@@ -2,15 +2,17 @@
 
     python bench/loop_watch.py REPORT serve --port 8000        (in the root of a checkout)
 
-SIGUSR1 writes the report of the time since the last one to REPORT, as JSON, and begins the next. Imports
-nothing of the service and nothing of bench, so the checkout may be of any age. With LOOP_WATCH_STACKS=5 in
-the environment, a thread also samples the loop's stack whenever a call takes longer than 5 ms.
+SIGUSR1 writes the report of the time since the last one to REPORT, as JSON, and begins the next. SIGUSR2
+prints the stacks of all threads, also if the service hangs. This file imports nothing of the service and
+nothing of bench, so the checkout may be of any age. With LOOP_WATCH_STACKS=5 in the environment, a thread
+also samples the loop's stack whenever a call takes longer than 5 ms.
 
 Times are in ms: `wall`; `cpu`, the CPU time of the loop's thread; `held`, wall time less CPU time and less
 the time in which the thread was ready and no core ran it: it waited for the GIL, a lock or the disk.
 """
 
 import asyncio
+import faulthandler
 import gc
 import json
 import os
@@ -51,6 +53,7 @@ class LoopWatch:
         selectors.EpollSelector.select = lambda selector, timeout=None: self.select(selector, timeout)
         gc.callbacks.append(self.collected)
         signal.signal(signal.SIGUSR1, lambda *_: self.write())
+        faulthandler.register(signal.SIGUSR2)
         if stacks := os.environ.get("LOOP_WATCH_STACKS"):
             threading.Thread(target=self._sample_stacks, args=(float(stacks) / 1000,), daemon=True).start()
 

@@ -69,7 +69,11 @@ def started_service(
             yield client, process
     finally:
         process.terminate()
-        process.wait(20)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
 def until_idle(client: httpx.Client) -> None:
