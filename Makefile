@@ -38,6 +38,7 @@ check: .venv/.dev
 bench: .venv/.dev
 	$(BIN)/python bench/quality.py tests/data
 	$(BIN)/whisperfleet bench
+	$(BIN)/python -m bench.latency
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -5,18 +5,26 @@ import sys
 
 import structlog
 
+from app.log_writer import LogWriter
 from app.settings import Settings
 
 
-def configure_logs(settings: Settings) -> None:
-    """Log to standard error as configured. Standard output stays free for transcripts."""
+def configure_logs(settings: Settings, *, in_thread: bool = False) -> None:
+    """Log to standard error as configured. Standard output stays free for transcripts.
+
+    `in_thread`: a thread writes the lines, so nothing waits for a slow terminal.
+    """
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     structlog.configure(
-        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,  # first: most requests log a line that is below the level
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
@@ -31,7 +39,7 @@ def configure_logs(settings: Settings) -> None:
             )
         ]
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = LogWriter(sys.stderr.fileno()) if in_thread else logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -6,13 +6,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import httpx
 import psutil
 
+from app.transcription.helper import NICENESS as HELPER_NICENESS
+
+ROOT = Path(__file__).parents[1]
 START_S = 120
 QUIET_S = 120
 
@@ -29,29 +33,47 @@ def running_service(
         with httpx.Client(base_url=url, timeout=None) as client:
             yield client
         return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     logging = (
         {"WHISPER_LOG_LEVEL": "debug", "WHISPER_LOG_FORMAT": "json"}
         if log
         else {"WHISPER_LOG_LEVEL": "error"}
     )
     with tempfile.TemporaryDirectory() as folder, Path(log or os.devnull).open("wb") as lines:
-        settings = {"WHISPER_MODEL": "demo", "WHISPER_DEVICE": "cpu", "WHISPER_DATA_DIR": folder}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "app.cli", "serve", "--port", str(port)],
-            cwd=Path(__file__).parents[1],
-            env=os.environ | settings | logging | environment,
-            stderr=lines if log else None,
-        )
+        settings = {"WHISPER_DATA_DIR": folder} | logging | environment
+        command = [sys.executable, "-m", "app.cli"]
+        with started_service(command, ROOT, lines if log else None, **settings) as (client, _):
+            yield client
+
+
+@contextmanager
+def started_service(
+    command: Sequence[str], root: Path, stderr: IO[bytes] | None = None, **environment: str
+) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
+    """A client of the new service of the checkout at `root`, and its process.
+
+    `command` is what stands before `serve` in the command line.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    settings = {"WHISPER_MODEL": "demo", "WHISPER_DEVICE": "cpu"}
+    process = subprocess.Popen(
+        [*command, "serve", "--port", str(port)],
+        cwd=root,
+        env=os.environ | settings | environment,
+        stderr=stderr,
+    )
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=None, trust_env=False) as client:
+            _wait_until_ready(client, process)
+            yield client, process
+    finally:
+        process.terminate()
         try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=None, trust_env=False) as client:
-                _wait_until_ready(client, process)
-                yield client
-        finally:
-            process.terminate()
             process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
 
 
 def until_idle(client: httpx.Client) -> None:
@@ -79,7 +101,9 @@ def processes(client: httpx.Client) -> list[psutil.Process]:
     media = [
         child
         for child in server.children()
-        if child.pid not in pids and "spawn_main" in " ".join(child.cmdline())
+        if child.pid not in pids
+        and "spawn_main" in " ".join(child.cmdline())
+        and child.nice() != server.nice() + HELPER_NICENESS
     ]
     return [*map(psutil.Process, pids), *media]
 

@@ -97,7 +97,7 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
-        body = await asyncio.to_thread(_body, transcript, query)
+        body = await service.helper.run(transcript.seconds, _body, transcript, query)
         return PlainTextResponse(body, headers=_headers(upload, query.output))
 
     @router.post(
@@ -166,7 +166,7 @@ def _headers(upload: Upload, output: str) -> dict[str, str]:
 
 
 def _body(transcript: Transcript, query: AsrQuery) -> bytes:
-    """The response in the requested format. Uses CPU time on long recordings: call it in a thread."""
+    """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it."""
     if query.output == "json":
         return _json(transcript, words=query.word_timestamps)
     return render_transcript(transcript, query.options, query.output)

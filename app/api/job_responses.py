@@ -4,7 +4,6 @@ import asyncio
 import mimetypes
 from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, aclosing
-from functools import partial
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -17,6 +16,8 @@ from app.api.openai_responses import brief_response, verbose_response
 from app.api.sse import EventStreamResponse, with_heartbeats
 from app.errors import JobNotDone, UnknownJob
 from app.jobs.job import Job, Status
+from app.jobs.serialization import unpack_transcript
+from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
 
@@ -45,24 +46,30 @@ async def _events(jobs: "JobService", job: Job, after: int) -> AsyncGenerator[st
             yield f"id: {event.number}\nevent: {event.type}\ndata: {event.data}\n\n"
 
 
-async def result_response(jobs: "JobService", job: Job, form: ResultFormat) -> Response:
+async def result_response(
+    service: "TranscriptionService", jobs: "JobService", job: Job, form: ResultFormat
+) -> Response:
     """The transcript in a format. Raises JobNotDone if there is none."""
     if job.status is not Status.SUCCEEDED:
         why = f": {job.error.message}" if job.error else ""
         raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
-    transcript = await jobs.store.transcript(job)
-    options = job.submission.options
+    packed = await jobs.store.packed_transcript(job)
+    response = await service.helper.run(job.duration or 0.0, _render, packed, job.submission.options, form)
+    if form not in ("json", "verbose_json"):
+        name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
+        response.headers["content-disposition"] = f"inline; filename*=utf-8''{name}"
+    return response
+
+
+def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
+    """The response in a format. Uses CPU time on long recordings: let `Helper` call it."""
+    transcript = unpack_transcript(packed)
     if form == "json":
         return brief_response(transcript)
     if form == "verbose_json":
-        render = partial(verbose_response, transcript, segments=True, words=options.word_timestamps)
-        return await asyncio.to_thread(render)
-    text = await asyncio.to_thread(render_transcript, transcript, options, form)
-    name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
+        return verbose_response(transcript, segments=True, words=options.word_timestamps)
     return Response(
-        text,
-        media_type=f"{FORMATS[form].media_type}; charset=utf-8",
-        headers={"Content-Disposition": f"inline; filename*=utf-8''{name}"},
+        render_transcript(transcript, options, form), media_type=f"{FORMATS[form].media_type}; charset=utf-8"
     )
 
 

@@ -147,7 +147,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         response_class=Response,
     )
     async def retrieve_result(job_id: str, format: ResultFormat = "srt") -> Response:
-        return await result_response(jobs, await _job(jobs, job_id), format)
+        return await result_response(service, jobs, await _job(jobs, job_id), format)
 
     @router.get(
         "/{job_id}/audio",

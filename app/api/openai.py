@@ -83,7 +83,7 @@ async def _respond(
         finally:
             if not streaming:
                 await asyncio.to_thread(upload.remove)
-        return await asyncio.to_thread(transcript_response, transcript, form)
+        return await service.helper.run(transcript.seconds, transcript_response, transcript, form)
 
 
 def _asks_for_events(fields: Fields) -> bool:

@@ -22,7 +22,7 @@ SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
 
 
 def transcript_response(transcript: Transcript, form: AudioForm) -> Response:
-    """The response in the requested format. Uses CPU time on long recordings: call it in a thread."""
+    """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it."""
     if form.response_format in CUE_FORMATS:
         file = render_transcript(transcript, form.options, form.response_format)
         return Response(file, media_type=TEXT)
@@ -43,7 +43,7 @@ def brief_response(transcript: Transcript) -> Response:
 
 
 def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
-    """`response_format=verbose_json`. Uses CPU time on long recordings: call it in a thread."""
+    """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it."""
     entries = [segment_entry(number, segment) for number, segment in enumerate(transcript.segments)]
     verbose = VerboseTranscription.model_validate(
         {

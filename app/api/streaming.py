@@ -32,17 +32,23 @@ class Deltas:
 
     def __init__(self) -> None:
         self._space = ""
-        self._started = False
+        self._parts: list[str] = []
 
     def of(self, segments: Sequence[Segment]) -> str:
         """The delta for the next segments; may be empty."""
         text = self._space + "".join(segment.text for segment in segments)
-        if not self._started:
+        if not self._parts:
             text = text.lstrip()
         delta = text.rstrip()
         self._space = text[len(delta) :]
-        self._started = self._started or bool(delta)
+        if delta:
+            self._parts.append(delta)
         return delta
+
+    @property
+    def text(self) -> str:
+        """The text so far. `Transcript.text` would unpack all segments, and block the event loop."""
+        return "".join(self._parts)
 
 
 class DeltaObserver(Observer):
@@ -50,10 +56,10 @@ class DeltaObserver(Observer):
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[str | None] = asyncio.Queue()
-        self._deltas = Deltas()
+        self.deltas = Deltas()
 
     def transcribed(self, segments: Sequence[Segment]) -> None:
-        if delta := self._deltas.of(segments):
+        if delta := self.deltas.of(segments):
             self.queue.put_nowait(delta)
 
 
@@ -99,7 +105,8 @@ async def _events(transcribe: Transcribe, clean_up: Callable[[], None]) -> Async
         if work.cancelled():
             raise NotReady("The service is stopping.")
         transcript = work.result()
-        yield _event(TranscriptDone(text=transcript.text, usage=usage(transcript)).model_dump_json())
+        done = TranscriptDone(text=observer.deltas.text, usage=usage(transcript))
+        yield _event(done.model_dump_json())
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

@@ -1,6 +1,8 @@
 """`whisperfleet serve`"""
 
 import asyncio
+import gc
+import importlib
 import signal
 import socket
 import sys
@@ -18,6 +20,7 @@ from app.main import create_app
 from app.settings import Settings, load_settings
 from app.transcription.service import TranscriptionService
 
+SWITCH_INTERVAL_S = 0.0005
 GRACE_S = 3  # requests in flight have so long to end once the service stops
 
 
@@ -36,6 +39,18 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def keep_loop_free(app: FastAPI) -> None:
+    """Prepare this process to answer at once, whatever its threads do."""
+    # The first requests that need these would wait, and all others behind them.
+    app.openapi()
+    importlib.import_module("anyio._backends._asyncio")
+    # A full collection would stop all threads for a tenth of a second: most objects are those of libraries.
+    gc.collect()
+    gc.freeze()
+    # After each system call, the event loop waits so long for the GIL if a thread computes.
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+
+
 def run_server(overrides: dict[str, Any]) -> int:
     """Serve until a signal stops it. Returns the exit code: 2 if a setting is invalid."""
     with asyncio.Runner() as runner:
@@ -51,7 +66,8 @@ def run_server(overrides: dict[str, Any]) -> int:
         except InvalidSetting as error:
             print(f"whisperfleet: {error.message}", file=sys.stderr)
             return 2
-        configure_logs(settings)
+        configure_logs(settings, in_thread=True)
+        keep_loop_free(app)
         # At the end, uvicorn raises the signal that stopped it again.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         with suppress(KeyboardInterrupt):

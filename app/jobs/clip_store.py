@@ -76,7 +76,7 @@ class ClipStore:
         query = sa.select(clips).where(clips.c.job_number == job.number)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
-        results = await asyncio.to_thread(_unpack_results, rows)
+        results = {_clip_key(row): row.result for row in rows if row.result is not None}
         return StoredRecording(self, job.number, results, {_clip_key(row): row.deaths for row in rows})
 
     def put(
@@ -127,7 +127,7 @@ class StoredRecording:
         self,
         store: ClipStore,
         job_number: int,
-        results: dict[ClipKey, ClipResult],
+        results: dict[ClipKey, bytes],  # packed: unpacking thousands of them at once would block the loop
         crash_counts: dict[ClipKey, int],
     ) -> None:
         self._store = store
@@ -139,7 +139,7 @@ class StoredRecording:
         """The clip's stored result, or else a new one, which is stored before this returns."""
         key = request.key
         if key in self._results:
-            return self._results[key]
+            return unpack_result(self._results[key])
         result = await transcribe(request)
         # Store the result even if the caller is cancelled.
         await asyncio.shield(self._store.put(self._job_number, key, self.crash_count(key), result))
@@ -157,11 +157,6 @@ class StoredRecording:
 
 def _clip_key(row: sa.Row[Any]) -> ClipKey:
     return (row.start, row.end, row.language or None)
-
-
-def _unpack_results(rows: Sequence[sa.Row[Any]]) -> dict[ClipKey, ClipResult]:
-    """The results in rows that have one. Costs CPU time for a long recording: call it in a thread."""
-    return {_clip_key(row): unpack_result(row.result) for row in rows if row.result is not None}
 
 
 async def _replace(connection: AsyncConnection, row: _Row) -> None:

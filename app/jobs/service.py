@@ -37,6 +37,7 @@ FINISHED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
 DRAIN_S = 4.0  # a stop waits so long for batches in flight; Docker kills after 10 s
 _SWEEP_S = 60.0  # between two searches for expired jobs, at most
 _COMMIT_S = 600.0  # a commit that seemed to fail comes through within that time, or never
+_SWEPT_AT_ONCE = 100  # reading thousands of rows at once would block the event loop
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +47,7 @@ class JobService:
 
     def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
-        self.store = Store(database)
+        self.store = Store(database, helper=service.helper)
         self._service = service
         self._settings = settings
         self._database = database
@@ -241,8 +242,9 @@ class JobService:
             try:
                 await self._database.verify_lock()
                 expired_before = time.time() - self._settings.result_ttl_s
-                for job in await self.store.with_status(FINISHED, finished_before=expired_before):
-                    await self._remove(job)
+                while expired := await self.store.with_status(FINISHED, expired_before, _SWEPT_AT_ONCE):
+                    for job in expired:
+                        await self._remove(job)
                 await self._remove_files_without_job()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)

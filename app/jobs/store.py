@@ -1,6 +1,5 @@
 """The jobs in the database. Each change of status is one transaction, with the event that announces it."""
 
-import asyncio
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -16,10 +15,11 @@ from app.jobs.database import Database
 from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
-from app.jobs.serialization import pack_transcript, unpack_transcript
+from app.jobs.serialization import pack_transcript
 from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
+from app.transcription.helper import Helper
 from workers.messages import Span, seconds
 
 
@@ -38,9 +38,13 @@ class QueuedRow(NamedTuple):
 class Store:
     """Jobs, their events and transcripts. Raises what `Database` raises."""
 
-    def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, database: Database, clock: Callable[[], float] = time.time, helper: Helper | None = None
+    ) -> None:
+        """`helper` packs transcripts."""
         self._database = database
         self._clock = clock
+        self._helper = helper or Helper()
         self._cache = JobCache()
         # Called with the job's id and each event, once the event is in the database.
         self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
@@ -122,14 +126,21 @@ class Store:
 
     @shielded
     async def with_status(
-        self, statuses: Collection[Status], finished_before: float | None = None
+        self,
+        statuses: Collection[Status],
+        finished_before: float | None = None,
+        limit: int | None = None,
     ) -> list[Job]:
-        """All jobs with one of some statuses, oldest first. `finished_before`: Unix time in s."""
+        """All jobs with one of some statuses, oldest first, or the first `limit`.
+
+        `finished_before`: Unix time in s.
+        """
         query = sa.select(jobs).where(jobs.c.status.in_([status.value for status in statuses]))
         if finished_before is not None:
             query = query.where(jobs.c.finished_at < finished_before)
+        query = query.order_by(jobs.c.number).limit(limit)
         async with self._database.read() as connection:
-            return [job_from_row(row) for row in await connection.execute(query.order_by(jobs.c.number))]
+            return [job_from_row(row) for row in await connection.execute(query)]
 
     @shielded
     async def files(self) -> set[str]:
@@ -167,7 +178,7 @@ class Store:
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition."""
-        content = await asyncio.to_thread(pack_transcript, transcript)
+        content = await self._helper.run(transcript.seconds, pack_transcript, transcript)
         duration = seconds(transcript.samples)
         changes = {
             "duration": duration,
@@ -204,7 +215,9 @@ class Store:
         """Change `file`, `size`, `sha256`, `filename` or `pcm` of a job, without an event."""
         async with self._write() as connection:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
-        self._cache.discard(job_id)
+            row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
+        if row is not None:
+            self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
 
     @shielded
     async def store_progress(self, progress: Mapping[str, JobProgress]) -> None:
@@ -225,14 +238,16 @@ class Store:
             self._publish(job, event)
 
     @shielded
-    async def transcript(self, job: Job) -> Transcript:
-        """The transcript of a job that has succeeded. Raises UnknownJob if it is deleted."""
+    async def packed_transcript(self, job: Job) -> bytes:
+        """The transcript of a job that has succeeded, for `unpack_transcript`. Raises UnknownJob if it is
+        deleted.
+        """
         query = sa.select(transcripts.c.content).where(transcripts.c.job_number == job.number)
         async with self._database.read() as connection:
             content = await connection.scalar(query)
         if content is None:
             raise UnknownJob(f"The transcript of job {job.id!r} is gone.")
-        return await asyncio.to_thread(unpack_transcript, content)
+        return bytes(content)
 
     @shielded
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:

@@ -9,6 +9,8 @@ from app.options import Options
 
 metadata = sa.MetaData()
 
+_DEFAULT_OPTIONS = Options().model_dump()
+
 # SQLite generates a primary key only if its type is INTEGER.
 _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
@@ -138,7 +140,7 @@ def job_from_row(row: sa.Row[Any]) -> Job:
             url=row.url,
             model=row.model,
             # Stored options were validated on submission; a later version may have other limits.
-            options=Options.model_construct(**{**Options().model_dump(), **row.options}),
+            options=Options.model_construct(**{**_DEFAULT_OPTIONS, **row.options}),
             webhook_url=row.webhook_url,
             owner=row.owner,
             idempotency_key=row.idempotency_key,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word
+from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word, seconds
 
 # A segment whose clip leaves it no time keeps its text and lasts this long.
 SHORTEST_SEGMENT = SAMPLE_RATE // 50  # samples: one step of Whisper's timestamps, 20 ms
@@ -20,6 +20,11 @@ class Transcript:
     speech: tuple[Span, ...]  # where the recording has speech
     segments: Sequence[Segment]
     failed_spans: tuple[Span, ...] = ()  # what could not be transcribed
+
+    @property
+    def seconds(self) -> float:
+        """The length of the recording."""
+        return seconds(self.samples)
 
     @property
     def text_language(self) -> str:

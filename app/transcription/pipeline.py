@@ -87,7 +87,10 @@ class Pipeline:
     _advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has advanced
     _vote: LanguageVote = field(default_factory=LanguageVote)
     _unfinished: int = 0  # clips that are planned and not done
-    _unpublished: deque[tuple[PlannedClip, asyncio.Task[ClipResult]]] = field(default_factory=deque)
+    # Clips in order; None after the last one.
+    _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[ClipResult]] | None] = field(
+        default_factory=asyncio.Queue
+    )
     _languages: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> Transcript:
@@ -99,15 +102,16 @@ class Pipeline:
         """
         async with self._task_group() as group, aclosing(self._clips()) as clips:
             planned = 0
+            group.create_task(self._publish_in_order())
             async for clip in clips:
                 task = group.create_task(self._transcribe(clip))
-                self._unpublished.append((clip, task))
+                self._unpublished.put_nowait((clip, task))
                 self._unfinished += 1
                 task.add_done_callback(self._clip_done)
                 planned += 1
             self._vote.limit(planned)
             self._report(clips_total=planned)
-        self._publish()  # the last tasks' callbacks may not have run yet
+            self._unpublished.put_nowait(None)
         silent = self.options.language or _SILENT_LANGUAGE
         return Transcript(
             task=self.options.task,
@@ -313,29 +317,34 @@ class Pipeline:
     def _clip_done(self, task: asyncio.Task[ClipResult]) -> None:
         self._unfinished -= 1
         self._advanced.set()
-        self._publish()
 
-    def _publish(self) -> None:
-        """Add the results that follow those published so far without a gap to the transcript."""
-        while self._unpublished:
-            clip, task = self._unpublished[0]
-            if not task.done() or task.cancelled() or task.exception() is not None:
-                return
-            self._unpublished.popleft()
-            result = task.result()
-            if result is not _FAILED:
-                self._languages[result.language] += 1
-            # Clips do not overlap, so each is merged on its own.
-            segments = merge([((clip.start, clip.end), result)])
-            if (
-                self.options.chinese != "keep"
-                and result.language in CHINESE
-                and self.options.task == "transcribe"
-            ):
-                segments = convert_segments(segments, self.options.chinese)
-            self._segments.extend(segments)
-            if segments:
-                self.observer.transcribed(segments)
+    async def _publish_in_order(self) -> None:
+        """Add each result to the transcript once it and all before it are there.
+
+        One in each turn of the event loop: behind a clip that takes long, hundreds of others may wait.
+        """
+        while (entry := await self._unpublished.get()) is not None:
+            clip, task = entry
+            await asyncio.wait([task])
+            if task.cancelled() or task.exception() is not None:
+                return  # the task group ends all others
+            self._publish(clip, task.result())
+            await asyncio.sleep(0)
+
+    def _publish(self, clip: PlannedClip, result: ClipResult) -> None:
+        if result is not _FAILED:
+            self._languages[result.language] += 1
+        # Clips do not overlap, so each is merged on its own.
+        segments = merge([((clip.start, clip.end), result)])
+        if (
+            self.options.chinese != "keep"
+            and result.language in CHINESE
+            and self.options.task == "transcribe"
+        ):
+            segments = convert_segments(segments, self.options.chinese)
+        self._segments.extend(segments)
+        if segments:
+            self.observer.transcribed(segments)
 
     def _report(self, **changes: float | int | None) -> None:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]

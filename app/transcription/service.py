@@ -20,6 +20,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.settings import Settings
 from app.transcript.timeline import Transcript
 from app.transcription.data_folder import DataFolder
+from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 
@@ -38,6 +39,7 @@ class TranscriptionService:
         self.folder = DataFolder(settings.data_dir)
         self.catalogue = ModelCatalogue(plan.models[0], settings.model_idle_s, others=plan.models[1:])
         self.jobs_at_once = max(_MIN_JOBS_AT_ONCE, 2 * plan.worker_count)
+        self.helper = Helper()
         self._plan = plan
         self._media = MediaPool(usable_cores(), self.folder.disk)
         self._cache = ResultCache()
@@ -61,7 +63,9 @@ class TranscriptionService:
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
-        await asyncio.gather(self._media.stop(), *([self._fleet.stop()] if self._fleet else []))
+        await asyncio.gather(
+            self._media.stop(), self.helper.stop(), *([self._fleet.stop()] if self._fleet else [])
+        )
         self.folder.release()
 
     async def drain(self, timeout_s: float) -> None:

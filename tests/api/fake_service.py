@@ -12,6 +12,7 @@ from app.options import Options
 from app.settings import Settings
 from app.transcript.timeline import Transcript
 from app.transcription.data_folder import DataFolder
+from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
 from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Span, Word
@@ -105,15 +106,16 @@ class FakeService:
     cancelled: threading.Event = field(default_factory=threading.Event)
     running: bool = False
     folder: DataFolder = field(init=False)
+    helper: Helper = field(default_factory=Helper)
 
     def __post_init__(self) -> None:
         self.folder = DataFolder(self.settings.data_dir)
 
     def reset(self) -> None:
         """Forget what a test set and did."""
-        running, settings = self.running, self.settings
+        running, settings, helper = self.running, self.settings, self.helper
         vars(self).clear()
-        self.__init__(settings, running=running)  # type: ignore[misc]
+        self.__init__(settings, running=running, helper=helper)  # type: ignore[misc]
 
     async def start(self) -> None:
         for folder in (self.folder.uploads, self.folder.pcm):
@@ -121,6 +123,7 @@ class FakeService:
         self.running = True
 
     async def stop(self) -> None:
+        await self.helper.stop()
         self.running = False
 
     async def drain(self, timeout_s: float) -> None: ...

@@ -1,5 +1,6 @@
 """The results of a job: its transcript in every format, and its recording, complete and in ranges."""
 
+import asyncio
 import email.parser
 import email.policy
 from dataclasses import replace
@@ -10,8 +11,10 @@ from app.errors import ClipFailed
 from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
+from app.transcription.helper import LONG_S
 from tests.api.fake_service import SECOND_SEGMENT, TRANSCRIPT
 from tests.api.waiting import wait_for
+from workers.messages import SAMPLE_RATE
 
 CONTENT = bytes(range(256)) * 40
 
@@ -199,3 +202,35 @@ def test_recording_that_is_not_kept(serve, error):
     response = audio(site, job)
     assert (response.status_code, response.json()["error"]["code"]) == (404, "audio_not_kept")
     assert result(site, job).status_code == (409 if error else 200)
+
+
+def test_long_transcripts_are_rendered_in_another_process_and_look_the_same(site, monkeypatch):
+    """In this process, rendering ten hours would hold the GIL, and all other clients would wait."""
+    fields = {"timestamp_granularities[]": ["segment", "word"]}
+
+    def answers():
+        job = site.finished(site.submitted(CONTENT, word_timestamps="true"))["id"]
+        yield from (result(site, job, form) for form in ("srt", "txt", "json", "verbose_json"))
+        yield from (site.transcribe(response_format=form) for form in ("text", "srt", "json"))
+        yield site.transcribe(response_format="verbose_json", **fields)
+        for output in ("srt", "json"):
+            files = {"audio_file": ("talk.wav", CONTENT)}
+            yield site.client.post("/asr", params={"output": output}, files=files)
+
+    site.service.transcript = replace(TRANSCRIPT, samples=int(LONG_S * SAMPLE_RATE))
+    with monkeypatch.context() as patches:
+        patches.setattr("app.transcription.helper.LONG_S", LONG_S + 1)
+        here = [(answer.status_code, answer.content) for answer in answers()]
+    assert [status for status, _ in here] == [200] * len(here)
+    threads = []
+    monkeypatch.setattr(asyncio, "to_thread", _recording(asyncio.to_thread, threads))
+    assert [(answer.status_code, answer.content) for answer in answers()] == here
+    assert not {"_render", "transcript_response", "_body", "pack_transcript"} & set(threads)
+
+
+def _recording(to_thread, names):
+    def record(function, *args, **kwargs):
+        names.append(getattr(function, "__name__", ""))
+        return to_thread(function, *args, **kwargs)
+
+    return record

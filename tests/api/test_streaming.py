@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from app.api import sse
 from app.api.streaming import Deltas
 from app.errors import ClipFailed, InvalidInput
+from app.transcript.timeline import Transcript
 from tests.api.fake_service import TRANSCRIPT
 from tests.api.waiting import wait_for
 from workers.messages import Segment
@@ -39,6 +40,13 @@ def test_one_delta_per_clip_then_the_text(site):
     assert "".join(event["delta"] for event in deltas) == done["text"] == TRANSCRIPT.text
     assert done["usage"] == {"type": "duration", "seconds": 5}
     wait_for(lambda: not site.uploads)
+
+
+def test_the_text_at_the_end_is_not_put_together_from_all_segments(site, monkeypatch):
+    """Unpacking ten hours of segments would hold the event loop."""
+    expected = TRANSCRIPT.text
+    monkeypatch.setattr(Transcript, "text", property(lambda transcript: pytest.fail("it was")))
+    assert events(site.transcribe(stream="true").text)[-1]["text"] == expected
 
 
 def test_error_before_the_first_event_has_its_status(site):

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import httpx
 import psutil
 
+from app.transcription.helper import NICENESS as HELPER_NICENESS
+
 WHISPERFLEET = Path(sys.executable).with_name("whisperfleet")
 DATA = Path(__file__).parents[1] / "data"
 START_S = 60.0  # the machine may be busy with other things
@@ -206,12 +208,15 @@ class Server(Command):
         return self.text(recording, response_format="srt", **fields)
 
     def media_workers(self) -> list[psutil.Process]:
-        """The media workers: the children that are neither Whisper workers nor Python's own."""
+        """The media workers: the children that are neither Whisper workers, nor helper, nor Python's own."""
         workers = {row["pid"] for row in self.workers()}
+        server = psutil.Process(self.pid)
         return [
             child
-            for child in psutil.Process(self.pid).children()
-            if child.pid not in workers and "spawn_main" in " ".join(child.cmdline())
+            for child in server.children()
+            if child.pid not in workers
+            and "spawn_main" in " ".join(child.cmdline())
+            and child.nice() != server.nice() + HELPER_NICENESS
         ]
 
     def left_files(self) -> list[Path]:

@@ -1,6 +1,8 @@
 """`whisperfleet bench`, as short as possible."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,24 @@ def test_a_quick_bench_fills_every_table(commands: Commands, tmp_path: Path) -> 
     assert shares["encode"] > 0
     assert sum(shares.values()) == pytest.approx(found["stages"]["wall_s"], abs=0.1)
     assert "| encode |" in run.stdout
+
+
+@pytest.mark.soak
+def test_the_latency_bench_measures_the_loop_of_a_checkout(tmp_path: Path) -> None:
+    """The checkout of these tests is measured as the older one, too: it needs nothing of bench."""
+    figures = tmp_path / "figures.json"
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "bench.latency", "--quick", "--before", root, "--json", figures]
+    run = subprocess.run([*map(str, command)], cwd=root, capture_output=True, text=True, timeout=160)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(figures.read_text())
+    for name in ("before", "after"):
+        [measured] = found[name]
+        assert measured["polling"]["times_ms"]["/health"]["count"] > 50
+        assert measured["everything"]["times_ms"]["list of 100 jobs"]["count"] > 0
+        assert measured["everything"]["loop"]["calls"] > measured["polling"]["loop"]["calls"] / 2
+        assert measured["everything"]["loop"]["by_cpu"][0]["name"]
+    assert "p99 after / before" in run.stdout
 
 
 def test_an_unknown_part_is_refused(commands: Commands) -> None:

@@ -1,5 +1,6 @@
 """The processes of the service: their devices, priorities and loaded libraries."""
 
+import fcntl
 import multiprocessing
 import os
 import subprocess
@@ -106,6 +107,28 @@ def test_loading_a_model_imports_no_web_library():
         modules = pool.submit(eval, "set(__import__('sys').modules)").result(60)
     assert "ctranslate2" in modules
     assert not {"fastapi", "starlette", "pydantic", "app.main", "app.transcription", "torch"} & modules
+
+
+def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end(commands, tmp_path):
+    """As in a terminal after Ctrl-S, or with a log collector that hangs."""
+    folder = tmp_path / "stuck"
+    folder.mkdir()
+    log = folder / "stderr"
+    os.mkfifo(log)
+    reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        server = commands.serve(folder=folder, WHISPER_ENGINE="simulated", WHISPER_LOG_LEVEL="debug")
+        server.wait_until_up()
+        for _ in range(100):
+            server.client.get("/health", timeout=20).raise_for_status()
+        server.process.terminate()
+        assert server.wait(20) == 0
+        assert b"Shutting down" not in os.read(reader, 1 << 16), "the log was not stuck"
+    finally:
+        os.close(reader)
+        log.unlink()
+        log.touch()  # the log of a failed test is printed
 
 
 def test_the_event_loop_is_never_blocked(watched):

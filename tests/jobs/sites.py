@@ -19,6 +19,7 @@ from app.options import Options
 from app.settings import Settings
 from app.transcript.timeline import Transcript
 from app.transcription.data_folder import DataFolder
+from app.transcription.helper import Helper
 from app.transcription.pipeline import Observer
 from app.transcription.result_cache import ClipResults
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
@@ -72,6 +73,7 @@ class FakeService:
         self.folder.lock()  # creates the folders
         self.catalogue = FakeCatalogue()
         self.jobs_at_once = 4
+        self.helper = Helper()
         self.not_ready: str | None = None
         self.work = work
 

@@ -120,6 +120,26 @@ async def test_stored_results_are_used_after_a_kill(
     await restarted.stop()
 
 
+async def test_stored_results_are_unpacked_one_by_one(
+    job: Job, clip_store: ClipStore, transcribe: Transcriber, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All results of ten hours at once would hold the GIL, and with it the event loop."""
+    recording = await clip_store.load(job)
+    for clip in (CLIP, CLIP_WITHOUT_LANGUAGE):
+        await recording.get_or_transcribe(request(*clip), transcribe)
+    unpacked: list[bytes] = []
+
+    def unpack(content: bytes) -> ClipResult:
+        unpacked.append(content)
+        return unpack_result(content)
+
+    monkeypatch.setattr("app.jobs.clip_store.unpack_result", unpack)
+    recording = await clip_store.load(job)
+    assert not unpacked
+    assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT
+    assert len(unpacked) == 1
+
+
 async def test_results_of_another_digest_are_removed(
     store: Store, job: Job, clip_store: ClipStore, transcribe: Transcriber
 ) -> None:

@@ -1,11 +1,13 @@
 """When jobs are cached."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.errors import IllegalTransition, UnknownJob
 from app.jobs.job import Job
 from app.jobs.job_cache import JobCache
 from app.jobs.store import Store
@@ -21,7 +23,7 @@ async def jobs(tmp_path: Path) -> list[Job]:
         return [await Store(database).add(SUBMISSION) for _ in range(3)]
 
 
-def look_up(*found: Job) -> Callable[[str], Awaitable[Job]]:
+def look_up(*found: Job) -> Callable[[str], Coroutine[Any, Any, Job]]:
     """Finds these jobs, in order, and fails after that."""
     jobs = iter(found)
 
@@ -37,6 +39,59 @@ async def test_a_job_is_looked_up_once(jobs: list[Job]) -> None:
         assert await cache.get(jobs[0].id, find) is jobs[0]
 
 
+async def test_clients_that_ask_at_once_share_a_look_up(jobs: list[Job]) -> None:
+    cache, asked, answer = JobCache(), 0, asyncio.Event()
+
+    async def find(job_id: str) -> Job:
+        nonlocal asked
+        asked += 1
+        await answer.wait()
+        return jobs[0]
+
+    clients = [asyncio.create_task(cache.get(jobs[0].id, find)) for _ in range(50)]
+    await asyncio.sleep(0)
+    clients[0].cancel()  # a client that disconnects does not end the look-up of the others
+    await asyncio.sleep(0)
+    answer.set()
+    assert await asyncio.gather(*clients[1:]) == [jobs[0]] * 49
+    assert asked == 1
+
+
+async def test_a_client_that_asks_after_a_write_does_not_share_an_older_look_up(jobs: list[Job]) -> None:
+    cache, answer = JobCache(), asyncio.Event()
+
+    async def find_old(job_id: str) -> Job:
+        await answer.wait()
+        return jobs[0]
+
+    reading = asyncio.create_task(cache.get(jobs[0].id, find_old))
+    await asyncio.sleep(0)
+    with cache.writing():
+        pass
+    assert await cache.get(jobs[0].id, look_up(jobs[1])) is jobs[1]
+    answer.set()
+    await reading
+
+
+async def test_a_look_up_that_fails_is_tried_again(jobs: list[Job]) -> None:
+    cache = JobCache()
+
+    async def fail(job_id: str) -> Job:
+        raise UnknownJob("gone")
+
+    with pytest.raises(UnknownJob):
+        await cache.get(jobs[0].id, fail)
+    assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
+
+
+async def test_an_illegal_transition_keeps_the_cache(jobs: list[Job]) -> None:
+    cache = JobCache()
+    cache.put(jobs[0])
+    with pytest.raises(IllegalTransition), cache.writing():
+        raise IllegalTransition("the job is done")
+    assert await cache.get(jobs[0].id, look_up()) is jobs[0]
+
+
 async def test_the_cache_is_bounded(jobs: list[Job]) -> None:
     cache = JobCache(max_jobs=2)
     for job in jobs:
@@ -46,6 +101,21 @@ async def test_the_cache_is_bounded(jobs: list[Job]) -> None:
     assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
     cache.discard(jobs[0].id)
     assert await cache.get(jobs[0].id, look_up(jobs[0])) is jobs[0]
+
+
+async def test_an_updated_job_stays_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that poll a job must not all ask the database because the job was updated."""
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
+        store = Store(database)
+        job = await store.add(SUBMISSION)
+        monkeypatch.setattr(store, "_look_up", look_up())
+        await store.update(job.id, pcm="1000 boot")
+        assert (await store.get(job.id)).pcm == "1000 boot"
+        await store.delete(job)
+        await store.update(job.id, pcm="2000 boot")
+        monkeypatch.undo()
+        with pytest.raises(UnknownJob):
+            await store.get(job.id)
 
 
 async def test_a_failed_write_empties_the_cache(jobs: list[Job]) -> None:

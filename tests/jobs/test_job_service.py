@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from app.jobs.database import Database
 from app.jobs.job import Job, Status
-from app.jobs.service import JobService
+from app.jobs.service import FINISHED, JobService
 from app.jobs.store import Store
 from app.settings import Settings
 from tests.jobs.samples import TRANSCRIPT, submission
@@ -114,3 +114,37 @@ async def test_an_end_while_a_subscription_begins_is_published(
 
     monkeypatch.setattr(Store, "events", end_after)
     assert await event_types(jobs, job, 0) == ["job.queued", "job.running", "job.succeeded"]
+
+
+async def test_expired_jobs_are_read_in_parts_and_all_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading thousands of rows at once would hold the event loop."""
+    monkeypatch.setattr("app.jobs.service._SWEPT_AT_ONCE", 2)
+    settings = Settings(data_dir=tmp_path, _env_file=None)
+    database = Database(None, tmp_path)
+    await database.open()
+    store = Store(database, clock=lambda: 0.0)  # long ago
+    for _ in range(5):
+        job = await store.add(submission())
+        await store.succeed(await store.begin(job), TRANSCRIPT, keep_file=True)
+    await database.close()
+    jobs = new_service(settings)
+    sizes: list[int] = []
+    read = jobs.store.with_status
+
+    async def with_status(*arguments: Any, **named: Any) -> list[Job]:
+        found = await read(*arguments, **named)
+        if arguments[0] == FINISHED:
+            sizes.append(len(found))
+        return found
+
+    monkeypatch.setattr(jobs.store, "with_status", with_status)
+    await jobs.start()
+    try:
+        while len(sizes) < 4:  # noqa: ASYNC110 (the sweeper has no event)
+            await asyncio.sleep(0.01)
+    finally:
+        await jobs.stop()
+        jobs._service.folder.release()
+    assert sizes == [2, 2, 1, 0]

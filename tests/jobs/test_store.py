@@ -14,6 +14,7 @@ from app.jobs.database import Database
 from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
 from app.jobs.outbox import DatabaseOutbox
+from app.jobs.serialization import unpack_transcript
 from app.jobs.store import QueuedRow, Store
 from app.jobs.tables import metadata
 from tests.jobs.databases import opened
@@ -55,7 +56,7 @@ async def test_jobs_outlive_the_process(url: str) -> None:
     async with opened(url) as database:
         store = Store(database)
         assert await store.get(job.id) == job
-        assert await store.transcript(job) == TRANSCRIPT
+        assert unpack_transcript(await store.packed_transcript(job)) == TRANSCRIPT
 
 
 @pytest.mark.parametrize("before", Status)

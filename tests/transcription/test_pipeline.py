@@ -148,6 +148,27 @@ async def test_segments_are_published_in_order_whichever_clip_is_done_first(tmp_
     assert len(transcript.speech) == 8
 
 
+async def test_one_result_is_published_in_each_turn_of_the_event_loop(tmp_path: Path) -> None:
+    """Hundreds may wait for the first clip: the loop must not be held until all are merged and packed."""
+    turn = 0
+    turns: list[int] = []
+
+    async def count_turns() -> None:
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    class Turns(Observer):
+        def transcribed(self, segments: Sequence[Segment]) -> None:
+            turns.append(turn)
+
+    counting = asyncio.create_task(count_turns())
+    await transcribe(tmp_path, FakeFleet(clip_result), observer=Turns(), language="en")  # the first is last
+    counting.cancel()
+    assert len(turns) == len(set(turns)) == 8
+
+
 async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path) -> None:
     ahead: list[float] = []
     media = FakeMedia(120)

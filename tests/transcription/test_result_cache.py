@@ -113,8 +113,6 @@ async def test_a_clip_that_another_request_cancelled_is_transcribed_again(record
 class ReadingSlot:
     """Reads the audio of its batches once it may. A `Slot[ClipRequest, ClipResult]`."""
 
-    batch_limit = 1
-
     def __init__(self) -> None:
         self.index = 0
         self.status = SlotStatus()
@@ -123,9 +121,14 @@ class ReadingSlot:
         self.may_read = asyncio.Event()
         self.read: list[Path] = []
 
+    def batch_limit(self, weight: int = 1) -> int:
+        return 1
+
     async def start(self) -> None: ...
 
-    async def run(self, payloads: Sequence[ClipRequest]) -> list[ClipResult]:
+    async def probe(self) -> None: ...
+
+    async def run(self, payloads: Sequence[ClipRequest], expected_s: float | None) -> list[ClipResult]:
         self.taken.set()
         await self.may_read.wait()
         for request in payloads:
