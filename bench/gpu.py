@@ -31,7 +31,7 @@ from app.engines.clip_request import ClipInMemory
 from app.engines.local import LocalSlot
 from app.engines.slot import Limits
 from app.errors import RequeueBatch
-from app.known_errors import is_out_of_memory
+from workers.causes import is_out_of_memory
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Clip, Decoding, LoadOptions
 
 MODEL = "model"

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from app.transcription.service import TranscriptionService
 
-KEY_DIVISOR = (
-    10  # one API key may hold this fraction of the places for uploads, and of those for event streams
-)
+KEY_DIVISOR = 10  # one API key may hold a tenth of the places for uploads, and of those for event streams
 
 
 class Places:

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 
 class Helper:
-    """Calls functions: short ones in a thread, long ones in a child process, which runs while there are any."""
+    """Calls functions: short ones in a thread, long ones in a child process that runs while it is needed."""
 
     def __init__(self) -> None:
         self._child: ChildProcess | None = None
