@@ -162,6 +162,18 @@ KNOWN_ERRORS = (
         "process-hung",
     ),
     KnownError(
+        r"helper process ended",
+        "The process that renders and packs long transcripts was killed; the server did its work this time.",
+        "Look for `Out of memory` in `sudo dmesg`. Give the machine or the container more memory.",
+        "helper-ended",
+    ),
+    KnownError(
+        r"log lines were dropped",
+        "The terminal, or the program that reads the log, took no more lines.",
+        "Press Ctrl-Q in the terminal, or check the log collector.",
+        "log-lines-dropped",
+    ),
+    KnownError(
         f"{MACHINE_MEMORY_FULL}|MemoryError",
         "The machine's memory is full.",
         "Use fewer workers (WHISPER_CPU_WORKERS, WHISPER_GPUS) or a smaller WHISPER_MODEL.",

@@ -112,11 +112,14 @@ async def _compare(path: Path, repetitions: int) -> tuple[dict[str, list[float]]
 
 
 async def _clocked(
-    run: Callable[[Sequence[Call]], Awaitable[list[Any]]], busy: list[float], calls: Sequence[Call]
+    run: Callable[[Sequence[Call], float | None], Awaitable[list[Any]]],
+    busy: list[float],
+    calls: Sequence[Call],
+    expected_s: float | None,
 ) -> list[Any]:
     began = time.perf_counter()
     try:
-        return await run(calls)
+        return await run(calls, expected_s)
     finally:
         busy.append(time.perf_counter() - began)
 
