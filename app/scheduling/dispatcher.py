@@ -26,6 +26,7 @@ R = TypeVar("R")
 MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails
 _MAX_START_CRASHES = 3  # in a row, before the slot counts as failed
 _MAX_DEVICE_FAILURES = 3  # without a batch that succeeds between them, before the slot is quarantined
+_MAX_SLOT_ERRORS = 5  # that tasks raise on one slot only, before its process is replaced
 _FIRST_BACKOFF_S = 1.0
 _MAX_BACKOFF_S = 60.0
 
@@ -38,12 +39,13 @@ class _Health(Generic[P, R]):
 
     start_crashes: int = 0
     device_failures: int = 0
+    errors: int = 0  # of tasks that succeeded on another slot
     backoffs: int = 0
     suspect: Task[P, R] | None = None  # the only task in flight when the device failed
 
     def reset(self) -> None:
         """A batch succeeded."""
-        self.start_crashes = self.device_failures = self.backoffs = 0
+        self.start_crashes = self.device_failures = self.errors = self.backoffs = 0
 
     def next_backoff(self) -> float:
         """The time before the next start (s), which grows with every call."""
@@ -194,7 +196,7 @@ class Dispatcher(Generic[P, R]):
             slot.needs_restart.clear()
             try:
                 await slot.start()
-                if health.device_failures:
+                if health.device_failures or health.suspect:
                     await slot.probe()
             except Exception as error:
                 await slot.close()
@@ -248,6 +250,15 @@ class Dispatcher(Generic[P, R]):
             reason = f"quarantined, since its device failed {health.device_failures} times in a row"
             self._mark_failed(slot, f"{reason}: {explain(error)}")
 
+    def _note_error_of_slot(self, slot: Slot[P, R]) -> None:
+        """A task that raised an error on this slot has succeeded on another."""
+        health = self._health[slot.index]
+        health.errors += 1
+        if health.errors >= _MAX_SLOT_ERRORS:
+            health.errors = 0
+            self._note_device_failure(slot, DeviceFailed("tasks that fail on it succeed on other slots"))
+            slot.needs_restart.set()
+
     def _mark_failed(self, slot: Slot[P, R], reason: str) -> None:
         slot.status.state, slot.status.error, slot.status.waking = "failed", reason, False
         log.error("slot failed", pool=self._name, slot=slot.index, error=reason)
@@ -297,6 +308,8 @@ class Dispatcher(Generic[P, R]):
         slot.status.batches += 1
         self._health[slot.index].reset()
         for task, result in zip(batch, results, strict=True):
+            if task.has_raised and task.failed_on not in (None, slot.index):
+                self._note_error_of_slot(self.slots[task.failed_on])
             if not task.future.done():
                 task.future.set_result(TaskResult(result, slot.index, task.crash_count))
         return True

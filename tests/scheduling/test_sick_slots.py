@@ -176,10 +176,40 @@ async def test_an_error_is_tried_once_more_on_another_slot(new_dispatcher: NewDi
     broken, sound = Broken(0), FakeSlot(1)
     dispatcher = Dispatcher("worker", [broken, sound], retries_errors=True)
     dispatcher.start()
-    assert await submit_all(dispatcher, ["a"] * 30) == ["A"] * 30
+    assert await submit_all(dispatcher, ["a"] * 4) == ["A"] * 4
     assert broken.batches
     assert (broken.status.restarts, sound.status.restarts) == (0, 0)
     await dispatcher.stop()
+
+
+async def test_a_slot_that_raises_errors_nobody_knows_is_quarantined_as_well() -> None:
+    class Broken(FakeSlot):
+        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+            self.batches.append(list(payloads))
+            await asyncio.sleep(0)
+            raise ValueError("what no row of known errors matches")
+
+    broken, sound = Broken(0), FakeSlot(1)
+    dispatcher = Dispatcher("worker", [broken, sound], retries_errors=True)
+    dispatcher.start()
+    assert await submit_all(dispatcher, ["a"] * 200) == ["A"] * 200
+    await until_state(broken, "failed")
+    assert "succeed on other slots" in str(broken.status.error)
+    assert broken.probes >= 2
+    assert len(broken.batches) < 50
+    await dispatcher.stop()
+
+
+async def test_a_device_that_fails_under_a_known_suspect_is_probed_all_the_same(
+    new_dispatcher: NewDispatcher,
+) -> None:
+    slot = SickSlot(0)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    counts: list[int] = []
+    with pytest.raises(NotReady):
+        await dispatcher.submit("job", "a", crash_count=1, on_crash=counts.append)
+    assert counts == []
 
 
 @pytest.mark.parametrize("slots", [1, 2])
