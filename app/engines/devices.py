@@ -169,7 +169,7 @@ def _instances(entries: Sequence[str], gpus: Sequence[PresentGpu]) -> tuple[str,
 
 
 def _found(entry: str, gpus: Sequence[PresentGpu]) -> PresentGpu:
-    """The GPU that an entry of `CUDA_VISIBLE_DEVICES` names by its index or its whole UUID."""
+    """The GPU that an entry of `CUDA_VISIBLE_DEVICES` names by its index or its complete UUID."""
     names = {str(index): gpu for index, gpu in enumerate(gpus)} | {gpu.uuid: gpu for gpu in gpus if gpu.uuid}
     return names.get(entry, PresentGpu())
 

@@ -1,6 +1,6 @@
 """Job events and webhooks, as rows that are written in the transaction of the change that they announce.
 
-The row of a job's first event has the whole job. The rows of later events have what differs from the first:
+The row of a job's first event has all of the job. The rows of later events have what differs from the first:
 most of a job, its options above all, never changes.
 """
 
@@ -70,7 +70,7 @@ def shorten(first: dict[str, Any], data: str) -> str:
 
 
 def restore(first: dict[str, Any], stored: str) -> str:
-    """The reverse of `shorten`. The row of an event may also have the whole job, as the first one has."""
+    """The reverse of `shorten`. The row of an event may also have all of the job, as the first one has."""
     change = json.loads(stored)
     # The id is in every job, and in no difference.
     return stored if "id" in change else _json(_merged(first, change))

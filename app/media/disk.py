@@ -36,7 +36,7 @@ class Reservation:
         return self._disk.unreserved(self)
 
     def expect(self, size: int) -> None:
-        """Reserve space for the whole file of `size` bytes. Raises DiskFull if there is too little."""
+        """Reserve space for all of a file of `size` bytes. Raises DiskFull if there is too little."""
         with self._disk.lock:
             if size - self.written > self.available:
                 raise DiskFull(

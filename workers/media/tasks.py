@@ -38,7 +38,7 @@ class DecodeStep:
     samples: int  # decoded so far
     finished: bool
     warning: str | None  # for the sender, once finished
-    declared: int = 0  # samples of the whole recording, as the file gives them; 0 if it does not
+    declared: int = 0  # samples of the recording, as the file gives them; 0 if it does not
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class _Session:
 
     @property
     def declared(self) -> int:
-        """Samples of the whole recording, as the file gives them; 0 if it does not."""
+        """Samples of the recording, as the file gives them; 0 if it does not."""
         return round(self.findings.declared_s * SAMPLE_RATE)
 
     def advance(self, max_samples: int) -> bool:
