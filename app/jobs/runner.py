@@ -128,7 +128,7 @@ class JobRunner:
                 await self._requeue(job)
 
     async def _take_step(self) -> bool:
-        """Start the next job once there is a worker, or requeue one that gives way to it. False if nothing can start."""
+        """Start the next job once there is a worker, or requeue one that gives way. False if there is neither."""
         step = await self._next_step()
         if step is None:
             return False
