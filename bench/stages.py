@@ -132,7 +132,7 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
 
         return run
 
-    def of_media(slot: MediaWorkerSlot, calls: list[Any]) -> str:
+    def of_media(slot: MediaWorkerSlot, calls: list[Any], expected_s: float | None) -> str:
         return "decode" if calls[0].function is media.decode else "speech"
 
     with ExitStack() as stack:

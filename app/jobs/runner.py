@@ -128,7 +128,7 @@ class JobRunner:
                 await self._requeue(job)
 
     async def _take_step(self) -> bool:
-        """Start the next job once there is a worker, or requeue one that gives way. False if there is neither."""
+        """Start the next job once there is a worker, or let another give way. False if nothing can start."""
         step = await self._next_step()
         if step is None:
             return False
