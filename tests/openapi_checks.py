@@ -27,6 +27,16 @@ enabled = false
 # Forms and queries may leave any field blank. The document does not say so for each field: generated clients
 # would then accept text for numbers.
 BLANK = {"type": "string", "pattern": r"^[\s\x1c-\x1f]*$"}
+# A form has nothing but text. An object in a field for any text is sent as JSON, which is such a text.
+SENT_AS_TEXT = {"type": ["object", "array", "number", "boolean"]}
+
+
+def takes_any_text(field: dict[str, Any]) -> bool:
+    """Whether a field's schema allows any string, up to its length."""
+    return any(
+        choice.get("type") == "string" and not {"const", "enum", "format", "pattern"} & choice.keys()
+        for choice in field.get("anyOf", [field])
+    )
 
 
 def strict(document: dict[str, Any]) -> dict[str, Any]:
@@ -41,7 +51,8 @@ def strict(document: dict[str, Any]) -> dict[str, Any]:
             form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
             for name, field in form["properties"].items():
                 if field.get("format") != "binary":
-                    form["properties"][name] = {"anyOf": [field, BLANK]}
+                    text = [SENT_AS_TEXT] if takes_any_text(field) else []
+                    form["properties"][name] = {"anyOf": [field, BLANK, *text]}
     return document
 
 
