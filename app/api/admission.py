@@ -20,13 +20,16 @@ class Places:
     """A limited number of places, and of places for the requests of one API key."""
 
     def __init__(
-        self, limit: int, setting: str, what: str, *, per_key: int | None = None, code: str | None = None
+        self, limit: int, setting: str, what: str, *, limits_keys: bool = False, code: str | None = None
     ) -> None:
-        """`what` holds the places, in the plural, and `setting` limits them; `code` is that of the error."""
+        """`what` holds the places, in the plural, and `setting` limits them; `code` is that of the error.
+
+        `limits_keys`: each API key may hold the limit divided by `KEY_DIVISOR`.
+        """
         self._limit = limit
         self._setting = setting
         self._what = what
-        self._per_key = per_key
+        self._per_key = max(1, limit // KEY_DIVISOR) if limits_keys else None
         self._code = code
         self._held: Counter[str] = Counter()  # by owner
 
@@ -72,14 +75,14 @@ class Admission:
             settings.max_uploads,
             "WHISPER_MAX_UPLOADS",
             "uploads",
-            per_key=max(1, settings.max_uploads // KEY_DIVISOR),
+            limits_keys=True,
             code="too_many_uploads",
         )
         self.streams = Places(
             settings.max_event_streams,
             "WHISPER_MAX_EVENT_STREAMS",
             "event streams",
-            per_key=max(1, settings.max_event_streams // KEY_DIVISOR),
+            limits_keys=True,
             code="too_many_event_streams",
         )
 

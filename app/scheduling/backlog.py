@@ -179,9 +179,7 @@ class Backlog(FairQueue[Task[P, R]]):
 
     def _plan_last(self, slot: Slot[P, R], tasks: Iterable[Task[P, R]], weight: int) -> list[int]:
         now = asyncio.get_running_loop().time()
-        candidates = [
-            other for other in self._slots if other is slot or other.status.state in ("idle", "busy")
-        ]
+        candidates = [other for other in self._slots if other is slot or other.status.is_serving]
         estimates = [
             SlotEstimate(
                 self._throughput.free_in(other.index, now),
@@ -199,7 +197,7 @@ class Backlog(FairQueue[Task[P, R]]):
         return status.waking or status.state in ("restarting", "failed", "asleep")
 
     def _others_serve(self, slot: Slot[P, R]) -> bool:
-        return any(other is not slot and other.status.state in ("idle", "busy") for other in self._slots)
+        return any(other is not slot and other.status.is_serving for other in self._slots)
 
 
 def _can_batch_with_others(task: Task[P, R], key: Hashable) -> bool:

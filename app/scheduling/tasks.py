@@ -21,6 +21,11 @@ class SlotStatus:
     restarts: int = 0
     error: str | None = None
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether the slot's process takes batches."""
+        return self.state in ("idle", "busy")
+
 
 class Slot(Protocol[Payload, R]):
     """A place for one process. The slot keeps its device when the process is replaced."""

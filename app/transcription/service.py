@@ -146,13 +146,13 @@ class TranscriptionService:
     @property
     def is_asleep(self) -> bool:
         """Whether no worker runs, and the next request starts one."""
-        return any(slot.status.state == "asleep" or slot.status.waking for slot in self._slots) and not any(
-            slot.status.state in ("idle", "busy") for slot in self._slots
-        )
+        statuses = [slot.status for slot in self._slots]
+        may_wake = any(status.state == "asleep" or status.waking for status in statuses)
+        return may_wake and not any(status.is_serving for status in statuses)
 
     def readiness(self) -> str | None:
         """None once a worker is loaded, or if the next request starts one; else the reason."""
-        if self.is_asleep or any(slot.status.state in ("idle", "busy") for slot in self._slots):
+        if self.is_asleep or any(slot.status.is_serving for slot in self._slots):
             return None
         if self._not_ready is not None:
             return self._not_ready

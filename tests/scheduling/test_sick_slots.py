@@ -31,6 +31,15 @@ async def until_state(slot: FakeSlot, state: str) -> None:
             await asyncio.sleep(0.01)
 
 
+class BrokenSlot(FakeSlot):
+    """Raises an error for every batch that no row of known errors matches."""
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        self.batches.append(list(payloads))
+        await asyncio.sleep(0)
+        raise ValueError("this slot cannot do anything")
+
+
 async def test_a_slot_whose_device_fails_drains_no_queue(new_dispatcher: NewDispatcher) -> None:
     sick, sound = SickSlot(0, batch_limit=4), FakeSlot(1, batch_limit=4)
     dispatcher = new_dispatcher(sick, sound)
@@ -167,13 +176,7 @@ async def test_cancel_ends_a_task_that_waits_for_the_verdict_on_its_devices(
 
 
 async def test_an_error_is_tried_once_more_on_another_slot(new_dispatcher: NewDispatcher) -> None:
-    class Broken(FakeSlot):
-        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
-            self.batches.append(list(payloads))
-            await asyncio.sleep(0)
-            raise ValueError("this slot cannot do anything")
-
-    broken, sound = Broken(0), FakeSlot(1)
+    broken, sound = BrokenSlot(0), FakeSlot(1)
     dispatcher = Dispatcher("worker", [broken, sound], retries_errors=True)
     dispatcher.start()
     assert await submit_all(dispatcher, ["a"] * 4) == ["A"] * 4
@@ -183,13 +186,7 @@ async def test_an_error_is_tried_once_more_on_another_slot(new_dispatcher: NewDi
 
 
 async def test_a_slot_that_raises_errors_nobody_knows_is_quarantined_as_well() -> None:
-    class Broken(FakeSlot):
-        async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
-            self.batches.append(list(payloads))
-            await asyncio.sleep(0)
-            raise ValueError("what no row of known errors matches")
-
-    broken, sound = Broken(0), FakeSlot(1)
+    broken, sound = BrokenSlot(0), FakeSlot(1)
     dispatcher = Dispatcher("worker", [broken, sound], retries_errors=True)
     dispatcher.start()
     assert await submit_all(dispatcher, ["a"] * 200) == ["A"] * 200
