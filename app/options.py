@@ -50,8 +50,13 @@ class Options(BaseModel):
     max_line_chars: int = Field(42, ge=10, le=200, description="Width of a subtitle line; CJK counts double.")
     max_lines: int = Field(2, ge=1, le=4, description="Lines in a subtitle.")
     max_cps: float = Field(20, ge=5, le=100, description="Characters per second that people can read.")
-    min_cue_s: float = Field(0.83, ge=0.1, le=5, description="Shortest time a subtitle stays (s).")
+    min_cue_s: float = Field(5 / 6, ge=0.1, le=5, description="Shortest time a subtitle stays (s).")
     max_cue_s: float = Field(7, ge=1, le=30, description="Longest time a subtitle stays (s).")
+    word_level: bool = Field(
+        False, description="The time of each word in the subtitles: WebVTT timestamps, ASS karaoke."
+    )
+    srt_bom: bool = Field(False, description="SRT begins with a byte order mark.")
+    srt_crlf: bool = Field(False, description="Lines of SRT end with CR LF.")
     chinese: Literal["keep", "traditional", "simplified"] = Field(
         "keep", description="Script that Chinese text is converted to."
     )

@@ -6,12 +6,12 @@ only where a segment is split.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.transcript.break_points import ends_sentence, may_join
 from app.transcript.lines import MIN_GAP, SAMPLES_PER_MS, SHORTEST_CUE, CueStyle, break_lines, width
 from app.transcript.split import CueUnits, fits, split
-from app.transcript.timed_text import timed_units
+from app.transcript.timed_text import TimedText, timed_units
 from workers.messages import SAMPLE_RATE, Segment, Span
 
 __all__ = ["Cue", "CueStyle", "shape_cues"]
@@ -28,6 +28,7 @@ class Cue:
     start: int
     end: int
     lines: tuple[str, ...]  # in logical order, none empty
+    units: tuple[tuple[TimedText, ...], ...] = field(default=(), compare=False)  # the timed text of each line
 
 
 def shape_cues(

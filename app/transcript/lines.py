@@ -29,6 +29,9 @@ class CueStyle:
     max_cps: float  # characters per second that people can read; wide characters count double
     min_samples: int
     max_samples: int  # at least `SHORTEST_CUE`; overrides `min_samples` and `max_cps`
+    min_gap: int = MIN_GAP  # samples between two cues
+    fps: float | None = None  # cues begin and end on frames of this rate
+    start_offset: int = 0  # samples that each cue begins before its first word
 
 
 _INVISIBLE = {"Mn", "Me", "Cf", "Cc"}  # marks on the character before, format and control characters
