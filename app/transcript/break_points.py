@@ -1,104 +1,226 @@
 """Where text may break, and how good each break is. Pure.
 
-A unit is the smallest stretch of text that is never broken: a word with the space before it, or a single
-character of a script without spaces, each with the punctuation that belongs to it.
+A unit is the smallest stretch of text that is never broken: a word with the space before it, or a phrase of a
+script without spaces, each with the marks that belong to it. A dash or a note that stands alone belongs to the
+word beside it.
 """
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
+from itertools import pairwise
 
-from app.transcript.function_words import FUNCTION_WORDS
-from app.transcript.scripts import CLOSING, OPENING, is_unspaced, may_break_between
+from app.transcript.lex import (
+    connectives,
+    leaning_back,
+    leaning_forward,
+    months,
+    never_ends_sentence,
+    nouns_before_numbers,
+    titles,
+    units_of_measure,
+    writes_ordinals_with_dot,
+)
+from app.transcript.phrases import phrase_starts
+from app.transcript.scripts import CLOSING, OPENING, SPACES, is_unspaced, may_break_between
+from app.transcript.width import width
 
-# Lines may end at these: all white space but the no-break spaces, and the zero-width space that Khmer,
-# Burmese and Thai texts put between words.
-SPACES = " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000\u200b"
-
-_SPACE = re.compile(f"[{SPACES}]")
-_EDGES = re.compile(f"^[{SPACES}]+|[{SPACES}]+$")
 # French and some transcripts put a space before a mark; it still belongs to the word before it.
-_LONE_MARKS = re.compile(f"[{SPACES}]*[{re.escape(''.join(sorted(CLOSING)))}]+(?=[{SPACES}]|$)")
+_LONE_MARK = re.compile(f"[{re.escape(''.join(sorted(CLOSING)))}]+")
+_WORD = re.compile(f"[{SPACES}]*[^{SPACES}]+(?:[{SPACES}]+$)?")
 
+_DASHES = frozenset({"-", "–", "—", "--"})
+_TURN = re.compile(r"(?:--|[-–—])\s*[^\s\d]")  # a dash, and what somebody says
+_NOTES = frozenset({"♪", "♫", "♬", "♪♪"})
+_SOUND = re.compile(r"[\[【♪♫♬]")
+_DESCRIPTION = re.compile(r"[\[(（【♪♫♬]")
 _QUOTES_AND_BRACKETS = "\"'’”»›)]}」』）］｝】〉》〕"
-_SENTENCE_ENDS = frozenset(".!?。！？．｡؟।॥։။។៕…‼⁇⁈⁉")
+_SOUND_ENDS = frozenset("]】♪♫♬")
+_SENTENCE_ENDS = frozenset(".!?。！？．｡؟।॥։။။៕…‼⁇⁈⁉")
 _CLAUSE_ENDS = frozenset(",;:，、；：､،؛၊·–—")
 _PUNCTUATION = "\"'’‘”“»«›‹()[]{}.,;:!?¿¡…-–—"
-_ABBREVIATIONS = frozenset(
-    {"mr.", "mrs.", "ms.", "dr.", "prof.", "st.", "vs."}
-    | {"sr.", "sra.", "srta.", "hr.", "nr.", "bzw.", "mme.", "mlle.", "sig.", "dott.", "dhr.", "mevr."}
-)
-_INITIAL = re.compile(r"[A-HJ-Z]\.")  # not I: an English sentence may end with it
+_WITH_CAPITAL_NOUNS = frozenset({"de", "lb"})  # languages that write every noun with a capital
+_LETTERS_WITH_DOTS = re.compile(r"(?:[^\W\d_]\.)+")  # initials, `u.a.`, `т.е.`
+_NUMBER = re.compile(r"[#№$€£¥+−-]?\d[\d.,:/×x-]*(?:st|nd|rd|th|[%‰°ºª])?")
+_YEAR = re.compile(r"[12]\d{3}")
+_I = re.compile(r"I(?:['’]\w+)?")  # English: a capital that is no name
+_LONGEST_ABBREVIATION = 5  # letters
 
 
 class Break(IntEnum):
     """How good a break is, best first."""
 
     SENTENCE = 0  # after a sentence
-    CLAUSE = 1  # after a comma, a colon, a dash; at a space in a script that has none between words
-    PHRASE = 2  # before a function word, such as a conjunction or an article
+    CLAUSE = 1  # after a comma, a colon, before a dash; at a space in a script that has none between words
+    PHRASE = 2  # before a conjunction, a preposition, a relative pronoun
     PLAIN = 3  # between any two words
-    POOR = 4  # after a function word or an abbreviation
+    POOR = 4  # between words that belong together
 
 
 def strip_spaces(text: str) -> str:
     """The text without spaces at its ends. No-break spaces stay."""
-    return _EDGES.sub("", text)
+    return text.strip(SPACES)
 
 
-def break_units(text: str) -> list[str]:
-    """The units of the text, each with the space before it. Joined, they are the text again."""
-    units: list[str] = []
-    begin = 0
-    for position in range(1, len(text)):
-        if _may_break(text, begin, position):
-            units.append(text[begin:position])
+def break_units(text: str, language: str = "", max_width: int | None = None) -> list[str]:
+    """The units of the text, each with the space before it. Joined, they are the text again.
+
+    Phrases wider than `max_width` columns are broken inside, too.
+    """
+    words: list[str] = _WORD.findall(text)
+    if not words:
+        return [text] if text else []
+    if any(map(is_unspaced, text)):
+        words = _phrases(words, phrase_starts(text, language), max_width)
+    return _with_marks(words)
+
+
+def _phrases(words: Iterable[str], starts: frozenset[int] | None, max_width: int | None) -> list[str]:
+    """The words, those of scripts without spaces as phrases that begin at `starts`."""
+    phrases: list[str] = []
+    offset = 0  # of the word in the text
+    for word in words:
+        begin = 0
+        positions = [at for at in range(1, len(word)) if may_break_between(word[at - 1], word[at])]
+        for position in [at for at in positions if starts is None or offset + at in starts] + [len(word)]:
+            phrase = word[begin:position]
+            if max_width is not None and width(phrase) > max_width:
+                inner = [at for at in positions if begin < at < position]
+                phrases += (word[first:last] for first, last in pairwise([begin, *inner, position]))
+            else:
+                phrases.append(phrase)
             begin = position
-    if text:
-        units.append(text[begin:])
+        offset += len(word)
+    return phrases
+
+
+def _with_marks(words: Iterable[str]) -> list[str]:
+    """The words, each with the marks, dashes and notes beside it that stand alone."""
+    units: list[str] = []
+    held = ""  # belongs to the next word
+    notes = 0
+    for word in words:
+        bare = strip_spaces(word)
+        is_note = bare in _NOTES
+        notes += is_note
+        if bare in _DASHES or OPENING.issuperset(bare) or (is_note and notes % 2):
+            held += word
+        elif units and not held and (is_note or _LONE_MARK.fullmatch(bare)):
+            units[-1] += word
+        else:
+            units.append(held + word)
+            held = ""
+    if held and units:
+        units[-1] += held
+    elif held:
+        units.append(held)
     return units
-
-
-def _may_break(text: str, begin: int, position: int) -> bool:
-    """Whether the unit that begins at `begin` may end before the character at `position`."""
-    before, after = text[position - 1], text[position]
-    if _SPACE.match(before):
-        return False  # spaces belong to the next unit
-    if not _SPACE.match(after):
-        return may_break_between(before, after)
-    if _LONE_MARKS.match(text, position) or not text[position:].strip():
-        return False
-    return not OPENING.issuperset(strip_spaces(text[begin:position]))
 
 
 def may_join(before: str, after: str) -> bool:
     """Whether two texts can be joined as they are: no space is missing between them."""
-    return len(break_units(before + after)) == len(break_units(before)) + len(break_units(after))
+    return after[0] in SPACES or before[-1] in SPACES or may_break_between(before[-1], after[0])
 
 
-def break_between(before: str, after: str, language: str) -> Break:
-    """How good a break is between two neighbouring units."""
-    word = strip_spaces(before)
-    last = word.rstrip(_QUOTES_AND_BRACKETS)[-1:]
-    if last in _SENTENCE_ENDS:
-        return Break.SENTENCE if ends_sentence(word) else Break.POOR
-    if last in _CLAUSE_ENDS or word == "-":
-        return Break.CLAUSE
-    if last and is_unspaced(last) and _SPACE.match(after):
-        return Break.CLAUSE
-    function_words = FUNCTION_WORDS.get(language, frozenset())
-    if _bare(word) in function_words:
-        return Break.POOR
-    return Break.PHRASE if _bare(after) in function_words else Break.PLAIN
+@dataclass(frozen=True, slots=True)
+class _Traits:
+    """What decides on the breaks beside a unit."""
+
+    bare: str  # without punctuation, casefolded
+    core: str  # without spaces, and without quotes and brackets after it
+    last: str  # character of the core, or nothing
+    is_lower: bool  # its first letter is a lower-case one
+    is_capital: bool
+    is_number: bool
+    leans_forward: bool
+    leans_back: bool
+    is_connective: bool
+    is_title: bool
+    precedes_number: bool
 
 
-def ends_sentence(unit: str) -> bool:
-    """Whether the unit ends a sentence. An abbreviation does not."""
+@lru_cache(maxsize=8192)
+def _traits(unit: str, language: str) -> _Traits:
     word = strip_spaces(unit)
-    if word.rstrip(_QUOTES_AND_BRACKETS)[-1:] not in _SENTENCE_ENDS:
+    core = word.rstrip(_QUOTES_AND_BRACKETS)
+    naked = word.strip(_PUNCTUATION + SPACES)
+    bare = naked.casefold()
+    first = next((char for char in naked if char.isalnum()), "")
+    return _Traits(
+        bare=bare,
+        core=core,
+        last=core[-1:],
+        is_lower=first.islower(),
+        is_capital=first.isupper() and not (language == "en" and _I.fullmatch(naked)),
+        is_number=_NUMBER.fullmatch(naked) is not None,
+        leans_forward=bare in leaning_forward(language),
+        leans_back=bare in leaning_back(language),
+        is_connective=bare in connectives(language),
+        is_title=bare in titles(language),
+        precedes_number=bare in nouns_before_numbers(language) or bare in months(language),
+    )
+
+
+def rate_breaks(units: Sequence[str], language: str) -> list[Break]:
+    """How good the break before each unit is. A text begins with a sentence."""
+    breaks = [Break.SENTENCE][: len(units)]
+    for before, after in pairwise(units):
+        breaks.append(break_between(before, after, language, breaks[-1] is Break.SENTENCE))
+    return breaks
+
+
+def break_between(before: str, after: str, language: str, starts_sentence: bool = True) -> Break:
+    """How good a break is between two neighbouring units; `starts_sentence`: the first one does."""
+    left, right = _traits(before, language), _traits(after, language)
+    if ends_sentence(before, after, language):
+        return Break.SENTENCE
+    if left.last in _SENTENCE_ENDS:
+        is_abbreviation = left.last == "." and len(left.bare) <= _LONGEST_ABBREVIATION
+        return Break.POOR if is_abbreviation and not left.core.endswith("..") else Break.CLAUSE
+    if left.is_number and (right.is_number or not _YEAR.fullmatch(left.bare)):
+        return Break.CLAUSE if left.last in _CLAUSE_ENDS and not right.is_number else Break.POOR
+    if left.last in _CLAUSE_ENDS or right.core[:1] in _DASHES or _DESCRIPTION.match(right.core):
+        return Break.CLAUSE
+    if left.leans_forward or right.leans_back or (left.precedes_number and right.is_number):
+        return Break.POOR
+    if left.last and is_unspaced(left.last) and after[0] in SPACES:
+        return Break.POOR if right.is_number else Break.CLAUSE
+    if right.is_capital and (left.is_title or _is_name(left, language, starts_sentence)):
+        return Break.POOR
+    return Break.PHRASE if right.is_connective else Break.PLAIN
+
+
+def _is_name(traits: _Traits, language: str, starts_sentence: bool) -> bool:
+    return traits.is_capital and not starts_sentence and language not in _WITH_CAPITAL_NOUNS
+
+
+def ends_sentence(unit: str, after: str, language: str) -> bool:
+    """Whether the unit, followed by `after`, ends a sentence; so does a description of a sound, or a song.
+
+    An abbreviation does not, nor an ordinal number, nor a unit before a lower-case word.
+    """
+    left = _traits(unit, language)
+    if left.last not in _SENTENCE_ENDS:
+        return strip_spaces(unit)[-1:] in _SOUND_ENDS
+    if after and _traits(after, language).is_lower:
         return False
-    bare = word.lstrip(_PUNCTUATION)
-    return bare.casefold() not in _ABBREVIATIONS and not _INITIAL.fullmatch(bare)
+    if left.last != "." or left.core.endswith(".."):
+        return True
+    word = left.core.lstrip(_PUNCTUATION)
+    if _LETTERS_WITH_DOTS.fullmatch(word):
+        return language == "en" and word == "I."
+    if word[:-1].isdigit() and len(word) <= 3:
+        return not writes_ordinals_with_dot(language)
+    return word.casefold() not in never_ends_sentence(language)
 
 
-def _bare(unit: str) -> str:
-    return strip_spaces(unit).strip(_PUNCTUATION).casefold()
+def is_turn(unit: str) -> bool:
+    """Whether the unit begins with the dash of a speaker's turn, if it begins a sentence."""
+    return _TURN.match(strip_spaces(unit)) is not None
+
+
+def is_sound(unit: str) -> bool:
+    """Whether the unit begins the description of a sound, or a song, if it begins a sentence."""
+    return _SOUND.match(strip_spaces(unit)) is not None

@@ -1,13 +1,13 @@
-"""The limits that cues keep, the width of text, and the lines that a cue's text breaks into. Pure."""
+"""The limits that cues keep, and the lines that a cue's text breaks into. Pure."""
 
 import math
-import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
-from app.transcript.break_points import Break, break_between, strip_spaces
+from app.transcript.break_points import Break, is_turn
+from app.transcript.timed_text import TimedText
+from app.transcript.width import WidthIndex
 from workers.messages import SAMPLE_RATE
 
 SAMPLES_PER_MS = SAMPLE_RATE // 1000
@@ -34,78 +34,65 @@ class CueStyle:
     start_offset: int = 0  # samples that each cue begins before its first word
 
 
-_INVISIBLE = {"Mn", "Me", "Cf", "Cc"}  # marks on the character before, format and control characters
-
-
-def width(text: str) -> int:
-    """Columns of the text, by East Asian Width (UAX #11): wide characters 2, combining ones 0, others 1."""
-    if text.isascii() and text.isprintable():
-        return len(text)
-    return sum(map(_char_width, text))
-
-
-@lru_cache(maxsize=4096)
-def _char_width(char: str) -> int:
-    if unicodedata.category(char) in _INVISIBLE:
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-class WidthIndex:
-    """The width of any run of units, without the spaces at its ends, each in constant time."""
-
-    def __init__(self, units: Sequence[str]) -> None:
-        self._ends = list(accumulate((width(unit) for unit in units), initial=0))
-        self._leads = [width(unit) - width(strip_spaces(unit)) for unit in units]
-
-    def between(self, first: int, last: int) -> int:
-        """Width of the units from `first` up to, not including, `last`; at least one unit."""
-        return self._ends[last] - self._ends[first] - self._leads[first]
+Lines = tuple[tuple[TimedText, ...], ...]  # the units of each line of a cue; none is empty
 
 
 # A line that is half wider or narrower than the average costs 25. A better break is worth some imbalance,
-# but not a single word on a line.
+# but not a single word on a line. The end of a sentence is worth much.
 _UNEVEN = 100
-_BREAK_COST = {Break.SENTENCE: 0, Break.CLAUSE: 4, Break.PHRASE: 10, Break.PLAIN: 30, Break.POOR: 60}
+_TOP_HEAVY = 12  # for a line above the last that is wider than the average
+_BREAK_COST = {Break.SENTENCE: -60, Break.CLAUSE: 4, Break.PHRASE: 10, Break.PLAIN: 30, Break.POOR: 130}
 
 
-def count_lines(widths: WidthIndex, total: int, max_chars: int) -> int:
-    """The fewest lines that hold the first `total` units. A unit wider than a line has a line to itself."""
+def begins_line(unit: TimedText) -> bool:
+    """Whether a unit inside a cue begins a line, however short the line before it is.
+
+    A turn of a dialogue does, and so does a sentence of another segment: often somebody else says it.
+    """
+    return unit.break_before is Break.SENTENCE and (unit.begins_segment or is_turn(unit.text))
+
+
+def count_lines(units: Sequence[TimedText], widths: WidthIndex, max_chars: int) -> int:
+    """The fewest lines that hold the units. A unit wider than a line has a line to itself."""
     lines, begin = 1, 0
-    for end in range(1, total):
-        if widths.between(begin, end + 1) > max_chars:
+    for end in range(1, len(units)):
+        if begins_line(units[end]) or widths.between(begin, end + 1) > max_chars:
             lines, begin = lines + 1, end
     return lines
 
 
-def break_lines(units: Sequence[str], max_chars: int, language: str) -> tuple[str, ...]:
+def break_lines(units: Sequence[TimedText], max_chars: int) -> Lines:
     """The units in the fewest lines of at most `max_chars`, broken evenly and at good places.
 
     A unit wider than `max_chars` has a line to itself.
     """
-    ends = _line_ends(units, max_chars, language)
-    begins = [0, *ends[:-1]]
-    lines = (strip_spaces("".join(units[begin:end])) for begin, end in zip(begins, ends, strict=True))
-    return tuple(line for line in lines if line)
+    turns = [at for at in range(1, len(units)) if begins_line(units[at])]
+    return tuple(
+        line
+        for first, last in pairwise([0, *turns, len(units)])
+        for line in _broken_evenly(units[first:last], max_chars)
+    )
 
 
-def _line_ends(units: Sequence[str], max_chars: int, language: str) -> tuple[int, ...]:
-    """Where each line ends, at the least cost (dynamic programming over the number of lines)."""
-    widths, total = WidthIndex(units), len(units)
-    lines = count_lines(widths, total, max_chars)
+def _broken_evenly(units: Sequence[TimedText], max_chars: int) -> Iterator[tuple[TimedText, ...]]:
+    """The lines at the least cost (dynamic programming over the number of lines)."""
+    widths, total = WidthIndex([unit.text for unit in units]), len(units)
+    lines = count_lines(units, widths, max_chars)
     even = max(widths.between(0, total) // lines, 1)
-    between = (_BREAK_COST[break_between(*pair, language)] for pair in pairwise(units))
-    break_costs = [0, *between, 0]  # before each unit, and after the last
-    best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, ())}  # end of the lines so far: cost, their ends
-    for _ in range(lines):
+    best: dict[int, tuple[int, tuple[int, ...]]] = {
+        0: (0, (0,))
+    }  # end of the lines so far: cost, their edges
+    for line in range(1, lines + 1):
         longer: dict[int, tuple[int, tuple[int, ...]]] = {}
-        for begin, (cost, ends) in best.items():
-            for end in range(begin + 1, total + 1):
+        for begin, (cost, edges) in best.items():
+            for end in range(begin + 1, total + 1) if line < lines else (total,):
                 chars = widths.between(begin, end)
                 if chars > max_chars and end > begin + 1:
                     break
-                through = cost + break_costs[end] + _UNEVEN * (chars - even) ** 2 // even**2
-                if end not in longer or (through, (*ends, end)) < longer[end]:
-                    longer[end] = (through, (*ends, end))
+                through = cost + _UNEVEN * (chars - even) ** 2 // even**2
+                if end < total:
+                    through += _BREAK_COST[units[end].break_before] + _TOP_HEAVY * (chars > even)
+                if end not in longer or (through, (*edges, end)) < longer[end]:
+                    longer[end] = (through, (*edges, end))
         best = longer
-    return best[total][1]
+    return (tuple(units[first:last]) for first, last in pairwise(best[total][1]))

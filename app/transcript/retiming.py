@@ -8,9 +8,9 @@ readings of the clock of speech, in samples of speech.
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from app.transcript.break_points import ends_sentence
-from app.transcript.lines import width
+from app.transcript.break_points import Break
 from app.transcript.speech_clock import SpeechClock
+from app.transcript.width import width
 from workers.messages import SAMPLE_RATE, Span
 
 FASTEST_SPEECH = SAMPLE_RATE // 30  # samples per column of text: some 30 characters per second
@@ -20,26 +20,74 @@ FASTEST_SPEECH = SAMPLE_RATE // 30  # samples per column of text: some 30 charac
 PAUSE_REACH = SAMPLE_RATE  # samples
 
 
-def retime(spans: Sequence[Span], texts: Sequence[str], clock: SpeechClock) -> list[Span]:
+# A word this many times as long as the others of its width, and longer than this, has taken their time.
+_TOO_LONG = 3
+_LONG = SAMPLE_RATE // 2  # samples
+
+
+def retime(
+    spans: Sequence[Span], texts: Sequence[str], breaks: Sequence[Break], clock: SpeechClock
+) -> list[Span]:
     """The spans of the units `texts`, in order, without overlap, from the clock's start to its end.
 
+    `breaks`: how good the break before each unit is.
     A sentence that ends near a pause ends at it. Within a sentence each unit keeps its time, unless
     that leaves the units around it less time than the fastest speech needs. A unit may last no time.
     """
+    spans = _spread_heaps(spans, texts, clock.length)
     retimed: list[Span] = []
-    for (first, begins), (last, ends) in pairwise(_sentence_edges(spans, texts, clock)):
+    for (first, begins), (last, ends) in pairwise(_sentence_edges(spans, breaks, clock)):
         retimed += _limit_speech_rate(spans[first:last], texts[first:last], begins, ends)
     return retimed
 
 
-def _sentence_edges(spans: Sequence[Span], texts: Sequence[str], clock: SpeechClock) -> list[tuple[int, int]]:
+def _spread_heaps(spans: Sequence[Span], texts: Sequence[str], length: int) -> Sequence[Span]:
+    """The spans, those that are too short to be true spread over the time around them.
+
+    Each run of them shares the time between its neighbours, in proportion to the width of the text. A
+    neighbour that is far too long takes part in it.
+    """
+    widths = list(map(width, texts))
+    average = length // max(sum(widths), 1)  # samples per column
+    credible = [
+        end - start >= FASTEST_SPEECH * columns or not columns
+        for (start, end), columns in zip(spans, widths, strict=True)
+    ]
+    if all(credible):
+        return spans
+    is_long = [
+        end - start > max(_TOO_LONG * average * columns, _LONG)
+        for (start, end), columns in zip(spans, widths, strict=True)
+    ]
+    spread = list(spans)
+    at = 0
+    while at < len(spans):
+        if credible[at]:
+            at += 1
+            continue
+        first = at - (at > 0 and is_long[at - 1])
+        while at < len(spans) and not credible[at]:
+            at += 1
+        last = at + (at < len(spans) and is_long[at])
+        begins = spread[first - 1][1] if first else 0
+        ends = spread[last][0] if last < len(spans) else length
+        columns = list(accumulate(widths[first:last], initial=0))
+        times = [begins + max(ends - begins, 0) * column // max(columns[-1], 1) for column in columns]
+        spread[first:last] = pairwise(times)
+        at = last
+    return spread
+
+
+def _sentence_edges(
+    spans: Sequence[Span], breaks: Sequence[Break], clock: SpeechClock
+) -> list[tuple[int, int]]:
     """`(index of the first unit, reading)` of each sentence after a pause; then the number of units, the end.
 
     A pause near the end of a sentence is preferred by its distance and its length.
     """
     edges = [(0, 0)]
-    for index in range(1, len(texts)):
-        if not clock.pauses or not ends_sentence(texts[index - 1]):
+    for index in range(1, len(breaks)):
+        if not clock.pauses or breaks[index] is not Break.SENTENCE:
             continue
         by_words = (spans[index - 1][1] + spans[index][0]) // 2
         in_reach = [
@@ -49,7 +97,7 @@ def _sentence_edges(spans: Sequence[Span], texts: Sequence[str], clock: SpeechCl
         ]
         if in_reach:
             edges.append((index, min(in_reach)[1]))
-    return [*edges, (len(texts), clock.length)]
+    return [*edges, (len(breaks), clock.length)]
 
 
 def _limit_speech_rate(spans: Sequence[Span], texts: Sequence[str], begins: int, ends: int) -> list[Span]:

@@ -7,6 +7,13 @@ a syllable's vowels with its consonant.
 import re
 import unicodedata
 
+# Lines may end at these: all white space but the no-break spaces, and the zero-width space that Khmer,
+# Burmese and Thai texts put between words.
+SPACES = (
+    " \t\n\r\v\f\x1c\x1d\x1e\x1f\x85\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2008\u2009\u200a"
+    "\u2028\u2029\u205f\u3000\u200b"
+)
+
 # No line begins with one of these ...
 CLOSING = frozenset(
     "。、，．・：；？！）］｝〉》」』】〕〗〙〟＞％‰℃々〻ーゝゞヽヾ〜～…‥"

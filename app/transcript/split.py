@@ -1,91 +1,156 @@
-"""Split a segment that is too long for one cue, at the best places. Pure."""
+"""Split a passage into the units of each cue, at the best places. Pure."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from app.transcript.break_points import Break, break_between
-from app.transcript.lines import CueStyle, WidthIndex, count_lines
+from app.transcript.break_points import Break, is_sound
+from app.transcript.lines import CueStyle, begins_line, count_lines
 from app.transcript.timed_text import TimedText
+from app.transcript.width import WidthIndex
 from workers.messages import SAMPLE_RATE
 
 CueUnits = tuple[TimedText, ...]  # the units of one cue; at least one
 
-# One scale for everything that makes a split good or bad. A cue twice as wide as the average, or empty,
-# costs `_UNEVEN`. A break after a sentence is worth much unevenness. Another cue is worth its cost only
-# if it avoids a poor break.
+# One scale for everything that makes cues good or bad. A cue twice as wide as the average of its sentence, or
+# empty, costs `_UNEVEN`. Another cue is worth its cost only if it avoids something worse.
 _CUE = 60
 _UNEVEN = 80
-_TOO_SHORT = 50
-_BREAK_COST = {Break.SENTENCE: 0, Break.CLAUSE: 60, Break.PHRASE: 110, Break.PLAIN: 150, Break.POOR: 250}
-_INSIDE_WORD = 100
+_BREAK_COST = {Break.SENTENCE: 0, Break.CLAUSE: 60, Break.PHRASE: 110, Break.PLAIN: 150, Break.POOR: 300}
 _PAUSE = 80  # subtracted for a pause of a second or more, in proportion for a shorter one
+_POOR_LINE = 90  # for a cue of two lines that has no good place between them
+_SENTENCES = 70  # for each end of a sentence inside a cue
+_MIXED = 150  # for a cue with the end of a sentence, and only a part of another
+_SOUND_WITH_SPEECH = 1000
+_TOO_SHORT = 160  # for a cue that stays no time, in proportion up to `_COMFORTABLE`
+_COMFORTABLE = 6 * SAMPLE_RATE // 5  # samples
+_LINGER = SAMPLE_RATE // 3  # samples that the last cue of a passage can stay into the pause after it
 
 
-def fits(units: Sequence[TimedText], style: CueStyle) -> bool:
-    """Whether the units can be one cue, by its lines and its time."""
-    lines = count_lines(WidthIndex([unit.text for unit in units]), len(units), style.max_line_chars)
-    return lines <= style.max_lines and units[-1].end - units[0].start <= style.max_samples
+def split(passage: Sequence[TimedText], style: CueStyle) -> list[CueUnits]:
+    """The units of a passage, split into cues that fit, at the least cost (dynamic programming).
 
-
-def split(units: Sequence[TimedText], style: CueStyle, language: str) -> list[CueUnits]:
-    """The units of a segment, split into cues that fit, at the least cost (dynamic programming).
-
-    A single unit that does not fit is a cue of its own.
+    A sentence that fits is never split. Words that belong together are split only if nothing else is
+    possible. A single unit that does not fit is a cue of its own.
     """
-    if not units:
-        return []
-    if fits(units, style):
-        return [tuple(units)]
-    widths = WidthIndex([unit.text for unit in units])
-    even = _even_chars(units, widths, style)
-    total = len(units)
-    costs: list[int | None] = [0, *[None] * total]  # of the best cues that end before each unit
-    begins = [0] * (total + 1)  # of the last of these cues
-    for begin in range(total):
-        before = (costs[begin] or 0) + _CUE + (_break_cost(units, begin, language) if begin else 0)
-        for end in _fitting_ends(units, widths, begin, style):
-            cost = before + _UNEVEN * (widths.between(begin, end) - even) ** 2 // even**2
-            cost += _TOO_SHORT * (units[end - 1].end - units[begin].start < style.min_samples)
-            best = costs[end]
-            if best is None or cost < best:
-                costs[end], begins[end] = cost, begin
-    return _back_track(units, begins)
+    ends = _Cost(passage, style).ends_of_cues()
+    return [tuple(passage[first:last]) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
 
 
-def _fitting_ends(
-    units: Sequence[TimedText], widths: WidthIndex, begin: int, style: CueStyle
-) -> Iterator[int]:
-    """Where a cue that begins at `begin` may end: after one unit always, then as long as it fits."""
-    yield begin + 1
-    lines, line_begin = 1, begin
-    latest = units[begin].start + style.max_samples
-    for end in range(begin + 2, len(units) + 1):
-        if widths.between(line_begin, end) > style.max_line_chars:
-            lines, line_begin = lines + 1, end - 1
-        if lines > style.max_lines or units[end - 1].end > latest:
-            return
-        yield end
+class _Cost:
+    """What each cue costs that a passage could be split into."""
 
+    def __init__(self, passage: Sequence[TimedText], style: CueStyle) -> None:
+        self._units = passage
+        self._style = style
+        self._width = WidthIndex([unit.text for unit in passage]).between
+        breaks = [unit.break_before for unit in passage]
+        self._good_breaks = list(accumulate((rating < Break.POOR for rating in breaks), initial=0))
+        # Before each unit and after the last: how many sentences have begun, and whether one does.
+        self._sentences = list(accumulate((rating is Break.SENTENCE for rating in breaks), initial=0))
+        self._is_edge = [True, *(rating is Break.SENTENCE for rating in breaks[1:]), True]
+        self._begins_line = [begins_line(unit) for unit in passage]
+        self._even: dict[int, int] = {}  # inside a sentence that does not fit: the even width of its cues
 
-def _back_track(units: Sequence[TimedText], begins: Sequence[int]) -> list[CueUnits]:
-    """The cues, found from the last one back."""
-    cues: list[CueUnits] = []
-    end = len(units)
-    while end:
-        cues.append(tuple(units[begins[end] : end]))
-        end = begins[end]
-    return cues[::-1]
+    def ends_of_cues(self) -> list[int]:
+        """The number of units up to the end of each of the best cues."""
+        edges = [at for at, is_edge in enumerate(self._is_edge) if is_edge]
+        may_end = self._is_edge.copy()
+        for begin, end in zip(edges[:-1], edges[1:], strict=True):
+            if not self._fits(begin, end):
+                may_end[begin + 1 : end] = [
+                    unit.break_before < Break.POOR for unit in self._units[begin + 1 : end]
+                ]
+        return self._cheapest(may_end) or self._cheapest([True] * len(may_end))
 
+    def _fits(self, begin: int, end: int) -> bool:
+        """Whether a sentence fits one cue. If it does not, its cues are to be of even width."""
+        units, style = self._units[begin:end], self._style
+        if end == begin + 1:
+            return True
+        length, chars = units[-1].end - units[0].start, self._width(begin, end)
+        if length <= style.max_samples and chars <= style.max_line_chars * style.max_lines:
+            widths = WidthIndex([unit.text for unit in units])
+            if count_lines(units, widths, style.max_line_chars) <= style.max_lines:
+                return True
+        by_chars = -(-chars // (style.max_line_chars * style.max_lines))
+        even = max(chars // max(by_chars, -(-length // style.max_samples), 2), 1)
+        self._even |= dict.fromkeys(range(begin, end), even)
+        return False
 
-def _even_chars(units: Sequence[TimedText], widths: WidthIndex, style: CueStyle) -> int:
-    """Width of each cue if all were equally wide."""
-    chars = widths.between(0, len(units))
-    by_chars = -(-chars // (style.max_line_chars * style.max_lines))
-    by_time = -(-(units[-1].end - units[0].start) // style.max_samples)
-    return max(chars // max(by_chars, by_time, 2), 1)
+    def _cheapest(self, may_end: Sequence[bool]) -> list[int]:
+        """The ends of the cheapest cues that end only where they may; none if there are no such cues."""
+        total = len(self._units)
+        costs: list[int | None] = [0, *[None] * total]  # of the best cues that end before each unit
+        begins = [0] * (total + 1)  # of the last of these cues
+        for begin in range(total):
+            before = costs[begin]
+            if before is None:
+                continue
+            before += self._of_break(begin) + _CUE
+            for end, lines in self._possible_ends(begin, may_end):
+                cost = before + self._of_cue(begin, end, lines)
+                best = costs[end]
+                if best is None or cost <= best:  # of equal ones, the earlier cues are full
+                    costs[end], begins[end] = cost, begin
+        ends: list[int] = []
+        end = total if costs[total] is not None else 0
+        while end:
+            ends.append(end)
+            end = begins[end]
+        return ends[::-1]
 
+    def _possible_ends(self, begin: int, may_end: Sequence[bool]) -> Iterator[tuple[int, int]]:
+        """Where a cue that begins at `begin` may end as long as it fits, and the number of its lines."""
+        units, style = self._units, self._style
+        latest = units[begin].start + style.max_samples
+        if may_end[begin + 1]:
+            yield begin + 1, 1
+        lines, line_begin = 1, begin
+        for end in range(begin + 2, len(units) + 1):
+            if self._begins_line[end - 1] or self._width(line_begin, end) > style.max_line_chars:
+                lines, line_begin = lines + 1, end - 1
+            if lines > style.max_lines or units[end - 1].end > latest:
+                return
+            if may_end[end]:
+                yield end, lines
 
-def _break_cost(units: Sequence[TimedText], position: int, language: str) -> int:
-    before, after = units[position - 1], units[position]
-    pause = min(after.start - before.end, SAMPLE_RATE)
-    cost = _BREAK_COST[break_between(before.text, after.text, language)] - _PAUSE * pause // SAMPLE_RATE
-    return max(cost + _INSIDE_WORD * after.inside_word, 0)
+    def _of_cue(self, begin: int, end: int, lines: int) -> int:
+        cost = self._of_shortness(begin, end)
+        sentence_ends = self._sentences[end] - self._sentences[begin + 1]
+        if sentence_ends:
+            cost += _SENTENCES * sentence_ends
+            cost += _MIXED * (not self._is_edge[begin] or not self._is_edge[end])
+            return cost + _SOUND_WITH_SPEECH * self._mixes_sounds(begin, end)
+        even = self._even.get(begin)
+        if even is not None:
+            cost += _UNEVEN * (self._width(begin, end) - even) ** 2 // even**2
+        if lines == 2:
+            cost += _POOR_LINE * self._has_poor_lines(begin, end)
+        return cost
+
+    def _of_break(self, at: int) -> int:
+        if not at:
+            return 0
+        before, after = self._units[at - 1], self._units[at]
+        pause = min(after.start - before.end, SAMPLE_RATE)
+        return max(_BREAK_COST[after.break_before] - _PAUSE * pause // SAMPLE_RATE, 0)
+
+    def _of_shortness(self, begin: int, end: int) -> int:
+        """The cost of little time on the screen. A cue may stay until the next one."""
+        units = self._units
+        latest = units[end].start - self._style.min_gap if end < len(units) else units[end - 1].end + _LINGER
+        missing = _COMFORTABLE - (latest - units[begin].start)
+        return _TOO_SHORT * missing // _COMFORTABLE if missing > 0 else 0
+
+    def _mixes_sounds(self, begin: int, end: int) -> bool:
+        """Whether some of the sentences from `begin` to `end` are descriptions of sounds, and some are not."""
+        starts = [begin, *(at for at in range(begin + 1, end) if self._is_edge[at])]
+        return len({is_sound(self._units[at].text) for at in starts}) > 1
+
+    def _has_poor_lines(self, begin: int, end: int) -> bool:
+        """Whether a cue of two lines has no good place for the line to break."""
+        limit, inner = self._style.max_line_chars, range(begin + 1, end)
+        first = begin + 1 + bisect_left(inner, -limit, key=lambda at: -self._width(at, end))
+        last = begin + 1 + bisect_right(inner, limit, key=lambda at: self._width(begin, at))
+        return self._good_breaks[max(last, first)] == self._good_breaks[first]

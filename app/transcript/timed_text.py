@@ -5,11 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from app.transcript.break_points import break_units, strip_spaces
-from app.transcript.lines import width
+from app.transcript.break_points import Break, break_units, rate_breaks, strip_spaces
 from app.transcript.retiming import retime
 from app.transcript.speech_clock import SpeechClock
-from workers.messages import Segment, Span, Word
+from app.transcript.width import width
+from workers.messages import SAMPLE_RATE, Segment, Span, Word
+
+# Speech detection drops what is shorter than 250 ms, such as `Ha!`. A word there counts if the decoder and the
+# word times agree about it.
+_AGREEMENT = SAMPLE_RATE // 4  # samples between the start of the segment and of its first word
+_MISSED = SAMPLE_RATE // 2  # samples at most, from the start of the segment
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,29 +24,43 @@ class TimedText:
     text: str
     start: int
     end: int
-    inside_word: bool = False  # begins within one of Whisper's words
+    break_before: Break = Break.PLAIN  # how good a break before it is
+    begins_segment: bool = False
 
 
-def timed_units(segment: Segment, speech: Sequence[Span]) -> tuple[TimedText, ...]:
+def timed_units(
+    segment: Segment, speech: Sequence[Span], language: str, max_width: int
+) -> tuple[TimedText, ...]:
     """The units of a segment in order, none overlapping the next. Joined, they are its text.
 
     The first begins and the last ends with the speech in the segment. Between them word times decide; in a
     segment without words, each unit's part of the text.
     """
     parts = _timed_parts(segment)
-    texts = break_units("".join(part.text for part in parts).rstrip())
+    texts = break_units("".join(part.text for part in parts).rstrip(), language, max_width)
     if not texts or not strip_spaces("".join(texts)):
         return ()
-    clock = SpeechClock(segment.start, max(segment.end, segment.start + 1), speech)
-    spoken = retime(_readings(texts, parts, clock), texts, clock)
-    part_starts = set(accumulate((len(part.text) for part in parts), initial=0))
-    positions = accumulate(map(len, texts[:-1]), initial=0)
+    clock = _clock(segment, speech)
+    breaks = rate_breaks(texts, language)
+    spoken = retime(_readings(texts, parts, clock), texts, breaks, clock)
     units: list[TimedText] = []
-    for text, (begins, ends), position in zip(texts, spoken, positions, strict=True):
+    for text, (begins, ends), break_before in zip(texts, spoken, breaks, strict=True):
         start = clock.begins(begins)
-        inside_word = len(parts) > 1 and position not in part_starts
-        units.append(TimedText(text, start, max(clock.ends(ends), start), inside_word))
+        units.append(TimedText(text, start, max(clock.ends(ends), start), break_before, not units))
     return tuple(units)
+
+
+def _clock(segment: Segment, speech: Sequence[Span]) -> SpeechClock:
+    """The clock of the speech in the segment, and of a short word before it that was not found as speech."""
+    end = max(segment.end, segment.start + 1)
+    clock = SpeechClock(segment.start, end, speech)
+    found = clock.begins(0)
+    missed = [word for word in segment.words if word.end <= found]
+    if missed and abs(missed[0].start - segment.start) <= _AGREEMENT:
+        missed_end = missed[-1].end
+        if segment.start < missed_end <= min(segment.start + _MISSED, found - 1):
+            return SpeechClock(segment.start, end, speech, (segment.start, missed_end))
+    return clock
 
 
 def _timed_parts(segment: Segment) -> Sequence[Segment | Word]:

@@ -2,8 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.transcript.break_points import Break, break_between, break_units, may_join
-from app.transcript.lines import break_lines, width
+from app.transcript.break_points import Break, break_between, break_units, may_join, rate_breaks
+from app.transcript.lines import break_lines
+from app.transcript.timed_text import TimedText
+from app.transcript.width import width
 
 
 @pytest.mark.parametrize(
@@ -77,7 +79,12 @@ def test_texts_join_only_if_no_space_is_missing() -> None:
 
 
 def lines_of(text: str, max_chars: int = 42, language: str = "en") -> tuple[str, ...]:
-    return break_lines(break_units(text), max_chars, language)
+    units = break_units(text, language, max_chars)
+    timed = [
+        TimedText(unit, 0, 0, rating)
+        for unit, rating in zip(units, rate_breaks(units, language), strict=True)
+    ]
+    return tuple("".join(unit.text for unit in line).strip() for line in break_lines(timed, max_chars))
 
 
 def test_a_short_text_is_one_line() -> None:

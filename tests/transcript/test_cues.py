@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from textwrap import dedent
@@ -19,7 +19,9 @@ from transcript_cases import (
 
 from app.transcript import cues
 from app.transcript.cues import Cue, CueStyle
-from app.transcript.lines import MIN_GAP, width
+from app.transcript.lines import MIN_GAP
+from app.transcript.width import width
+from app.transcript.timed_text import timed_units
 from app.transcript.timeline import merge
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span
 
@@ -74,7 +76,7 @@ def test_long_segments_are_split_after_commas_then_before_conjunctions() -> None
     )
     assert shaped(spoken(0, 10, text)) == dedent(
         """\
-        0.00 4.65 when all the children had | come home from school,
+        0.00 4.65 when all the children | had come home from school,
         4.74 10.00 their father was still sitting | in his old kitchen chair
         """
     )
@@ -95,7 +97,7 @@ def test_segments_without_punctuation_are_split_at_a_long_pause() -> None:
     assert shaped(paused) == dedent(
         """\
         0.00 2.50 word0 word1 word2 word3 word4
-        4.50 8.00 word5 word6 word7 word8 | word9 word10 word11
+        4.50 8.00 word5 word6 word7 | word8 word9 word10 word11
         """
     )
 
@@ -114,10 +116,35 @@ def test_a_cue_is_never_longer_than_the_longest() -> None:
 
 def test_a_short_cue_stays_into_the_silence() -> None:
     assert shaped(segment(1, 1.2, " Yes.")) == "1.00 1.83 Yes.\n"
-    assert shaped(segment(1, 1.2, " Yes."), segment(1.5, 3, " Come in.")) == dedent(
+
+
+def test_a_flash_joins_its_neighbour_in_two_lines() -> None:
+    assert shaped(segment(1, 1.4, " Yeah."), segment(1.5, 2, " Okay.")) == "1.00 2.00 Yeah. | Okay.\n"
+    within = segment(1, 2, " Yeah. Okay.", (" Yeah.", 1, 1.5), (" Okay.", 1.5, 2))
+    assert shaped(within) == "1.00 2.00 Yeah. Okay.\n"
+
+
+@pytest.mark.parametrize("sound", ["[DOOR CREAKS]", "♪ la la la ♪"])
+def test_a_flash_does_not_join_the_description_of_a_sound(sound: str) -> None:
+    assert shaped(segment(1, 1.6, f" {sound}"), segment(1.6, 2, " Shh!")) == dedent(
+        f"""\
+        1.00 1.52 {sound}
+        1.60 2.43 Shh!
+        """
+    )
+
+
+def test_a_short_gap_closes_and_a_long_one_stays() -> None:
+    assert shaped(segment(0, 2, " It is late."), segment(2.3, 4, " We go home.")) == dedent(
         """\
-        1.00 1.42 Yes.
-        1.50 3.00 Come in.
+        0.00 2.22 It is late.
+        2.30 4.00 We go home.
+        """
+    )
+    assert shaped(segment(0, 2, " It is late."), segment(2.6, 4, " We go home.")) == dedent(
+        """\
+        0.00 2.00 It is late.
+        2.60 4.00 We go home.
         """
     )
 
@@ -143,13 +170,129 @@ def test_a_cue_ends_before_the_next_one_in_continuous_speech() -> None:
     )
 
 
-def test_fragments_of_a_sentence_are_joined_and_sentences_are_not() -> None:
-    assert shaped(segment(0, 2, " It is late"), segment(2, 2.4, " my friend.")) == (
-        "0.00 2.40 It is late my friend.\n"
+def test_a_sentence_goes_on_across_segments_until_a_pause() -> None:
+    assert (
+        shaped(segment(0, 2, " It is late"), segment(2, 4, " my friend."))
+        == "0.00 4.00 It is late my friend.\n"
     )
-    assert shaped(segment(0, 2, " It is late."), segment(2, 2.4, " my friend.")).count("\n") == 2
-    assert shaped(segment(0, 2, " It is late"), segment(2.5, 2.9, " my friend.")).count("\n") == 2
-    assert shaped(segment(0, 2, "It is late"), segment(2, 2.4, "my friend.")).count("\n") == 2
+    assert shaped(segment(0, 2, " It is late"), segment(2.9, 4, " my friend.")).count("\n") == 2
+    assert shaped(segment(0, 2, " It is late."), segment(2, 4, " My friend.")).count("\n") == 2
+
+
+def test_a_long_sentence_is_cut_anew_whatever_its_segments() -> None:
+    parts = [
+        spoken(0, 3, "But we can't go to the police. Not until we've spoken to"),
+        spoken(3, 6, "Uncle Ray, who, as you know, hasn't left"),
+        spoken(6, 9, "his apartment on 42nd Street since the funeral."),
+    ]
+    assert shaped(*parts) == dedent(
+        """\
+        0.00 1.67 But we can't go to the police.
+        1.75 5.17 Not until we've spoken | to Uncle Ray, who, as you know,
+        5.25 9.00 hasn't left his apartment | on 42nd Street since the funeral.
+        """
+    )
+
+
+def test_texts_without_spaces_at_their_ends_are_joined_with_one() -> None:
+    assert (
+        shaped(segment(0, 2, "It is late"), segment(2, 4, "my friend."))
+        == "0.00 4.00 It is late my friend.\n"
+    )
+    assert "今日は東京" in shaped(segment(0, 2, "今日は"), segment(2, 4, "東京です。"), language="ja")
+
+
+def test_each_turn_of_a_dialogue_has_a_line_and_a_third_one_a_cue() -> None:
+    text = "- Do you want some tea? - No, thanks. - Something stronger, then?"
+    assert shaped(spoken(0, 4, text)) == dedent(
+        """\
+        0.00 2.69 - Do you want some tea? | - No, thanks.
+        2.77 4.12 - Something stronger, then?
+        """
+    )
+
+
+def test_no_line_ends_with_a_dash() -> None:
+    text = "The whole house was quiet that evening – but somebody was there – and the door stood wide open."
+    lines = [line for cue in shape_cues([spoken(0, 9, text)]) for line in cue.lines]
+    assert len(lines) > 2
+    assert not any(line.endswith("–") for line in lines)
+
+
+def test_a_long_passage_without_sentences_ends_at_its_best_break_so_far() -> None:
+    read = 0
+
+    def segments() -> Iterator[Segment]:
+        nonlocal read
+        for number in range(1000):
+            read += 1
+            yield spoken(3 * number, 3 * number + 3, "and so it goes, on and on")
+
+    first = next(cues.shape_cues(segments(), ALL, STYLE, "en", samples(3000)))
+    assert first.lines[0].startswith("and so it goes,")
+    assert read < 20
+
+
+@pytest.mark.parametrize("fps", [23.976, 24, 25, 29.97, 50])
+def test_edges_lie_on_frames(fps: float) -> None:
+    frame = SAMPLE_RATE / fps
+    segments = [spoken(n * 3.1, n * 3.1 + 2.9, "And this is what he said to me.") for n in range(20)]
+    for before, after in pairwise(shape_cues(segments, style=replace(STYLE, fps=fps))):
+        for sample in (before.start, before.end):
+            assert abs(sample / frame - round(sample / frame)) <= 1 / frame
+        assert round((after.start - before.end) / frame) == round(MIN_GAP / frame)
+
+
+def test_cues_can_start_before_their_first_word_but_not_in_the_words_before() -> None:
+    style = replace(STYLE, start_offset=samples(0.2))
+    assert shaped(segment(1, 3, " It is late."), segment(3.2, 5, " We go home."), style=style) == dedent(
+        """\
+        0.80 3.00 It is late.
+        3.08 5.00 We go home.
+        """
+    )
+
+
+def test_the_gap_can_be_chosen() -> None:
+    style = replace(STYLE, min_gap=samples(0.25))
+    assert shaped(segment(0, 2, " It is late."), segment(2, 4, " We go home."), style=style) == dedent(
+        """\
+        0.00 1.75 It is late.
+        2.00 4.00 We go home.
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    ("speech", "word_start", "start"),
+    [
+        ((span(2, 4),), 1.1, 1.0),  # decoder and word agree: the detector missed it
+        ((span(2, 4),), 1.6, 2.0),  # they do not
+        ((span(1.9, 4),), 1.05, 1.0),
+    ],
+)
+def test_a_cue_starts_with_a_short_word_that_speech_detection_missed(
+    speech: tuple[Span, ...], word_start: float, start: float
+) -> None:
+    interjection = segment(
+        1, 4, " Ha! You know me.", (" Ha!", word_start, word_start + 0.15), (" You", 2.1, 2.5), (" know", 2.5, 3),
+        (" me.", 3, 4),
+    )  # fmt: skip
+    assert shape_cues([interjection], speech)[0].start == samples(start)
+
+
+def test_words_heaped_on_one_moment_share_the_time_before_it() -> None:
+    heaped = [(f" word{n}", 5.0, 5.0) for n in range(8)]
+    sentence = segment(
+        0, 7, " First," + "".join(text for text, _, _ in heaped) + ", then the last word.",
+        (" First,", 0, 0.6), *heaped[:-1], (" word7,", 5.0, 5.0), (" then", 5.1, 5.6), (" the", 5.6, 5.8),
+        (" last", 5.8, 6.4), (" word.", 6.4, 7),
+    )  # fmt: skip
+    units = timed_units(sentence, ALL, "en", 42)
+    starts = [unit.start / SAMPLE_RATE for unit in units]
+    assert starts[1] == pytest.approx(0.6, abs=0.05)
+    assert starts[8] == pytest.approx(4.5, abs=0.2)
+    assert all(after - before > 0.3 for before, after in pairwise(starts[1:9]))
 
 
 def test_chinese_is_split_by_its_own_punctuation() -> None:
@@ -179,16 +322,22 @@ styles = st.builds(
     max_cps=st.floats(5, 100),
     min_samples=st.integers(samples(0.1), samples(5)),
     max_samples=st.integers(samples(1), samples(30)),
+    min_gap=st.integers(0, samples(1)),
+    fps=st.sampled_from([None, 23.976, 25, 60]),
+    start_offset=st.integers(0, samples(1)),
 )
 
 
-@given(st.lists(clip_results(), max_size=3), speech_spans(), styles)
+languages = st.sampled_from(["en", "de", "ja", "zh", "th", "ko", "ar", "he", "hi", "ru", "tr", "km", "xx"])
+
+
+@given(st.lists(clip_results(), max_size=3), speech_spans(), styles, languages)
 def test_any_segments_make_valid_cues(
-    results: list[ClipResult], speech: tuple[Span, ...], style: CueStyle
+    results: list[ClipResult], speech: tuple[Span, ...], style: CueStyle, language: str
 ) -> None:
     clip = 12 * SAMPLE_RATE
     segments = merge(((n * clip, (n + 1) * clip), result) for n, result in enumerate(results))
-    shaped = shape_cues(segments, speech, style)
+    shaped = shape_cues(segments, speech, style, language)
     assert letters([line for cue in shaped for line in cue.lines]) == letters(
         [segment.text for segment in segments]
     )
@@ -198,8 +347,12 @@ def test_any_segments_make_valid_cues(
         assert all(line == line.strip() and line for line in cue.lines)
         if len(cue.lines) > 1:
             assert len(cue.lines) <= style.max_lines
+        units = [unit for line in cue.units for unit in line]
+        assert letters(list(cue.lines)) == letters([unit.text for unit in units])
+        assert all(unit.start <= unit.end for unit in units)
+        assert all(before.end <= after.start for before, after in pairwise(units))
     for before, after in pairwise(shaped):
-        assert after.start - before.end >= MIN_GAP
+        assert after.start - before.end >= (style.min_gap if style.fps is None else 1)
 
 
 @given(

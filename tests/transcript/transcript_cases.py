@@ -78,15 +78,28 @@ _COMMON = st.sampled_from(
         "«",
         "mot",
         "»",
+        "-",
+        "- Oui.",
+        "♪",
+        "[DOOR CREAKS]",
+        "approx.",
+        "u.a.",
+        "19.",
+        "Mme",
+        "New",
+        "York",
         "مرحبا",
         "שלום",
+        "में",
+        "것입니다.",
+        "который",
     ]
 )
 _WORDS = st.one_of(
     _COMMON,
     st.text("abcdefghij", min_size=1, max_size=60),
 )
-_UNSPACED = st.text("你好。、，「」世界ー々っ กำเ้abc12(", min_size=1, max_size=8)
+_UNSPACED = st.text("你好。、，「」世界ー々っ กำเ้ตลาด ភាសាabc12(", min_size=1, max_size=8)
 _TEXTS = st.one_of(_WORDS.map(lambda word: f" {word}"), _UNSPACED)
 
 
