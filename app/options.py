@@ -10,6 +10,7 @@ from pydantic import (
     Field,
     ValidationError,
     ValidatorFunctionWrapHandler,
+    WithJsonSchema,
     WrapValidator,
 )
 from pydantic_core import PydanticCustomError
@@ -33,7 +34,9 @@ def _number_or_auto(value: object, validate: ValidatorFunctionWrapHandler) -> ob
         ) from None
 
 
-Auto = Literal["auto"]  # not chosen: the profile and the language of the text decide
+# Not chosen: the profile and the language of the text decide. Documented as an enumeration, because clients
+# that openapi-python-client generates cannot send a constant in a form.
+Auto = Annotated[Literal["auto"], WithJsonSchema({"enum": ["auto"], "type": "string"})]
 _OrAuto = WrapValidator(_number_or_auto)
 LineChars = Annotated[Auto | Annotated[int, Field(ge=10, le=200)], _OrAuto]
 Lines = Annotated[Auto | Annotated[int, Field(ge=1, le=4)], _OrAuto]
