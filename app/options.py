@@ -2,7 +2,18 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidatorFunctionWrapHandler,
+    WithJsonSchema,
+    WrapValidator,
+)
+from pydantic_core import PydanticCustomError
 
 from app.languages import language_code
 
@@ -11,6 +22,30 @@ def _blank_is_none(value: object) -> object:
     return None if isinstance(value, str) and not value.strip() else value
 
 
+def _number_or_auto(value: object, validate: ValidatorFunctionWrapHandler) -> object:
+    if isinstance(value, str) and value.strip().lower() == "auto":
+        return "auto"
+    try:
+        return validate(value)
+    except ValidationError as error:
+        faults = [fault["msg"] for fault in error.errors() if fault["type"] != "literal_error"]
+        raise PydanticCustomError(
+            "number_or_auto", "{faults}, or `auto`", {"faults": "; ".join(faults)}
+        ) from None
+
+
+# Not chosen: the profile and the language of the text decide. Documented as an enumeration, because clients
+# that openapi-python-client generates cannot send a constant in a form.
+Auto = Annotated[Literal["auto"], WithJsonSchema({"enum": ["auto"], "type": "string"})]
+_OrAuto = WrapValidator(_number_or_auto)
+LineChars = Annotated[Auto | Annotated[int, Field(ge=10, le=200)], _OrAuto]
+Lines = Annotated[Auto | Annotated[int, Field(ge=1, le=4)], _OrAuto]
+CharsPerSecond = Annotated[Auto | Annotated[float, Field(ge=5, le=100)], _OrAuto]
+ShortestCue = Annotated[Auto | Annotated[float, Field(ge=0.1, le=5)], _OrAuto]
+LongestCue = Annotated[Auto | Annotated[float, Field(ge=1, le=30)], _OrAuto]
+Gap = Annotated[Auto | Annotated[float, Field(ge=0, le=1)], _OrAuto]
+FrameRate = Annotated[Annotated[float, Field(ge=10, le=120)] | None, BeforeValidator(_blank_is_none)]
+ProfileName = Literal["netflix", "bbc", "broadcast", "social"]
 Language = Annotated[str | None, AfterValidator(language_code), BeforeValidator(_blank_is_none)]
 Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
 
@@ -47,11 +82,25 @@ class Options(BaseModel):
     )
     min_silence_ms: int = Field(100, ge=0, le=10_000, description="Shorter pauses do not end speech (ms).")
     speech_pad_ms: int = Field(30, ge=0, le=1000, description="Speech is extended by this on each side (ms).")
-    max_line_chars: int = Field(42, ge=10, le=200, description="Width of a subtitle line; CJK counts double.")
-    max_lines: int = Field(2, ge=1, le=4, description="Lines in a subtitle.")
-    max_cps: float = Field(20, ge=5, le=100, description="Characters per second that people can read.")
-    min_cue_s: float = Field(5 / 6, ge=0.1, le=5, description="Shortest time a subtitle stays (s).")
-    max_cue_s: float = Field(7, ge=1, le=30, description="Longest time a subtitle stays (s).")
+    profile: Annotated[ProfileName | None, BeforeValidator(_blank_is_none)] = Field(
+        None, description="Guidelines that decide what is `auto`; the service's own defaults if absent."
+    )
+    max_line_chars: LineChars = Field(
+        "auto", description="Width of a subtitle line, in columns: a full-width character takes two."
+    )
+    max_lines: Lines = Field("auto", description="Lines in a subtitle.")
+    max_cps: CharsPerSecond = Field("auto", description="Columns per second that people can read.")
+    min_cue_s: ShortestCue = Field("auto", description="Shortest time a subtitle stays (s).")
+    max_cue_s: LongestCue = Field("auto", description="Longest time a subtitle stays (s).")
+    min_gap_s: Gap = Field("auto", description="Shortest gap between two subtitles (s).")
+    fps: FrameRate = Field(
+        None,
+        description="Frame rate of the video: subtitles begin and end on its frames. 23.976, 29.97 and 59.94 "
+        "stand for the exact NTSC rates. If absent, the profile's, or no frames.",
+    )
+    start_offset_s: float = Field(
+        0.0, ge=0, le=1, description="Each subtitle begins this long before its first word (s)."
+    )
     word_level: bool = Field(
         False, description="The time of each word in the subtitles: WebVTT timestamps, ASS karaoke."
     )
@@ -63,3 +112,22 @@ class Options(BaseModel):
     allow_partial: bool = Field(
         False, description="Succeed even if some spans could not be transcribed; the answer lists them."
     )
+
+
+# What matters only once the transcript is there: no clip's result depends on these options.
+CUE_OPTIONS = frozenset(
+    {
+        "profile",
+        "max_line_chars",
+        "max_lines",
+        "max_cps",
+        "min_cue_s",
+        "max_cue_s",
+        "min_gap_s",
+        "fps",
+        "start_offset_s",
+        "word_level",
+        "srt_bom",
+        "srt_crlf",
+    }
+)

@@ -139,7 +139,8 @@ async def _submission(
         "content": upload.sha256 if upload else url,
         "filename": filename,
         "model": model,
-        "options": options.model_dump(mode="json"),
+        # Without those left at their defaults: a retry remains the same to a version with more options.
+        "options": options.model_dump(mode="json", exclude_defaults=True),
         "webhook_url": fields.webhook_url,
     }
     return Submission(

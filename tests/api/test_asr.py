@@ -57,6 +57,31 @@ def test_bazarr(site):
     assert not site.uploads
 
 
+def test_options_of_subtitles_in_the_query(site):
+    query = {"output": "srt", "profile": "bbc", "max_line_chars": "Auto", "max_cps": "12.5", "fps": "23.976"}
+    assert post(site, **query, min_gap_s="", start_offset_s="0.2").status_code == 200
+    assert site.service.calls[0].options == Options(
+        profile="bbc", max_cps=12.5, fps=23.976, start_offset_s=0.2, word_timestamps=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ({"max_line_chars": "wide"}, "or `auto`"),
+        ({"max_cps": "inf"}, "less than or equal to 100, or `auto`"),
+        ({"profile": "arte"}, "'social'"),
+        ({"fps": "9"}, "greater than or equal to 10"),
+    ],
+)
+def test_wrong_options_of_subtitles_are_named(site, query, hint):
+    response = post(site, **query)
+    error = response.json()["error"]
+    assert (response.status_code, error["param"]) == (400, next(iter(query)))
+    assert hint in error["message"]
+    assert not site.service.calls
+
+
 def test_bazarr_without_a_language(site):
     assert post(site, task="transcribe", language="", output="srt", encode="false").status_code == 200
     assert site.service.calls[0].options.language is None

@@ -1,17 +1,20 @@
 """Why jobs are refused: API keys, idempotency keys, limits, stalled uploads, a full disk, a lost database."""
 
 import errno
+import hashlib
+import json
 import socket
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import pytest
 
 from app.api import receiving
 from app.errors import DatabaseUnavailable, DiskFull, OutcomeUnknown
-from app.jobs.database import Database
+from app.jobs.database import FILE_NAME, Database
 from app.jobs.store import Store
 from app.media import file_sink as sinks
 from app.media.disk import MARGIN_BYTES
@@ -110,7 +113,27 @@ def test_concurrent_requests_with_one_idempotency_key_give_one_job(site):
     assert len(listed(site)) == len(site.uploads) == 1
 
 
-@pytest.mark.parametrize("other", [{"content": b"RIFF\0other"}, {"language": "fr"}, {"model": OTHER_MODEL}])
+def test_an_option_left_open_or_named_as_such_is_the_same_request(site):
+    first = site.submit(headers={"idempotency-key": "k"})
+    again = site.submit(headers={"idempotency-key": "k"}, max_line_chars="Auto", fps="", start_offset_s="0")
+    assert again.json()["id"] == first.json()["id"]
+
+
+def test_options_at_their_defaults_are_no_part_of_the_fingerprint(site):
+    """A service that gets new options recognises the requests of before."""
+    site.submit(headers={"idempotency-key": "k"}, max_lines="1")
+    with closing(sqlite3.connect(site.service.settings.data_dir / FILE_NAME)) as database:
+        [(fingerprint, sha256)] = database.execute("SELECT fingerprint, sha256 FROM jobs")
+    same = {
+        "content": sha256, "filename": "talk.wav", "model": "tiny", "options": {"max_lines": 1},
+        "webhook_url": None,
+    }  # fmt: skip
+    assert fingerprint == hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "other", [{"content": b"RIFF\0other"}, {"language": "fr"}, {"model": OTHER_MODEL}, {"fps": "25"}]
+)
 def test_idempotency_key_of_another_request_is_refused(site, other):
     job = site.submit(headers={"idempotency-key": "k"}).json()["id"]
     response = site.submit(headers={"idempotency-key": "k"}, **other)

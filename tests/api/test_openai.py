@@ -12,6 +12,7 @@ import pytest
 from app import errors
 from app.options import Options
 from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT
+from workers.messages import Word
 
 PARALLEL = 24
 
@@ -91,7 +92,8 @@ def test_every_option_reaches_the_service(site):
     options = Options(
         language="de", multilingual=True, prompt=" Hallo, ", hotwords="Zürich", temperature=0.25, beam_size=3,
         word_timestamps=True, vad_threshold=0.4, min_speech_ms=1, min_silence_ms=2, speech_pad_ms=3,
-        max_line_chars=20, max_lines=1, max_cps=15, min_cue_s=1, max_cue_s=5, chinese="simplified",
+        max_line_chars=20, max_lines=1, max_cps=15, min_cue_s=1, max_cue_s=5, min_gap_s=0.5, profile="bbc",
+        fps=23.976, start_offset_s=0.25, word_level=True, srt_bom=True, srt_crlf=True, chinese="simplified",
         allow_partial=True,
     )  # fmt: skip
     fields = {name: str(value) for name, value in options.model_dump().items()}
@@ -105,6 +107,30 @@ def test_blank_fields_count_as_absent_and_unknown_ones_are_ignored(site):
     response = site.transcribe(**blank, include="logprobs", chunking_strategy="auto")
     assert response.status_code == 200
     assert site.service.calls[0].options == Options()
+
+
+def test_options_of_subtitles_left_to_the_profile_and_the_language(site):
+    left = ("max_line_chars", "max_lines", "max_cps", "min_cue_s", "max_cue_s", "min_gap_s")
+    assert site.transcribe(**dict.fromkeys(left, "Auto"), profile="social").status_code == 200
+    assert site.service.calls[0].options == Options(profile="social")
+
+
+def test_the_language_and_the_profile_shape_the_subtitles(site):
+    text = "今天天气很好我们一起去公园散步吧" * 2
+    words = tuple(Word(char, 8000 + 2000 * n, 10_000 + 2000 * n, 0.9) for n, char in enumerate(text))
+    segment = replace(TRANSCRIPT.segments[0], text=text, start=8000, end=72_000, words=words)
+    site.service.transcript = replace(
+        TRANSCRIPT, language="zh", segments=(segment,), speech=((8000, 72_000),), samples=160_000
+    )
+
+    def widest(**options):
+        file = site.transcribe(response_format="srt", **options).text
+        return max(len(line) for line in file.splitlines() if line[:1] in text)
+
+    assert widest() == 16
+    assert widest(profile="social") <= 10
+    assert widest(profile="social", max_line_chars="24") in (11, 12)
+    assert widest(max_line_chars="42") > 16
 
 
 def test_lenient_values_are_accepted(site):
@@ -145,6 +171,13 @@ def test_model_that_cannot_translate(site, path):
         ({"temperature": "warm"}, "temperature", "number"),
         ({"multilingual": "perhaps"}, "multilingual", "boolean"),
         ({"language": "klingon"}, "language", "ISO 639-1"),
+        ({"max_line_chars": "9"}, "max_line_chars", "greater than or equal to 10, or `auto`"),
+        ({"max_lines": "two"}, "max_lines", "valid integer, unable to parse string as an integer, or `auto`"),
+        ({"max_cps": "nan"}, "max_cps", "less than or equal to 100, or `auto`"),
+        ({"min_gap_s": "inf"}, "min_gap_s", "less than or equal to 1, or `auto`"),
+        ({"fps": "240"}, "fps", "less than or equal to 120"),
+        ({"start_offset_s": "-1"}, "start_offset_s", "greater than or equal to 0"),
+        ({"profile": "arte"}, "profile", "'netflix', 'bbc', 'broadcast' or 'social'"),
         ({"stream": "perhaps"}, "stream", "valid boolean"),
         ({"prompt": "x" * 4001}, "prompt", "4000"),
     ],

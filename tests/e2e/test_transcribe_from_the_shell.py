@@ -55,6 +55,17 @@ def test_plain_text_is_the_same_here_and_on_a_server(commands, server, shorts):
     assert local.stdout == remote.stdout != ""
 
 
+def test_subtitles_by_profile_are_the_same_here_and_on_a_server(commands, server, shorts):
+    options = ["--option", "profile=social", "--option", "max_line_chars=Auto", "--option", "max_lines=2"]
+    local = commands.run("transcribe", shorts[1], *options)
+    remote = commands.run("transcribe", shorts[1], *options, "--server", server.url)
+    assert (local.process.returncode, remote.process.returncode) == (0, 0), local.stderr + remote.stderr
+    assert local.stdout == remote.stdout == server.srt(shorts[1], profile="social", max_lines=2)
+    lines = local.stdout.splitlines()
+    assert max(len(line) for line in lines if "-->" not in line) <= 20
+    assert local.stdout != server.srt(shorts[1])
+
+
 def test_translation(commands, server, talk):
     spanish = talk.path.with_name("talk_es.flac")
     done = commands.run("transcribe", spanish, "--task", "translate", "--server", server.url)
@@ -69,6 +80,9 @@ def test_translation(commands, server, talk):
         (["SHORT", "-f", "doc"], "doc"),
         (["SHORT", "--option", "colour=red"], "colour"),
         (["SHORT", "--option", "beam_size=0"], "beam_size"),
+        (["SHORT", "--option", "max_cps=fast"], "max_cps: Input should be a valid number"),
+        (["SHORT", "--option", "max_lines=5"], "less than or equal to 4, or `auto`"),
+        (["SHORT", "--option", "profile=arte"], "'broadcast' or 'social'"),
         (["SHORT", "--language", "klingon"], "klingon"),
     ],
 )

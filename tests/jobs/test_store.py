@@ -16,7 +16,7 @@ from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.serialization import unpack_transcript
 from app.jobs.store import QueuedRow, Store
-from app.jobs.tables import metadata
+from app.jobs.tables import jobs, metadata
 from tests.jobs.databases import opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 
@@ -57,6 +57,19 @@ async def test_jobs_outlive_the_process(url: str) -> None:
         store = Store(database)
         assert await store.get(job.id) == job
         assert unpack_transcript(await store.packed_transcript(job)) == TRANSCRIPT
+
+
+async def test_options_stored_by_a_version_with_fewer_of_them(store: Store, database: Database) -> None:
+    job = await store.add(SUBMISSION)
+    numbers = {"max_line_chars": 42, "max_lines": 2, "max_cps": 20.0, "min_cue_s": 5 / 6, "max_cue_s": 7.0}
+    new = {"profile", "min_gap_s", "fps", "start_offset_s", "word_level", "srt_bom", "srt_crlf"}
+    stored = SUBMISSION.options.model_dump(mode="json", exclude=new) | numbers
+    async with database.write() as connection:
+        await connection.execute(sa.update(jobs).where(jobs.c.id == job.id).values(options=stored))
+    loaded = await Store(database).get(job.id)
+    assert loaded.submission.options == SUBMISSION.options.model_copy(update=numbers)
+    options = loaded.public(0.0)["options"]
+    assert options == SUBMISSION.options.model_dump(mode="json") | numbers
 
 
 @pytest.mark.parametrize("before", Status)
