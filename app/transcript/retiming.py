@@ -21,7 +21,7 @@ PAUSE_REACH = SAMPLE_RATE  # samples
 
 
 # A word this many times as long as the others of its width, and longer than this, has taken their time.
-_TOO_LONG = 3
+_TOO_LONG = 2
 _LONG = SAMPLE_RATE // 2  # samples
 
 

@@ -117,7 +117,7 @@ def test_a_word_wider_than_a_line_is_not_broken() -> None:
 def test_chinese_lines_never_begin_with_a_full_stop() -> None:
     assert lines_of("我今天去了北京，天气很好。", 16, "zh") == ("我今天去了北京，", "天气很好。")
     assert lines_of("一二三四五六七八。", 16, "zh") == ("一二三四", "五六七八。")
-    assert lines_of("一二三。", 6, "zh") == ("一二", "三。")
+    assert lines_of("一二三。", 6, "zh") == ("一", "二三。")
 
 
 def test_right_to_left_text_stays_in_logical_order() -> None:

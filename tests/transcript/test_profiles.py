@@ -9,7 +9,8 @@ import pytest
 
 from app.languages import LANGUAGES
 from app.options import Options
-from app.transcript.lines import MIN_GAP, SHORTEST_CUE, width
+from app.transcript.lines import MIN_GAP, SHORTEST_CUE
+from app.transcript.width import width
 from app.transcript.profiles import PROFILES, cue_style
 from tests.transcript.transcript_cases import samples
 

@@ -3,12 +3,17 @@ from itertools import pairwise
 from hypothesis import given
 from transcript_cases import clip_result, clip_segments, letters, samples, segment, span, speech_spans
 
+from app.transcript import timed_text
 from app.transcript.speech_clock import SpeechClock
-from app.transcript.timed_text import TimedText, timed_units
+from app.transcript.timed_text import TimedText
 from app.transcript.timeline import merge
 from workers.messages import Segment, Span
 
 ALL = (span(0, 1000),)
+
+
+def timed_units(segment: Segment, speech: tuple[Span, ...]) -> tuple[TimedText, ...]:
+    return timed_text.timed_units(segment, speech, "en", max_width=42)
 
 
 def times(units: tuple[TimedText, ...]) -> list[tuple[str, float, float]]:
@@ -41,9 +46,14 @@ def test_a_word_that_drifts_over_a_pause_stays_in_speech() -> None:
     assert times(timed_units(spoken, (span(0, 1), span(3, 4)))) == [(" one", 0, 1), (" two", 3, 4)]
 
 
-def test_words_heaped_on_one_moment_get_the_time_of_the_fastest_speech() -> None:
+def test_words_heaped_on_one_moment_share_the_time_of_the_word_that_is_too_long() -> None:
     spoken = segment(0, 3, " abcd efgh ijkl", (" abcd", 0, 3), (" efgh", 3, 3), (" ijkl", 3, 3))
-    assert times(timed_units(spoken, ALL)) == [(" abcd", 0, 2.67), (" efgh", 2.67, 2.83), (" ijkl", 2.83, 3)]
+    assert times(timed_units(spoken, ALL)) == [(" abcd", 0, 1), (" efgh", 1, 2), (" ijkl", 2, 3)]
+
+
+def test_words_without_time_get_that_of_the_fastest_speech() -> None:
+    spoken = segment(0, 0.6, " abcd efgh ijkl", (" abcd", 0, 0.4), (" efgh", 0.4, 0.4), (" ijkl", 0.4, 0.6))
+    assert times(timed_units(spoken, ALL)) == [(" abcd", 0, 0.27), (" efgh", 0.27, 0.4), (" ijkl", 0.4, 0.6)]
 
 
 def test_a_sentence_ends_at_the_pause_near_its_end() -> None:
