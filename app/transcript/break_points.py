@@ -12,15 +12,17 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
 
-from app.transcript.lex import (
+from app.transcript.lexicon import (
+    abbreviations,
+    abbreviations_before_numbers,
     connectives,
     leaning_back,
     leaning_forward,
     months,
-    never_ends_sentence,
     nouns_before_numbers,
     titles,
     units_of_measure,
+    word_form,
     writes_ordinals_with_dot,
 )
 from app.transcript.phrases import phrase_starts
@@ -128,12 +130,14 @@ def may_join(before: str, after: str) -> bool:
 class _Traits:
     """What decides on the breaks beside a unit."""
 
-    bare: str  # without punctuation, casefolded
+    bare: str  # as the tables of words list it, without punctuation
     core: str  # without spaces, and without quotes and brackets after it
     last: str  # character of the core, or nothing
     is_lower: bool  # its first letter is a lower-case one
     is_capital: bool
     is_number: bool
+    is_year: bool
+    is_unit_of_measure: bool
     leans_forward: bool
     leans_back: bool
     is_connective: bool
@@ -146,7 +150,7 @@ def _traits(unit: str, language: str) -> _Traits:
     word = strip_spaces(unit)
     core = word.rstrip(_QUOTES_AND_BRACKETS)
     naked = word.strip(_PUNCTUATION + SPACES)
-    bare = naked.casefold()
+    bare = word_form(naked)
     first = next((char for char in naked if char.isalnum()), "")
     return _Traits(
         bare=bare,
@@ -155,6 +159,8 @@ def _traits(unit: str, language: str) -> _Traits:
         is_lower=first.islower(),
         is_capital=first.isupper() and not (language == "en" and _I.fullmatch(naked)),
         is_number=_NUMBER.fullmatch(naked) is not None,
+        is_year=_YEAR.fullmatch(bare) is not None,
+        is_unit_of_measure=bare in units_of_measure(language),
         leans_forward=bare in leaning_forward(language),
         leans_back=bare in leaning_back(language),
         is_connective=bare in connectives(language),
@@ -179,8 +185,8 @@ def break_between(before: str, after: str, language: str, starts_sentence: bool 
     if left.last in _SENTENCE_ENDS:
         is_abbreviation = left.last == "." and len(left.bare) <= _LONGEST_ABBREVIATION
         return Break.POOR if is_abbreviation and not left.core.endswith("..") else Break.CLAUSE
-    if left.is_number and (right.is_number or not _YEAR.fullmatch(left.bare)):
-        return Break.CLAUSE if left.last in _CLAUSE_ENDS and not right.is_number else Break.POOR
+    if left.is_number and (right.is_number or left.last not in _CLAUSE_ENDS):
+        return Break.POOR if right.is_number or not left.is_year or right.is_unit_of_measure else Break.PLAIN
     if left.last in _CLAUSE_ENDS or right.core[:1] in _DASHES or _DESCRIPTION.match(right.core):
         return Break.CLAUSE
     if left.leans_forward or right.leans_back or (left.precedes_number and right.is_number):
@@ -213,7 +219,10 @@ def ends_sentence(unit: str, after: str, language: str) -> bool:
         return language == "en" and word == "I."
     if word[:-1].isdigit() and len(word) <= 3:
         return not writes_ordinals_with_dot(language)
-    return word.casefold() not in never_ends_sentence(language)
+    form = word_form(word)
+    if after and _traits(after, language).is_number and form in abbreviations_before_numbers(language):
+        return False
+    return form not in abbreviations(language)
 
 
 def is_turn(unit: str) -> bool:

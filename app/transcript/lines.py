@@ -41,7 +41,7 @@ Lines = tuple[tuple[TimedText, ...], ...]  # the units of each line of a cue; no
 # but not a single word on a line. The end of a sentence is worth much.
 _UNEVEN = 100
 _TOP_HEAVY = 16  # for a line above the last that is wider than the average
-_BREAK_COST = {Break.SENTENCE: -60, Break.CLAUSE: 4, Break.PHRASE: 10, Break.PLAIN: 36, Break.POOR: 130}
+_BREAK_COST = {Break.SENTENCE: -60, Break.CLAUSE: 4, Break.PHRASE: 10, Break.PLAIN: 42, Break.POOR: 130}
 
 
 def begins_line(unit: TimedText) -> bool:

@@ -9,6 +9,7 @@ from app.transcript.lexicon.abbreviations import (
     abbreviations_before_numbers,
     ambiguous_abbreviations,
 )
+from app.transcript.lexicon.connectives import connectives
 from app.transcript.lexicon.leaning_back import leaning_back
 from app.transcript.lexicon.leaning_forward import leaning_forward
 from app.transcript.lexicon.months import months
@@ -21,6 +22,7 @@ __all__ = [
     "abbreviations",
     "abbreviations_before_numbers",
     "ambiguous_abbreviations",
+    "connectives",
     "leaning_back",
     "leaning_forward",
     "months",
