@@ -5,7 +5,9 @@ possessives after the noun, and forms of address after a name. A language withou
 that could not as well begin a clause.
 
 The classes are those of Universal Dependencies (ADP, PART, AUX, and Korean's dependent nouns, NNB). The
-lists are written for this project from the grammars of the languages; no list is copied.
+lists are written for this project from the
+grammars of the languages, and looked through for gaps with the lists of the package stopwordsiso (MIT) in
+ar, el, fa, he, hi, ko, pl, ru, tr and uk; no list is copied.
 """
 
 from app.transcript.lexicon.words import word_sets

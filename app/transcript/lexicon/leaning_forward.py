@@ -6,7 +6,9 @@ the verb; particles of negation and degree; auxiliaries that rarely end a clause
 it ends a clause about as often as it leads on, such as the English "more" or the German "sein".
 
 The classes are those of Universal Dependencies (DET, ADP, CCONJ, SCONJ, PRON, PART, AUX). The lists are
-written for this project from the grammars of the languages; no list is copied.
+written for this project from the
+grammars of the languages, and looked through for gaps with the lists of the package stopwordsiso (MIT) in
+ar, el, fa, he, hi, ko, pl, ru, tr and uk; no list is copied.
 """
 
 from app.transcript.lexicon.words import word_sets
