@@ -1,8 +1,8 @@
 """Where text may break, and how good each break is. Pure.
 
-A unit is the smallest stretch of text that is never broken: a word with the space before it, or a phrase of a
-script without spaces, each with the marks that belong to it. A dash or a note that stands alone belongs to the
-word beside it.
+A unit is the smallest stretch of text that is never broken: a word with the space before it, or a phrase
+of a script without spaces, each with the marks that belong to it. A dash or a note that stands alone belongs
+to the word beside it.
 """
 
 import re
@@ -39,7 +39,8 @@ _NOTES = frozenset({"♪", "♫", "♬", "♪♪"})
 _SOUND = re.compile(r"[\[【♪♫♬]")
 _DESCRIPTION = re.compile(r"[\[(（【♪♫♬]")
 _QUOTES_AND_BRACKETS = "\"'’”»›)]}」』）］｝】〉》〕"
-_SOUND_ENDS = frozenset("]】♪♫♬")
+_SONG_ENDS = frozenset("♪♫♬")
+_DESCRIPTION_ENDS = frozenset("])】）")
 _SENTENCE_ENDS = frozenset(".!?。！？．｡؟।॥։။။៕…‼⁇⁈⁉")
 _CLAUSE_ENDS = frozenset(",;:，、；：､،؛၊·–—")
 _PUNCTUATION = "\"'’‘”“»«›‹()[]{}.,;:!?¿¡…-–—"
@@ -137,6 +138,7 @@ class _Traits:
     is_capital: bool
     is_number: bool
     is_year: bool
+    is_abbreviation: bool  # if it does not end a sentence
     is_unit_of_measure: bool
     leans_forward: bool
     leans_back: bool
@@ -159,6 +161,9 @@ def _traits(unit: str, language: str) -> _Traits:
         is_lower=first.islower(),
         is_capital=first.isupper() and not (language == "en" and _I.fullmatch(naked)),
         is_number=_NUMBER.fullmatch(naked) is not None,
+        is_abbreviation=core.endswith(".")
+        and not core.endswith("..")
+        and (len(bare) <= _LONGEST_ABBREVIATION or word_form(core) in abbreviations(language)),
         is_year=_YEAR.fullmatch(bare) is not None,
         is_unit_of_measure=bare in units_of_measure(language),
         leans_forward=bare in leaning_forward(language),
@@ -183,36 +188,43 @@ def break_between(before: str, after: str, language: str, starts_sentence: bool 
     if ends_sentence(before, after, language):
         return Break.SENTENCE
     if left.last in _SENTENCE_ENDS:
-        is_abbreviation = left.last == "." and len(left.bare) <= _LONGEST_ABBREVIATION
-        return Break.POOR if is_abbreviation and not left.core.endswith("..") else Break.CLAUSE
+        return Break.POOR if left.is_abbreviation else Break.CLAUSE
     if left.is_number and (right.is_number or left.last not in _CLAUSE_ENDS):
         return Break.POOR if right.is_number or not left.is_year or right.is_unit_of_measure else Break.PLAIN
-    if left.last in _CLAUSE_ENDS or right.core[:1] in _DASHES or _DESCRIPTION.match(right.core):
+    if (
+        left.last in _CLAUSE_ENDS
+        or ends_description(before)
+        or right.core[:1] in _DASHES
+        or _DESCRIPTION.match(right.core)
+    ):
         return Break.CLAUSE
     if left.leans_forward or right.leans_back or (left.precedes_number and right.is_number):
         return Break.POOR
-    if left.last and is_unspaced(left.last) and after[0] in SPACES:
-        return Break.POOR if right.is_number else Break.CLAUSE
-    if right.is_capital and (left.is_title or _is_name(left, language, starts_sentence)):
+    if left.last and is_unspaced(left.last):
+        if right.is_unit_of_measure or right.is_number:
+            return Break.POOR
+        if after[0] in SPACES:
+            return Break.CLAUSE
+    if left.is_title and not right.is_lower:
         return Break.POOR
+    if left.is_capital and right.is_capital and not starts_sentence and language not in _WITH_CAPITAL_NOUNS:
+        return Break.POOR  # of a name
     return Break.PHRASE if right.is_connective else Break.PLAIN
 
 
-def _is_name(traits: _Traits, language: str, starts_sentence: bool) -> bool:
-    return traits.is_capital and not starts_sentence and language not in _WITH_CAPITAL_NOUNS
-
-
 def ends_sentence(unit: str, after: str, language: str) -> bool:
-    """Whether the unit, followed by `after`, ends a sentence; so does a description of a sound, or a song.
+    """Whether the unit, followed by `after`, ends a sentence; so does a song.
 
     An abbreviation does not, nor an ordinal number, nor a unit before a lower-case word.
     """
     left = _traits(unit, language)
     if left.last not in _SENTENCE_ENDS:
-        return strip_spaces(unit)[-1:] in _SOUND_ENDS
+        return strip_spaces(unit)[-1:] in _SONG_ENDS
     if after and _traits(after, language).is_lower:
         return False
-    if left.last != "." or left.core.endswith(".."):
+    if left.last == "…" or left.core.endswith(".."):
+        return not after or _traits(after, language).is_capital  # otherwise somebody hesitates
+    if left.last != ".":
         return True
     word = left.core.lstrip(_PUNCTUATION)
     if _LETTERS_WITH_DOTS.fullmatch(word):
@@ -228,6 +240,11 @@ def ends_sentence(unit: str, after: str, language: str) -> bool:
 def is_turn(unit: str) -> bool:
     """Whether the unit begins with the dash of a speaker's turn, if it begins a sentence."""
     return _TURN.match(strip_spaces(unit)) is not None
+
+
+def ends_description(unit: str) -> bool:
+    """Whether the unit ends the description of a sound."""
+    return unit.rstrip()[-1:] in _DESCRIPTION_ENDS
 
 
 def is_sound(unit: str) -> bool:

@@ -6,7 +6,7 @@ Whisper's segments often end inside a sentence. A passage goes on across them un
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from app.transcript.break_points import Break, break_between, may_join
+from app.transcript.break_points import Break, break_between, ends_description, may_join
 from app.transcript.timed_text import TimedText
 from workers.messages import SAMPLE_RATE
 
@@ -50,11 +50,11 @@ def _continued(unit: TimedText, passage: Sequence[TimedText], language: str) -> 
     """The first unit of a segment, as it continues the passage before it."""
     before = passage[-1]
     starts_sentence = len(passage) == 1 or before.break_before is Break.SENTENCE
-    return replace(
-        unit,
-        text=unit.text if may_join(before.text, unit.text) else f" {unit.text}",
-        break_before=break_between(before.text, unit.text, language, starts_sentence),
-    )
+    rating = break_between(before.text, unit.text, language, starts_sentence)
+    if ends_description(before.text):
+        rating = Break.SENTENCE
+    text = unit.text if may_join(before.text, unit.text) else f" {unit.text}"
+    return replace(unit, text=text, break_before=rating)
 
 
 def _best_end(passage: Sequence[TimedText]) -> int:

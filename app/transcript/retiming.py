@@ -91,7 +91,7 @@ def _sentence_edges(
             continue
         by_words = (spans[index - 1][1] + spans[index][0]) // 2
         in_reach = [
-            (abs(reading - by_words) - min(samples, PAUSE_REACH), reading)
+            (2 * abs(reading - by_words) - min(samples, PAUSE_REACH), reading)
             for reading, samples in clock.pauses
             if abs(reading - by_words) <= PAUSE_REACH and reading > edges[-1][1]
         ]

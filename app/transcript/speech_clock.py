@@ -17,12 +17,12 @@ class SpeechClock:
     If there is no speech between the edges, everything between them counts as speech.
     """
 
-    def __init__(self, start: int, end: int, speech: Sequence[Span], first: Span | None = None) -> None:
+    def __init__(self, start: int, end: int, speech: Sequence[Span], more: Sequence[Span] = ()) -> None:
         """`speech`: ordered spans that do not overlap; those outside the edges are ignored.
 
-        `first`: speech before all of these.
+        `more`: further speech, in the pauses of it.
         """
-        self._spans = [*([first] if first else []), *_speech_within(start, end, speech)]
+        self._spans = sorted([*_speech_within(start, end, speech), *more])
         self._passed = list(accumulate((last - first for first, last in self._spans), initial=0))
         self.length = self._passed[-1]  # samples of speech
         lengths = (after[0] - before[1] for before, after in pairwise(self._spans))

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from app.transcript.break_points import Break, is_sound
 from app.transcript.lines import CueStyle, begins_line, count_lines
@@ -34,7 +34,7 @@ def split(passage: Sequence[TimedText], style: CueStyle) -> list[CueUnits]:
     possible. A single unit that does not fit is a cue of its own.
     """
     ends = _Cost(passage, style).ends_of_cues()
-    return [tuple(passage[first:last]) for first, last in zip([0, *ends[:-1]], ends, strict=True)]
+    return [tuple(passage[first:last]) for first, last in pairwise([0, *ends])]
 
 
 class _Cost:
@@ -56,7 +56,7 @@ class _Cost:
         """The number of units up to the end of each of the best cues."""
         edges = [at for at, is_edge in enumerate(self._is_edge) if is_edge]
         may_end = self._is_edge.copy()
-        for begin, end in zip(edges[:-1], edges[1:], strict=True):
+        for begin, end in pairwise(edges):
             if not self._fits(begin, end):
                 may_end[begin + 1 : end] = [
                     unit.break_before < Break.POOR for unit in self._units[begin + 1 : end]
@@ -144,7 +144,7 @@ class _Cost:
         return _TOO_SHORT * missing // _COMFORTABLE if missing > 0 else 0
 
     def _mixes_sounds(self, begin: int, end: int) -> bool:
-        """Whether some of the sentences from `begin` to `end` are descriptions of sounds, and some are not."""
+        """Whether some of the sentences from `begin` to `end` describe sounds, and some do not."""
         starts = [begin, *(at for at in range(begin + 1, end) if self._is_edge[at])]
         return len({is_sound(self._units[at].text) for at in starts}) > 1
 

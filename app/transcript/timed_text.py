@@ -6,15 +6,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from app.transcript.break_points import Break, break_units, rate_breaks, strip_spaces
+from app.transcript.missed_speech import missed_speech
 from app.transcript.retiming import retime
 from app.transcript.speech_clock import SpeechClock
 from app.transcript.width import width
-from workers.messages import SAMPLE_RATE, Segment, Span, Word
-
-# Speech detection drops what is shorter than 250 ms, such as `Ha!`. A word there counts if the decoder and the
-# word times agree about it.
-_AGREEMENT = SAMPLE_RATE // 4  # samples between the start of the segment and of its first word
-_MISSED = SAMPLE_RATE // 2  # samples at most, from the start of the segment
+from workers.messages import Segment, Span, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +36,7 @@ def timed_units(
     texts = break_units("".join(part.text for part in parts).rstrip(), language, max_width)
     if not texts or not strip_spaces("".join(texts)):
         return ()
-    clock = _clock(segment, speech)
+    clock = _clock(segment, speech, language)
     breaks = rate_breaks(texts, language)
     spoken = retime(_readings(texts, parts, clock), texts, breaks, clock)
     units: list[TimedText] = []
@@ -50,17 +46,12 @@ def timed_units(
     return tuple(units)
 
 
-def _clock(segment: Segment, speech: Sequence[Span]) -> SpeechClock:
-    """The clock of the speech in the segment, and of a short word before it that was not found as speech."""
+def _clock(segment: Segment, speech: Sequence[Span], language: str) -> SpeechClock:
+    """The clock of the speech in the segment, and of short words that were not found as speech."""
     end = max(segment.end, segment.start + 1)
     clock = SpeechClock(segment.start, end, speech)
-    found = clock.begins(0)
-    missed = [word for word in segment.words if word.end <= found]
-    if missed and abs(missed[0].start - segment.start) <= _AGREEMENT:
-        missed_end = missed[-1].end
-        if segment.start < missed_end <= min(segment.start + _MISSED, found - 1):
-            return SpeechClock(segment.start, end, speech, (segment.start, missed_end))
-    return clock
+    missed = missed_speech(segment, clock, language)
+    return SpeechClock(segment.start, end, speech, missed) if missed else clock
 
 
 def _timed_parts(segment: Segment) -> Sequence[Segment | Word]:

@@ -57,6 +57,41 @@ def test_units_hold_all_of_the_text(text: str) -> None:
         (" you?»", " Oui", "fr", Break.SENTENCE),
         (" Mr.", " Smith", "en", Break.POOR),
         (" J.", " Smith", "en", Break.POOR),
+        (" А.", " Пушкин", "ru", Break.POOR),
+        (" morgen", " u.a.", "de", Break.PLAIN),
+        (" u.a.", " im", "de", Break.POOR),
+        (" т.", " е.", "ru", Break.POOR),
+        (" 19.", " yüzyılın", "tr", Break.POOR),
+        (" 3.", " Oktober", "de", Break.POOR),
+        (" 19.", " We", "en", Break.SENTENCE),
+        (" approx.", " 40", "en", Break.POOR),
+        (" ul.", " Długiej", "pl", Break.POOR),
+        (" no.", " 5", "en", Break.POOR),
+        (" no.", " We", "en", Break.SENTENCE),
+        (" I.", " You", "en", Break.SENTENCE),
+        (" but...", " but", "en", Break.CLAUSE),
+        (" 와...", " 그래서", "ko", Break.CLAUSE),
+        (" Wait!", " he", "en", Break.CLAUSE),
+        (" unbelievable.", " and", "en", Break.CLAUSE),
+        (" river ♪", " ♪ Where", "en", Break.SENTENCE),
+        (" CREAKS]", " Shh!", "en", Break.CLAUSE),
+        (" there?", " - It's", "en", Break.SENTENCE),
+        (" house", " – and", "en", Break.CLAUSE),
+        (" 3,200", " meters", "en", Break.POOR),
+        (" 3,", " 1984", "en", Break.POOR),
+        (" March", " 3,", "en", Break.POOR),
+        (" 14", " of", "en", Break.POOR),
+        (" 1984", " we", "en", Break.PLAIN),
+        (" 1984", " meters", "en", Break.POOR),
+        (" page", " 14", "en", Break.POOR),
+        (" Mme", " Le", "fr", Break.POOR),
+        (" 김", " 서연", "ko", Break.POOR),
+        (" दूर", " के", "hi", Break.POOR),
+        (" söz", " için", "tr", Break.POOR),
+        (" الكتاب", " الذي", "ar", Break.PHRASE),
+        ("十", "年", "zh", Break.POOR),
+        ("安定", "的", "zh", Break.POOR),
+        ("เมตร", " 80", "th", Break.POOR),
         (" house,", " the", "en", Break.CLAUSE),
         ("說，", "他", "zh", Break.CLAUSE),
         ("นี้", " ไป", "th", Break.CLAUSE),
@@ -70,6 +105,49 @@ def test_units_hold_all_of_the_text(text: str) -> None:
 )
 def test_quality_of_breaks(before: str, after: str, language: str, expected: Break) -> None:
     assert break_between(before, after, language) is expected
+
+
+def test_a_name_is_kept_together_but_not_the_first_word_of_a_sentence() -> None:
+    assert break_between(" Marie", " Curie", "en", starts_sentence=False) is Break.POOR
+    assert break_between(" Yesterday", " Marie", "en", starts_sentence=True) is Break.PLAIN
+    assert break_between(" grünen", " Wald", "de", starts_sentence=False) is Break.PLAIN
+    assert break_between(" Haus", " Wald", "de", starts_sentence=False) is Break.PLAIN
+    assert break_between(" Anna", " I", "en", starts_sentence=False) is Break.PLAIN
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "phrases"),
+    [
+        ("ねじを作り続けている。", "ja", ["ねじを", "作り続けている。"]),
+        ("昭和58年の春", "ja", ["昭和58年の", "春"]),
+        ("巴黎是法国的首都。", "zh", ["巴黎", "是", "法国", "的", "首都。"]),
+        ("我們應該開始工作", "zh", ["我們", "應該", "開始", "工作"]),
+        ("ตลาดน้ำ แห่งนี้", "th", ["ตลาด", "น้ำ", " แห่ง", "นี้"]),
+        ("ភាសា", "km", ["ភា", "សា"]),
+    ],
+)
+def test_phrases_of_scripts_without_spaces(text: str, language: str, phrases: list[str]) -> None:
+    assert break_units(text, language) == phrases
+
+
+def test_a_phrase_wider_than_a_line_is_broken_inside() -> None:
+    units = break_units("作り続けている。", "ja", max_width=8)
+    assert len(units) > 1
+    assert all(width(unit) <= 8 for unit in units)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (" - Who's there? - Me.", [" - Who's", " there?", " - Me."]),
+        (" so – he said – it was", [" so", " – he", " said", " – it", " was"]),
+        (" ♪ la la ♪ ♪ da ♪", [" ♪ la", " la ♪", " ♪ da ♪"]),
+        (" he said –", [" he", " said –"]),
+        (" -", [" -"]),
+    ],
+)
+def test_dashes_and_notes_belong_to_a_word(text: str, expected: list[str]) -> None:
+    assert break_units(text) == expected
 
 
 def test_texts_join_only_if_no_space_is_missing() -> None:

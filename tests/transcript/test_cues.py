@@ -20,9 +20,9 @@ from transcript_cases import (
 from app.transcript import cues
 from app.transcript.cues import Cue, CueStyle
 from app.transcript.lines import MIN_GAP
-from app.transcript.width import width
 from app.transcript.timed_text import timed_units
 from app.transcript.timeline import merge
+from app.transcript.width import width
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span
 
 ALL = (span(0, 1000),)
@@ -274,10 +274,8 @@ def test_the_gap_can_be_chosen() -> None:
 def test_a_cue_starts_with_a_short_word_that_speech_detection_missed(
     speech: tuple[Span, ...], word_start: float, start: float
 ) -> None:
-    interjection = segment(
-        1, 4, " Ha! You know me.", (" Ha!", word_start, word_start + 0.15), (" You", 2.1, 2.5), (" know", 2.5, 3),
-        (" me.", 3, 4),
-    )  # fmt: skip
+    words = [(" Ha!", word_start, word_start + 0.15), (" You", 2.1, 2.5), (" know", 2.5, 3), (" me.", 3, 4)]
+    interjection = segment(1, 4, " Ha! You know me.", *words)
     assert shape_cues([interjection], speech)[0].start == samples(start)
 
 

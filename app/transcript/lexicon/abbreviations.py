@@ -30,7 +30,8 @@ _WITHIN_SENTENCES = {
         ggfs. vgl. sog. sogen. inkl. exkl. einschl. ausschl. zzgl. insb. insbes. mind. eigtl. urspr.
         entspr. bspw. ehem. geb. gest. verh. hrsg. allg. spezif. lt. gem. bzgl. ugs. röm. kath. ev. österr.
         schweiz. südd. dt. engl. frz. lat. amtl. gesch. tägl. jährl. mtl. tel. fa. i.a. i.v. i. o.g. s.o.
-        s.u. v.chr. n.chr. v. n. u.a.w.g. kgl. möbl. jew. näml. dgl. stv. phil. jur. med. rer. ca.
+        s.u. v.chr. n.chr. v. n. u.a.w.g. kgl. möbl. jew. näml. dgl. stv. phil. jur. med. rer. ca. z.hd.
+        k.u.k. röm.-kath. reg.-bez. ursprüngl. verf. wg. jhrl. d.ä. d.j. i.j. m.w. z.z.
     """,
     "el": "κ. κα. κ.κ. δρ. καθ. π.χ. δηλ. αγ. λεωφ. τηλ. αρ. βλ. πρβλ. στρ. υπ.",
     "en": """
@@ -41,7 +42,7 @@ _WITHIN_SENTENCES = {
         sr. sra. srta. sres. sras. srtas. srs. dra. drs. d. dña. dª. lic. licda. lcdo. lcda. ldo. lda. ing.
         arq. prof. profa. gral. cnel. cap. tte. sto. sta. st. fr. mons. excmo. excma. excmos. excmas. ilmo.
         ilma. ilmos. exmo. exma. rvdo. rdo. vda. av. avda. avd. ctra. p.ej. ej. p. v.gr. aprox. tel. tfno.
-        dpto. depto. prov. s.m. ntra. ntro. mtro.
+        dpto. depto. prov. s.m. ntra. ntro. mtro. rvdmo. ss.mm. trad. cfr.
     """,
     "fi": """
         esim. ts. t.s. ns. nk. mm. ks. vrt. ent. tri. toht. dipl.ins. prof. ins. rva. puh. os. alk. viim.
@@ -49,7 +50,7 @@ _WITHIN_SENTENCES = {
     """,
     "fr": """
         m. mm. mme. mlle. mgr. me. pr. st. ste. sts. p.ex. p. c.-à-d. c.à.d. av. ap. env. boul. tél. resp.
-        éd. p.-d. anc. gén. lt. dir. hôp. gouv.
+        éd. p.-d. anc. gén. lt. dir. hôp. gouv. adr. coll. trad. équiv.
     """,
     "hi": "डॉ. डा. श्री. श्रीमती. प्रो. पं. कु. मो. स्व. उदा.",
     "hr": """
@@ -63,7 +64,7 @@ _WITHIN_SENTENCES = {
     """,
     "it": """
         sig. sigg. dott. avv. ing. arch. geom. rag. on. sen. prof. proff. mons. s. ss. gen. col. cap. ten.
-        egr. gent. spett. ill. p.es. es. cfr. c.a. tel. all. rif. fam. ca.
+        egr. gent. spett. ill. p.es. es. cfr. c.a. tel. all. rif. fam. ca. n.b. n.d.r. sez.
     """,
     "ms": "en. pn. prof. dr. hj. hjh. ir. jln. tel. cth. spt. y.b. yb.",
     "nl": """
@@ -83,7 +84,7 @@ _WITHIN_SENTENCES = {
     "pt": """
         sr. sra. srta. srs. sras. dra. drs. dras. d. exmo. exma. ilmo. ilma. prof. profa. profª. eng. engª.
         arq. gen. cel. cap. ten. sgt. pe. fr. sto. sta. s. st. av. r. rod. p.ex. p. aprox. tel. dir. obs.
-        v.exa. dep.
+        v.exa. dep. apt. geom.
     """,
     "ro": """
         dl. dra. d-na. d-l. dr. prof. ing. arh. sf. col. cpt. lt. str. bd. bul. tel. cca. aprox. resp. înv.
@@ -144,11 +145,12 @@ _AMBIGUOUS = {
     "es": """
         etc. uds. ud. vds. vd. s.a. s.l. a.c. d.c. a. c. hnos. cía. min. máx. mín. seg. hrs. pág. págs.
         núm. kms. tlf. ene. febr. abr. jul. ago. sept. oct. nov. dic. ee. uu. ee.uu. jj.oo. rr.hh. ff.aa.
+        ltda. ltdo.
     """,
     "fi": "jne. yms. ym. ymv. tms. milj. mrd. klo. eaa. ekr. jkr. e.kr. j.kr. oy. min. sek. kpl. snt. s. vl.",
     "fr": """
         etc. s.a. s.a.r.l. janv. févr. juil. sept. oct. nov. déc. vol. pl. fig. cie. hab. min. sec. qqch.
-        qqn. j.-c.
+        qqn. j.-c. publ.
     """,
     "hi": "ई. ई.पू. कि.मी. रु. से.मी. मि.",
     "hr": "itd. sl. dr. st. god. mil. mlrd. tis. sat. min. sek. kn. r. n.e. pr.kr. d.o.o. d.d. str. br.",
@@ -176,7 +178,7 @@ _AMBIGUOUS = {
     """,
     "pt": """
         etc. ltda. s.a. a.c. d.c. min. seg. máx. mín. pág. págs. vol. h. cia. núm. esq. dto. jan. fev. abr.
-        jul. ago. set. out. nov. dez. ex.
+        jul. ago. set. out. nov. dez. ex. r.s.v.p. w.c. próx.
     """,
     "ro": """
         etc. ș.a. ș.a.m.d. șamd. d.hr. î.hr. î.e.n. e.n. mil. mld. min. sec. s.a. s.r.l. ian. febr. apr.

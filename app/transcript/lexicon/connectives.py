@@ -1,7 +1,7 @@
 """Conjunctions, prepositions and relative pronouns: a line or cue may well begin with one.
 
-In a language without a list, punctuation, pauses and balance alone decide where a phrase begins. The lists are
-written for this project from the grammars of the languages; only frequent words are listed.
+In a language without a list, punctuation, pauses and balance alone decide where a phrase begins. The lists
+are written for this project from the grammars of the languages; only frequent words are listed.
 """
 
 from app.transcript.lexicon.words import word_sets
@@ -12,7 +12,7 @@ _WORDS = {
     "da": "og men eller fordi at når hvis som der i på med til fra for af om efter før under ved mellem",
     "de": (
         "und oder aber denn weil dass ob wenn als während obwohl damit bevor nachdem sondern doch wie wo "
-        "der die das in im an am auf aus bei beim mit nach von vom zu zum zur für durch gegen ohne um "
+        "in im an am auf aus bei beim mit nach von vom zu zum zur für durch gegen ohne um "
         "über unter vor hinter neben zwischen seit bis wegen trotz"
     ),
     "en": (

@@ -5,7 +5,9 @@ possessives after the noun, and forms of address after a name. A language withou
 that could not as well begin a clause.
 
 The classes are those of Universal Dependencies (ADP, PART, AUX, and Korean's dependent nouns, NNB). The
-lists are written for this project from the grammars of the languages; no list is copied.
+lists are written for this project from the
+grammars of the languages, and looked through for gaps with the lists of the package stopwordsiso (MIT) in
+ar, el, fa, he, hi, ko, pl, ru, tr and uk; no list is copied.
 """
 
 from app.transcript.lexicon.words import word_sets
@@ -39,7 +41,8 @@ _WORDS = {
         שלי שלך שלו שלה שלנו שלכם שלכן שלהם שלהן
     """,
     "hi": """
-        का के की को में से पर ने तक द्वारा लिए साथ बाद बारे तरह तरफ तरफ़ बीच पास दौरान खिलाफ ख़िलाफ़ बजाय अलावा
+        का के की को में से पर ने तक द्वारा लिए लिये साथ बाद बारे तरह तरफ तरफ़ बीच पास दौरान खिलाफ ख़िलाफ़ बजाय
+        अलावा
         अनुसार
         समेत सहित वाला वाले वाली वालों
         ही भी जी
@@ -60,12 +63,14 @@ _WORDS = {
     """,
     "id": "ini itu pun saja",
     "ko": """
-        것 것이 것은 것을 것도 것과 것의 것에 것으로 것이다 것이고 것인 것입니다 것이라고 것이라는 것처럼
+        것 것이 것은 것을 것들 것들이 것들을 것들은 것도 것과 것의 것에 것으로 것이다 것이고 것인 것입니다
+        것이라고 것이라는 것처럼
         것만 거 거예요 거야
         거지 건 걸 게 겁니다
         수 수는 수도 수가 때 때는 때도 때가 때의 때마다 때부터 때까지 때문 때문에 때문이다 때문입니다
         때문이에요 데 데는 데도
-        줄 줄은 줄도 바 바를 바와 뿐 뿐만 뿐이다 뿐입니다 만큼 만큼의 등 등의 등을 등이 등은 등에 등으로 적
+        줄 줄은 줄도 바 바를 바와 뿐 뿐만 뿐이다 뿐입니다 밖에 만큼 만큼의 등 등의 등을 등이 등은 등에
+        등으로 적
         적이 적은 적도
         중 중에 중에서 중인 중이다 동안 동안에 후 후에 뒤에 전에 이후 이래 채 채로 척 듯 듯이 듯한 대로
         있다 있는 있어 있어요 있습니다 있고 있지만 있을 있으면 있으며 있었다 있었어요 있었습니다 있었던
@@ -83,6 +88,7 @@ _WORDS = {
     "pl": "się temu",
     "ru": "же ж бы б ли ль назад",
     "sk": "sa si som sme ste by ho mu",
+    "th": "ครับ ค่ะ คะ จ้ะ จ๊ะ จ้า นะ น่ะ สิ ล่ะ หรอก ไหม มั้ย ด้วย เลย",
     "tr": """
         için ile gibi kadar göre sonra önce beri rağmen dolayı ötürü hakkında üzere boyunca tarafından dek
         değin
@@ -104,6 +110,8 @@ _WORDS = {
         سکتا سکتی سکتے گیا گئے گئی چاہیے چاہئے
     """,
     "vi": "này ấy nhé nhỉ ạ",
+    "yue": "的 地 得 了 着 著 過 过 們 们 嗎 吗 呢 吧 啊 呀 喇 啦 嘅 咗 緊 住 喎 囉 㗎 咩 之",
+    "zh": "的 地 得 了 着 著 过 過 们 們 吗 嗎 呢 吧 啊 呀 嘛 啦 哦 之",
 }
 
 _SETS = word_sets({**_WORDS, "bs": _WORDS["hr"]})

@@ -6,7 +6,9 @@ the verb; particles of negation and degree; auxiliaries that rarely end a clause
 it ends a clause about as often as it leads on, such as the English "more" or the German "sein".
 
 The classes are those of Universal Dependencies (DET, ADP, CCONJ, SCONJ, PRON, PART, AUX). The lists are
-written for this project from the grammars of the languages; no list is copied.
+written for this project from the
+grammars of the languages, and looked through for gaps with the lists of the package stopwordsiso (MIT) in
+ar, el, fa, he, hi, ko, pl, ru, tr and uk; no list is copied.
 """
 
 from app.transcript.lexicon.words import word_sets
@@ -143,10 +145,10 @@ _WORDS = {
         ei ära väga liiga üsna peaaegu
     """,
     "fa": """
-        این آن همین همان هر هیچ یک چند چندین کدام تمام
+        این آن همین همان هر هیچ یک چند چندین کدام تمام برخی بعضی چنین
         در از به با بر برای بی بدون بین میان روی بالای پشت کنار نزد سوی طی مثل مانند درباره دربارهٔ توسط
         علیه
-        ضد جز تا
+        ضد طبق جز تا
         و یا اما ولی که اگر چون زیرا وقتی هنگامی چه چگونه هرچند گرچه بلکه حتی
         می نمی خیلی بسیار تقریبا تقریباً فقط
         باید نباید خواهم خواهی خواهد خواهیم خواهید خواهند
@@ -186,7 +188,8 @@ _WORDS = {
     """,
     "he": """
         זה זו זאת אלה אלו כל שום איזה איזו
-        של את עם על אל מן בין עד בלי ללא לפני אחרי תחת מעל מתחת ליד מול נגד בתוך מתוך לתוך בגלל בשביל למען
+        של את עם על אל מן בין לבין מאחורי כפי מבלי עד בלי ללא לפני אחרי תחת מעל מתחת ליד מול נגד בתוך מתוך
+        לתוך בגלל בשביל למען
         כמו לגבי לפי אצל מאז במשך במקום למרות בעקבות באמצעות לקראת
         או אבל אלא אך כי אם כאשר כש כדי לכן אף אפילו מי מה איך למה מתי איפה היכן מדוע אשר שבו שבה שבהם שבהן
         אני אתה הוא היא אנחנו אתם אתן הם הן
@@ -261,10 +264,11 @@ _WORDS = {
         ho hai ha abbiamo avete hanno avevo avevi aveva avevamo avevano avrei avrebbe avrebbero
     """,
     "ko": """
-        이 그 저 한 두 세 네 다섯 여섯 일곱 여덟 아홉 열 스무 몇 여러 모든 온갖 새 헌 옛 첫 매 각 어떤 무슨
+        이 그 저 한 두 세 네 다섯 여섯 일곱 여덟 아홉 열 스무 몇 다른 각종 여러 모든 온갖 새 헌 옛 첫 매 각
+        어떤 무슨
         어느 웬 이런 그런 저런
         이러한 그러한 약 제 내 맨
-        및 또는 혹은 그리고 그러나 하지만 그래서 그런데 만약
+        및 또는 혹은 그리고 그러나 하지만 그래서 그런데 만약 만일 즉
         안 못 잘 더 가장 제일 매우 아주 너무 무척 훨씬 덜 거의
     """,
     "ms": """
@@ -316,11 +320,12 @@ _WORDS = {
         naszego naszej wasz wasza wasze swój swoja swoje swojego swojej swoją każdy każda każde każdego
         każdej
         każdą żaden żadna żadne żadnego żadnej jakiś jakaś jakieś pewien
-        w we na z ze do od ode dla po przed przede o u pod nad przy przez bez beze za między wśród podczas
+        w we na z ze do od ode dla po przed przede o u pod nad ponad poza przy przez bez beze za między
+        wśród podczas
         według
         wobec oprócz zamiast mimo ku
         a i oraz lub albo ale lecz bo ani że żeby aby gdy gdyby kiedy jeśli jeżeli jako jak niż czy
-        ponieważ
+        ponieważ gdyż iż jaki jaka jakie jakich
         chociaż choć zanim dopóki skoro który która które którzy którą którego której któremu którym
         których
         którymi co kto gdzie dlaczego
@@ -357,7 +362,8 @@ _WORDS = {
         am a au aș ar vom vor vei va
     """,
     "ru": """
-        этот эта эту эти этих тот мой моя моё мое мои моего моей моему мою моих твой твоя твоё твое твои
+        этот эта эту эти этих этом этому этими тот мой моя моё мое мои моего моей моему мою моих твой твоя
+        твоё твое твои
         наш наша
         наше наши нашего нашей нашу ваш ваша ваше ваши вашего вашей вашу свой своя своё свое свои своего
         своей
@@ -400,12 +406,13 @@ _WORDS = {
         har hade ska skulle
     """,
     "tr": """
-        bir bu şu o her hiç bazı birçok birkaç hangi kaç tüm bütün
-        ve veya yahut ama fakat ancak çünkü eğer hem ne
+        bir bu şu o her hiç bazı birçok birkaç hangi kaç tüm bütün kendi aynı diğer
+        ve veya yahut ama fakat ancak çünkü eğer hem ne hatta
         en daha çok pek sadece yalnızca neredeyse yaklaşık
     """,
     "uk": """
-        цей ця цю ці цих цього цієї той мій моя моє мої мого моєї моєму мою моїх твій твоя твоє твої наш
+        цей ця цю ці цих цього цієї цьому цим той мій моя моє мої мого моєї моєму мою моїх твій твоя твоє
+        твої наш
         наша наше
         наші нашого нашої нашу ваш ваша ваше ваші вашого вашої вашу свій своя своє свої свого своєї своєму
         свою
@@ -438,11 +445,12 @@ _WORDS = {
 
 # Arabic writes "and" and "so" as a letter at the head of the word.
 _ARABIC = """
-    هذا هذه ذلك تلك هؤلاء هذان هاتان كل بعض جميع أي أية غير كلا
+    هذا هذه ذلك تلك هؤلاء هذان هاتان كل أولئك عدة بضع بعض جميع أي أية غير كلا
     في من إلى على عن مع بعد قبل عند بين خلال حول ضد دون بدون منذ حتى أمام خلف تحت فوق نحو لدى مثل سوى رغم
     بسبب بشأن
-    عبر لأجل
-    أو أم ثم بل لكن أن إن إذا إذ لو لولا كما كي لكي لأن كأن بأن حيث حين عندما بينما كلما حينما مما عما فيما
+    عبر تجاه ضمن لأجل
+    أو أم أما إما إلا ألا ثم بل لكن أن إن إذا إذ لو لولا كما كي لكي لأن كأن بأن حيث حين عندما بينما كلما
+    حينما مما عما فيما
     بما ما من
     الذي التي الذين اللذان اللتان اللواتي اللاتي كيف لماذا متى أين هل كم ماذا
     أنه أنها أنهم أنك أننا أنني أني إنه إنها إنهم إنك إننا إنني إني لأنه لأنها لأنهم لأنك لأننا لأنني لكنه

@@ -7,9 +7,8 @@ are written for this project.
 
 from app.transcript.lexicon.words import word_sets
 
-_ORDINAL_DOT_LANGUAGES = """
-    bs cs da de et eu fi fo hr hu is lb lv mk nn no pl sk sl sr tr
-""".split()
+_ORDINAL_DOT = "bs cs da de et eu fi fo hr hu is lb lv mk nn no pl sk sl sr tr"
+_ORDINAL_DOT_LANGUAGES = frozenset(_ORDINAL_DOT.split())
 
 _INTERNATIONAL = "no nr n° nº № § §§ # p pp vol fig"
 _NOUNS = {

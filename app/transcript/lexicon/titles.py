@@ -135,6 +135,8 @@ _WORDS = {
         generale
         colonnello capitano tenente sergente commissario ispettore zio zia nonno nonna
     """,
+    # Family names, which stand before the given name.
+    "ko": "김 박 최 정 강 조 윤 장 임 오 서 신 권 황 송 류 홍 문 손 배 백 허 남",
     "ms": """
         encik en puan pn cik tuan datuk dato tan sri doktor profesor presiden menteri raja sultan tunku
         tengku haji
