@@ -178,9 +178,9 @@ def test_lines_break_after_punctuation() -> None:
 
 
 def test_lines_break_before_conjunctions_and_prepositions() -> None:
-    assert lines_of(" The little boy is standing alone near the old river.") == (
+    assert lines_of(" The little boy is standing alone near the old wooden bridge.") == (
         "The little boy is standing alone",
-        "near the old river.",
+        "near the old wooden bridge.",
     )
 
 
