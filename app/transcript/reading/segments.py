@@ -1,0 +1,116 @@
+"""The segments of a transcript: as a file lists them, or made from its words or its text. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.transcript.break_points import ends_sentence
+from app.transcript.reading.alignment import align
+from app.transcript.reading.assignment import assign_words
+from app.transcript.reading.fields import as_object, not_a_transcript, samples_field, text_field
+from app.transcript.reading.spacing import with_spaces
+from app.transcript.reading.times import fill_times
+from app.transcript.reading.words import ReadWord, fill_word_times, joined_words, read_words
+from workers.messages import SAMPLE_RATE, Segment, Span, Word
+
+# Words without segments: a new one begins after a sentence, or after such a pause.
+_PAUSE = SAMPLE_RATE  # samples
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A segment as the file has it. Times in samples, as far as they are known."""
+
+    text: str
+    start: int | None
+    end: int | None
+    words: list[ReadWord]
+
+
+def listed_segments(listed: list[Any], words: list[ReadWord], duration: int | None) -> Iterator[Segment]:
+    """The segments in `listed`, with their own words or, if none has any, with `words`. Empties `listed`."""
+    drafts = list(_drafts(listed))
+    texts = list(with_spaces([draft.text for draft in drafts], _have_spaces(drafts)))
+    spans = _spans(drafts, duration)
+    assigned: Iterator[Sequence[ReadWord]] = (draft.words for draft in drafts)
+    if words and not any(draft.words for draft in drafts):
+        timed = fill_word_times(words, 0, max((end for _, end in spans), default=0))
+        assigned = assign_words(zip(texts, spans, strict=True), timed)
+    for text, span, candidates in zip(texts, spans, assigned, strict=True):
+        yield new_segment(span, text, _aligned(text, span, candidates))
+
+
+def _drafts(listed: list[Any]) -> Iterator[_Draft]:
+    """The segments with text."""
+    for index in range(len(listed)):
+        entry = as_object(listed[index], f"segments[{index}]")
+        listed[index] = None  # long transcripts take less memory
+        inside = f"segments[{index}]."
+        words = read_words(entry, "words", inside)
+        if not words and "text" not in entry:
+            raise not_a_transcript(f"segments[{index}] has no text")
+        start, end = samples_field(entry, "start", inside), samples_field(entry, "end", inside)
+        text = text_field(entry, "text", inside)
+        text = text if text.strip() else joined_words(words)
+        if text.strip():
+            yield _Draft(text, start, end, words)
+
+
+def _have_spaces(drafts: Sequence[_Draft]) -> bool:
+    return any(draft.text[0].isspace() for draft in drafts[1:])
+
+
+def _spans(drafts: Sequence[_Draft], duration: int | None) -> list[Span]:
+    """The times of the segments; missing ones from their words, then from their neighbours."""
+    spans = []
+    for draft in drafts:
+        starts = [word.start for word in draft.words if word.start is not None]
+        ends = [word.end for word in draft.words if word.end is not None]
+        start = min(starts, default=None) if draft.start is None else draft.start
+        end = max(ends, default=None) if draft.end is None else draft.end
+        spans.append((start, end))
+    last = duration or max((time for span in spans for time in span if time is not None), default=0)
+    return fill_times(spans, [len(draft.text) for draft in drafts], 0, last)
+
+
+def _aligned(text: str, span: Span, candidates: Sequence[ReadWord]) -> list[ReadWord]:
+    """The text as words with times; empty if the candidates are other words, or spoken at another time."""
+    words = fill_word_times(align(text, candidates), *span) if candidates else []
+    is_near = any((word.start or 0) <= span[1] and (word.end or 0) >= span[0] for word in words)
+    return words if is_near else []
+
+
+def segments_of_words(text: str, words: Sequence[ReadWord], duration: int | None) -> list[Segment]:
+    """Segments of a sentence or less. `text`: what the words make up, if the file says it."""
+    text = text if text.strip() else joined_words(words)
+    known = [time for word in words for time in (word.start, word.end) if time is not None]
+    first, last = min(known, default=0), duration or max(known, default=0)
+    aligned = fill_word_times(align(text, words), first, last)
+    if not aligned:
+        return [new_segment((first, last), text)]
+    groups: list[list[ReadWord]] = [[]]
+    for word in aligned:
+        before = groups[-1][-1:]
+        if before and (ends_sentence(before[0].text) or (word.start or 0) - (before[0].end or 0) >= _PAUSE):
+            groups.append([])
+        groups[-1].append(word)
+    return [_segment_of(group) for group in groups]
+
+
+def _segment_of(words: Sequence[ReadWord]) -> Segment:
+    times = [time for word in words for time in (word.start, word.end) if time is not None]
+    return new_segment((min(times), max(times)), "".join(word.text for word in words), words)
+
+
+def new_segment(span: Span, text: str, words: Sequence[ReadWord] = ()) -> Segment:
+    """A segment without the model's scores. `words`: with all times."""
+    return Segment(
+        *span,
+        text,
+        tokens=(),
+        temperature=0.0,
+        avg_logprob=0.0,
+        compression_ratio=1.0,
+        no_speech_prob=0.0,
+        words=tuple(Word(word.text, word.start or 0, word.end or 0, word.probability) for word in words),
+    )
