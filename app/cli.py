@@ -82,7 +82,7 @@ def subtitles(
         list[str] | None, typer.Option(help="Any other option as NAME=VALUE; can be repeated.")
     ] = None,
 ) -> None:
-    """Turn transcripts in JSON (whisperfleet, OpenAI, openai-whisper, faster-whisper, whisperX) into subtitles."""
+    """Turn transcripts in JSON, from whisperfleet and other Whisper tools, into subtitles."""
     from app.commands.subtitles import run_subtitles
 
     _exit(run_subtitles(files, output, file_format, _named(option) | _given(language=language)))

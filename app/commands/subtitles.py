@@ -1,5 +1,6 @@
 """`whisperfleet subtitles`"""
 
+import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ def run_subtitles(
     except InvalidInput as error:
         print(f"whisperfleet: {error.message}", file=sys.stderr)
         return 2
+    gc.disable()  # a long transcript is millions of objects, and none refer to each other in circles
     try:
         done = [_convert(file, target, checked, chosen) for file, target in targets]
     except KeyboardInterrupt:

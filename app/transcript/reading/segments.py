@@ -1,20 +1,16 @@
-"""The segments of a transcript: as a file lists them, or made from its words or its text. Pure."""
+"""The segments of a transcript, as a file lists them. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.transcript.break_points import ends_sentence
 from app.transcript.reading.alignment import align
 from app.transcript.reading.assignment import assign_words
 from app.transcript.reading.fields import as_object, not_a_transcript, samples_field, text_field
 from app.transcript.reading.spacing import with_spaces
 from app.transcript.reading.times import fill_times
 from app.transcript.reading.words import ReadWord, fill_word_times, joined_words, read_words
-from workers.messages import SAMPLE_RATE, Segment, Span, Word
-
-# Words without segments: a new one begins after a sentence, or after such a pause.
-_PAUSE = SAMPLE_RATE  # samples
+from workers.messages import Segment, Span, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +74,6 @@ def _aligned(text: str, span: Span, candidates: Sequence[ReadWord]) -> list[Read
     words = fill_word_times(align(text, candidates), *span) if candidates else []
     is_near = any((word.start or 0) <= span[1] and (word.end or 0) >= span[0] for word in words)
     return words if is_near else []
-
-
-def segments_of_words(text: str, words: Sequence[ReadWord], duration: int | None) -> list[Segment]:
-    """Segments of a sentence or less. `text`: what the words make up, if the file says it."""
-    text = text if text.strip() else joined_words(words)
-    known = [time for word in words for time in (word.start, word.end) if time is not None]
-    first, last = min(known, default=0), duration or max(known, default=0)
-    aligned = fill_word_times(align(text, words), first, last)
-    if not aligned:
-        return [new_segment((first, last), text)]
-    groups: list[list[ReadWord]] = [[]]
-    for word in aligned:
-        before = groups[-1][-1:]
-        if before and (ends_sentence(before[0].text) or (word.start or 0) - (before[0].end or 0) >= _PAUSE):
-            groups.append([])
-        groups[-1].append(word)
-    return [_segment_of(group) for group in groups]
-
-
-def _segment_of(words: Sequence[ReadWord]) -> Segment:
-    times = [time for word in words for time in (word.start, word.end) if time is not None]
-    return new_segment((min(times), max(times)), "".join(word.text for word in words), words)
 
 
 def new_segment(span: Span, text: str, words: Sequence[ReadWord] = ()) -> Segment:

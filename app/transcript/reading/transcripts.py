@@ -13,9 +13,10 @@ from app.transcript.reading.fields import (
     samples_field,
     text_field,
 )
-from app.transcript.reading.segments import listed_segments, new_segment, segments_of_words
+from app.transcript.reading.segments import listed_segments
+from app.transcript.reading.sentences import segments_of_text, segments_of_words
 from app.transcript.reading.speech import read_speech, speech_of_segments
-from app.transcript.reading.words import read_words
+from app.transcript.reading.words import has_times, joined_words, read_words
 from app.transcript.timeline import Transcript, merge
 from workers.messages import ClipResult, Segment
 
@@ -66,7 +67,8 @@ def _unwrapped(parsed: Any) -> Object:
     """The object that holds the transcript. Some programs store only the list of segments."""
     document: Object = {"segments": parsed} if isinstance(parsed, list) else as_object(parsed, "this JSON")
     if isinstance(document.get("error"), dict):
-        raise not_a_transcript(f"this is an error message ({document['error'].get('message')})")
+        message = " ".join(str(document["error"].get("message")).split())
+        raise not_a_transcript(f"this is an error message ({message[:200]})")
     if _KEYS.isdisjoint(document) and isinstance(document.get("result"), dict):
         document = document["result"]
     if _KEYS.isdisjoint(document):
@@ -99,8 +101,9 @@ def _read_segments(document: Object, duration: int | None) -> tuple[list[Segment
     if listed:
         return list(listed_segments(listed, words, duration)), None
     text = text_field(document, "text")
-    if words:
-        return segments_of_words(text, words, duration), None
-    if not text.strip():
-        return [], None
-    return [new_segment((0, duration or 0), text)], _NO_TIMES
+    text = text if text.strip() else joined_words(words)
+    if has_times(words):
+        return segments_of_words(text, words), None
+    if text.strip():
+        return segments_of_text(text, 0, duration or 0), _NO_TIMES
+    return [], None

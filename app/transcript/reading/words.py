@@ -1,6 +1,6 @@
 """The words of a transcript, as a file lists them. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from app.transcript.reading.fields import Object, as_object, entries, number_field, samples_field, text_field
@@ -42,12 +42,16 @@ def joined_words(words: Sequence[ReadWord]) -> str:
     return "".join(texts if have_spaces else with_spaces(texts, some_have_spaces=False))
 
 
+def has_times(words: Iterable[ReadWord]) -> bool:
+    """Whether any word has a time."""
+    return any(word.start is not None or word.end is not None for word in words)
+
+
 def fill_word_times(words: Sequence[ReadWord], first: int, last: int) -> list[ReadWord]:
     """The words with all times, between `first` and `last` in samples; none if no word has a time."""
-    known = [time is not None for word in words for time in (word.start, word.end)]
-    if not any(known):
+    if not has_times(words):
         return []
-    if all(known):
+    if all(word.start is not None and word.end is not None for word in words):
         return list(words)
     lengths = [len(word.text) for word in words]
     spans = fill_times([(word.start, word.end) for word in words], lengths, first, last)
