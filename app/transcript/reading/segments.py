@@ -23,10 +23,15 @@ class _Draft:
     words: list[ReadWord]
 
 
-def listed_segments(listed: list[Any], words: list[ReadWord], duration: int | None) -> Iterator[Segment]:
-    """The segments in `listed`, with their own words or, if none has any, with `words`. Empties `listed`."""
+def listed_segments(
+    listed: list[Any], whole_text: str, words: list[ReadWord], duration: int | None
+) -> Iterator[Segment]:
+    """The segments in `listed`, with their own words or, if none has any, with `words`. Empties `listed`.
+
+    `whole_text`: the text of the transcript, if the file says it. `duration`: of the recording, in samples.
+    """
     drafts = list(_drafts(listed))
-    texts = list(with_spaces([draft.text for draft in drafts], _have_spaces(drafts)))
+    texts = _joinable([draft.text for draft in drafts], whole_text)
     spans = _spans(drafts, duration)
     assigned: Iterator[Sequence[ReadWord]] = (draft.words for draft in drafts)
     if words and not any(draft.words for draft in drafts):
@@ -52,8 +57,11 @@ def _drafts(listed: list[Any]) -> Iterator[_Draft]:
             yield _Draft(text, start, end, words)
 
 
-def _have_spaces(drafts: Sequence[_Draft]) -> bool:
-    return any(draft.text[0].isspace() for draft in drafts[1:])
+def _joinable(texts: list[str], whole_text: str) -> list[str]:
+    """The texts with the spaces that they lack, if any."""
+    if "".join(texts).strip() == whole_text.strip():
+        return texts
+    return list(with_spaces(texts, some_have_spaces=any(text[0].isspace() for text in texts)))
 
 
 def _spans(drafts: Sequence[_Draft], duration: int | None) -> list[Span]:

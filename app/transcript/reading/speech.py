@@ -11,10 +11,16 @@ _LONGEST_GAP = SAMPLE_RATE  # samples
 _FASTEST_SPEECH = SAMPLE_RATE // 25  # samples per character
 
 
-def read_speech(document: Object) -> tuple[Span, ...]:
-    """The spans under `speech`, in order and without overlap. Spans without a length are left out."""
+def read_speech(document: Object) -> tuple[Span, ...] | None:
+    """The spans under `speech`, in order and without overlap; None if the document does not say.
+
+    Spans without a length are left out.
+    """
+    listed = entries(document, "speech")
+    if listed is None:
+        return None
     spans: list[Span] = []
-    for index, entry in enumerate(entries(document, "speech") or ()):
+    for index, entry in enumerate(listed):
         place = f"speech[{index}]"
         span = as_object(entry, place)
         start, end = samples_field(span, "start", f"{place}."), samples_field(span, "end", f"{place}.")

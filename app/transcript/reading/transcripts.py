@@ -51,13 +51,14 @@ def read_transcript(content: bytes, language: str | None = None, task: str = "tr
     if segments and not samples:
         raise not_a_transcript("the transcript has no times")
     code = language or _language(document) or _language(details)
+    speech = read_speech(document)
     merged = merge([((0, samples), ClipResult(code, (), tuple(segments)))])
     transcript = Transcript(
         task=text_field(document, "task") or task,
         model=text_field(document, "model"),
         language=code,
         samples=samples,
-        speech=read_speech(document) or speech_of_segments(merged),
+        speech=speech_of_segments(merged) if speech is None else speech,
         segments=merged,
     )
     return Reading(transcript, note)
@@ -98,9 +99,9 @@ def _read_segments(document: Object, duration: int | None) -> tuple[list[Segment
     """The segments in any order, and what the document lacks."""
     listed = entries(document, "segments")
     words = read_words(document, "words") or read_words(document, "word_segments")
-    if listed:
-        return list(listed_segments(listed, words, duration)), None
     text = text_field(document, "text")
+    if listed:
+        return list(listed_segments(listed, text, words, duration)), None
     text = text if text.strip() else joined_words(words)
     if has_times(words):
         return segments_of_words(text, words), None
