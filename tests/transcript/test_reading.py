@@ -198,6 +198,27 @@ def test_openai_with_words_and_no_segments() -> None:
     assert "".join(word.text for word in transcript.words) == OPENAI["text"]
 
 
+def test_japanese_words() -> None:
+    texts = ["こん", "にちは", "田", "仲", "です", "今日", "は", "天気", "が", "いい"]
+    document = {
+        "text": "こんにちは、田中です。今日は天気がいい。",
+        "segments": [
+            {"start": 0, "end": 5, "text": "こんにちは、田中です。"},
+            {"start": 5, "end": 10, "text": "今日は天気がいい。"},
+        ],
+        "words": [{"word": text, "start": at, "end": at + 1} for at, text in enumerate(texts)],
+    }
+    first, second = read(document).segments
+    assert [word.text for word in first.words] == ["こん", "にちは、", "田", "中", "です。"]
+    assert told(second.words) == [
+        ("今日", 5, 6),
+        ("は", 6, 7),
+        ("天気", 7, 8),
+        ("が", 8, 9),
+        ("いい。", 9, 10),
+    ]
+
+
 def test_words_of_other_spelling_between_those_of_the_text() -> None:
     """One word is spelt otherwise, one is missing, one is too many. The others keep their times."""
     words = [dict(word) for word in OPENAI["words"]]
