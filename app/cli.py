@@ -58,9 +58,34 @@ def transcribe(
     """Transcribe recordings into subtitles."""
     from app.commands.transcribe import run_transcribe
 
-    extra = dict(pair.partition("=")[::2] for pair in option or [])
-    options = extra | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
+    options = _named(option) | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
     _exit(run_transcribe(files, output, file_format, options, model, server, api_key))
+
+
+@cli.command()
+def subtitles(
+    files: Annotated[
+        list[Path], typer.Argument(help="Transcripts in JSON; - is standard input.", show_default=False)
+    ],
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /)."),
+    ] = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help="srt, vtt, ass, ttml, lrc, tsv, txt, json."),
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option("--language", "-l", help="Spoken language. Default: the transcript's.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Any other option as NAME=VALUE; can be repeated.")
+    ] = None,
+) -> None:
+    """Turn transcripts in JSON, from whisperfleet and other Whisper tools, into subtitles."""
+    from app.commands.subtitles import run_subtitles
+
+    _exit(run_subtitles(files, output, file_format, _named(option) | _given(language=language)))
 
 
 @cli.command()
@@ -85,6 +110,11 @@ def _given(**values: object) -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def _named(pairs: list[str] | None) -> dict[str, object]:
+    """The values of `--option NAME=VALUE`."""
+    return dict(pair.partition("=")[::2] for pair in pairs or [])
+
+
 def _exit(code: int) -> None:
     raise typer.Exit(code)
 
@@ -94,9 +124,9 @@ def main() -> None:
     try:
         cli()
     except SystemExit as leaving:
-        from app.scheduling.process import have_all_ended
-
-        if not have_all_ended(_LAST_WAIT_S):
+        # Only commands that start processes have imported it, and importing it takes a while.
+        processes = sys.modules.get("app.scheduling.process")
+        if processes and not processes.have_all_ended(_LAST_WAIT_S):
             # The interpreter would wait for a process that cannot be killed.
             sys.stdout.flush()
             sys.stderr.flush()

@@ -9,17 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from app.commands.arguments import (
+    STANDARD_STREAM,
+    Target,
+    check_options,
+    choose_format,
+    plan_targets,
+    write_output,
+)
 from app.engines.plan import check_compute_type, make_plan
 from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
 from app.logs import configure_logs
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import load_settings
-from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcription.pipeline import Observer
 from app.transcription.pipeline import Progress as PipelineProgress
@@ -27,8 +33,6 @@ from app.transcription.service import TranscriptionService
 
 FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next
 SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}
-
-Target = tuple[Path, Path | None]  # a recording and its transcript's file; None: standard output
 
 # Transcribes one file into text and reports its progress: (done, total) in any unit.
 Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[bytes]]
@@ -55,13 +59,11 @@ def run_transcribe(
 ) -> int:
     """Transcribe files here or on a server. Returns the exit code: 1 if a file failed, 2 for wrong usage."""
     try:
-        target = Path(output) if output else None
-        chosen = _format(target, file_format)
-        is_folder = target is not None and (target.is_dir() or str(output).endswith("/") or len(files) > 1)
-        targets = (
-            _folder_targets(files, target, chosen) if target and is_folder else _single_target(files, target)
-        )
-        checked = _options(options, chosen)
+        chosen = choose_format(output, file_format)
+        if STANDARD_STREAM in files:
+            raise InvalidInput("a recording cannot come from standard input: name its file")
+        targets = plan_targets(files, output, chosen)
+        checked = with_word_times(check_options(options), chosen)
         if server is None:
             return asyncio.run(_cancel_on_sigterm(_transcribe_here(targets, checked, chosen, model)))
         return asyncio.run(
@@ -81,55 +83,6 @@ async def _cancel_on_sigterm(work: Coroutine[Any, Any, int]) -> int:
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     return await task
-
-
-def _format(output: Path | None, file_format: str | None) -> str:
-    suffix = output.suffix.lstrip(".").lower() if output else ""
-    chosen = (file_format or (suffix if suffix in FORMATS else "srt")).lower()
-    if chosen not in FORMATS:
-        raise InvalidInput(f"--format {chosen} is not known. Choose one of {', '.join(FORMATS)}")
-    return chosen
-
-
-def _single_target(files: Sequence[Path], output: Path | None) -> list[Target]:
-    """The file and its transcript's file; None is standard output."""
-    _check_files(files)
-    if len(files) > 1:
-        raise InvalidInput("several files need an output folder: add -o FOLDER")
-    if output is not None and not output.parent.is_dir():
-        raise InvalidInput(f"{output} cannot be written: there is no folder {output.parent}")
-    return [(files[0], output)]
-
-
-def _folder_targets(files: Sequence[Path], folder: Path, chosen: str) -> list[Target]:
-    """Each file with a file of the same name in `folder`."""
-    _check_files(files)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"the folder {folder} cannot be created: {error.strerror}") from None
-    targets: list[Target] = [(file, folder / f"{file.stem}.{chosen}") for file in files]
-    if len({target for _, target in targets}) < len(targets):
-        raise InvalidInput("two files would have the same output file: transcribe them one by one")
-    return targets
-
-
-def _check_files(files: Sequence[Path]) -> None:
-    missing = [file for file in files if not file.is_file()]
-    if missing:
-        raise InvalidInput(f"there is no file {', '.join(map(str, missing))}")
-
-
-def _options(options: dict[str, object], chosen: str) -> Options:
-    unknown = set(options) - set(Options.model_fields)
-    if unknown:
-        raise InvalidInput(f"unknown option {', '.join(sorted(unknown))}: see --help and the README")
-    try:
-        checked = Options.model_validate(options)
-    except ValidationError as error:
-        faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
-        raise InvalidInput(faults) from None
-    return with_word_times(checked, chosen)
 
 
 async def _transcribe_here(
@@ -224,7 +177,7 @@ async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber) -
                 bar = bars.add_task(file.name, total=None, state="")
                 try:
                     content = await transcriber(file, _reporter(bars, bar))
-                    await asyncio.to_thread(_write, target, content)
+                    await asyncio.to_thread(write_output, target, content)
                 except (WhisperfleetError, OSError) as error:
                     bars.update(bar, total=1, completed=0, state="failed")
                     # Not wrapped: scripts may search for a phrase.
@@ -249,11 +202,3 @@ def _reporter(bars: Progress, bar: TaskID) -> Callable[[float, float | None], No
         )
 
     return report
-
-
-def _write(target: Path | None, content: bytes) -> None:
-    if target is None:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-    else:
-        target.write_bytes(content)

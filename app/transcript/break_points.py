@@ -212,7 +212,7 @@ def break_between(before: str, after: str, language: str, starts_sentence: bool 
     return Break.PHRASE if right.is_connective else Break.PLAIN
 
 
-def ends_sentence(unit: str, after: str, language: str) -> bool:
+def ends_sentence(unit: str, after: str = "", language: str = "") -> bool:
     """Whether the unit, followed by `after`, ends a sentence; so does a song.
 
     An abbreviation does not, nor an ordinal number, nor a unit before a lower-case word.

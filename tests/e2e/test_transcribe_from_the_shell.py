@@ -140,3 +140,15 @@ def test_a_folder_for_one_file(commands, shorts):
     done = commands.run("transcribe", shorts[0], "-o", "subtitles/")
     assert done.process.returncode == 0
     assert (done.folder / "subtitles" / f"{shorts[0].stem}.srt").read_text().startswith("1\n")
+
+
+@pytest.mark.parametrize("output", ["recording.flac", "./"])
+def test_a_recording_is_not_replaced(commands, shorts, tmp_path, output):
+    """By its own transcript, in a file of the same name."""
+    name = "recording.flac" if output == "recording.flac" else "recording.srt"
+    recording = tmp_path / name
+    recording.write_bytes(shorts[0].read_bytes())
+    refused = commands.run("transcribe", name, "-o", output, folder=tmp_path)
+    assert (refused.process.returncode, refused.stdout) == (2, "")
+    assert f"would replace {recording}" in refused.stderr
+    assert recording.read_bytes() == shorts[0].read_bytes()

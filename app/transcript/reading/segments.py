@@ -1,0 +1,98 @@
+"""The segments of a transcript, as a file lists them. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.transcript.reading.alignment import align
+from app.transcript.reading.assignment import assign_words
+from app.transcript.reading.fields import as_object, not_a_transcript, samples_field, text_field
+from app.transcript.reading.spacing import with_spaces
+from app.transcript.reading.times import fill_times
+from app.transcript.reading.words import ReadWord, fill_word_times, joined_words, read_words
+from workers.messages import Segment, Span, Word
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A segment as the file has it. Times in samples, as far as they are known."""
+
+    text: str
+    start: int | None
+    end: int | None
+    words: list[ReadWord]
+
+
+def listed_segments(
+    listed: list[Any], whole_text: str, words: list[ReadWord], duration: int | None
+) -> Iterator[Segment]:
+    """The segments in `listed`, with their own words or, if none has any, with `words`. Empties `listed`.
+
+    `whole_text`: the text of the transcript, if the file says it. `duration`: of the recording, in samples.
+    """
+    drafts = list(_drafts(listed))
+    texts = _joinable([draft.text for draft in drafts], whole_text)
+    spans = _spans(drafts, duration)
+    assigned: Iterator[Sequence[ReadWord]] = (draft.words for draft in drafts)
+    if words and not any(draft.words for draft in drafts):
+        timed = fill_word_times(words, 0, max((end for _, end in spans), default=0))
+        assigned = assign_words(zip(texts, spans, strict=True), timed)
+    for text, span, candidates in zip(texts, spans, assigned, strict=True):
+        yield new_segment(span, text, _aligned(text, span, candidates))
+
+
+def _drafts(listed: list[Any]) -> Iterator[_Draft]:
+    """The segments with text."""
+    for index in range(len(listed)):
+        entry = as_object(listed[index], f"segments[{index}]")
+        listed[index] = None  # long transcripts take less memory
+        inside = f"segments[{index}]."
+        words = read_words(entry, "words", inside)
+        if not words and "text" not in entry:
+            raise not_a_transcript(f"segments[{index}] has no text")
+        start, end = samples_field(entry, "start", inside), samples_field(entry, "end", inside)
+        text = text_field(entry, "text", inside)
+        text = text if text.strip() else joined_words(words)
+        if text.strip():
+            yield _Draft(text, start, end, words)
+
+
+def _joinable(texts: list[str], whole_text: str) -> list[str]:
+    """The texts with the spaces that they lack, if any."""
+    if "".join(texts).strip() == whole_text.strip():
+        return texts
+    return list(with_spaces(texts, some_have_spaces=any(text[0].isspace() for text in texts)))
+
+
+def _spans(drafts: Sequence[_Draft], duration: int | None) -> list[Span]:
+    """The times of the segments; missing ones from their words, then from their neighbours."""
+    spans = []
+    for draft in drafts:
+        starts = [word.start for word in draft.words if word.start is not None]
+        ends = [word.end for word in draft.words if word.end is not None]
+        start = min(starts, default=None) if draft.start is None else draft.start
+        end = max(ends, default=None) if draft.end is None else draft.end
+        spans.append((start, end))
+    last = duration or max((time for span in spans for time in span if time is not None), default=0)
+    return fill_times(spans, [len(draft.text) for draft in drafts], 0, last)
+
+
+def _aligned(text: str, span: Span, candidates: Sequence[ReadWord]) -> list[ReadWord]:
+    """The text as words with times; empty if the candidates are other words, or spoken at another time."""
+    words = fill_word_times(align(text, candidates), *span) if candidates else []
+    is_near = any((word.start or 0) <= span[1] and (word.end or 0) >= span[0] for word in words)
+    return words if is_near else []
+
+
+def new_segment(span: Span, text: str, words: Sequence[ReadWord] = ()) -> Segment:
+    """A segment without the model's scores. `words`: with all times."""
+    return Segment(
+        *span,
+        text,
+        tokens=(),
+        temperature=0.0,
+        avg_logprob=0.0,
+        compression_ratio=1.0,
+        no_speech_prob=0.0,
+        words=tuple(Word(word.text, word.start or 0, word.end or 0, word.probability) for word in words),
+    )

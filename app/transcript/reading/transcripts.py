@@ -1,0 +1,110 @@
+"""A transcript from a JSON document: the keys that the tools use at its top. Pure."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from app.languages import language_code
+from app.transcript.reading.fields import (
+    Object,
+    as_object,
+    entries,
+    not_a_transcript,
+    parse_json,
+    samples_field,
+    text_field,
+)
+from app.transcript.reading.segments import listed_segments
+from app.transcript.reading.sentences import segments_of_text, segments_of_words
+from app.transcript.reading.speech import read_speech, speech_of_segments
+from app.transcript.reading.words import has_times, joined_words, read_words
+from app.transcript.timeline import Transcript, merge
+from workers.messages import ClipResult, Segment
+
+_KEYS = frozenset({"segments", "words", "word_segments", "text"})
+_NO_TIMES = (
+    "the transcript has no times, so its text is spread evenly over the recording. "
+    "Ask for response_format=verbose_json instead of json"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A transcript that was read from a file."""
+
+    transcript: Transcript
+    note: str | None = None  # what the file lacks, and what to do
+
+
+def read_transcript(content: bytes, language: str | None = None, task: str = "transcribe") -> Reading:
+    """The transcript in a JSON document.
+
+    `language` (ISO 639-1) overrides the document's; `task` counts where the document names none. Untidy
+    times are corrected as `timeline.merge` does, and missing ones come from the neighbours. The text of
+    the segments stays as it is; words only say when its parts are spoken. Raises `InvalidInput` for a
+    document that is no transcript, with the place of the error.
+    """
+    document = _unwrapped(parse_json(content))
+    details = document["info"] if isinstance(document.get("info"), dict) else {}  # faster-whisper's
+    duration = _duration(document, details)
+    segments, note = _read_segments(document, duration)
+    samples = max([duration or 0, *(max(segment.start, segment.end) for segment in segments)])
+    if segments and not samples:
+        raise not_a_transcript("the transcript has no times")
+    code = language or _language(document) or _language(details)
+    speech = read_speech(document)
+    merged = merge([((0, samples), ClipResult(code, (), tuple(segments)))])
+    transcript = Transcript(
+        task=text_field(document, "task") or task,
+        model=text_field(document, "model"),
+        language=code,
+        samples=samples,
+        speech=speech_of_segments(merged) if speech is None else speech,
+        segments=merged,
+    )
+    return Reading(transcript, note)
+
+
+def _unwrapped(parsed: Any) -> Object:
+    """The object that holds the transcript. Some programs store only the list of segments."""
+    document: Object = {"segments": parsed} if isinstance(parsed, list) else as_object(parsed, "this JSON")
+    if isinstance(document.get("error"), dict):
+        message = " ".join(str(document["error"].get("message")).split())
+        raise not_a_transcript(f"this is an error message ({message[:200]})")
+    if _KEYS.isdisjoint(document) and isinstance(document.get("result"), dict):
+        document = document["result"]
+    if _KEYS.isdisjoint(document):
+        raise not_a_transcript("this JSON has neither `segments` nor `words` nor `text`")
+    return document
+
+
+def _duration(document: Object, details: Object) -> int | None:
+    """The length of the recording. OpenAI's `json` has only the full seconds that are billed."""
+    usage = document["usage"] if isinstance(document.get("usage"), dict) else {}
+    return (
+        samples_field(document, "duration")
+        or samples_field(details, "duration", "info.")
+        or samples_field(usage, "seconds", "usage.")
+    )
+
+
+def _language(document: Object) -> str:
+    """ISO 639-1 code; empty if the document names no language that Whisper knows."""
+    try:
+        return language_code(text_field(document, "language")) or ""
+    except ValueError:
+        return ""
+
+
+def _read_segments(document: Object, duration: int | None) -> tuple[list[Segment], str | None]:
+    """The segments in any order, and what the document lacks."""
+    listed = entries(document, "segments")
+    words = read_words(document, "words") or read_words(document, "word_segments")
+    text = text_field(document, "text")
+    if listed:
+        return list(listed_segments(listed, text, words, duration)), None
+    text = text if text.strip() else joined_words(words)
+    if has_times(words):
+        return segments_of_words(text, words), None
+    if text.strip():
+        return segments_of_text(text, 0, duration or 0), _NO_TIMES
+    return [], None
