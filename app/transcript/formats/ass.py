@@ -62,8 +62,9 @@ def _karaoke(cue: FileCue) -> list[str]:
         at = end
         return f"{pause}{{\\k{end - start}}}{_safe(run.text)}"
 
-    lines = ["".join(map(syllable, runs)) for runs in runs_of(cue.lines, cue.units)]
-    if at > cue.start:
+    all_runs = runs_of(cue.lines, cue.units)
+    lines = ["".join(map(syllable, runs)) for runs in all_runs]
+    if any(run.unit for runs in all_runs for run in runs):
         lines[-1] += _duration(cue.end - at)
     return lines
 

@@ -89,7 +89,6 @@ def _control(code: Word) -> Code:
 
 _ERASE = _control(SccControlCode.EDM.get_ch1_value())
 _SHOW = _control(SccControlCode.EOC.get_ch1_value())
-_NOTHING = (0,)
 _START = (_control(SccControlCode.RCL.get_ch1_value()), _control(SccControlCode.ENM.get_ch1_value()))
 
 
@@ -122,7 +121,6 @@ def _load(lines: Sequence[str]) -> list[Code]:
 def _text(line: str) -> Iterator[Code]:
     """The codes of a line. Standard characters take a byte each, others a word, which is repeated."""
     single: int | None = None  # the first byte of an unfinished word
-    previous = ""
     for char in line:
         standard = _STANDARD.get(char)
         extended = _EXTENDED.get(char)
@@ -138,10 +136,7 @@ def _text(line: str) -> Iterator[Code]:
             if single is not None:
                 yield (single << 8,)
                 single = None
-            if char == previous and extended is None:
-                yield _NOTHING  # receivers ignore any repetition
             yield _control(_SPECIAL[char] if extended is None else extended)
-        previous = char
     if single is not None:
         yield (single << 8,)
 

@@ -49,7 +49,9 @@ def _latin() -> dict[str, bytes]:
     """ISO 6937: a byte for each character, and two for a letter with an accent."""
     known: dict[str, bytes] = {}
     single = [bytes([byte]) for byte in (*_ASCII, *_UPPER) if byte not in _ACCENTS and byte != 0xA4]
-    for code in [*single, *(bytes([accent, letter]) for accent in _ACCENTS for letter in _ASCII)]:
+    # An accent alone would be one on a space, which readers drop at the end of a line.
+    accented = (bytes([accent, letter]) for accent in _ACCENTS for letter in _ASCII[1:])
+    for code in [*single, *accented]:
         char = iso6937.decode(code, "replace")[0]
         if char != _UNKNOWN:
             known[char] = code  # ģ has two codes; the last, with a cedilla, is the usual one
