@@ -15,11 +15,13 @@ import ttconv.stl.reader
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from transcript_cases import render_bytes, samples, segment, span, spoken
+from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.errors import InvalidInput, UnsuitableFormat
 from app.options import Options
 from app.transcript.cues import Cue
 from app.transcript.formats import FileStyle
+from app.transcript.lines import SHORTEST_CUE
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE
@@ -162,6 +164,44 @@ def test_scc_with_time_to_send_is_right_to_a_frame(cues: list[Cue]) -> None:
         assert end == pytest.approx(cue.end / SAMPLE_RATE, abs=2 * float(FRAME["scc"]))
 
 
+@st.composite
+def dense_cues(draw: st.DrawFn) -> list[Cue]:
+    cues, at = [], draw(st.integers(0, samples(2)))
+    for gap, length, line in draw(
+        st.lists(st.tuples(st.integers(0, samples(2)), st.integers(1, samples(2)), _LINES), max_size=8)
+    ):
+        cues.append(Cue(at + gap, at + gap + length, (line,)))
+        at += gap + length
+    return cues
+
+
+@given(dense_cues())
+@example([Cue(0, 1, ("first",)), Cue(*span(20, 21), ("third",))])
+@example(
+    [
+        Cue(0, samples(0.4), ("first",)),
+        Cue(samples(0.5), samples(0.6), ("second",)),
+        Cue(*span(20, 21), ("third",)),
+    ]
+)
+def test_scc_without_time_to_send_is_late_and_complete(cues: list[Cue]) -> None:
+    file = written("scc", cues)
+    shown = read("scc", file)
+    assert [lines for _, _, lines in shown] == [list(cue.lines) for cue in cues]
+    for cue, (start, end, _) in zip(cues, shown, strict=True):
+        assert start >= (cue.start / SAMPLE_RATE) - FRAME["scc"]
+        length = min((cue.end - cue.start) / SAMPLE_RATE, 0.5)
+        if all(other.end - other.start >= SHORTEST_CUE for other in cues):
+            assert end - start >= length - 2 * FRAME["scc"]
+        assert start < end
+    sent = [line.split("\t") for line in file.decode().split("\n")[2:] if line]
+    spans = [
+        (first := SmpteTimeCode.parse(code, FPS_29_97).to_frames(), first + len(words.split()))
+        for code, words in sent
+    ]
+    assert all(before[1] <= after[0] for before, after in pairwise(spans))
+
+
 # EBU-STL
 
 
@@ -182,6 +222,19 @@ def test_stl_blocks() -> None:
     assert general[264:272] == b"01010110"  # the first subtitle
     text = b"\x0d\x0b\x0bGr\xc8o\xfbe\x0a\x0a\x8a\x8a\x0d\x0b\x0bb\x0a\x0a"
     assert block == (bytes([0, 1, 0, 0xFF, 0, 1, 1, 1, 10, 1, 1, 3, 0, 20, 2, 0]) + text.ljust(112, b"\x8f"))
+
+
+@pytest.mark.parametrize("length", [1, 35, 36, 37])
+def test_stl_rows_have_at_most_40_columns(length: int) -> None:
+    (block,) = blocks_of(written("stl", [Cue(*span(1, 3), ("x" * length, "y" * length))]))
+    rows = block[16:].rstrip(b"\x8f").split(b"\x8a\x8a")
+    assert [row.strip(b"\x0a\x0b\x0d") for row in rows] == [b"x" * length, b"y" * length]
+    assert all(len(row) <= 40 for row in rows)
+
+
+def test_stl_keeps_a_mark_with_its_letter() -> None:
+    cue = Cue(*span(1, 3), ("ب" * 36 + "بَ" + "ب" * 5,))  # the mark would be the first character of a line
+    assert read("stl", written("stl", [cue]))[0][2] == ["ب" * 36, "بَ" + "ب" * 5]
 
 
 def test_stl_without_cues() -> None:
@@ -287,6 +340,11 @@ def test_lines_keep_the_limit_of_the_format_whatever_the_options(file_format: st
     assert "".join("".join("".join(cue) for cue in lines).split()) == "".join(
         f"{text}A {'w' * 100} end.".split()
     )
+    short = transcript_in("en", spoken(4, 11, text))
+    as_srt = render_transcript(short, Options(max_line_chars=MAX_CHARS[file_format]), "srt").decode()
+    assert [lines for _, _, lines in read(file_format, render_transcript(short, options, file_format))] == [
+        block.split("\n")[2:] for block in as_srt.strip().split("\n\n")
+    ]  # broken at the same good places
     narrow = Options(max_line_chars=20)
     for _, _, cue in read(file_format, render_transcript(transcript, narrow, file_format)):
         assert all(len(line) <= 20 or "w" * 20 in line for line in cue)

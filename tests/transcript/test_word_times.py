@@ -4,6 +4,7 @@ import io
 import re
 from dataclasses import replace
 
+import pysubs2
 import pytest
 import ttconv.model
 import ttconv.vtt.reader
@@ -50,6 +51,13 @@ def test_ass_has_karaoke_with_empty_pauses() -> None:
     assert text_of(CUE, "ass") == r"{\k50}One {\k30}{\k45}<two>\N{\k125}three.{\k50}"
 
 
+def test_words_of_a_karaoke_change_their_colour() -> None:
+    style = re.search(r"Style: Default,(.*)", render(EMPTY, [CUE], "ass"))
+    assert style
+    primary, secondary = style[1].split(",")[2:4]
+    assert primary != secondary
+
+
 @pytest.mark.parametrize("file_format", ["vtt", "ass"])
 def test_without_the_option_or_without_units_there_are_no_times(file_format: str) -> None:
     plain = text_of(CUE, file_format, FileStyle())
@@ -84,6 +92,11 @@ def test_lines_that_are_joined_keep_the_times_of_their_words() -> None:
 def test_a_reader_of_vtt_finds_no_markup_in_the_text() -> None:
     document = ttconv.vtt.reader.to_model(io.StringIO(render(EMPTY, [CUE], "vtt", WORDS)))
     assert _text(document.get_body()) == "One <two>\nthree."
+
+
+def test_pysubs2_finds_the_text_of_karaoke() -> None:
+    (event,) = pysubs2.SSAFile.from_string(render(EMPTY, [CUE], "ass", WORDS))
+    assert (event.start, event.end, event.plaintext) == (1000, 4000, "One <two>\nthree.")
 
 
 def _text(element: ttconv.model.ContentElement) -> str:
