@@ -22,11 +22,11 @@ from app.transcript.timeline import Transcript
 COLUMNS = 32
 ROWS = 15  # of the picture
 MAX_ROWS = 4  # of a caption
-_LATE_CUE = 15  # frames that a cue stays if it appears so late that its end has passed
+_LATE_CUE = 15  # frames that a cue stays if it appears when its end has nearly passed, or until the next one
 
 Word = int  # two bytes, sent in one frame
 
-# ttconv names two characters by their looks in one font. CEA-608 says what they mean.
+# ttconv names three characters by their looks in one font. CEA-608 says what they mean.
 _MEANINGS = {"\u2501": "—", "\u028c": "^", "\u2503": "¦"}
 _STANDARD: dict[str, int] = dict(TO_SCC_BYTES)
 _SPECIAL: dict[str, Word] = {
