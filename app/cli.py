@@ -38,7 +38,7 @@ def transcribe(
     ] = None,
     file_format: Annotated[
         str | None,
-        typer.Option("--format", "-f", help="srt, vtt, ass, ttml, lrc, tsv, txt, json."),
+        typer.Option("--format", "-f", help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json."),
     ] = None,
     language: Annotated[str | None, typer.Option("--language", "-l", help="Spoken language.")] = None,
     task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",

@@ -27,6 +27,10 @@ class InvalidInput(WhisperfleetError):
     """The request, or the file in it, is not valid."""
 
 
+class UnsuitableFormat(InvalidInput):
+    """The requested format cannot hold the transcript. Another format can."""
+
+
 class Unauthorized(WhisperfleetError):
     """The API key is missing or wrong."""
 

@@ -215,6 +215,12 @@ KNOWN_ERRORS = (
         "413-too-large",
     ),
     KnownError(
+        r"has no character '|holds times up to 24 hours",
+        "The format cannot hold the transcript: it lacks a character, or has no times after 24 hours.",
+        "Ask for srt, vtt or ttml instead. The transcript is not lost.",
+        "400-unsuitable-format",
+    ),
+    KnownError(
         r"queue is full|as many as (this service takes|one API key may have)|429 Too Many Requests",
         "The queue, the uploads or the event streams have reached their limit.",
         "Retry after the number of seconds in `Retry-After`, or raise the setting that the message names.",

@@ -32,6 +32,7 @@ class Kind(NamedTuple):
 
 KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.InvalidInput: Kind(400),
+    errors.UnsuitableFormat: Kind(400, "unsuitable_format"),
     errors.Unauthorized: Kind(401, "invalid_api_key"),
     errors.OriginNotAllowed: Kind(403, "origin_not_allowed"),
     errors.UnknownModel: Kind(404, "model_not_found"),

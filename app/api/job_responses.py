@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
-ResultFormat = Literal["srt", "vtt", "ass", "ttml", "txt", "tsv", "lrc", "json", "verbose_json"]
+ResultFormat = Literal["srt", "vtt", "ass", "ttml", "scc", "stl", "txt", "tsv", "lrc", "json", "verbose_json"]
 
 
 async def events_response(
@@ -49,7 +49,7 @@ async def _events(jobs: "JobService", job: Job, after: int) -> AsyncGenerator[st
 async def result_response(
     service: "TranscriptionService", jobs: "JobService", job: Job, form: ResultFormat
 ) -> Response:
-    """The transcript in a format. Raises JobNotDone if there is none."""
+    """The transcript in a format. Raises JobNotDone if there is none, and UnsuitableFormat."""
     if job.status is not Status.SUCCEEDED:
         why = f": {job.error.message}" if job.error else ""
         raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
@@ -68,9 +68,8 @@ def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
         return brief_response(transcript)
     if form == "verbose_json":
         return verbose_response(transcript, segments=True, words=options.word_timestamps)
-    return Response(
-        render_transcript(transcript, options, form), media_type=f"{FORMATS[form].media_type}; charset=utf-8"
-    )
+    file = render_transcript(transcript, options, form)
+    return Response(file, headers={"content-type": FORMATS[form].content_type})
 
 
 async def audio_response(service: "TranscriptionService", job: Job) -> Response:

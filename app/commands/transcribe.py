@@ -5,6 +5,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from app.commands.arguments import (
     write_output,
 )
 from app.engines.plan import check_compute_type, make_plan
-from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
+from app.errors import InvalidInput, InvalidSetting, UnsuitableFormat, WhisperfleetError
 from app.logs import configure_logs
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import load_settings
 from app.transcript.rendering import render_transcript, with_word_times
+from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer
 from app.transcription.pipeline import Progress as PipelineProgress
 from app.transcription.service import TranscriptionService
@@ -34,8 +36,8 @@ from app.transcription.service import TranscriptionService
 FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next
 SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}
 
-# Transcribes one file into text and reports its progress: (done, total) in any unit.
-Transcriber = Callable[[Path, Callable[[float, float | None], None]], Awaitable[bytes]]
+# Transcribes a recording into the content of its file and reports its progress: (done, total) in any unit.
+Transcriber = Callable[[Target, Callable[[float, float | None], None]], Awaitable[bytes]]
 
 
 class BarObserver(Observer):
@@ -97,16 +99,43 @@ async def _transcribe_here(
         configure_logs(settings)
         service = TranscriptionService(settings, plan)
 
-        async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> bytes:
+        async def transcriber(target: Target, report: Callable[[float, float | None], None]) -> bytes:
             default = service.catalogue.resolve("")
-            transcript = await service.transcribe(_upload(file), options, default, BarObserver(report))
-            return await asyncio.to_thread(render_transcript, transcript, options, chosen)
+            upload = _upload(target[0])
+            transcript = await service.transcribe(upload, options, default, BarObserver(report))
+            return await asyncio.to_thread(_render, transcript, options, chosen, target)
 
         try:
             await service.start()
             return await _transcribe_all(targets, transcriber)
         finally:
             await service.stop()
+
+
+def _render(transcript: Transcript, options: Options, chosen: str, target: Target) -> bytes:
+    """The content of the target's file. If its format cannot hold the transcript, that is stored as JSON.
+
+    Raises `UnsuitableFormat`, which names the JSON file, and OSError.
+    """
+    try:
+        return render_transcript(transcript, options, chosen)
+    except UnsuitableFormat as error:
+        recording, output = target
+        stored = _store_new(output or Path(recording.name), render_transcript(transcript, options, "json"))
+        raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None
+
+
+def _store_new(beside: Path, content: bytes) -> Path:
+    """A new file with the content, named like `beside`, with the suffix .json, and a number if need be."""
+    for number in count():
+        path = beside.with_name(f"{beside.stem}{f'.{number}' if number else ''}.json")
+        try:
+            with path.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("count() does not end")
 
 
 def _upload(file: Path) -> Upload:
@@ -133,7 +162,8 @@ async def _transcribe_there(
         base_url=server, headers=headers, timeout=httpx.Timeout(30, read=None)
     ) as client:
 
-        async def transcriber(file: Path, report: Callable[[float, float | None], None]) -> bytes:
+        async def transcriber(target: Target, report: Callable[[float, float | None], None]) -> bytes:
+            file = target[0]
             path = f"/v1/audio/{'translations' if options.task == 'translate' else 'transcriptions'}"
             with file.open("rb") as content:
                 try:
@@ -176,7 +206,7 @@ async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber) -
             async with limit:
                 bar = bars.add_task(file.name, total=None, state="")
                 try:
-                    content = await transcriber(file, _reporter(bars, bar))
+                    content = await transcriber((file, target), _reporter(bars, bar))
                     await asyncio.to_thread(write_output, target, content)
                 except (WhisperfleetError, OSError) as error:
                     bars.update(bar, total=1, completed=0, state="failed")

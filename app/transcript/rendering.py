@@ -1,14 +1,15 @@
 """A transcript as a file, with cues as the options ask for them."""
 
+from dataclasses import replace
 from io import BytesIO
 
 from app.options import Options
 from app.transcript.cues import shape_cues
-from app.transcript.formats import FORMATS
+from app.transcript.formats import FORMATS, FileStyle
 from app.transcript.profiles import cue_style
 from app.transcript.timeline import Transcript
 
-CUE_FORMATS = frozenset({"srt", "vtt", "ass", "ttml", "lrc"})
+CUE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.has_cues)
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:
@@ -19,15 +20,25 @@ def with_word_times(options: Options, *file_formats: str) -> Options:
 
 
 def render_transcript(transcript: Transcript, options: Options, file_format: str) -> bytes:
-    """The transcript as a file in one of `formats.FORMATS`, in UTF-8. Raises KeyError for any other format.
+    """The transcript as a file in one of `formats.FORMATS`, in UTF-8 if it is text.
 
+    Raises KeyError for any other format, and `UnsuitableFormat` if the format cannot hold the transcript.
     Costs CPU time on long recordings: call it in a thread.
     """
+    form = FORMATS[file_format]
     language = transcript.text_language
-    cues = shape_cues(
-        transcript.segments, transcript.speech, cue_style(options, language), language, transcript.samples
+    style = cue_style(options, language)
+    if form.max_line_chars is not None:
+        style = replace(style, max_line_chars=min(style.max_line_chars, form.max_line_chars))
+    cues = shape_cues(transcript.segments, transcript.speech, style, language, transcript.samples)
+    file_style = FileStyle(
+        word_level=options.word_level,
+        srt_bom=options.srt_bom,
+        srt_crlf=options.srt_crlf,
+        max_lines=style.max_lines,
+        fps=style.fps,
     )
     file = BytesIO()  # only this grows with the recording; cues and text are made one by one
-    for text in FORMATS[file_format].write(transcript, cues):
-        file.write(text.encode())
+    for part in form.write(transcript, cues, file_style):
+        file.write(part if isinstance(part, bytes) else part.encode())
     return file.getvalue()

@@ -12,7 +12,7 @@ from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
 from app.transcription.helper import LONG_S
-from tests.api.fake_service import SECOND_SEGMENT, TRANSCRIPT
+from tests.api.fake_service import SECOND_SEGMENT, TRANSCRIPT, segment
 from tests.api.waiting import wait_for
 from workers.messages import SAMPLE_RATE
 
@@ -32,11 +32,12 @@ def job(site):
     return site.finished(site.submitted(CONTENT, max_line_chars="12", max_lines="1"))["id"]
 
 
-@pytest.mark.parametrize("form", ["srt", "vtt", "ass", "ttml", "txt", "tsv", "lrc"])
+@pytest.mark.parametrize("form", sorted(FORMATS.keys() - {"json"}))
 def test_every_format_equals_the_command_line(site, job, form):
     response = result(site, job, form)
     assert response.status_code == 200
-    assert response.headers["content-type"] == f"{FORMATS[form].media_type}; charset=utf-8"
+    charset = "" if form == "stl" else "; charset=utf-8"
+    assert response.headers["content-type"] == f"{FORMATS[form].media_type}{charset}"
     assert response.headers["content-disposition"] == f"inline; filename*=utf-8''talk.{form}"
     assert response.content == render_transcript(TRANSCRIPT, Options(max_line_chars=12, max_lines=1), form)
 
@@ -99,6 +100,28 @@ def test_result_is_named_after_the_recording(site):
 def test_unknown_formats(site, job, form):
     response = site.client.get(f"/v1/jobs/{job}/result?format={form}")
     assert (response.status_code, response.json()["error"]["param"]) == (400, "format")
+
+
+@pytest.mark.parametrize("form", ["scc", "stl"])
+@pytest.mark.parametrize("long", [False, True])  # rendered by a thread, and by a process
+def test_a_format_that_lacks_a_character_names_it_and_the_transcript_stays(site, form, long):
+    site.service.transcript = replace(TRANSCRIPT, segments=(segment("Das Wort 猫 heißt Katze.", 0.5, 2.0),))
+    if long:
+        site.service.transcript = replace(site.service.transcript, samples=int((LONG_S + 1) * SAMPLE_RATE))
+    job = site.finished(site.submitted())["id"]
+    response = result(site, job, form)
+    error = response.json()["error"]
+    assert (response.status_code, error["type"]) == (400, "invalid_request_error")
+    assert (error["param"], error["code"]) == ("format", "unsuitable_format")
+    assert "no character '猫' (U+732B)" in error["message"]
+    assert "srt" in error["message"]
+    assert "猫" in result(site, job, "srt").text
+
+
+def test_options_of_files_apply(site):
+    job = site.finished(site.submitted(word_level="true", srt_bom="true", srt_crlf="true"))["id"]
+    assert result(site, job, "srt").content.startswith(b"\xef\xbb\xbf1\r\n")
+    assert result(site, job, "vtt").content == render_transcript(TRANSCRIPT, Options(word_level=True), "vtt")
 
 
 def test_no_result_before_the_job_is_done(site):

@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import re
 import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Sequence
@@ -20,11 +21,17 @@ import webvtt
 from hypothesis import example, given
 from hypothesis import strategies as st
 from transcript_cases import raw_segment, render
+from ttconv.filters.doc.imsc11text import IMSC11TextFilter
+from ttconv.imsc.designators import IMSC_11_TEXT_PROFILE_DESIGNATOR
 
 from app.transcript.cues import Cue
-from app.transcript.formats import FORMATS
+from app.transcript.formats import FORMATS, FileStyle
+from app.transcript.timed_text import TimedText
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE
+
+_KARAOKE = re.compile(r"\{\\k\d+\}")
+_DIRECTIONS = re.compile("[\u202b\u202c]")
 
 Read = tuple[float, float | None, list[str]]  # start and end (ms), lines
 
@@ -46,7 +53,7 @@ def read_vtt(file: str) -> list[Read]:
 
 def read_ass(file: str) -> list[Read]:
     events = ass.Document.parse_string(file).events
-    return [(_ms(event.start), _ms(event.end), event.text.split(r"\N")) for event in events]
+    return [(_ms(event.start), _ms(event.end), _KARAOKE.sub("", event.text).split(r"\N")) for event in events]
 
 
 def read_ttml(file: str) -> list[Read]:
@@ -116,8 +123,14 @@ def cue_lists(draw: st.DrawFn) -> list[Cue]:
     for pause, length, lines in draw(
         st.lists(st.tuples(_PAUSES, _LENGTHS, st.lists(_TEXTS, min_size=1, max_size=3)), max_size=6)
     ):
-        cues.append(Cue(at + pause, at + pause + length, tuple(lines)))
-        at += pause + length
+        start, end = at + pause, at + pause + length
+        times = st.integers(start - SAMPLE_RATE, end + SAMPLE_RATE)
+        units = tuple(
+            tuple(TimedText(text, draw(times), draw(times)) for text in re.findall(r"\s*\S+", line))
+            for line in lines
+        )
+        cues.append(Cue(start, end, tuple(lines), units))
+        at = end
     return cues
 
 
@@ -132,9 +145,18 @@ def one_cue(*lines: str) -> list[Cue]:
 @example(one_cue("[00:01.00]a", "[ti:b] [00:59.99]", "<00:01.00> c"))
 @example(one_cue("]]>", "<![CDATA[", "&amp;", "<br/>", "<p>&#0;</p>"))
 @example(one_cue('"quoted"\tcell', "=SUM(A1)"))
-@pytest.mark.parametrize("file_format", READERS)
-def test_a_reader_finds_the_text_and_times_of_each_cue(file_format: str, cues: list[Cue]) -> None:
-    read = READERS[file_format](render(transcript_of(cues), cues, file_format))
+@pytest.mark.parametrize(
+    ("file_format", "style"),
+    [
+        *((file_format, FileStyle()) for file_format in READERS),
+        ("vtt", FileStyle(word_level=True)),
+        ("ass", FileStyle(word_level=True)),
+    ],
+)
+def test_a_reader_finds_the_text_and_times_of_each_cue(
+    file_format: str, style: FileStyle, cues: list[Cue]
+) -> None:
+    read = READERS[file_format](render(transcript_of(cues), cues, file_format, style))
     spoken = [cue for cue in cues if any(map(holdable, cue.lines))]
     assert len(read) == len(spoken)
     for cue, (start_ms, end_ms, lines) in zip(spoken, read, strict=True):
@@ -178,7 +200,15 @@ def test_ttml_names_its_language_and_is_valid(
 
 
 def test_every_format_has_a_reader() -> None:
-    assert FORMATS.keys() == READERS.keys() | {"txt", "json"}
+    assert FORMATS.keys() == READERS.keys() | {"txt", "json", "scc", "stl"}  # the last two: test_broadcast
+
+
+@given(cue_lists())
+@example([*one_cue("3 < 5", "שלום, Windows!"), Cue(*(2 * SAMPLE_RATE, 3 * SAMPLE_RATE), ("b",))])
+def test_ttml_is_of_the_text_profile_of_imsc(cues: list[Cue]) -> None:
+    document = ttml_document(render(transcript_of(cues), cues, "ttml"))
+    assert document.get_content_profiles() == {IMSC_11_TEXT_PROFILE_DESIGNATOR}
+    IMSC11TextFilter().process(document)  # raises an error at the first rule that is broken
 
 
 def transcript_of(cues: Sequence[Cue]) -> Transcript:
@@ -200,7 +230,7 @@ def _holdable_char(char: str) -> str:
 
 
 def comparable(lines: Sequence[str], file_format: str) -> list[str]:
-    texts = [holdable(line) for line in lines if holdable(line)]
+    texts = [holdable(_DIRECTIONS.sub("", line)) for line in lines if holdable(line)]
     if file_format in ONE_LINE:
         texts = [" ".join(texts)]
     if file_format == "srt":

@@ -2,17 +2,18 @@ import json
 import re
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from textwrap import dedent
 
 import pysubs2
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from transcript_cases import render, samples, segment, span
+from transcript_cases import render, render_bytes, samples, segment, span
 
 from app.options import Options
 from app.transcript.cues import Cue
-from app.transcript.formats import FORMATS
+from app.transcript.formats import FORMATS, FileStyle
 from app.transcript.formats.common import milliseconds
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
@@ -66,6 +67,29 @@ def test_srt() -> None:
     )
 
 
+def test_srt_with_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
+    plain = render_bytes(TRANSCRIPT, CUES, "srt")
+    bom = render_bytes(TRANSCRIPT, CUES, "srt", FileStyle(srt_bom=True))
+    crlf = render_bytes(TRANSCRIPT, CUES, "srt", FileStyle(srt_crlf=True))
+    assert bom == b"\xef\xbb\xbf" + plain
+    assert crlf == plain.replace(b"\n", b"\r\n")
+    assert render_bytes(EMPTY, (), "srt", FileStyle(srt_bom=True)) == b"\xef\xbb\xbf"
+    both = FileStyle(srt_bom=True, srt_crlf=True)
+    path = tmp_path / "both.srt"
+    path.write_bytes(render_bytes(TRANSCRIPT, CUES, "srt", both))
+    read = pysubs2.SSAFile.load(str(path), encoding="utf-8-sig")
+    assert [event.text.split(r"\N") for event in read] == shown(plain.decode(), "srt")
+    for other in FORMATS.keys() - {"srt"}:
+        assert render_bytes(TRANSCRIPT, CUES, other, both) == render_bytes(TRANSCRIPT, CUES, other)
+
+
+def test_the_options_reach_the_file() -> None:
+    options = Options(srt_bom=True, srt_crlf=True)
+    file = render_transcript(TRANSCRIPT, options, "srt")
+    assert file.startswith(b"\xef\xbb\xbf1\r\n00:00:00,500")
+    assert file.count(b"\r\n") == file.count(b"\n")
+
+
 def test_vtt() -> None:
     assert render(TRANSCRIPT, CUES, "vtt") == dedent(
         """\
@@ -100,8 +124,10 @@ def test_ttml() -> None:
     assert render(TRANSCRIPT, CUES, "ttml") == dedent(
         """\
         <?xml version="1.0" encoding="UTF-8"?>
-        <tt xmlns="http://www.w3.org/ns/ttml" xmlns:tts="http://www.w3.org/ns/ttml#styling"
-            xml:lang="de" xml:space="preserve">
+        <tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter"
+            xmlns:tts="http://www.w3.org/ns/ttml#styling"
+            ttp:contentProfiles="http://www.w3.org/ns/ttml/profile/imsc1.1/text"
+            ttp:timeBase="media" ttp:cellResolution="32 15" xml:lang="de" xml:space="preserve">
           <head>
             <layout>
               <region xml:id="bottom" tts:origin="10% 10%" tts:extent="80% 80%"
@@ -294,11 +320,15 @@ def test_any_text_leaves_the_file_intact(file_format: str, drawn: list[tuple[int
 
 
 def test_media_types() -> None:
+    assert FORMATS["stl"].content_type == "application/x-ebu-stl"  # binary: no charset
+    assert FORMATS["scc"].content_type == "text/x-scc; charset=utf-8"
     assert {name: known.media_type for name, known in FORMATS.items()} == {
         "srt": "application/x-subrip",
         "vtt": "text/vtt",
         "ass": "text/x-ssa",
         "ttml": "application/ttml+xml",
+        "scc": "text/x-scc",
+        "stl": "application/x-ebu-stl",
         "lrc": "text/plain",
         "txt": "text/plain",
         "tsv": "text/tab-separated-values",
@@ -306,7 +336,7 @@ def test_media_types() -> None:
     }
 
 
-@pytest.mark.parametrize("file_format", sorted(FORMATS))
+@pytest.mark.parametrize("file_format", sorted(FORMATS.keys() - {"scc", "stl"}))
 def test_a_transcript_without_words_has_all_of_its_text_in_every_format(file_format: str) -> None:
     segments = (segment(0.5, 2.3, " Schöne Grüße."), segment(2.5, 4, " Bis bald."))
     wordless = replace(TRANSCRIPT, segments=segments)

@@ -5,14 +5,23 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from app.transcript.cues import Cue, CueStyle
-from app.transcript.formats import FORMATS
+from app.transcript.formats import FORMATS, FileStyle
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word
 
 
-def render(transcript: Transcript, cues: Iterable[Cue], file_format: str) -> str:
+def render(
+    transcript: Transcript, cues: Iterable[Cue], file_format: str, style: FileStyle = FileStyle()
+) -> str:
     """The file as text."""
-    return "".join(FORMATS[file_format].write(transcript, cues))
+    return render_bytes(transcript, cues, file_format, style).decode()
+
+
+def render_bytes(
+    transcript: Transcript, cues: Iterable[Cue], file_format: str, style: FileStyle = FileStyle()
+) -> bytes:
+    parts = FORMATS[file_format].write(transcript, cues, style)
+    return b"".join(part if isinstance(part, bytes) else part.encode() for part in parts)
 
 
 def samples(seconds: float) -> int:

@@ -4,34 +4,53 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from app.transcript.cues import Cue
+from app.transcript.formats import scc, stl
 from app.transcript.formats.ass import write_ass
+from app.transcript.formats.common import FileStyle
 from app.transcript.formats.lrc import write_lrc
 from app.transcript.formats.records import write_json, write_tsv, write_txt
+from app.transcript.formats.scc import write_scc
 from app.transcript.formats.srt_vtt import write_srt, write_vtt
+from app.transcript.formats.stl import write_stl
 from app.transcript.formats.ttml import write_ttml
 from app.transcript.timeline import Transcript
+
+__all__ = ["FORMATS", "FileStyle", "Format"]
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
     """A kind of file that a transcript can be written as.
 
-    `write` takes the transcript and its cues, in order, and yields the text of the file in parts. Formats
-    without cues ignore them.
+    `write` takes the transcript and its cues, in order, and yields the file in parts: text in UTF-8, or the
+    bytes of a binary file. It raises `UnsuitableFormat` if the format cannot hold the transcript.
     """
 
-    media_type: str
-    write: Callable[[Transcript, Iterable[Cue]], Iterator[str]]
+    content_type: str  # for HTTP
+    write: Callable[[Transcript, Iterable[Cue], FileStyle], Iterator[str | bytes]]
+    has_cues: bool = True  # the others consist of segments
+    max_line_chars: int | None = None  # what the format can hold
+
+    @property
+    def media_type(self) -> str:
+        """The content type without parameters."""
+        return self.content_type.partition(";")[0]
+
+
+def _text(media_type: str) -> str:
+    return f"{media_type}; charset=utf-8"
 
 
 # By name, which is also the suffix of the file.
 FORMATS: dict[str, Format] = {
-    "srt": Format("application/x-subrip", write_srt),
-    "vtt": Format("text/vtt", write_vtt),
-    "ass": Format("text/x-ssa", write_ass),
-    "ttml": Format("application/ttml+xml", write_ttml),
-    "lrc": Format("text/plain", write_lrc),  # it has no type of its own
-    "txt": Format("text/plain", write_txt),
-    "tsv": Format("text/tab-separated-values", write_tsv),
-    "json": Format("application/json", write_json),
+    "srt": Format(_text("application/x-subrip"), write_srt),
+    "vtt": Format(_text("text/vtt"), write_vtt),
+    "ass": Format(_text("text/x-ssa"), write_ass),
+    "ttml": Format(_text("application/ttml+xml"), write_ttml),
+    "scc": Format(_text("text/x-scc"), write_scc, max_line_chars=scc.COLUMNS),
+    "stl": Format("application/x-ebu-stl", write_stl, max_line_chars=stl.COLUMNS),
+    "lrc": Format(_text("text/plain"), write_lrc),  # it has no type of its own
+    "txt": Format(_text("text/plain"), write_txt, has_cues=False),
+    "tsv": Format(_text("text/tab-separated-values"), write_tsv, has_cues=False),
+    "json": Format(_text("application/json"), write_json, has_cues=False),
 }

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from app.transcript.cues import Cue
-from app.transcript.formats.common import clock, timed_cues
+from app.transcript.formats.common import FileCue, FileStyle, centiseconds, clock, timed_cues
+from app.transcript.formats.direction import embed, is_ambiguous
+from app.transcript.formats.word_times import Run, runs_of
 from app.transcript.timeline import Transcript
 
 # One style: white with a black outline, at the bottom centre. Its sizes are pixels of the PlayRes picture;
-# players scale it to the real one.
+# players scale it to the real one. Words of a karaoke have the secondary colour until they are spoken.
 _HEADER = """\
 [Script Info]
 ScriptType: v4.00+
@@ -20,7 +22,7 @@ ScaledBorderAndShadow: yes
 Format: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, OutlineColour, BackColour, Bold, Italic, \
 Underline, StrikeOut, ScaleX, ScaleY, Spacing, Angle, BorderStyle, Outline, Shadow, Alignment, \
 MarginL, MarginR, MarginV, Encoding
-Style: Default,Arial,64,&H00FFFFFF,&H00FFFFFF,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1
+Style: Default,Arial,64,&H00FFFFFF,&H00A0A0A0,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1
 
 [Events]
 Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
@@ -31,12 +33,48 @@ Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
 _SIMILAR = str.maketrans({"{": "(", "}": ")", "\\": "∖"})
 
 
-def write_ass(_: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
-    """ASS; a header without events if there are no cues."""
+def write_ass(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
+    """ASS; a header without events if there are no cues. `word_level`: karaoke, by the times of the words."""
     yield _HEADER
-    for start, end, lines in timed_cues(cues, digits=2):
-        text = r"\N".join(line.translate(_SIMILAR) for line in lines)
-        yield f"Dialogue: 0,{_clock(start)},{_clock(end)},Default,,0,0,0,,{text}\n"
+    for cue in timed_cues(cues, centiseconds):
+        lines = _karaoke(cue) if style.word_level else map(_safe, cue.lines)
+        text = r"\N".join(
+            embed(line) if is_ambiguous(plain, transcript.text_language) else line
+            for plain, line in zip(cue.lines, lines, strict=True)
+        )
+        yield f"Dialogue: 0,{_clock(cue.start)},{_clock(cue.end)},Default,,0,0,0,,{text}\n"
+
+
+def _karaoke(cue: FileCue) -> list[str]:
+    """The lines of a cue with a `{\\k}` before each run, in centiseconds. They last as long as the cue.
+
+    Pauses are empty. A cue without word times has no karaoke.
+    """
+    at = cue.start
+
+    def syllable(run: Run) -> str:
+        nonlocal at
+        if run.unit is None:
+            return _safe(run.text)
+        start = min(max(centiseconds(run.unit.start), at), cue.end)
+        end = min(max(centiseconds(run.unit.end), start), cue.end)
+        pause = _duration(start - at)
+        at = end
+        return f"{pause}{{\\k{end - start}}}{_safe(run.text)}"
+
+    all_runs = runs_of(cue.lines, cue.units)
+    lines = ["".join(map(syllable, runs)) for runs in all_runs]
+    if any(run.unit for runs in all_runs for run in runs):
+        lines[-1] += _duration(cue.end - at)
+    return lines
+
+
+def _duration(length: int) -> str:
+    return f"{{\\k{length}}}" if length else ""
+
+
+def _safe(text: str) -> str:
+    return text.translate(_SIMILAR)
 
 
 def _clock(time: int) -> str:

@@ -2,12 +2,36 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
 from app.transcript.cues import Cue
+from app.transcript.timed_text import TimedText
 from workers.messages import SAMPLE_RATE
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # some readers end a line at one of these
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")  # not for UTF-8, XML, or interchange
+
+
+@dataclass(frozen=True, slots=True)
+class FileStyle:
+    """How files are written. Each format uses what it knows."""
+
+    word_level: bool = False  # the time of each word
+    srt_bom: bool = False
+    srt_crlf: bool = False
+    max_lines: int = 2  # of a cue
+    fps: float | None = None  # frames per second of the picture
+
+
+class FileCue(NamedTuple):
+    """A cue in the units of a file."""
+
+    start: int
+    end: int
+    lines: list[str]
+    units: tuple[TimedText, ...]  # of all lines, in samples; empty if unknown
 
 
 def plain_line(text: str) -> str:
@@ -20,10 +44,33 @@ def plain_lines(lines: Iterable[str]) -> list[str]:
     return [plain for line in lines if (plain := plain_line(line))]
 
 
+def milliseconds(samples: int) -> int:
+    """Rounded half up."""
+    return _ticks(samples, SAMPLE_RATE // 1000)
+
+
+def centiseconds(samples: int) -> int:
+    """Rounded half up."""
+    return _ticks(samples, SAMPLE_RATE // 100)
+
+
+def _ticks(samples: int, samples_per_tick: int) -> int:
+    return (samples + samples_per_tick // 2) // samples_per_tick
+
+
+def frames(rate: Fraction) -> Callable[[int], int]:
+    """A function from samples to frames of so many per second, rounded half up."""
+    per_sample = rate / SAMPLE_RATE
+    doubled, divisor = 2 * per_sample.numerator, 2 * per_sample.denominator
+    return lambda samples: (samples * doubled + per_sample.denominator) // divisor
+
+
 def timed_cues(
-    cues: Iterable[Cue], digits: int = 3, safe_lines: Callable[[Sequence[str]], list[str]] = plain_lines
-) -> Iterator[tuple[int, int, list[str]]]:
-    """`(start, end, lines)` of each cue with text, in units of 10**-`digits` s: start < end <= next start.
+    cues: Iterable[Cue],
+    ticks: Callable[[int], int] = milliseconds,
+    safe_lines: Callable[[Sequence[str]], list[str]] = plain_lines,
+) -> Iterator[FileCue]:
+    """Each cue with text, in the units of `ticks`: start < end <= next start.
 
     `safe_lines` returns the lines that the file can hold.
     """
@@ -31,20 +78,9 @@ def timed_cues(
     for cue in cues:
         lines = safe_lines(cue.lines)
         if lines:
-            start = max(ticks(cue.start, digits), previous_end)
-            previous_end = max(ticks(cue.end, digits), start + 1)
-            yield start, previous_end, lines
-
-
-def milliseconds(samples: int) -> int:
-    """Rounded half up."""
-    return ticks(samples, digits=3)
-
-
-def ticks(samples: int, digits: int) -> int:
-    """A time in units of 10**-`digits` s, rounded half up."""
-    samples_per_tick: int = SAMPLE_RATE // 10**digits
-    return (samples + samples_per_tick // 2) // samples_per_tick
+            start = max(ticks(cue.start), previous_end)
+            previous_end = max(ticks(cue.end), start + 1)
+            yield FileCue(start, previous_end, lines, tuple(unit for units in cue.units for unit in units))
 
 
 def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = ".") -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from app.transcript.cues import Cue
-from app.transcript.formats.common import clock, timed_cues
+from app.transcript.formats.common import FileStyle, centiseconds, clock, timed_cues
 from app.transcript.scripts import may_break_between
 from app.transcript.timeline import Transcript
 
@@ -14,11 +14,11 @@ _SIMILAR = str.maketrans("[]", "()")
 _WORD_TIME = re.compile(r"<(\d+:\d+(?:[.:]\d+)?)>")  # a tag of the format's extension A2
 
 
-def write_lrc(_: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
+def write_lrc(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
     """LRC; an empty file if there are no cues. Minutes go on beyond 59: the format has no hours."""
-    for start, _end, lines in timed_cues(cues, digits=2):
-        text = _WORD_TIME.sub(r"‹\1›", _in_one_line(lines).translate(_SIMILAR))
-        yield f"[{clock(start, digits=2, hour_digits=0)}]{text}\n"
+    for cue in timed_cues(cues, centiseconds):
+        text = _WORD_TIME.sub(r"‹\1›", _in_one_line(cue.lines).translate(_SIMILAR))
+        yield f"[{clock(cue.start, digits=2, hour_digits=0)}]{text}\n"
 
 
 def _in_one_line(lines: Sequence[str]) -> str:

@@ -5,19 +5,19 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.transcript.cues import Cue
-from app.transcript.formats.common import milliseconds, plain_line
+from app.transcript.formats.common import FileStyle, milliseconds, plain_line
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word
 
 
-def write_txt(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
+def write_txt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
     """Plain text, a line for each segment."""
     for segment in transcript.segments:
         if text := plain_line(segment.text):
             yield f"{text}\n"
 
 
-def write_tsv(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
+def write_tsv(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
     """Tab-separated values as openai-whisper writes them: a header, times in ms, no quoting."""
     yield "start\tend\ttext\n"
     for segment in transcript.segments:
@@ -25,7 +25,7 @@ def write_tsv(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
             yield f"{milliseconds(segment.start)}\t{milliseconds(segment.end)}\t{text}\n"
 
 
-def write_json(transcript: Transcript, _: Iterable[Cue]) -> Iterator[str]:
+def write_json(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
     """The transcript with all segments and words; times in seconds, rounded as in the other formats."""
     document = {
         "language": transcript.language,

@@ -1,12 +1,15 @@
 """SubRip and WebVTT."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.cues import Cue
-from app.transcript.formats.common import clock, plain_lines, timed_cues
+from app.transcript.formats.common import FileCue, FileStyle, clock, milliseconds, plain_lines, timed_cues
+from app.transcript.formats.direction import embed, is_ambiguous, is_mixed
+from app.transcript.formats.word_times import Run, runs_of
 from app.transcript.timeline import Transcript
 
+_BYTE_ORDER_MARK = "\ufeff"
 _CLOCK_COLON = re.compile(r":(?=\d\d[.,]\d)")
 _TWO_CLOCKS = re.compile(r"\d:\d\d[.,]\d.*\d:\d\d[.,]\d")
 
@@ -15,24 +18,58 @@ _OVERRIDE = re.compile("{([^{}]*)}")
 _ASS_ESCAPE = re.compile(r"\\(?=[Nnh])")
 
 
-def write_srt(_: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
-    """SubRip; an empty file if there are no cues."""
-    return _numbered(cues, ",", _without_markup)
+def write_srt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
+    """SubRip; no cue if there are no cues.
+
+    Only lines with left-to-right letters get characters for their direction: players of SRT find that of
+    other lines themselves, and programs that compare or search the text meet no invisible characters.
+    """
+    if style.srt_bom:
+        yield _BYTE_ORDER_MARK
+    for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
+        lines = _without_markup(cue.lines)
+        marked = [embed(line) if is_mixed(line, transcript.text_language) else line for line in lines]
+        block = _block(number, cue, marked, ",")
+        yield block.replace("\n", "\r\n") if style.srt_crlf else block
 
 
-def write_vtt(_: Transcript, cues: Iterable[Cue]) -> Iterator[str]:
-    """WebVTT; only its header if there are no cues."""
+def write_vtt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
+    """WebVTT; only its header if there are no cues. `word_level`: a timestamp before each word."""
     yield "WEBVTT\n\n"
-    yield from _numbered(cues, ".", _with_references)
+    for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
+        lines = _with_timestamps(cue) if style.word_level else map(_with_references, cue.lines)
+        marked = [
+            embed(line) if is_ambiguous(plain, transcript.text_language) else line
+            for plain, line in zip(cue.lines, lines, strict=True)
+        ]
+        yield _block(number, cue, marked, ".")
 
 
-def _numbered(
-    cues: Iterable[Cue], decimal_sign: str, escape: Callable[[Sequence[str]], list[str]]
-) -> Iterator[str]:
-    for number, (start, end, lines) in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
-        times = " --> ".join(clock(time, decimal_sign=decimal_sign) for time in (start, end))
-        text = "\n".join(escape(lines))
-        yield f"{number}\n{times}\n{text}\n\n"
+def _block(number: int, cue: FileCue, lines: Sequence[str], decimal_sign: str) -> str:
+    times = " --> ".join(clock(time, decimal_sign=decimal_sign) for time in (cue.start, cue.end))
+    text = "\n".join(lines)
+    return f"{number}\n{times}\n{text}\n\n"
+
+
+def _with_timestamps(cue: FileCue) -> Iterator[str]:
+    """The lines of a cue, with a timestamp before each run that has a time of its own.
+
+    Timestamps must increase, and lie inside the cue (WebVTT, 4.2.2). A run without one appears with the
+    run before it.
+    """
+    latest = cue.start
+
+    def timestamped(run: Run) -> str:
+        nonlocal latest
+        text = _with_references(run.text)
+        time = milliseconds(run.unit.start) if run.unit else 0
+        if not latest < time < cue.end:
+            return text
+        latest = time
+        return f"<{clock(time)}>{text}"
+
+    for runs in runs_of(cue.lines, cue.units):
+        yield "".join(map(timestamped, runs))
 
 
 def _unmistakable(lines: Sequence[str]) -> list[str]:
@@ -66,6 +103,6 @@ def _without_markup(lines: Sequence[str]) -> list[str]:
     return _ASS_ESCAPE.sub("∖", text).split("\n")
 
 
-def _with_references(lines: Sequence[str]) -> list[str]:
-    """The lines with `&`, `<` and `>` as character references (WebVTT, 4.2.2)."""
-    return [line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for line in lines]
+def _with_references(text: str) -> str:
+    """The text with `&`, `<` and `>` as character references (WebVTT, 4.2.2)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

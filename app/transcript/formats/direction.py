@@ -1,0 +1,52 @@
+"""Which lines need to be declared right-to-left, so that players show them in the right order. Pure."""
+
+import re
+import unicodedata
+
+_LANGUAGES = frozenset(
+    {"ar", "fa", "he", "ps", "sd", "ur", "yi"}
+)  # of Whisper's, those written right to left
+_LETTERS = frozenset({"R", "AL"})
+_FORMATTED = re.compile("[\u202a-\u202e\u2066-\u2069]")  # the text already says its direction
+# At these ends, a line in a left-to-right paragraph has the same order as in a right-to-left one (UAX #9).
+_SAFE_FIRST = frozenset({"R", "AL", "AN", "NSM"})
+_SAFE_LAST = _SAFE_FIRST | {"EN"}
+
+# Embeddings, not isolates: players with older bidi code draw a box for RLI and PDI. A mark such as RLM is
+# not enough: most players lay out each line left to right, and then swap the parts around a Latin word.
+_RLE, _PDF = "\u202b", "\u202c"
+
+
+def is_mixed(line: str, language: str) -> bool:
+    """Whether the line is right-to-left, and has left-to-right letters in it.
+
+    `language`: ISO 639-1 code of the text.
+    """
+    return _is_right_to_left(line, language) and any(unicodedata.bidirectional(char) == "L" for char in line)
+
+
+def is_ambiguous(line: str, language: str) -> bool:
+    """Whether the line is mixed, or right-to-left with digits or punctuation at an end.
+
+    Players that lay it out left to right move these to the wrong end.
+    """
+    return is_mixed(line, language) or (
+        _is_right_to_left(line, language)
+        and (
+            unicodedata.bidirectional(line[0]) not in _SAFE_FIRST
+            or unicodedata.bidirectional(line[-1]) not in _SAFE_LAST
+        )
+    )
+
+
+def _is_right_to_left(line: str, language: str) -> bool:
+    """Whether the line has right-to-left letters, and its language or its first letter decides for them."""
+    if line.isascii() or _FORMATTED.search(line):
+        return False
+    strong = [kind for kind in map(unicodedata.bidirectional, line) if kind == "L" or kind in _LETTERS]
+    return not _LETTERS.isdisjoint(strong) and (language in _LANGUAGES or strong[0] in _LETTERS)
+
+
+def embed(line: str) -> str:
+    """The line with characters around it that make players lay it out right to left."""
+    return f"{_RLE}{line}{_PDF}"

@@ -1,0 +1,148 @@
+"""EBU-STL (EBU Tech 3264): teletext subtitles in binary blocks, for broadcasters in Europe."""
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import chain
+
+from ttconv.time_code import FPS_29_97, SmpteTimeCode
+
+from app.transcript.cues import Cue
+from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
+from app.transcript.formats.narrow import narrow_cues, visible
+from app.transcript.formats.stl_tables import CharacterTable, character_tables, language_number
+from app.transcript.timeline import Transcript
+
+COLUMNS = 37  # of 40: three control codes stand before the text of a row
+ROWS = 23  # of the picture; each line takes two
+
+# Subtitle group and number, extension block, cumulative status, time codes in and out, vertical position,
+# justification, comment flag, text field.
+_TEXT_BLOCK = struct.Struct("<BHBB4B4BBBB112s")
+_TEXT_BYTES = 112
+_LAST_BLOCK = 0xFF
+_CENTERED = 2
+
+_BEGIN_ROW = b"\x0d\x0b\x0b"  # double height, start of the box, twice for receivers that miss one
+_END_BOX = b"\x0a\x0a"
+_NEW_ROW = b"\x8a\x8a"  # two rows down
+_UNUSED = b"\x8f"
+
+TimeCode = Callable[[int], tuple[int, int, int, int]]  # from frames to hours, minutes, seconds and frames
+
+
+def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[bytes]:
+    """EBU-STL with double-height teletext, at 25 frames per second, or 30 if the style asks for 30 or 29.97.
+
+    Raises `UnsuitableFormat` if no character table has all characters of the text.
+    """
+    shown = list(cues)
+    table = _choose_table(shown)
+    rate, disk_format, time_code = _timing(style.fps)
+    narrow = narrow_cues(shown, table.character_set, COLUMNS, style.max_lines)
+    timed = list(timed_cues(narrow, frames(rate)))
+    blocks = [_text_blocks(number, cue, table, time_code) for number, cue in enumerate(timed, start=1)]
+    first = time_code(timed[0].start) if timed else (0, 0, 0, 0)
+    block_count = sum(map(len, blocks))
+    yield _general_block(transcript, disk_format, table, block_count, len(timed), first)
+    yield from chain.from_iterable(blocks)
+
+
+def _choose_table(cues: Sequence[Cue]) -> CharacterTable:
+    """The table that lacks the fewest characters of the text; the first of several."""
+    counts = Counter(char for cue in cues for line in cue.lines for char in visible(line))
+
+    def lacks(table: CharacterTable) -> int:
+        return sum(count for char, count in counts.items() if table.character_set.written(char) is None)
+
+    return min(character_tables(), key=lacks)
+
+
+def _timing(fps: float | None) -> tuple[Fraction, str, TimeCode]:
+    """The frame rate of the file, its name for it, and its time codes."""
+    if fps is not None and abs(fps - FPS_29_97) < 0.01:
+        return FPS_29_97, "STL30.01", _drop_frame
+    nominal = 30 if fps == 30 else 25
+
+    def time_code(frame: int) -> tuple[int, int, int, int]:
+        seconds, frame_of_second = divmod(frame, nominal)
+        return seconds // 3600, seconds // 60 % 60, seconds % 60, frame_of_second
+
+    return Fraction(nominal), f"STL{nominal}.01", time_code
+
+
+def _drop_frame(frame: int) -> tuple[int, int, int, int]:
+    code = SmpteTimeCode.from_frames(frame, FPS_29_97, True)
+    return code.get_hours(), code.get_minutes(), code.get_seconds(), code.get_frames()
+
+
+def _general_block(
+    transcript: Transcript,
+    disk_format: str,
+    table: CharacterTable,
+    blocks: int,
+    subtitles: int,
+    first: tuple[int, int, int, int],
+) -> bytes:
+    """The block at the beginning of the file (GSI). Fields without content are blank."""
+    today = f"{datetime.now(UTC):%y%m%d}"
+    fields = (
+        ("850", 3),  # code page of this block
+        (disk_format, 8),
+        ("1", 1),  # level-1 teletext
+        (table.number, 2),
+        (language_number(transcript.text_language), 2),
+        ("", 6 * 32),  # titles, and names of translators
+        ("", 16),  # reference
+        (today, 6),  # creation
+        (today, 6),  # revision
+        ("00", 2),  # revision number
+        (f"{blocks:05}", 5),
+        (f"{subtitles:05}", 5),
+        ("001", 3),  # subtitle groups
+        (f"{COLUMNS:02}", 2),
+        (f"{ROWS:02}", 2),
+        ("1", 1),  # time codes are meant for use
+        ("00000000", 8),  # time code of the beginning of the programme
+        ("".join(f"{part:02}" for part in first), 8),
+        ("11", 2),  # disks, and the number of this one
+    )
+    return b"".join(text.encode("cp850").ljust(width) for text, width in fields).ljust(1024)
+
+
+def _text_blocks(number: int, cue: FileCue, table: CharacterTable, time_code: TimeCode) -> list[bytes]:
+    """The blocks of a subtitle (TTI): the last one, and extension blocks before it if its text is long."""
+    fields = _text_fields(cue.lines, table)
+    vertical_position = ROWS + 1 - 2 * len(cue.lines)
+    return [
+        _TEXT_BLOCK.pack(
+            *(0, number, _LAST_BLOCK if index == len(fields) - 1 else index, 0),
+            *time_code(cue.start),
+            *time_code(cue.end),
+            *(vertical_position, _CENTERED, 0, field),
+        )
+        for index, field in enumerate(fields)
+    ]
+
+
+def _text_fields(lines: Sequence[str], table: CharacterTable) -> list[bytes]:
+    """The text in fields of the right length. No character is cut in two."""
+    fields, field = [], b""
+    for code in _codes(lines, table):
+        if len(field) + len(code) > _TEXT_BYTES:
+            fields.append(field)
+            field = b""
+        field += code
+    return [field.ljust(_TEXT_BYTES, _UNUSED) for field in (*fields, field)]
+
+
+def _codes(lines: Sequence[str], table: CharacterTable) -> Iterator[bytes]:
+    for index, line in enumerate(lines):
+        if index:
+            yield _NEW_ROW
+        yield _BEGIN_ROW
+        yield from table.encode(line)
+        if len(line) + len(_END_BOX) <= COLUMNS:  # the box ends with the row, too
+            yield _END_BOX
