@@ -73,7 +73,7 @@ def subtitles(
     ] = None,
     file_format: Annotated[
         str | None,
-        typer.Option("--format", "-f", help="srt, vtt, ass, ttml, lrc, tsv, txt, json."),
+        typer.Option("--format", "-f", help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json."),
     ] = None,
     language: Annotated[
         str | None, typer.Option("--language", "-l", help="Spoken language. Default: the transcript's.")

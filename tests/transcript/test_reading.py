@@ -139,6 +139,8 @@ FASTER_WHISPER = {
     ],
 }
 
+BROADCAST = {"scc", "stl"}
+
 
 def read(document: Any, **arguments: Any) -> Transcript:
     return read_transcript(json.dumps(document).encode(), **arguments).transcript
@@ -348,7 +350,7 @@ def transcripts(draw: st.DrawFn) -> Transcript:
 @given(transcripts())
 def test_our_verbose_json_gives_the_subtitles_of_the_service(transcript: Transcript) -> None:
     again = read(our_verbose_json(transcript))
-    for name in CUE_FORMATS:
+    for name in CUE_FORMATS - BROADCAST:  # whose characters do not hold every text
         assert render_transcript(again, Options(), name) == render_transcript(transcript, Options(), name)
 
 
@@ -442,7 +444,7 @@ def test_nobody_speaks() -> None:
 def test_half_a_character_is_replaced() -> None:
     transcript = read_transcript(rb'{"segments": [{"start": 0, "end": 1, "text": "a \ud83d b"}]}').transcript
     assert transcript.text == "a � b"
-    for name in FORMATS:
+    for name in FORMATS.keys() - BROADCAST:
         assert render_transcript(transcript, Options(), name)
 
 

@@ -49,7 +49,8 @@ def _sentences(words: Iterable[ReadWord]) -> Iterator[list[ReadWord]]:
     sentence: list[ReadWord] = []
     for word in words:
         if sentence and (
-            ends_sentence(sentence[-1].text, word.text) or (word.start or 0) - (sentence[-1].end or 0) >= _PAUSE
+            ends_sentence(sentence[-1].text, word.text)
+            or (word.start or 0) - (sentence[-1].end or 0) >= _PAUSE
         ):
             yield sentence
             sentence = []
