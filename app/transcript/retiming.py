@@ -5,6 +5,7 @@ are more reliable: people pause between sentences, and nobody speaks faster than
 readings of the clock of speech, in samples of speech.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
@@ -83,17 +84,19 @@ def _sentence_edges(
 ) -> list[tuple[int, int]]:
     """`(index of the first unit, reading)` of each sentence after a pause; then the number of units, the end.
 
-    A pause near the end of a sentence is preferred by its distance and its length.
+    A pause near the end of a sentence is preferred by its distance and, half as much, by its length.
     """
     edges = [(0, 0)]
     for index in range(1, len(breaks)):
         if not clock.pauses or breaks[index] is not Break.SENTENCE:
             continue
         by_words = (spans[index - 1][1] + spans[index][0]) // 2
+        earliest = max(by_words - PAUSE_REACH, edges[-1][1] + 1)
+        first = bisect_left(clock.pauses, (earliest, 0))
+        last = bisect_right(clock.pauses, by_words + PAUSE_REACH, key=lambda pause: pause[0])
         in_reach = [
             (2 * abs(reading - by_words) - min(samples, PAUSE_REACH), reading)
-            for reading, samples in clock.pauses
-            if abs(reading - by_words) <= PAUSE_REACH and reading > edges[-1][1]
+            for reading, samples in clock.pauses[first:last]
         ]
         if in_reach:
             edges.append((index, min(in_reach)[1]))

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from app.transcript.break_points import Break, break_units, rate_breaks, strip_spaces
 from app.transcript.missed_speech import missed_speech
@@ -64,28 +64,15 @@ def _timed_parts(segment: Segment) -> Sequence[Segment | Word]:
 
 def _readings(texts: Sequence[str], parts: Sequence[Segment | Word], clock: SpeechClock) -> list[Span]:
     """When each unit begins and ends on the clock of speech, by the times of the words."""
-    part_ends = list(accumulate(width(part.text) for part in parts))
-    spans = []
-    begin = 0
-    for text in texts:
-        end = begin + width(text)
-        spans.append((_reading(begin, parts, part_ends, clock), _reading(end, parts, part_ends, clock, True)))
-        begin = end
-    return spans
+    edges = list(accumulate((width(part.text) for part in parts), initial=0))  # columns
+    times = [(clock.reading(part.start), clock.reading(part.end)) for part in parts]
 
+    def reading(column: int, is_end: bool) -> int:
+        """The clock at a column of the text: within a part, in proportion to its width."""
+        index = min(max(bisect_right(edges, column - is_end) - 1, 0), len(parts) - 1)
+        first, last = edges[index], edges[index + 1]
+        begins, ends = times[index]
+        return begins + (ends - begins) * min(column - first, last - first) // max(last - first, 1)
 
-def _reading(
-    column: int,
-    parts: Sequence[Segment | Word],
-    part_ends: Sequence[int],
-    clock: SpeechClock,
-    is_end: bool = False,
-) -> int:
-    """The clock at a column of the text: within a part, in proportion to its width."""
-    index = min(bisect_right(part_ends, column - is_end), len(parts) - 1)
-    part = parts[index]
-    part_width = width(part.text)
-    columns = max(part_width, 1)
-    into = min(column - part_ends[index] + part_width, columns)
-    begins, ends = clock.reading(part.start), clock.reading(part.end)
-    return begins + (ends - begins) * into // columns
+    columns = accumulate(map(width, texts), initial=0)
+    return [(reading(first, False), reading(last, True)) for first, last in pairwise(columns)]

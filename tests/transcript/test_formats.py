@@ -164,6 +164,7 @@ def test_json() -> None:
     assert render(TRANSCRIPT, CUES, "json") == dedent(
         """\
         {
+          "task": "transcribe",
           "language": "de",
           "duration": 5.0,
           "text": "Schöne Grüße. Bis bald.",
@@ -191,6 +192,12 @@ def test_json() -> None:
               "start": 2.5,
               "end": 4.0,
               "text": "Bis bald."
+            }
+          ],
+          "speech": [
+            {
+              "start": 0.0,
+              "end": 4.0
             }
           ]
         }

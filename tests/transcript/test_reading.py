@@ -312,7 +312,8 @@ def test_our_json_file_is_the_same_transcript() -> None:
     again = read_transcript(file).transcript
     assert parts(again)[1] == parts(OURS)[1]
     assert again.text == OURS.text
-    assert (again.language, again.samples) == ("de", OURS.samples)
+    assert (again.task, again.language, again.samples) == ("transcribe", "de", OURS.samples)
+    assert again.speech == OURS.speech
 
 
 def test_our_json_has_only_text_and_says_so() -> None:

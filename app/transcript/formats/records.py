@@ -26,12 +26,17 @@ def write_tsv(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
 
 
 def write_json(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
-    """The transcript with all segments and words; times in seconds, rounded as in the other formats."""
+    """The transcript with all segments and words; times in seconds, rounded as in the other formats.
+
+    `whisperfleet subtitles` makes the other formats of it. For that, `speech` says where somebody speaks.
+    """
     document = {
+        "task": transcript.task,
         "language": transcript.language,
         "duration": _seconds(transcript.samples),
         "text": transcript.text,
         "segments": [_segment(segment) for segment in transcript.segments],
+        "speech": [{"start": _seconds(start), "end": _seconds(end)} for start, end in transcript.speech],
     }
     yield from json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=2).iterencode(document)
     yield "\n"
