@@ -1,6 +1,6 @@
 """Split a passage into the units of each cue, at the best places. Pure."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
@@ -88,8 +88,8 @@ class _Cost:
             if before is None:
                 continue
             before += self._of_break(begin) + _CUE
-            for end, lines in self._possible_ends(begin, may_end):
-                cost = before + self._of_cue(begin, end, lines)
+            for end, lines, last_line in self._possible_ends(begin, may_end):
+                cost = before + self._of_cue(begin, end, lines, last_line)
                 best = costs[end]
                 if best is None or cost <= best:  # of equal ones, the earlier cues are full
                     costs[end], begins[end] = cost, begin
@@ -100,12 +100,15 @@ class _Cost:
             end = begins[end]
         return ends[::-1]
 
-    def _possible_ends(self, begin: int, may_end: Sequence[bool]) -> Iterator[tuple[int, int]]:
-        """Where a cue that begins at `begin` may end as long as it fits, and the number of its lines."""
+    def _possible_ends(self, begin: int, may_end: Sequence[bool]) -> Iterator[tuple[int, int, int]]:
+        """Where a cue that begins at `begin` may end as long as it fits.
+
+        With the number of its lines, and where the last one begins if the others are full.
+        """
         units, style = self._units, self._style
         latest = units[begin].start + style.max_samples
         if may_end[begin + 1]:
-            yield begin + 1, 1
+            yield begin + 1, 1, begin
         lines, line_begin = 1, begin
         for end in range(begin + 2, len(units) + 1):
             if self._begins_line[end - 1] or self._width(line_begin, end) > style.max_line_chars:
@@ -113,9 +116,9 @@ class _Cost:
             if lines > style.max_lines or units[end - 1].end > latest:
                 return
             if may_end[end]:
-                yield end, lines
+                yield end, lines, line_begin
 
-    def _of_cue(self, begin: int, end: int, lines: int) -> int:
+    def _of_cue(self, begin: int, end: int, lines: int, last_line: int) -> int:
         cost = self._of_shortness(begin, end)
         sentence_ends = self._sentences[end] - self._sentences[begin + 1]
         if sentence_ends:
@@ -125,8 +128,8 @@ class _Cost:
         even = self._even.get(begin)
         if even is not None:
             cost += _UNEVEN * (self._width(begin, end) - even) ** 2 // even**2
-        if lines == 2:
-            cost += _POOR_LINE * self._has_poor_lines(begin, end)
+        if lines == 2 and self._units[last_line].break_before is Break.POOR:
+            cost += _POOR_LINE * self._has_poor_lines(begin, end, last_line)
         return cost
 
     def _of_break(self, at: int) -> int:
@@ -148,9 +151,8 @@ class _Cost:
         starts = [begin, *(at for at in range(begin + 1, end) if self._is_edge[at])]
         return len({is_sound(self._units[at].text) for at in starts}) > 1
 
-    def _has_poor_lines(self, begin: int, end: int) -> bool:
-        """Whether a cue of two lines has no good place for the line to break."""
-        limit, inner = self._style.max_line_chars, range(begin + 1, end)
-        first = begin + 1 + bisect_left(inner, -limit, key=lambda at: -self._width(at, end))
-        last = begin + 1 + bisect_right(inner, limit, key=lambda at: self._width(begin, at))
-        return self._good_breaks[max(last, first)] == self._good_breaks[first]
+    def _has_poor_lines(self, begin: int, end: int, latest: int) -> bool:
+        """Whether a cue of two lines has no good place for the line to break, up to `latest`."""
+        limit, places = self._style.max_line_chars, range(begin + 1, latest)
+        earliest = begin + 1 + bisect_left(places, -limit, key=lambda at: -self._width(at, end))
+        return self._good_breaks[latest] == self._good_breaks[earliest]
