@@ -56,6 +56,10 @@ _WITH_CAPITAL_NOUNS = frozenset({"de", "lb"})  # languages that write every noun
 _POLITE_PRONOUNS = frozenset({"sie", "ihnen", "dir", "iech"})  # of these, with a capital
 _STREETS = frozenset({"de", "nl"})  # languages that write `Kerkstr. 12`
 _LIST_NUMBER = re.compile(r"\d{1,2}\.")
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々]")
+_ONE_HIRAGANA = re.compile("[ぁ-ゖ]")
+# Words of time stand alone, without a particle.
+_ENDS_OF_JAPANESE_TIMES = frozenset("日年月時分秒週朝昼夜晩今後頃")
 # Before a classifier: what counts, or points.
 _COUNTING = frozenset(
     "0123456789０１２３４５６７８９〇零一二三四五六七八九十百千万萬亿億两兩几幾半数數多每这這那哪第各某整"
@@ -169,9 +173,7 @@ def break_between(before: str, after: str, language: str, starts_sentence: bool 
     if _leans(left, right) or _is_of_number(left, right, starts_sentence):
         return Break.POOR
     if left.last and is_unspaced(left.last):
-        if (right.is_number and right.starts_with_digit) or (
-            right.is_unit_of_measure and left.last in _COUNTING
-        ):
+        if (right.is_number and right.starts_with_digit) or _is_torn(left, right, language):
             return Break.POOR
         if after[0] in SPACES:
             return Break.CLAUSE
@@ -208,6 +210,18 @@ def _is_of_number(left: Traits, right: Traits, starts_sentence: bool) -> bool:
         is_date = right.is_in_names and not left.is_year and not left.is_amount  # `3 de mayo de 2010`
         return right.is_month or is_date
     return right.is_roman and (left.precedes_number or left.is_capital)
+
+
+def _is_torn(left: Traits, right: Traits, language: str) -> bool:
+    """Whether two phrases of a script without spaces are one: the models that find phrases err."""
+    if right.is_unit_of_measure:
+        return len(right.bare) == 1 or left.last in _COUNTING or not _HAN.match(left.last)
+    if language != "ja":
+        return False
+    if _ONE_HIRAGANA.fullmatch(left.bare) or _ONE_HIRAGANA.fullmatch(right.bare):
+        return True
+    is_noun = left.last not in _ENDS_OF_JAPANESE_TIMES
+    return is_noun and bool(_HAN.match(left.last) and _HAN.match(right.bare))  # `田中一郎`
 
 
 def _is_of_name(left: Traits, right: Traits, language: str, starts_sentence: bool) -> bool:

@@ -268,6 +268,10 @@ _WORDS = {
         l'ho l'ha l'hai l'abbiamo l'hanno l'avevo l'aveva c'è c'era c'erano dell all nell sull dall
         quell quest d'un
     """,
+    "ja": """
+        この その あの どの こんな そんな あんな どんな ある いわゆる あらゆる いろんな 小さな 大きな
+        同じ わが とても 非常に もっと 最も かなり すごく
+    """,
     "ko": """
         이 그 저 한 두 세 네 다섯 여섯 일곱 여덟 아홉 열 스무 몇 다른 각종 여러 모든 온갖 새 헌 옛 첫 매 각
         어떤 무슨
