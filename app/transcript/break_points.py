@@ -56,8 +56,6 @@ _WITH_CAPITAL_NOUNS = frozenset({"de", "lb"})  # languages that write every noun
 _POLITE_PRONOUNS = frozenset({"sie", "ihnen", "dir", "iech"})  # of these, with a capital
 _STREETS = frozenset({"de", "nl"})  # languages that write `Kerkstr. 12`
 _LIST_NUMBER = re.compile(r"\d{1,2}\.")
-_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々]")
-_ONE_HIRAGANA = re.compile("[ぁ-ゖ]")
 # Words of time stand alone, without a particle.
 _ENDS_OF_JAPANESE_TIMES = frozenset("日年月時分秒週朝昼夜晩今後頃")
 # Before a classifier: what counts, or points.
@@ -186,7 +184,7 @@ def break_between(before: str, after: str, language: str, starts_sentence: bool 
 
 def _leans(left: Traits, right: Traits) -> bool:
     """Whether one of the two words belongs to the other. Before `and`, a word that leans ends its clause."""
-    if left.leans_forward and (left.is_coordinator or not right.is_coordinator):
+    if left.leans_forward and (left.leans_before_and or not right.is_coordinator):
         return True
     return right.leans_back or (left.bare == right.bare != "")
 
@@ -215,13 +213,12 @@ def _is_of_number(left: Traits, right: Traits, starts_sentence: bool) -> bool:
 def _is_torn(left: Traits, right: Traits, language: str) -> bool:
     """Whether two phrases of a script without spaces are one: the models that find phrases err."""
     if right.is_unit_of_measure:
-        return len(right.bare) == 1 or left.last in _COUNTING or not _HAN.match(left.last)
+        return len(right.bare) == 1 or left.last in _COUNTING or not left.ends_with_han
     if language != "ja":
         return False
-    if _ONE_HIRAGANA.fullmatch(left.bare) or _ONE_HIRAGANA.fullmatch(right.bare):
-        return True
-    is_noun = left.last not in _ENDS_OF_JAPANESE_TIMES
-    return is_noun and bool(_HAN.match(left.last) and _HAN.match(right.bare))  # `田中一郎`
+    if left.ends_with_han and right.begins_with_han:
+        return left.last not in _ENDS_OF_JAPANESE_TIMES  # `田中一郎`
+    return left.is_one_hiragana or right.is_one_hiragana
 
 
 def _is_of_name(left: Traits, right: Traits, language: str, starts_sentence: bool) -> bool:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from app.transcript.lexicon import (
     abbreviations,
+    abbreviations_before_numbers,
     ambiguous_abbreviations,
     connectives,
     coordinators,
@@ -38,15 +39,20 @@ _ORDINAL = (
 _NUMBER = re.compile(f"(?:[#№+−-]|{_CURRENCY}|[א-ת]{{1,2}}-)?{_DIGITS}(?:{_ORDINAL}|[%‰])?")
 _KOREAN_NUMBER = re.compile(r"\d[\d.,]*[백천만억조]+")
 _HAN_NUMBER = re.compile("[第数數幾几两兩〇零一二三四五六七八九十百千万萬亿億半\\d]+")
-_AMOUNT = re.compile(f"(?:{_CURRENCY}){_DIGITS}|{_DIGITS}[%‰]|\\d+:\\d\\d")  # complete without a noun
+_AMOUNT = re.compile(
+    f"(?:{_CURRENCY}){_DIGITS}|{_DIGITS}[%‰]|\\d{{1,2}}[.:h]\\d\\d"
+)  # complete without a noun
 _CURRENCY_SIGN = re.compile(_CURRENCY)
 _STARTS_WITH_DIGIT = re.compile(r"(?:[#№$€£¥%+−]|[A-Z]{1,3}-?)?\d")  # `10.30'da`, `B12`
 _YEAR = re.compile(r"[12]\d{3}")
 _ROMAN = re.compile(r"(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})(?:e|er|ème|º|°)?")
 _LETTERS_WITH_DOTS = re.compile(r"(?:[^\W\d_]\.)+")  # initials, `u.a.`, `т.е.`
+_HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff々]")
+_ONE_HIRAGANA = re.compile("[ぁ-ゖ]")
 _HANGUL = re.compile("[가-힣]")  # syllables, not letters
 _I = re.compile(r"I(?:['’]\w+)?")  # English: a capital that is no name
 _DUTCH_CLITIC = re.compile("['’‘][nstkST]")  # a sentence begins with it: `'s Avonds`
+_WITH_LATE_PREPOSITIONS = frozenset({"da", "de", "en", "lb", "nl", "nn", "no", "sv"})
 _LONGEST_UNKNOWN_ABBREVIATION = 3  # letters
 
 
@@ -71,6 +77,9 @@ class Traits:
     is_initial: bool
     is_abbreviation: bool  # that something must follow, if it does not end a sentence
     is_complete_abbreviation: bool
+    begins_with_han: bool
+    ends_with_han: bool
+    is_one_hiragana: bool
     is_number: bool
     is_year: bool
     is_amount: bool
@@ -82,6 +91,7 @@ class Traits:
     is_month: bool
     is_unit_of_measure: bool
     leans_forward: bool
+    leans_before_and: bool
     leans_back: bool
     is_connective: bool
     is_coordinator: bool
@@ -103,7 +113,7 @@ def traits(unit: str, language: str) -> Traits:
     dotted = _LETTERS_WITH_DOTS.fullmatch(abbreviation) is not None
     is_initial = dotted and len(abbreviation) == 2 and first.isupper()
     is_complete = form in ambiguous_abbreviations(language) and not is_initial
-    precedes_number = bare in nouns_before_numbers(language)
+    precedes_number = bare in nouns_before_numbers(language) or form in abbreviations_before_numbers(language)
     is_month = bare in months(language)
     return Traits(
         bare=bare,
@@ -118,6 +128,9 @@ def traits(unit: str, language: str) -> Traits:
         is_initial=is_initial,
         is_abbreviation=_is_abbreviation(bare, core, form, is_complete, dotted, language),
         is_complete_abbreviation=is_complete,
+        begins_with_han=_HAN.match(naked) is not None,
+        ends_with_han=_HAN.match(core[-1:]) is not None,
+        is_one_hiragana=_ONE_HIRAGANA.fullmatch(naked) is not None,
         is_number=_is_number(naked, language),
         is_year=_YEAR.fullmatch(bare) is not None,
         is_amount=_AMOUNT.fullmatch(naked) is not None,
@@ -129,6 +142,7 @@ def traits(unit: str, language: str) -> Traits:
         is_month=is_month,
         is_unit_of_measure=bare in units_of_measure(language),
         leans_forward=bare in leaning_forward(language),
+        leans_before_and=_leans_before_and(bare, language),
         leans_back=bare in leaning_back(language),
         is_connective=bare in connectives(language),
         is_coordinator=bare in coordinators(language),
@@ -143,6 +157,14 @@ def _bare(word: str, naked: str, language: str) -> str:
     if language == "he" and word[word.find(naked) + len(naked) :][:1] in ("'", "’"):
         return bare + "'"  # the sign of a Hebrew abbreviation: עמ'
     return bare
+
+
+def _leans_before_and(bare: str, language: str) -> bool:
+    """Whether not even `and` can come after it. In Germanic languages a preposition may end a clause."""
+    if bare not in leaning_forward(language):
+        return False
+    is_preposition = bare in connectives(language) and language not in _WITH_LATE_PREPOSITIONS
+    return is_preposition or bare in coordinators(language)
 
 
 def _is_lower(word: str, naked: str, first: str, language: str) -> bool:

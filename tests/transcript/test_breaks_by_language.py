@@ -39,7 +39,10 @@ SENTENCES = [
     ("de", "er kommt an | und geht, ich mag ihn nicht | aber sie"),
     ("en", "he came in | and sat, what I looked for | but never found"),
     ("nl", "hij staat op | en gaat, het gaat niet door | want hij is ziek"),
-    ("ru", "он мой | и не твой"),
+    ("ru", "он мой | и не твой, так как_и мы"),
+    ("de", "ob Peter da | ist, da Menschen max._20_Euro | in_bar"),
+    ("hu", "hogy Péter el | megy"),
+    ("en", "so Americans do | and the_British"),
     # the marks of each script
     ("de", "»Ja.« / »Nein.« / Dann ging er."),
     ("el", "Τι κάνεις; / Καλά."),

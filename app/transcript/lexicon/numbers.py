@@ -10,7 +10,7 @@ from app.transcript.lexicon.words import word_sets
 _ORDINAL_DOT = "bs cs da de et eu fi fo hr hu is lb lv mk nn no pl sk sl sr tr"
 _ORDINAL_DOT_LANGUAGES = frozenset(_ORDINAL_DOT.split())
 
-_INTERNATIONAL = "no nr n° nº № § §§ # p pp vol fig"
+_INTERNATIONAL = "ca no nr n° nº № § §§ # p pp vol fig"
 _NOUNS = {
     "ar": """
         رقم صفحة الصفحة ص فصل الفصل غرفة الغرفة المادة مادة القسم الجزء الطابق عام سنة الساعة البند الباب
