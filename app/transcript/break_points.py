@@ -261,8 +261,8 @@ def _dot_ends_sentence(left: Traits, right: Traits | None, is_description: bool,
         return language == "en" and left.form == "i."
     if (left.bare.isdigit() and len(left.bare) <= 2) or left.is_roman:
         # No noun begins with an article or a pronoun.
-        follows = right is not None and right.leans_forward
-        return follows or not writes_ordinals_with_dot(language)
+        starts = right is not None and (right.leans_forward or right.bare in _POLITE_PRONOUNS)
+        return starts or not writes_ordinals_with_dot(language)
     if right and right.is_number:
         is_street = language in _STREETS and left.form.endswith("str.")
         if is_street or left.form in abbreviations_before_numbers(language):

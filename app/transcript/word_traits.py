@@ -31,6 +31,8 @@ PUNCTUATION = (
 )
 _QUOTES_AND_BRACKETS = "\"'’‘”“»«›‹)]}」』）］｝】〉》〕"
 
+_NO_BREAK_SPACES = "\u00a0\u202f"  # French: inside quotation marks
+_WITH_ELISION = frozenset({"ca", "fr", "it"})  # `l'art. 5`
 _DIGITS = r"\d[\d.,:/×x-]*"
 _CURRENCY = r"[A-Z]{0,3}[$€£¥₹₽₺₩₪₴₫]|EUR|USD|GBP|CHF|Rs|Rp|RM|Fr"
 _ORDINAL = (
@@ -103,11 +105,13 @@ class Traits:
 @lru_cache(maxsize=8192)
 def traits(unit: str, language: str) -> Traits:
     word = strip_spaces(unit)
-    core = word.rstrip(_QUOTES_AND_BRACKETS)
+    core = word.rstrip(_QUOTES_AND_BRACKETS + SPACES + _NO_BREAK_SPACES)
     naked = word.strip(PUNCTUATION + SPACES)
     bare = _bare(word, naked, language)
     abbreviation = core.lstrip(PUNCTUATION + SPACES)
     form = word_form(abbreviation)
+    if language in _WITH_ELISION:
+        form = form.rpartition("'")[2]
     first = next((char for char in naked if char.isalnum()), "")
     is_all_caps = len(naked) > 1 and naked.isupper()
     dotted = _LETTERS_WITH_DOTS.fullmatch(abbreviation) is not None

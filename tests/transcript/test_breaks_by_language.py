@@ -97,6 +97,9 @@ def test_breaks(language: str, text: str) -> None:
         (" 是。", " iPhone", "zh"),
         (" it.", " iPhone", "en"),
         (" nein.", " (lacht)", "de"),
+        (" « Non. »", " Elle", "fr"),
+        (" Non.\u00a0»", " Elle", "fr"),
+        (" 3.", " Sie", "de"),
         (" II.", " We", "en"),
         (" 3.", " Das", "de"),
         (" 19.", " We", "en"),
@@ -113,6 +116,7 @@ def test_ends_of_sentences(before: str, after: str, language: str) -> None:
         (" II.", " Weltkrieg", "de"),
         (" 3.", " Oktober", "de"),
         (" EE.", " UU.", "es"),
+        (" L'art.", " 5", "it"),
         (" 해.", " 다", "ko"),
     ],
 )

@@ -1,8 +1,8 @@
 """What belongs to a number: the dot of an ordinal, the word before it; numerals. Units are in `units`.
 
 Unicode CLDR 48 (npm package cldr-rbnf, licence Unicode-3.0) writes an ordinal with a dot in each language
-that has no rule of its own. Listed are those of them whose orthography does prescribe the dot. The nouns
-are written for this project.
+that has no rule of its own. Listed are those of them whose orthography does prescribe the dot. The other
+lists are written for this project.
 """
 
 from app.transcript.lexicon.words import word_sets
