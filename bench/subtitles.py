@@ -39,7 +39,9 @@ def main() -> None:
             file = render_transcript(transcript, Options(), parsed.format)
             runs_s.append(time.process_time() - began)
         added = f"{_peak_mib() - before:.1f}"
-        rows.append([path.stem, len(transcript.segments), f"{len(file) / 2**20:.1f}", median(runs_s, 2), added])
+        rows.append(
+            [path.stem, len(transcript.segments), f"{len(file) / 2**20:.1f}", median(runs_s, 2), added]
+        )
     columns = ["transcript", "segments", "file, MiB", "CPU, s", "memory, MiB"]
     print(Table(f"{parsed.hours:g} hours, {parsed.format}", columns, rows))
 

@@ -7,27 +7,38 @@ to the word beside it.
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
 from itertools import pairwise
 
 from app.transcript.lexicon import (
     abbreviations,
     abbreviations_before_numbers,
-    connectives,
-    leaning_back,
-    leaning_forward,
-    months,
-    nouns_before_numbers,
-    titles,
-    units_of_measure,
-    word_form,
     writes_ordinals_with_dot,
 )
 from app.transcript.phrases import phrase_starts
 from app.transcript.scripts import CLOSING, OPENING, SPACES, is_unspaced, may_break_between
 from app.transcript.width import width
+from app.transcript.word_traits import (
+    CLAUSE_ENDS,
+    GREEK_QUESTION_MARK,
+    SENTENCE_ENDS,
+    Traits,
+    strip_spaces,
+    traits,
+)
+
+__all__ = [
+    "Break",
+    "break_between",
+    "break_units",
+    "ends_description",
+    "ends_sentence",
+    "is_sound",
+    "is_turn",
+    "may_join",
+    "rate_breaks",
+    "strip_spaces",
+]
 
 # French and some transcripts put a space before a mark; it still belongs to the word before it.
 _LONE_MARK = re.compile(f"[{re.escape(''.join(sorted(CLOSING)))}]+")
@@ -38,18 +49,19 @@ _TURN = re.compile(r"(?:--|[-–—])\s*[^\s\d]")  # a dash, and what somebody s
 _NOTES = frozenset({"♪", "♫", "♬", "♪♪"})
 _SOUND = re.compile(r"[\[【♪♫♬]")
 _DESCRIPTION = re.compile(r"[\[(（【♪♫♬]")
-_QUOTES_AND_BRACKETS = "\"'’”»›)]}」』）］｝】〉》〕"
 _SONG_ENDS = frozenset("♪♫♬")
 _DESCRIPTION_ENDS = frozenset("])】）")
-_SENTENCE_ENDS = frozenset(".!?。！？．｡؟।॥։။။៕…‼⁇⁈⁉")
-_CLAUSE_ENDS = frozenset(",;:，、；：､،؛၊·–—")
-_PUNCTUATION = "\"'’‘”“»«›‹()[]{}.,;:!?¿¡…-–—"
+_FULL_STOPS = frozenset("。｡！？۔।॥።፧။។៕։")  # a small letter after one of these begins a sentence, too
 _WITH_CAPITAL_NOUNS = frozenset({"de", "lb"})  # languages that write every noun with a capital
-_LETTERS_WITH_DOTS = re.compile(r"(?:[^\W\d_]\.)+")  # initials, `u.a.`, `т.е.`
-_NUMBER = re.compile(r"[#№$€£¥+−-]?\d[\d.,:/×x-]*(?:st|nd|rd|th|[%‰°ºª])?")
-_YEAR = re.compile(r"[12]\d{3}")
-_I = re.compile(r"I(?:['’]\w+)?")  # English: a capital that is no name
-_LONGEST_ABBREVIATION = 5  # letters
+_POLITE_PRONOUNS = frozenset({"sie", "ihnen", "dir", "iech"})  # of these, with a capital
+_STREETS = frozenset({"de", "nl"})  # languages that write `Kerkstr. 12`
+_LIST_NUMBER = re.compile(r"\d{1,2}\.")
+# Words of time stand alone, without a particle.
+_ENDS_OF_JAPANESE_TIMES = frozenset("日年月時分秒週朝昼夜晩今後頃")
+# Before a classifier: what counts, or points.
+_COUNTING = frozenset(
+    "0123456789０１２３４５６７８９〇零一二三四五六七八九十百千万萬亿億两兩几幾半数數多每这這那哪第各某整"
+)
 
 
 class Break(IntEnum):
@@ -60,11 +72,6 @@ class Break(IntEnum):
     PHRASE = 2  # before a conjunction, a preposition, a relative pronoun
     PLAIN = 3  # between any two words
     POOR = 4  # between words that belong together
-
-
-def strip_spaces(text: str) -> str:
-    """The text without spaces at its ends. No-break spaces stay."""
-    return text.strip(SPACES)
 
 
 def break_units(text: str, language: str = "", max_width: int | None = None) -> list[str]:
@@ -84,9 +91,10 @@ def _phrases(words: Iterable[str], starts: frozenset[int] | None, max_width: int
     """The words, those of scripts without spaces as phrases that begin at `starts`."""
     phrases: list[str] = []
     offset = 0  # of the word in the text
+    is_quoted = False
     for word in words:
         begin = 0
-        positions = [at for at in range(1, len(word)) if may_break_between(word[at - 1], word[at])]
+        positions, is_quoted = _break_positions(word, is_quoted)
         for position in [at for at in positions if starts is None or offset + at in starts] + [len(word)]:
             phrase = word[begin:position]
             if max_width is not None and width(phrase) > max_width:
@@ -97,6 +105,17 @@ def _phrases(words: Iterable[str], starts: frozenset[int] | None, max_width: int
             begin = position
         offset += len(word)
     return phrases
+
+
+def _break_positions(word: str, is_quoted: bool) -> tuple[list[int], bool]:
+    """Where the word may break; and whether a straight quotation, open before it or not, is open after it."""
+    positions = []
+    for at in range(1, len(word)):
+        before, after = word[at - 1], word[at]
+        is_quoted ^= before == '"'
+        if may_break_between(before, after) and not (is_quoted and '"' in (before, after)):
+            positions.append(at)
+    return positions, is_quoted ^ (word[-1] == '"')
 
 
 def _with_marks(words: Iterable[str]) -> list[str]:
@@ -127,53 +146,6 @@ def may_join(before: str, after: str) -> bool:
     return after[0] in SPACES or before[-1] in SPACES or may_break_between(before[-1], after[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _Traits:
-    """What decides on the breaks beside a unit."""
-
-    bare: str  # as the tables of words list it, without punctuation
-    core: str  # without spaces, and without quotes and brackets after it
-    last: str  # character of the core, or nothing
-    is_lower: bool  # its first letter is a lower-case one
-    is_capital: bool
-    is_number: bool
-    is_year: bool
-    is_abbreviation: bool  # if it does not end a sentence
-    is_unit_of_measure: bool
-    leans_forward: bool
-    leans_back: bool
-    is_connective: bool
-    is_title: bool
-    precedes_number: bool
-
-
-@lru_cache(maxsize=8192)
-def _traits(unit: str, language: str) -> _Traits:
-    word = strip_spaces(unit)
-    core = word.rstrip(_QUOTES_AND_BRACKETS)
-    naked = word.strip(_PUNCTUATION + SPACES)
-    bare = word_form(naked)
-    first = next((char for char in naked if char.isalnum()), "")
-    return _Traits(
-        bare=bare,
-        core=core,
-        last=core[-1:],
-        is_lower=first.islower(),
-        is_capital=first.isupper() and not (language == "en" and _I.fullmatch(naked)),
-        is_number=_NUMBER.fullmatch(naked) is not None,
-        is_abbreviation=core.endswith(".")
-        and not core.endswith("..")
-        and (len(bare) <= _LONGEST_ABBREVIATION or word_form(core) in abbreviations(language)),
-        is_year=_YEAR.fullmatch(bare) is not None,
-        is_unit_of_measure=bare in units_of_measure(language),
-        leans_forward=bare in leaning_forward(language),
-        leans_back=bare in leaning_back(language),
-        is_connective=bare in connectives(language),
-        is_title=bare in titles(language),
-        precedes_number=bare in nouns_before_numbers(language) or bare in months(language),
-    )
-
-
 def rate_breaks(units: Sequence[str], language: str) -> list[Break]:
     """How good the break before each unit is. A text begins with a sentence."""
     breaks = [Break.SENTENCE][: len(units)]
@@ -184,32 +156,80 @@ def rate_breaks(units: Sequence[str], language: str) -> list[Break]:
 
 def break_between(before: str, after: str, language: str, starts_sentence: bool = True) -> Break:
     """How good a break is between two neighbouring units; `starts_sentence`: the first one does."""
-    left, right = _traits(before, language), _traits(after, language)
+    left, right = traits(before, language), traits(after, language)
     if ends_sentence(before, after, language):
-        return Break.SENTENCE
-    if left.last in _SENTENCE_ENDS:
-        return Break.POOR if left.is_abbreviation else Break.CLAUSE
-    if left.is_number and (right.is_number or left.last not in _CLAUSE_ENDS):
-        return Break.POOR if right.is_number or not left.is_year or right.is_unit_of_measure else Break.PLAIN
-    if (
-        left.last in _CLAUSE_ENDS
-        or ends_description(before)
-        or right.core[:1] in _DASHES
-        or _DESCRIPTION.match(right.core)
-    ):
+        is_listed = starts_sentence and _LIST_NUMBER.fullmatch(left.core) is not None
+        return Break.POOR if is_listed else Break.SENTENCE
+    if left.last in SENTENCE_ENDS and not left.is_complete_abbreviation:
+        is_dot = left.last == "." and not left.core.endswith("..")
+        return Break.POOR if left.is_abbreviation or (is_dot and right.is_number) else Break.CLAUSE
+    is_clause = left.last in CLAUSE_ENDS or right.core[:1] in _DASHES
+    if is_clause and left.is_number and right.is_number and (right.is_year or left.last not in CLAUSE_ENDS):
+        return Break.POOR
+    if is_clause or ends_description(before) or _DESCRIPTION.match(right.core):
         return Break.CLAUSE
-    if left.leans_forward or right.leans_back or (left.precedes_number and right.is_number):
+    if _leans(left, right) or _is_of_number(left, right, starts_sentence):
         return Break.POOR
     if left.last and is_unspaced(left.last):
-        if right.is_unit_of_measure or right.is_number:
+        if (right.is_number and right.starts_with_digit) or _is_torn(left, right, language):
             return Break.POOR
         if after[0] in SPACES:
             return Break.CLAUSE
-    if left.is_title and not right.is_lower:
+    if _is_of_name(left, right, language, starts_sentence):
         return Break.POOR
-    if left.is_capital and right.is_capital and not starts_sentence and language not in _WITH_CAPITAL_NOUNS:
-        return Break.POOR  # of a name
+    if left.is_number and not (left.is_year or left.is_amount):
+        return Break.POOR
     return Break.PHRASE if right.is_connective else Break.PLAIN
+
+
+def _leans(left: Traits, right: Traits) -> bool:
+    """Whether one of the two words belongs to the other. Before `and`, a word that leans ends its clause."""
+    if left.leans_forward and (left.leans_before_and or not right.is_coordinator):
+        return True
+    return right.leans_back or (left.bare == right.bare != "")
+
+
+def _is_of_number(left: Traits, right: Traits, starts_sentence: bool) -> bool:
+    """Whether the two are parts of one number, amount, date or time, or of a number and its unit."""
+    if right.is_unit_of_measure:
+        if left.is_number and not left.is_amount:
+            return True
+        counts = left.is_number or left.is_number_word or left.is_unit_of_measure or left.is_roman
+        if counts and not right.is_connective and not right.leans_forward:
+            return True
+    if right.starts_with_digit or right.is_number:
+        if left.precedes_number or left.is_currency or left.starts_with_digit or left.is_number:
+            return True
+        is_model = left.is_capital and not starts_sentence and not is_unspaced(left.last)  # `Apollo 11`
+        return left.is_unit_of_measure or (is_model and right.is_number and not right.is_year)
+    if left.is_number_word and right.is_number_word:
+        return True
+    if left.is_month or left.is_number:
+        is_date = right.is_in_names and not left.is_year and not left.is_amount  # `3 de mayo de 2010`
+        return right.is_month or is_date
+    return right.is_roman and (left.precedes_number or left.is_capital)
+
+
+def _is_torn(left: Traits, right: Traits, language: str) -> bool:
+    """Whether two phrases of a script without spaces are one: the models that find phrases err."""
+    if right.is_unit_of_measure:
+        return len(right.bare) == 1 or left.last in _COUNTING or not left.ends_with_han
+    if language != "ja":
+        return False
+    if left.ends_with_han and right.begins_with_han:
+        return left.last not in _ENDS_OF_JAPANESE_TIMES  # `田中一郎`
+    return left.is_one_hiragana or right.is_one_hiragana
+
+
+def _is_of_name(left: Traits, right: Traits, language: str, starts_sentence: bool) -> bool:
+    """Whether the two are parts of one name, or a title and a name."""
+    if (left.is_title or left.is_name_particle) and not right.is_lower:
+        return True
+    if right.is_name_particle:
+        return left.is_capital or left.has_no_case or left.is_title or left.is_name_particle
+    if not left.is_capital or starts_sentence or language in _WITH_CAPITAL_NOUNS:
+        return False
+    return right.is_in_names or (right.is_capital and not (left.is_all_caps and right.is_all_caps))
 
 
 def ends_sentence(unit: str, after: str = "", language: str = "") -> bool:
@@ -217,24 +237,36 @@ def ends_sentence(unit: str, after: str = "", language: str = "") -> bool:
 
     An abbreviation does not, nor an ordinal number, nor a unit before a lower-case word.
     """
-    left = _traits(unit, language)
-    if left.last not in _SENTENCE_ENDS:
+    left = traits(unit, language)
+    if left.last in _FULL_STOPS:
+        return True
+    if left.last not in SENTENCE_ENDS and not (language == "el" and left.last == GREEK_QUESTION_MARK):
         return strip_spaces(unit)[-1:] in _SONG_ENDS
-    if after and _traits(after, language).is_lower:
+    right = traits(after, language) if after else None
+    is_description = right is not None and _DESCRIPTION.match(right.core) is not None
+    if right and right.is_lower and not is_description:
         return False
     if left.last == "…" or left.core.endswith(".."):
-        return not after or _traits(after, language).is_capital  # otherwise somebody hesitates
-    if left.last != ".":
-        return True
-    word = left.core.lstrip(_PUNCTUATION)
-    if _LETTERS_WITH_DOTS.fullmatch(word):
-        return language == "en" and word == "I."
-    if word[:-1].isdigit() and len(word) <= 3:
-        return not writes_ordinals_with_dot(language)
-    form = word_form(word)
-    if after and _traits(after, language).is_number and form in abbreviations_before_numbers(language):
+        return right is None or right.is_capital  # otherwise somebody hesitates
+    return left.last != "." or _dot_ends_sentence(left, right, is_description, language)
+
+
+def _dot_ends_sentence(left: Traits, right: Traits | None, is_description: bool, language: str) -> bool:
+    if left.has_dotted_letters:
+        return language == "en" and left.form == "i."
+    if (left.bare.isdigit() and len(left.bare) <= 2) or left.is_roman:
+        # No noun begins with an article or a pronoun.
+        starts = right is not None and (right.leans_forward or right.bare in _POLITE_PRONOUNS)
+        return starts or not writes_ordinals_with_dot(language)
+    if right and right.is_number:
+        is_street = language in _STREETS and left.form.endswith("str.")
+        if is_street or left.form in abbreviations_before_numbers(language):
+            return False
+        if left.is_month and left.is_complete_abbreviation:
+            return False
+    if left.is_complete_abbreviation and is_description:
         return False
-    return form not in abbreviations(language)
+    return left.form not in abbreviations(language)
 
 
 def is_turn(unit: str) -> bool:

@@ -8,6 +8,7 @@ from app.transcript.speech_clock import SpeechClock
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 _LONGEST = 3 * SAMPLE_RATE // 10  # samples of a word
+_LONGEST_RUN = 2 * SAMPLE_RATE  # samples
 _AGREEMENT = SAMPLE_RATE // 3  # samples between the start of the segment and of its first word
 _CREDIBLE = SAMPLE_RATE // 20  # samples: words with wrong times often have almost none
 
@@ -31,7 +32,7 @@ def missed_speech(segment: Segment, clock: SpeechClock, language: str) -> list[S
             begins = length >= _CREDIBLE and ends_sentence(before.text, word.text, language)
             start = word.start if begins else word.end
         in_pause = start < word.end and clock.reading(start) == clock.reading(word.end)
-        if in_pause and length <= _LONGEST:
+        if in_pause and length <= _LONGEST and word.end - start <= _LONGEST_RUN:
             runs[len(runs) - is_open :] = [(start, word.end)]
             is_open = True
         else:

@@ -188,7 +188,7 @@ def test_words_that_may_end_a_clause_do_not_lean_forward(language: str, words: s
     [
         ("cs", "např. tzv. sv.", "atd. apod."),
         ("da", "f.eks. bl.a. dvs.", "osv. kr."),
-        ("de", "z.b. z. d.h. bzw. ggf. sog. hr. dr.", "usw. u.a. mio. chr."),
+        ("de", "z.b. z. d.h. bzw. ggf. sog. hr. dr.", "usw. u.ä. mio. chr."),
         ("el", "π.χ. κ.", "κλπ. μ.μ."),
         ("en", "mr. mrs. dr. st. approx. e.g. i.e. vs. gen.", "etc. a.m. p.m. inc. jr. u.s."),
         ("es", "sr. sra. d. p.ej. av.", "etc. ee.uu. s.a."),

@@ -9,11 +9,12 @@ from app.transcript.lexicon.abbreviations import (
     abbreviations_before_numbers,
     ambiguous_abbreviations,
 )
-from app.transcript.lexicon.connectives import connectives
+from app.transcript.lexicon.connectives import connectives, coordinators
 from app.transcript.lexicon.leaning_back import leaning_back
 from app.transcript.lexicon.leaning_forward import leaning_forward
 from app.transcript.lexicon.months import months
-from app.transcript.lexicon.numbers import nouns_before_numbers, writes_ordinals_with_dot
+from app.transcript.lexicon.names import name_particles, particles_in_names
+from app.transcript.lexicon.numbers import nouns_before_numbers, number_words, writes_ordinals_with_dot
 from app.transcript.lexicon.titles import titles
 from app.transcript.lexicon.units import units_of_measure
 from app.transcript.lexicon.words import word_form
@@ -23,10 +24,14 @@ __all__ = [
     "abbreviations_before_numbers",
     "ambiguous_abbreviations",
     "connectives",
+    "coordinators",
     "leaning_back",
     "leaning_forward",
     "months",
+    "name_particles",
     "nouns_before_numbers",
+    "number_words",
+    "particles_in_names",
     "titles",
     "units_of_measure",
     "word_form",

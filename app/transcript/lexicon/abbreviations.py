@@ -31,7 +31,7 @@ _WITHIN_SENTENCES = {
         entspr. bspw. ehem. geb. gest. verh. hrsg. allg. spezif. lt. gem. bzgl. ugs. röm. kath. ev. österr.
         schweiz. südd. dt. engl. frz. lat. amtl. gesch. tägl. jährl. mtl. tel. fa. i.a. i.v. i. o.g. s.o.
         s.u. v.chr. n.chr. v. n. u.a.w.g. kgl. möbl. jew. näml. dgl. stv. phil. jur. med. rer. ca. z.hd.
-        k.u.k. röm.-kath. reg.-bez. ursprüngl. verf. wg. jhrl. d.ä. d.j. i.j. m.w. z.z.
+        k.u.k. röm.-kath. reg.-bez. ursprüngl. verf. wg. jhrl. d.ä. d.j. i.j. m.w. z.z. u.a. u.u. z.t. m.e.
     """,
     "el": "κ. κα. κ.κ. δρ. καθ. π.χ. δηλ. αγ. λεωφ. τηλ. αρ. βλ. πρβλ. στρ. υπ.",
     "en": """
@@ -43,6 +43,7 @@ _WITHIN_SENTENCES = {
         arq. prof. profa. gral. cnel. cap. tte. sto. sta. st. fr. mons. excmo. excma. excmos. excmas. ilmo.
         ilma. ilmos. exmo. exma. rvdo. rdo. vda. av. avda. avd. ctra. p.ej. ej. p. v.gr. aprox. tel. tfno.
         dpto. depto. prov. s.m. ntra. ntro. mtro. rvdmo. ss.mm. trad. cfr.
+        ee. jj. rr. ff.
     """,
     "fi": """
         esim. ts. t.s. ns. nk. mm. ks. vrt. ent. tri. toht. dipl.ins. prof. ins. rva. puh. os. alk. viim.
@@ -71,6 +72,7 @@ _WITHIN_SENTENCES = {
         dhr. mevr. mw. mej. drs. ir. ing. mr. prof. ds. st. jhr. bijv. d.w.z. dwz. m.a.w. m.b.t. m.b.v.
         i.v.m. t.a.v. t.o.v. o.a. o.m. i.p.v. a.u.b. evt. incl. excl. resp. zgn. nl. tel. vgl. z.g. t.g.v.
         i.h.b. n.a.v. i.t.t. gem. gen. kol. c.q. z.o.z. ca.
+        a.s.
     """,
     "no": """
         hr. fr. frk. st. f.eks. bl.a. dvs. d.v.s. pga. p.g.a. ifm. ift. iht. mht. evt. inkl. ekskl. jf.
@@ -102,6 +104,10 @@ _WITHIN_SENTENCES = {
         hr. fr. frk. t.ex. t. bl.a. bl. d.v.s. dvs. p.g.a. pga. m.a.o. ev. inkl. exkl. jfr. ang. tel. f.d.
         s.k. resp. enl. kungl. doc. ing. adv. kapt. öv. ca.
     """,
+    "th": """
+        ดร. ศ. ผศ. รศ. นพ. พญ. จ. อ. ต. ถ. ซ. ม. พล. ร.ต. น.ส. ด.ช. ด.ญ. พ.ศ. ค.ศ. โทร. มร. พ.ต.อ.
+        พล.อ. รร. บจก.
+    """,
     "tr": """
         doç. yrd. öğr. av. uzm. ecz. müh. mim. hz. sn. alb. yb. bnb. yzb. ütğm. tğm. korg. tümg. org. bkz.
         bknz. örn. mah. cad. sok. apt. tel. çev. ort. m.ö. m.s. t.c. ord. gnkur. fak.
@@ -130,8 +136,8 @@ _AMBIGUOUS = {
         jan. feb. febr. mar. apr. jun. jul. aug. sep. sept. okt. nov. dec.
     """,
     "de": """
-        usw. u.s.w. etc. u.a. a. u.ä. ä. u.v.m. u.v.a. v.u.z. n.u.z. chr. m. mio. mrd. std. min. sek. tsd.
-        str. jh. jahrh. jhd. e.v. u.u. z.t. t. m.e. o.ä. dergl. usf. b. h. jr. dtzd. pfd. ztr. eur. jan.
+        usw. u.s.w. etc. a. u.ä. ä. u.v.m. u.v.a. v.u.z. n.u.z. chr. m. mio. mrd. std. min. sek. tsd.
+        str. jh. jahrh. jhd. e.v. t. o.ä. dergl. usf. b. h. jr. dtzd. pfd. ztr. eur. jan.
         febr. feb. apr. aug. sept. sep. okt. nov. dez. mo. di. mi. do. a.a.o. betr. zt. bes. abs. kap. abt.
         max.
     """,
@@ -144,7 +150,7 @@ _AMBIGUOUS = {
     """,
     "es": """
         etc. uds. ud. vds. vd. s.a. s.l. a.c. d.c. a. c. hnos. cía. min. máx. mín. seg. hrs. pág. págs.
-        núm. kms. tlf. ene. febr. abr. jul. ago. sept. oct. nov. dic. ee. uu. ee.uu. jj.oo. rr.hh. ff.aa.
+        núm. kms. tlf. ene. febr. abr. jul. ago. sept. oct. nov. dic. uu. ee.uu. jj.oo. rr.hh. ff.aa. oo.
         ltda. ltdo.
     """,
     "fi": "jne. yms. ym. ymv. tms. milj. mrd. klo. eaa. ekr. jkr. e.kr. j.kr. oy. min. sek. kpl. snt. s. vl.",
@@ -165,7 +171,7 @@ _AMBIGUOUS = {
     """,
     "ms": "dll. dsb. sdn. bhd. jan. feb. ogo. okt. nov. dis.",
     "nl": """
-        enz. etc. e.d. ed. e.a. n.chr. v.chr. b.v. n.v. mln. mld. min. sec. str. jl. a.s. p.p. jr. sr. jan.
+        enz. etc. e.d. ed. e.a. n.chr. v.chr. b.v. n.v. mln. mld. min. sec. str. jl. p.p. jr. sr. jan.
         febr. feb. mrt. apr. aug. sept. sep. okt. nov. dec. bv. max.
     """,
     "no": """
@@ -175,6 +181,7 @@ _AMBIGUOUS = {
     "pl": """
         itd. itp. r. w. tys. mln. mld. zł. gr. godz. min. sek. n.e. p.n.e. n. e. s.a. o.o. in. str. st.
         nast. stycz. lut.
+        proc.
     """,
     "pt": """
         etc. ltda. s.a. a.c. d.c. min. seg. máx. mín. pág. págs. vol. h. cia. núm. esq. dto. jan. fev. abr.
@@ -240,7 +247,10 @@ _BEFORE_NUMBERS = {
     "ms": "no. hlm. bil. bab. jln. rm.",
     "nl": "nr. nrs. blz. pag. hfdst. h. afb. art. afl. dl. kol. tel. ca. max. min. jun. jul.",
     "no": "kl. s. kap. bd. ca. tlf. maks. min. nr. pkt. par.",
-    "pl": "nr. str. s. rozdz. art. ust. rys. tab. tel. pkt. par. t. poz. ok. maks. min. pok. kl. m.",
+    "pl": """
+        nr. str. s. rozdz. art. ust. rys. tab. tel. pkt. par. t. poz. ok. maks. min. pok. kl. m.
+        godz.
+    """,
     "pt": """
         n.º. nº. núm. pág. págs. p. cap. caps. art. arts. fig. vol. tel. aprox. mar. mai. jun. séc. r. máx.
         mín.

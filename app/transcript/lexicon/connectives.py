@@ -104,3 +104,48 @@ _SETS = word_sets(_WORDS)
 def connectives(language: str) -> frozenset[str]:
     """Words of the language before which a break is good. Empty for a language without a list."""
     return _SETS.get(language, frozenset())
+
+
+# They join like with like, so no article, preposition or auxiliary stands before one with its noun or verb
+# still to come. After such a word they begin a phrase: "he came in | and sat down".
+_COORDINATORS = {
+    "ar": "أو ثم لكن ولكن بل",
+    "bg": "и а но или",
+    "ca": "i o però sinó",
+    "cs": "a i ale nebo anebo",
+    "da": "og men eller",
+    "de": "und oder aber sondern sowie",
+    "el": "και κι ή αλλά",
+    "en": "and or but nor",
+    "es": "y e o u pero sino",
+    "et": "ja ning või aga kuid vaid",
+    "fa": "و یا اما ولی",
+    "fi": "ja tai mutta sekä",
+    "fr": "et ou mais car",
+    "he": "או אבל אלא אך",
+    "hi": "और या लेकिन मगर",
+    "hr": "i a ali ili",
+    "hu": "és s vagy de hanem",
+    "id": "dan atau tetapi tapi",
+    "it": "e ed o ma oppure",
+    "ms": "dan atau tetapi tapi",
+    "nl": "en of maar want omdat",
+    "no": "og men eller",
+    "pl": "i oraz lub albo ale lecz a",
+    "pt": "e ou mas",
+    "ro": "și sau dar iar",
+    "ru": "и а но или",
+    "sk": "a i ale alebo",
+    "sv": "och men eller",
+    "tr": "ve veya ama fakat ancak çünkü",
+    "uk": "і й та але або чи",
+    "ur": "اور یا لیکن مگر",
+    "vi": "và hoặc nhưng",
+}
+_COORDINATOR_SETS = word_sets(_COORDINATORS)
+_COORDINATOR_SETS["bs"], _COORDINATOR_SETS["nn"] = _COORDINATOR_SETS["hr"], _COORDINATOR_SETS["no"]
+
+
+def coordinators(language: str) -> frozenset[str]:
+    """Words such as "and", before which no word is left that needs another one after it."""
+    return _COORDINATOR_SETS.get(language, frozenset())

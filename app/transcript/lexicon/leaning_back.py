@@ -16,8 +16,12 @@ _WORDS = {
     "ar": "جدا جداً",
     "bg": "ли",
     "cs": "se si jsem jsi jsme jste bych bys by bychom byste ho mu mi",
-    "de": "zufolge zuliebe halber entlang",
-    "en": "ago else o'clock",
+    "de": """
+        zufolge zuliebe halber entlang gmbh
+    """,
+    "en": """
+        ago else o'clock inc ltd llc plc jr sr al
+    """,
     "et": """
         jaoks järgi kaudu kohta eest juures juurde juurest poolt taga kõrval kõrvale asemel ajal tõttu
         võrra
@@ -49,6 +53,7 @@ _WORDS = {
         है हैं हूँ हूं हो था थे थी थीं होगा होगी होंगे होता होती होते हुआ हुई हुए रहा रहे रही चुका चुके
         चुकी सकता सकती
         सकते गया गए गये गई गयी चाहिए करके
+        अंदर अन्दर ऊपर नीचे सामने पीछे आगे
     """,
     "hr": """
         se li sam si je smo ste su bih bi bismo biste ću ćeš će ćemo ćete ga mu joj ih im
@@ -62,6 +67,10 @@ _WORDS = {
         is
     """,
     "id": "ini itu pun saja",
+    "ja": """
+        いう いった いる いた います いました いない いません いて ください くださいます
+        みたい らしい くらい ぐらい ほど だけ など まで です でした でしょう でしょうか よね から ので けど
+    """,
     "ko": """
         것 것이 것은 것을 것들 것들이 것들을 것들은 것도 것과 것의 것에 것으로 것이다 것이고 것인 것입니다
         것이라고 것이라는 것처럼
@@ -82,10 +91,15 @@ _WORDS = {
         싶다 싶은 싶어 싶어요 싶습니다 싶고 싶었다 싶었어요 싶었습니다
         한다 합니다 했다 했습니다 하는 된다 됩니다 주세요 주십시오
         씨 씨는 씨가 씨의 씨를
+        정도 정도의 정도는 정도로 정도가 쯤 지 봐 봐요 봤어요 봤습니다 봅니다 보세요
+        볼게요 볼까요 줘 줘요 줄게 줄게요 줄까요 줬어요 줬습니다 드릴게요 드리겠습니다
+        버렸다 버렸어요 버렸습니다 돼요
     """,
     "ms": "ini itu pun sahaja",
     "nl": "geleden",
-    "pl": "się temu",
+    "pl": """
+        się temu byś bym byście byśmy
+    """,
     "ru": "же ж бы б ли ль назад",
     "sk": "sa si som sme ste by ho mu",
     "th": "ครับ ค่ะ คะ จ้ะ จ๊ะ จ้า นะ น่ะ สิ ล่ะ หรอก ไหม มั้ย ด้วย เลย",
@@ -98,6 +112,9 @@ _WORDS = {
         de da dahi bile ki ise idi imiş
         değil değilim değilsin değiliz değilsiniz değiller değildi değildir var vardı yok yoktu
         bey hanım efendi
+        etmek etti ettim ettin ettik ettiler eder ederim ederiz ederler ediyor ediyorum ediyoruz
+        ediyorlar ediyordu ederek eden edilen edildi edilmiş ediliyor edecek edebilir etmiş etmişti
+        etme etmesi ettiği ettiğini oldu olur oluyor olacak olmuş olmak olması olup
     """,
     "uk": "же ж би б",
     "ur": """
@@ -111,7 +128,10 @@ _WORDS = {
     """,
     "vi": "này ấy nhé nhỉ ạ",
     "yue": "的 地 得 了 着 著 過 过 們 们 嗎 吗 呢 吧 啊 呀 喇 啦 嘅 咗 緊 住 喎 囉 㗎 咩 之",
-    "zh": "的 地 得 了 着 著 过 過 们 們 吗 嗎 呢 吧 啊 呀 嘛 啦 哦 之",
+    "zh": """
+        的 地 得 了 着 著 过 過 们 們 吗 嗎 呢 吧 啊 呀 嘛 啦 哦 之 左右
+        以上 以下 以前 以后 以後 之前 之后 之後 里 裡
+    """,
 }
 
 _SETS = word_sets({**_WORDS, "bs": _WORDS["hr"]})

@@ -117,6 +117,7 @@ _WORDS = {
         has have had will would shall should must might could can cannot can't don't doesn't didn't won't
         wouldn't
         shouldn't couldn't haven't hasn't hadn't mustn't isn't aren't wasn't weren't gonna wanna gotta
+        et
     """,
     "es": """
         el la los las lo un una unos unas al del este esta estos estas ese esa esos esas aquel aquella
@@ -185,6 +186,8 @@ _WORDS = {
         ai as a avons avez ont avais avait avions aviez avaient aura auront aurait auraient j'ai n'ai l'ai
         l'a
         l'ont m'a m'ont t'a n'a n'ont n'avait j'avais c'est c'était s'est n'est
+        n'y j'y j'en n'en s'en s'y l'y m'en t'en qu'est-ce est-ce qu'en qu'y d'en d'y n'as n'avons
+        n'avez n'aura n'étais n'était s'était s'étaient
     """,
     "he": """
         זה זו זאת אלה אלו כל שום איזה איזו
@@ -262,6 +265,12 @@ _WORDS = {
         mi ti si ci vi ne
         non anche quasi
         ho hai ha abbiamo avete hanno avevo avevi aveva avevamo avevano avrei avrebbe avrebbero
+        l'ho l'ha l'hai l'abbiamo l'hanno l'avevo l'aveva c'è c'era c'erano dell all nell sull dall
+        quell quest d'un
+    """,
+    "ja": """
+        この その あの どの こんな そんな あんな どんな ある いわゆる あらゆる いろんな 小さな 大きな
+        同じ わが とても 非常に もっと 最も かなり すごく
     """,
     "ko": """
         이 그 저 한 두 세 네 다섯 여섯 일곱 여덟 아홉 열 스무 몇 다른 각종 여러 모든 온갖 새 헌 옛 첫 매 각
@@ -293,6 +302,7 @@ _WORDS = {
         totdat voordat nadat mits tenzij indien zoals alsof
         ik jij je hij zij ze wij we men er
         niet heel zeer zo nogal bijna
+        s t n d'r z'n m'n zo'n
     """,
     "nn": """
         ein ei eit den det dei denne dette desse kvar kvart ingen nokre
@@ -405,6 +415,7 @@ _WORDS = {
         inte väldigt ganska nästan
         har hade ska skulle
     """,
+    "th": "ไม่ จะ ใน ของ กับ และ หรือ แต่ จาก เพื่อ เพราะ โดย การ ความ ยัง กำลัง เคย ต้อง ควร",
     "tr": """
         bir bu şu o her hiç bazı birçok birkaç hangi kaç tüm bütün kendi aynı diğer
         ve veya yahut ama fakat ancak çünkü eğer hem ne hatta
@@ -441,6 +452,12 @@ _WORDS = {
         và hoặc hay nhưng mà vì nếu khi rằng thì là tuy dù nên như
         không chưa chẳng đừng hãy rất hơi càng đã đang sẽ bị cũng vẫn chỉ
     """,
+    "yue": "唔 冇 未 好 最 都 就 仲 又 先 喺 同 嗰 每 個 为 為 因為 如果",
+    "zh": """
+        不 没 沒 很 太 最 更 非常 都 也 就 还 還 又 再 才 只 已经 已經 正在
+        在 从 從 把 被 让 讓 给 給 对 對 向 往 跟 和 与 與 或
+        因为 因為 如果 但 但是 而 虽然 雖然 所以 这 這 那 哪 每 各 第 某 星期 礼拜 禮拜 我的 你的 他的 她的
+    """,
 }
 
 # Arabic writes "and" and "so" as a letter at the head of the word.
@@ -458,6 +475,7 @@ _ARABIC = """
     لكنهم لكنك لكننا لكنني كأنه كأنها كأنهم بأنه بأنها
     أنا أنت أنتم نحن هو هي هم
     لا لم لن ليس ليست قد لقد سوف مجرد
+    يا عبد ابن آل
 """
 _OTHER_ARABIC_WORDS = {"فهم", "فتحت"}  # "understanding", "opened": not "so they", "so under"
 _HAMZA = str.maketrans("أإ", "اا")

@@ -130,7 +130,17 @@ _WORDS = {
     "vi": "tháng",
 }
 
-_SETS = word_sets(_WORDS)
+_HEBREW_PREFIXES = (
+    "",
+    "ב",
+    "ל",
+    "מ",
+    "ה",
+    "ו",
+)  # "in", "to", "from", "the" and "and" are written to the word
+_HEBREW = " ".join(prefix + month for month in _WORDS["he"].split() for prefix in _HEBREW_PREFIXES)
+
+_SETS = word_sets({**_WORDS, "he": _HEBREW})
 
 
 def months(language: str) -> frozenset[str]:
