@@ -1,6 +1,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from textwrap import dedent
 
 import pytest
@@ -17,9 +17,11 @@ from transcript_cases import (
     spoken,
 )
 
+from app.options import Options
 from app.transcript import cues
 from app.transcript.cues import Cue, CueStyle
-from app.transcript.lines import MIN_GAP
+from app.transcript.lines import MIN_GAP, begins_line
+from app.transcript.profiles import cue_style
 from app.transcript.timed_text import timed_units
 from app.transcript.timeline import merge
 from app.transcript.width import width
@@ -384,3 +386,59 @@ def test_a_segment_without_words_is_a_cue_and_a_long_one_is_split_by_its_text() 
         12.50 14.00 Bye.
         """
     )
+
+
+# Words of each language, with the marks that rules are about.
+_VOCABULARY = {
+    "en": "the river, was quiet. - Who's there? approx. 40 Mme Le Goff – and then... [CREAKS] ♪ la ♪ Yeah.",
+    "de": "der Fluss, war u.a. still. - Wer da? am 3. Oktober – und dann... [TÜR KNARRT] Ja. Nein!",
+    "ru": "река, т.е. вода. - Кто там? в 1998 г. – и потом... [СКРИП] Да. Иван Ильич",
+    "ar": "في النهر، كان هادئا. - من هناك؟ بعد 3 أيام – ثم... نعم. الذي",
+    "he": 'של הנהר, היה שקט. - מי שם? ד"ר כהן – ואז... כן. על',
+    "hi": "नदी के पास, शांति थी। - कौन है? डॉ. शर्मा – और फिर... हाँ। में",
+    "ko": "강이 조용한, 것입니다. - 누구세요? 할 수 있는 – 그리고... 네. 세 명",
+    "th": "แม่น้ำเงียบสงบ ใครอยู่ที่นั่น ประมาณ 40 กิโลเมตร ครับ แล้ว",
+    "ja": "川は静かでした。 どなたですか？ 昭和58年の春に、 はい。 「町の発明家」",
+    "zh": "河水很安静。 谁在那里？ 公元前138年， 是的。 《西游记》 的故事",
+    "km": "ទន្លេស្ងាត់ នរណានៅទីនោះ ៤០ គីឡូម៉ែត្រ",
+}
+
+
+@st.composite
+def talks(draw: st.DrawFn) -> tuple[str, list[Segment]]:
+    """A language, and segments of its words, spoken one after the other with pauses of any length."""
+    language = draw(st.sampled_from(sorted(_VOCABULARY)))
+    words = st.sampled_from(_VOCABULARY[language].split())
+    segments = []
+    start = 0.0
+    for text in draw(st.lists(st.lists(words, min_size=1, max_size=20).map(" ".join), max_size=6)):
+        start += draw(st.floats(0, 1.5))
+        end = start + len(text) / draw(st.floats(8, 25))
+        segments.append(spoken(start, end, text))
+        start = end
+    return language, segments
+
+
+@given(talks())
+def test_the_rules_hold_in_every_script(talk: tuple[str, list[Segment]]) -> None:
+    language, segments = talk
+    style = cue_style(Options(), language)
+    shaped = shape_cues(segments, style=style, language=language)
+    assert letters([line for cue in shaped for line in cue.lines]) == letters(
+        [part.text for part in segments]
+    )
+    for cue in shaped:
+        assert cue.end - cue.start <= style.max_samples
+        assert len(cue.lines) <= style.max_lines
+        assert all(width(line) <= style.max_line_chars for line in cue.lines)
+        inside = [unit for line in cue.units for unit in line[1:]]
+        assert not any(begins_line(unit) for unit in inside)
+        gaps = [after.start - before.end for before, after in pairwise(chain.from_iterable(cue.units))]
+        assert max(gaps, default=0) < samples(0.8)
+    for before, after in pairwise(shaped):
+        gap = after.start - before.end
+        assert gap >= style.min_gap
+        if style.min_gap < gap < samples(0.5):
+            assert before.end - before.start == style.max_samples
+        if before.lines[-1].endswith((" -", " –")):
+            assert after.start - before.units[-1][-1].end >= samples(0.5)  # a dash before a pause
