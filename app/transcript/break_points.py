@@ -269,6 +269,12 @@ def _dot_ends_sentence(left: Traits, right: Traits | None, is_description: bool,
     return left.form not in abbreviations(language)
 
 
+def split_dash(unit: str) -> tuple[str, str]:
+    """The unit without a dash that stands alone at its end, and that dash with the space before it."""
+    word, space, dash = unit.rpartition(" ")
+    return (word, space + dash) if dash in _DASHES and strip_spaces(word) else (unit, "")
+
+
 def is_turn(unit: str) -> bool:
     """Whether the unit begins with the dash of a speaker's turn, if it begins a sentence."""
     return _TURN.match(strip_spaces(unit)) is not None

@@ -6,7 +6,7 @@ Whisper's segments often end inside a sentence. A passage goes on across them un
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from app.transcript.break_points import Break, break_between, ends_description, may_join
+from app.transcript.break_points import Break, break_between, ends_description, may_join, split_dash
 from app.transcript.timed_text import TimedText
 from workers.messages import SAMPLE_RATE
 
@@ -28,13 +28,15 @@ def passages(segments: Iterable[Sequence[TimedText]], language: str) -> Iterator
     for units in segments:
         for unit in units:
             if passage:
-                before = passage[-1]
+                last, continued = passage[-1], unit
                 if unit.begins_segment:
-                    unit = _continued(unit, passage, language)
-                ends_sentence = unit.break_before is Break.SENTENCE
-                if unit.start - before.end >= (PAUSE if ends_sentence else _PAUSE_IN_SENTENCE):
+                    last, continued = _continued(passage, unit, language)
+                ends_sentence = continued.break_before is Break.SENTENCE
+                if unit.start - last.end >= (PAUSE if ends_sentence else _PAUSE_IN_SENTENCE):
                     yield tuple(passage)
                     passage, chars = [], 0
+                else:
+                    passage[-1], unit = last, continued
             passage.append(unit)
             chars += len(unit.text)
             if chars > _MOST_CHARS or unit.end - passage[0].start > _LONGEST:
@@ -46,15 +48,19 @@ def passages(segments: Iterable[Sequence[TimedText]], language: str) -> Iterator
         yield tuple(passage)
 
 
-def _continued(unit: TimedText, passage: Sequence[TimedText], language: str) -> TimedText:
-    """The first unit of a segment, as it continues the passage before it."""
-    before = passage[-1]
-    starts_sentence = len(passage) == 1 or before.break_before is Break.SENTENCE
-    rating = break_between(before.text, unit.text, language, starts_sentence)
-    if ends_description(before.text):
+def _continued(passage: Sequence[TimedText], unit: TimedText, language: str) -> tuple[TimedText, TimedText]:
+    """The last unit of the passage and the first one of the next segment, as they continue each other.
+
+    A dash between them belongs to the second one, as inside a segment.
+    """
+    last = passage[-1]
+    starts_sentence = len(passage) == 1 or last.break_before is Break.SENTENCE
+    word, dash = split_dash(last.text)
+    text = unit.text if may_join(last.text, unit.text) else f" {unit.text}"
+    rating = break_between(word, dash + text, language, starts_sentence)
+    if ends_description(last.text):
         rating = Break.SENTENCE
-    text = unit.text if may_join(before.text, unit.text) else f" {unit.text}"
-    return replace(unit, text=text, break_before=rating)
+    return replace(last, text=word), replace(unit, text=dash + text, break_before=rating)
 
 
 def _best_end(passage: Sequence[TimedText]) -> int:
