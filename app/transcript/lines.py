@@ -40,7 +40,7 @@ Lines = tuple[tuple[TimedText, ...], ...]  # the units of each line of a cue; no
 # A line that is half wider or narrower than the average costs 25. A better break is worth some imbalance,
 # but not a single word on a line. The end of a sentence is worth much.
 _UNEVEN = 100
-_TOP_HEAVY = 30  # for a line above the last that is wider than the average
+_TOP_HEAVY = 40  # for a line above the last that is wider than the average
 _BREAK_COST = {Break.SENTENCE: -60, Break.CLAUSE: 4, Break.PHRASE: 10, Break.PLAIN: 52, Break.POOR: 130}
 
 
