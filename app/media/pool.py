@@ -104,8 +104,11 @@ class MediaPool:
         self._dispatcher.start(awake=1)
 
     async def stop(self) -> None:
-        """End the workers."""
+        """End the workers, and the tasks that wait for them."""
         await self._dispatcher.stop()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
 
     async def decode(
         self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float = math.inf
@@ -171,8 +174,9 @@ class MediaPool:
         self, session: str, step: asyncio.Future[TaskResult[Any]], slot: int | None
     ) -> None:
         """Close the decoder of a recording in its worker, after the step in flight."""
-        with suppress(Exception, asyncio.CancelledError):
-            slot = (await step).slot
+        await asyncio.wait([step])
+        if not step.cancelled() and step.exception() is None:
+            slot = step.result().slot
         if slot is not None:
             with suppress(Exception):
                 await self._run(f"close {session}", Call(tasks.close, (session,)), slot)

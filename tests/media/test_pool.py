@@ -132,3 +132,26 @@ async def test_a_job_that_starts_again_gets_a_decoder_of_its_own(tmp_path: Path,
     closed = [call.args[0] for call in calls if call.function is tasks.close]
     assert closed == list(dict.fromkeys(sessions))
     assert len(closed) == 2
+
+
+async def test_stopping_leaves_no_decoder_to_close(tmp_path: Path, upload: Upload) -> None:
+    """A step in flight is never answered then: the event loop could not end while something waits for it."""
+
+    class Stopping(CrashingDispatcher):
+        async def submit(self, job: str, call: Call, **_: object) -> TaskResult[DecodeStep]:
+            if self.steps:
+                await asyncio.Event().wait()
+            self.steps += 1
+            return TaskResult(DecodeStep(60 * SAMPLE_RATE, False, None), 0, 0)
+
+        async def stop(self) -> None: ...
+
+    pool = MediaPool(1, DiskSpace(tmp_path))
+    pool._dispatcher = Stopping()  # type: ignore[assignment]
+    async with aclosing(pool.decode("job", upload, tmp_path / "pcm")) as steps:
+        await anext(steps)
+    assert pool._background
+    async with asyncio.timeout(5):
+        await pool.stop()
+    await asyncio.sleep(0)
+    assert not pool._background
