@@ -9,6 +9,18 @@ import typer
 
 _LAST_WAIT_S = 2.0
 
+_Output = Annotated[
+    str | None,
+    typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /)."),
+]
+_Format = Annotated[
+    str | None,
+    typer.Option("--format", "-f", help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json."),
+]
+_NamedOptions = Annotated[
+    list[str] | None, typer.Option(help="Any other option as NAME=VALUE; can be repeated.")
+]
+
 cli = typer.Typer(
     name="whisperfleet",
     help="Audio in, subtitles out, on every GPU.",
@@ -32,22 +44,14 @@ def serve(
 @cli.command()
 def transcribe(
     files: Annotated[list[Path], typer.Argument(help="Recordings, audio or video.", show_default=False)],
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /)."),
-    ] = None,
-    file_format: Annotated[
-        str | None,
-        typer.Option("--format", "-f", help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json."),
-    ] = None,
+    output: _Output = None,
+    file_format: _Format = None,
     language: Annotated[str | None, typer.Option("--language", "-l", help="Spoken language.")] = None,
     task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
     prompt: Annotated[str | None, typer.Option(help="Text that sets style and spelling.")] = None,
     hotwords: Annotated[str | None, typer.Option(help="Words to expect.")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].")] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="Any other option as NAME=VALUE; can be repeated.")
-    ] = None,
+    option: _NamedOptions = None,
     server: Annotated[
         str | None, typer.Option(help="Address of a running service. Default: start one here.")
     ] = None,
@@ -67,20 +71,12 @@ def subtitles(
     files: Annotated[
         list[Path], typer.Argument(help="Transcripts in JSON; - is standard input.", show_default=False)
     ],
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /)."),
-    ] = None,
-    file_format: Annotated[
-        str | None,
-        typer.Option("--format", "-f", help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json."),
-    ] = None,
+    output: _Output = None,
+    file_format: _Format = None,
     language: Annotated[
         str | None, typer.Option("--language", "-l", help="Spoken language. Default: the transcript's.")
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(help="Any other option as NAME=VALUE; can be repeated.")
-    ] = None,
+    option: _NamedOptions = None,
 ) -> None:
     """Turn transcripts in JSON, from whisperfleet and other Whisper tools, into subtitles."""
     from app.commands.subtitles import run_subtitles

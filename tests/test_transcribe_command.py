@@ -14,7 +14,7 @@ SEGMENT = Segment(0, 2 * SAMPLE_RATE, " 猫が好き。", (), 0.0, -0.2, 1.1, 0.
 
 
 class FakeService:
-    """Hears the same in every recording."""
+    """Transcribes every recording alike."""
 
     def __init__(self, *_: Any) -> None:
         self.catalogue = self

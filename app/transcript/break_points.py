@@ -16,14 +16,13 @@ from app.transcript.lexicon import (
     writes_ordinals_with_dot,
 )
 from app.transcript.phrases import phrase_starts
-from app.transcript.scripts import CLOSING, OPENING, SPACES, is_unspaced, may_break_between
+from app.transcript.scripts import CLOSING, OPENING, SPACES, is_unspaced, may_break_between, strip_spaces
 from app.transcript.width import width
 from app.transcript.word_traits import (
     CLAUSE_ENDS,
     GREEK_QUESTION_MARK,
     SENTENCE_ENDS,
     Traits,
-    strip_spaces,
     traits,
 )
 

@@ -79,9 +79,8 @@ def _broken_evenly(units: Sequence[TimedText], max_chars: int) -> Iterator[tuple
     widths, total = WidthIndex([unit.text for unit in units]), len(units)
     lines = count_lines(units, widths, max_chars)
     even = max(widths.between(0, total) // lines, 1)
-    best: dict[int, tuple[int, tuple[int, ...]]] = {
-        0: (0, (0,))
-    }  # end of the lines so far: cost, their edges
+    # By the end of the lines so far: their cost and their edges.
+    best: dict[int, tuple[int, tuple[int, ...]]] = {0: (0, (0,))}
     for line in range(1, lines + 1):
         longer: dict[int, tuple[int, tuple[int, ...]]] = {}
         for begin, (cost, edges) in best.items():

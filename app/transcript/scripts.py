@@ -40,6 +40,11 @@ _VOWELS_AFTER = frozenset("ะาำๅะາຳ")
 _JOINERS = frozenset("\u200d\u2060\ufeff\u1039\u17d2")  # with the signs that stack Burmese and Khmer letters
 
 
+def strip_spaces(text: str) -> str:
+    """The text without spaces at its ends. No-break spaces stay."""
+    return text.strip(SPACES)
+
+
 def is_unspaced(char: str) -> bool:
     return _UNSPACED.match(char) is not None
 

@@ -64,7 +64,7 @@ class _Cost:
         return self._cheapest(may_end) or self._cheapest([True] * len(may_end))
 
     def _fits(self, begin: int, end: int) -> bool:
-        """Whether a sentence fits one cue. If it does not, its cues are to be of even width."""
+        """Whether a sentence fits one cue. If not, its cues get an even width."""
         units, style = self._units[begin:end], self._style
         if end == begin + 1:
             return True

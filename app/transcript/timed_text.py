@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from app.transcript.break_points import Break, break_units, rate_breaks, strip_spaces
+from app.transcript.break_points import Break, break_units, rate_breaks
 from app.transcript.missed_speech import missed_speech
 from app.transcript.retiming import retime
+from app.transcript.scripts import strip_spaces
 from app.transcript.speech_clock import SpeechClock
 from app.transcript.width import width
 from workers.messages import Segment, Span, Word

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from app.transcript.break_points import strip_spaces
 from app.transcript.lines import SHORTEST_CUE, CueStyle, Lines
 from app.transcript.passages import PAUSE
+from app.transcript.scripts import strip_spaces
 from app.transcript.width import width
 from workers.messages import SAMPLE_RATE
 

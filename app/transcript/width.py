@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from app.transcript.scripts import SPACES
+from app.transcript.scripts import strip_spaces
 
 _INVISIBLE = {"Mn", "Me", "Cf", "Cc"}  # marks on the character before, format and control characters
 
@@ -29,7 +29,7 @@ class WidthIndex:
 
     def __init__(self, units: Sequence[str]) -> None:
         self._ends = list(accumulate((width(unit) for unit in units), initial=0))
-        self._leads = [width(unit) - width(unit.strip(SPACES)) for unit in units]
+        self._leads = [width(unit) - width(strip_spaces(unit)) for unit in units]
 
     def between(self, first: int, last: int) -> int:
         """Width of the units from `first` up to, not including, `last`; at least one unit."""

@@ -21,7 +21,7 @@ from app.transcript.lexicon import (
     units_of_measure,
     word_form,
 )
-from app.transcript.scripts import SPACES
+from app.transcript.scripts import SPACES, strip_spaces
 
 SENTENCE_ENDS = frozenset(".!?。！？．｡؟۔।॥።፧။។៕։…‼⁇⁈⁉")
 GREEK_QUESTION_MARK = ";"
@@ -41,9 +41,8 @@ _ORDINAL = (
 _NUMBER = re.compile(f"(?:[#№+−-]|{_CURRENCY}|[א-ת]{{1,2}}-)?{_DIGITS}(?:{_ORDINAL}|[%‰])?")
 _KOREAN_NUMBER = re.compile(r"\d[\d.,]*[백천만억조]+")
 _HAN_NUMBER = re.compile("[第数數幾几两兩〇零一二三四五六七八九十百千万萬亿億半\\d]+")
-_AMOUNT = re.compile(
-    f"(?:{_CURRENCY}){_DIGITS}|{_DIGITS}[%‰]|\\d{{1,2}}[.:h]\\d\\d"
-)  # complete without a noun
+# Complete without a noun.
+_AMOUNT = re.compile(f"(?:{_CURRENCY}){_DIGITS}|{_DIGITS}[%‰]|\\d{{1,2}}[.:h]\\d\\d")
 _CURRENCY_SIGN = re.compile(_CURRENCY)
 _STARTS_WITH_DIGIT = re.compile(r"(?:[#№$€£¥%+−]|[A-Z]{1,3}-?)?\d")  # `10.30'da`, `B12`
 _YEAR = re.compile(r"[12]\d{3}")
@@ -59,11 +58,6 @@ _WITH_LATE_PREPOSITIONS = frozenset({"da", "de", "en", "lb", "nl", "nn", "no", "
 _LONGEST_UNKNOWN_ABBREVIATION = 3  # letters
 
 
-def strip_spaces(text: str) -> str:
-    """The text without spaces at its ends. No-break spaces stay."""
-    return text.strip(SPACES)
-
-
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What decides on the breaks beside a unit."""
@@ -77,7 +71,6 @@ class Traits:
     has_no_case: bool
     is_all_caps: bool
     has_dotted_letters: bool  # and nothing else
-    is_initial: bool
     is_abbreviation: bool  # that something must follow, if it does not end a sentence
     is_complete_abbreviation: bool
     begins_with_han: bool
@@ -130,7 +123,6 @@ def traits(unit: str, language: str) -> Traits:
         has_no_case=first.isalpha() and first.lower() == first.upper(),
         is_all_caps=is_all_caps,
         has_dotted_letters=dotted,
-        is_initial=is_initial,
         is_abbreviation=_is_abbreviation(bare, core, form, is_complete, dotted, language),
         is_complete_abbreviation=is_complete,
         begins_with_han=_HAN.match(naked) is not None,

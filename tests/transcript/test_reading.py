@@ -146,7 +146,7 @@ def read(document: Any, **arguments: Any) -> Transcript:
     return read_transcript(json.dumps(document).encode(), **arguments).transcript
 
 
-def told(words: tuple[Word, ...]) -> list[tuple[str, float, float]]:
+def timed(words: tuple[Word, ...]) -> list[tuple[str, float, float]]:
     """The words with their times in seconds."""
     return [(word.text, word.start / SAMPLE_RATE, word.end / SAMPLE_RATE) for word in words]
 
@@ -157,7 +157,7 @@ def test_openai_whisper() -> None:
     assert transcript.text == OPENAI_WHISPER["text"].strip()
     first, second = transcript.segments
     assert (first.start, first.end) == span(0, 2.2)
-    assert told(first.words)[1] == (" so", 0.52, 0.84)
+    assert timed(first.words)[1] == (" so", 0.52, 0.84)
     assert first.words[1].probability == 0.98
     assert (second.start, second.end, second.words) == (*span(3.38, 5), ())
 
@@ -170,7 +170,7 @@ def test_openai_words_get_the_punctuation_of_the_text() -> None:
     transcript = read(OPENAI)
     assert (transcript.language, transcript.samples) == ("en", round(8.470000267028809 * SAMPLE_RATE))
     first, second = transcript.segments
-    assert told(first.words) == [
+    assert timed(first.words) == [
         (" The", 0.0, 0.24),
         (" beach", 0.24, 0.64),
         (" was,", 0.64, 0.9),
@@ -212,7 +212,7 @@ def test_japanese_words() -> None:
     }
     first, second = read(document).segments
     assert [word.text for word in first.words] == ["こん", "にちは、", "田", "中", "です。"]
-    assert told(second.words) == [
+    assert timed(second.words) == [
         ("今日", 5, 6),
         ("は", 6, 7),
         ("天気", 7, 8),
@@ -231,9 +231,9 @@ def test_words_of_other_spelling_between_those_of_the_text() -> None:
     first, second = read(OPENAI | {"words": words}).segments
     assert "".join(word.text for word in first.words) == first.text
     assert "".join(word.text for word in second.words) == second.text
-    assert (" popular:", 1.1, 1.5) in told(first.words)
-    assert (" was,", 0.64, 0.9) in told(first.words)
-    assert (" splashed.", 4.6, 5.6) in told(second.words)
+    assert (" popular:", 1.1, 1.5) in timed(first.words)
+    assert (" was,", 0.64, 0.9) in timed(first.words)
+    assert (" splashed.", 4.6, 5.6) in timed(second.words)
 
 
 def test_words_of_another_text_are_left_out() -> None:
@@ -247,12 +247,12 @@ def test_one_segment_with_strange_words_does_not_spoil_the_next() -> None:
     words = [word | {"word": "la"} if word["start"] < 3 else word for word in OPENAI["words"]]
     first, second = read(OPENAI | {"words": words[1:]}).segments
     assert first.words == ()
-    assert told(second.words)[0] == (" Twenty-", 3.4, 3.9)
+    assert timed(second.words)[0] == (" Twenty-", 3.4, 3.9)
 
 
 def test_whisperx_numbers_get_the_time_between_their_neighbours() -> None:
     transcript = read(WHISPERX)
-    assert told(transcript.segments[0].words) == [
+    assert timed(transcript.segments[0].words) == [
         (" In", 1.0, 1.2),
         (" 2019", 1.2, 2.0),
         (" we", 2.0, 2.2),
@@ -265,7 +265,7 @@ def test_whisperx_numbers_get_the_time_between_their_neighbours() -> None:
 def test_faster_whisper() -> None:
     transcript = read(FASTER_WHISPER)
     assert (transcript.language, transcript.samples) == ("de", samples(20))
-    assert told(transcript.words) == [(" Schöne", 0.5, 1.25), (" Grüße.", 1.25, 2.3)]
+    assert timed(transcript.words) == [(" Schöne", 0.5, 1.25), (" Grüße.", 1.25, 2.3)]
 
 
 def test_a_bare_list_of_segments() -> None:

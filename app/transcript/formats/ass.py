@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from app.transcript.cues import Cue
 from app.transcript.formats.common import FileCue, FileStyle, centiseconds, clock, timed_cues
-from app.transcript.formats.direction import embed, is_ambiguous
+from app.transcript.formats.direction import embed_ambiguous
 from app.transcript.formats.word_times import Run, runs_of
 from app.transcript.timeline import Transcript
 
@@ -38,10 +38,7 @@ def write_ass(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     yield _HEADER
     for cue in timed_cues(cues, centiseconds):
         lines = _karaoke(cue) if style.word_level else map(_safe, cue.lines)
-        text = r"\N".join(
-            embed(line) if is_ambiguous(plain, transcript.text_language) else line
-            for plain, line in zip(cue.lines, lines, strict=True)
-        )
+        text = r"\N".join(embed_ambiguous(cue.lines, lines, transcript.text_language))
         yield f"Dialogue: 0,{_clock(cue.start)},{_clock(cue.end)},Default,,0,0,0,,{text}\n"
 
 

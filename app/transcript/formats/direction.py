@@ -2,10 +2,10 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
-_LANGUAGES = frozenset(
-    {"ar", "fa", "he", "ps", "sd", "ur", "yi"}
-)  # of Whisper's, those written right to left
+# Of Whisper's, those written right to left.
+_LANGUAGES = frozenset({"ar", "fa", "he", "ps", "sd", "ur", "yi"})
 _LETTERS = frozenset({"R", "AL"})
 _FORMATTED = re.compile("[\u202a-\u202e\u2066-\u2069]")  # the text already says its direction
 # At these ends, a line in a left-to-right paragraph has the same order as in a right-to-left one (UAX #9).
@@ -45,6 +45,14 @@ def _is_right_to_left(line: str, language: str) -> bool:
         return False
     strong = [kind for kind in map(unicodedata.bidirectional, line) if kind == "L" or kind in _LETTERS]
     return not _LETTERS.isdisjoint(strong) and (language in _LANGUAGES or strong[0] in _LETTERS)
+
+
+def embed_ambiguous(plain_lines: Iterable[str], lines: Iterable[str], language: str) -> list[str]:
+    """The lines of a file, embedded where the plain line, without the marks of the format, is ambiguous."""
+    return [
+        embed(line) if is_ambiguous(plain, language) else line
+        for plain, line in zip(plain_lines, lines, strict=True)
+    ]
 
 
 def embed(line: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.cues import Cue
 from app.transcript.formats.common import FileCue, FileStyle, clock, milliseconds, plain_lines, timed_cues
-from app.transcript.formats.direction import embed, is_ambiguous, is_mixed
+from app.transcript.formats.direction import embed, embed_ambiguous, is_mixed
 from app.transcript.formats.word_times import Run, runs_of
 from app.transcript.timeline import Transcript
 
@@ -38,10 +38,7 @@ def write_vtt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     yield "WEBVTT\n\n"
     for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
         lines = _with_timestamps(cue) if style.word_level else map(_with_references, cue.lines)
-        marked = [
-            embed(line) if is_ambiguous(plain, transcript.text_language) else line
-            for plain, line in zip(cue.lines, lines, strict=True)
-        ]
+        marked = embed_ambiguous(cue.lines, lines, transcript.text_language)
         yield _block(number, cue, marked, ".")
 
 
