@@ -27,12 +27,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.clip_request import ClipInMemory
 from app.engines.local import LocalSlot
 from app.engines.slot import Limits
+from app.engines.window_request import WindowInMemory
 from app.errors import RequeueBatch
 from workers.causes import is_out_of_memory
-from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Clip, Decoding, LoadOptions
+from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Decoding, LoadOptions, Window
 
 MODEL = "model"
 CLIP_S = MAX_CLIP_SAMPLES / SAMPLE_RATE
@@ -102,25 +102,25 @@ async def measure(
 
 async def _batch_s(slots: Sequence[LocalSlot], batch: int, repeat: int, decoding: Decoding) -> float:
     """The median time of a batch (s) while all workers run at the same time."""
-    clip = noise(decoding)
+    window = noise(decoding)
     times: list[float] = []
 
     async def work(slot: LocalSlot) -> None:
         for _ in range(repeat):
             began = time.perf_counter()
-            await slot.run([ClipInMemory(clip)] * batch)
+            await slot.run([WindowInMemory(window)] * batch)
             times.append(time.perf_counter() - began)
 
     # One unmeasured batch: the first use allocates memory and selects kernels.
-    await asyncio.gather(*(slot.run([ClipInMemory(clip)] * batch) for slot in slots))
+    await asyncio.gather(*(slot.run([WindowInMemory(window)] * batch) for slot in slots))
     await asyncio.gather(*(work(slot) for slot in slots))
     return statistics.median(times)
 
 
-def noise(decoding: Decoding) -> Clip:
-    """A clip of 30 s that counts as speech from end to end."""
+def noise(decoding: Decoding) -> Window:
+    """A window of 30 s that counts as speech from end to end."""
     samples = np.random.default_rng(0).standard_normal(MAX_CLIP_SAMPLES) * 3000
-    return Clip(samples.astype("<i2").tobytes(), ((0, MAX_CLIP_SAMPLES),), decoding)
+    return Window(samples.astype("<i2").tobytes(), ((0, MAX_CLIP_SAMPLES),), decoding)
 
 
 def _used_mb(device: str, visible: str, pids: Sequence[int]) -> float:

@@ -4,6 +4,7 @@
 """
 
 import multiprocessing
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -19,10 +20,12 @@ import numpy as np
 from app.engines.model_files import DEMO_PATH
 from app.media.clip_planner import ClipPlanner, PlannedClip
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
+from app.transcription.clip_request import ClipRequest
+from bench.decoding import transcribe_clips
 from workers import runtime
 from workers.media import tasks as media
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Clip, Decoding, LoadOptions
-from workers.whisper import model as whisper
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, Decoding, LoadOptions
+from workers.whisper.model import LoadedModel
 
 BEAM_SIZE = 5
 COMPUTE_TYPE = "int8"
@@ -119,27 +122,37 @@ def _timed(work: Callable[[], Any]) -> Run:
 
 def _engine(path: Path, threads: int, batch_size: int) -> Run:
     model = _loaded_model(threads)
-    clips = planned_clips(path)
     stages_s: dict[str, float] = defaultdict(float)
-    began = time.perf_counter()
-    with clocked(model, lambda stage, start, end: stages_s.update({stage: stages_s[stage] + end - start})):
-        results = [
-            result
-            for start in range(0, len(clips), batch_size)
-            for result in model.transcribe(clips[start : start + batch_size])
-        ]
-    seconds = time.perf_counter() - began
+
+    def note(stage: str, start: float, end: float) -> None:
+        stages_s[stage] += end - start
+
+    with tempfile.TemporaryDirectory() as folder:
+        clips = _planned_clips(path, Path(folder) / "pcm")
+        began = time.perf_counter()
+        with clocked(
+            model, lambda stage, start, end: stages_s.update({stage: stages_s[stage] + end - start})
+        ):
+            results = [
+                result
+                for start in range(0, len(clips), batch_size)
+                for result in transcribe_clips(
+                    lambda windows: model.decode(windows, model.features(windows)),
+                    clips[start : start + batch_size],
+                )
+            ]
+        seconds = time.perf_counter() - began
     stages = dict(stages_s) | {"rest of the worker": seconds - sum(stages_s.values())}
     return Run(seconds, " ".join(s.text for result in results for s in result.segments), stages)
 
 
 @cache
-def _loaded_model(threads: int) -> whisper.LoadedModel:
-    return whisper.LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads))
+def _loaded_model(threads: int) -> LoadedModel:
+    return LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads), COMPUTE_TYPE)
 
 
 @contextmanager
-def clocked(loaded: whisper.LoadedModel, note: Callable[[str, float, float], None]) -> Iterator[None]:
+def clocked(loaded: LoadedModel, note: Callable[[str, float, float], None]) -> Iterator[None]:
     """Call `note(stage, start, end)` after each of the model's `ENGINE_STAGES`."""
 
     def clock(stage: str, work: Callable[..., Any]) -> Callable[..., Any]:
@@ -160,36 +173,23 @@ def clocked(loaded: whisper.LoadedModel, note: Callable[[str, float, float], Non
             return clock(name, found) if name in ENGINE_STAGES else found
 
     patched: Any = loaded
-    model, features = patched._whisper.model, patched._features
-    patched._whisper.model, patched._features = Model(), clock("features", features)
+    model, features = patched._whisper.model, patched.features
+    patched._whisper.model, patched.features = Model(), clock("features", features)
     try:
         yield
     finally:
         patched._whisper.model = model
-        del patched._features
+        del patched.features
 
 
-@cache
-def planned_clips(path: Path) -> list[Clip]:
-    """The clips of a recording as the service plans them, with a given language."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory() as folder:
-        pcm_path = Path(folder) / "pcm"
-        pcm_path.touch()
-        while not media.decode("bench", str(path), str(pcm_path), 10**9).finished:
-            pass
-        pcm = pcm_path.read_bytes()
-        planned = plan(pcm_path, len(pcm) // BYTES_PER_SAMPLE)
+def _planned_clips(path: Path, pcm_path: Path) -> list[ClipRequest]:
+    """The clips of a recording as the service plans them, with a given language. Decodes it to `pcm_path`."""
+    pcm_path.touch()
+    while not media.decode("bench", str(path), str(pcm_path), 10**9).finished:
+        pass
+    planned = plan(pcm_path, pcm_path.stat().st_size // BYTES_PER_SAMPLE)
     decoding = Decoding("demo", language="en", beam_size=BEAM_SIZE, word_timestamps=True)
-    return [
-        Clip(
-            pcm[clip.start * BYTES_PER_SAMPLE : clip.end * BYTES_PER_SAMPLE],
-            tuple((start - clip.start, end - clip.start) for start, end in clip.speech),
-            decoding,
-        )
-        for clip in planned
-    ]
+    return [ClipRequest(pcm_path, clip.start, clip.end, clip.speech, decoding) for clip in planned]
 
 
 def plan(pcm_path: Path, samples: int) -> list[PlannedClip]:

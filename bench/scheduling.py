@@ -14,18 +14,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.clip_request import ClipSource, expected_tokens
 from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation
 from app.engines.slot import Limits
+from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
+from app.transcript.timeline import ClipResult
+from app.transcription.clip_decoding import decode_clip
+from app.transcription.clip_request import ClipRequest
 from app.transcription.pipeline import Fleet
 from bench import virtual_clock
 from bench.command import Options, run_alone
 from bench.lower_bound import lower_bound
 from bench.measuring import Figures, Table
 from bench.speech_samples import KINDS, TALKS, drawn_clips, probabilities_of, tiled_clips
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Clip, ClipResult, Decoding, LoadOptions
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
 
 SLOTS = (1, 2, 4, 8, 16, 64)
 MINUTES = (5, 15, 30, 60, 600)
@@ -69,8 +72,8 @@ def make_fleet(slots: int, simulation: Simulation) -> Fleet:
     """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
     options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
     catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
-    limits = Limits(simulation.batch)
-    return Dispatcher[ClipSource, ClipResult](
+    limits = Limits(simulation.batch, overlap=simulation.host_ms > 0)
+    return Dispatcher[WindowSource, WindowResult](
         "worker",
         [SimulatedSlot(index, catalogue, limits, str(index), simulation) for index in range(slots)],
         simulation.cost,
@@ -78,22 +81,37 @@ def make_fleet(slots: int, simulation: Simulation) -> Fleet:
 
 
 @dataclass(frozen=True)
-class SilentClip:
-    """A planned clip with silence for audio, which takes memory only once it is read."""
+class SilentWindow:
+    """A window with silence for audio, which takes memory only once it is read."""
 
-    clip: PlannedClip
+    request: WindowRequest
 
-    def read(self) -> Clip:
-        clip = self.clip
-        speech = tuple((start - clip.start, end - clip.start) for start, end in clip.speech)
-        return Clip(bytes((clip.end - clip.start) * BYTES_PER_SAMPLE), speech, DECODING)
+    @property
+    def continues(self) -> bool:
+        return self.request.continues
+
+    def read(self) -> Window:
+        request = self.request
+        speech = tuple((start - request.start, end - request.start) for start, end in request.speech)
+        return Window(bytes((request.end - request.start) * BYTES_PER_SAMPLE), speech, request.decoding)
 
 
 async def transcribe(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
-    """Submit a clip as the pipeline does, with silence for audio."""
-    request = SilentClip(clip)
-    done = await fleet.submit(job, request, key=DECODING.batch_key, size=expected_tokens(clip.speech))
-    return done.result
+    """Transcribe a clip as the pipeline does, with silence for audio."""
+    windows = decode_clip(ClipRequest(Path(), clip.start, clip.end, clip.speech, DECODING))
+    window = next(windows)
+    while True:
+        done = await fleet.submit(
+            job,
+            SilentWindow(window),
+            key=window.batch_key,
+            size=expected_tokens(window.speech),
+            continues=window.continues,
+        )
+        try:
+            window = windows.send(done.result)
+        except StopIteration as ended:
+            return ended.value
 
 
 def makespan(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) -> tuple[float, float]:

@@ -38,7 +38,7 @@ from bench.peers import ENGINE_STAGES, clocked
 from bench.recordings import TALK, talk_for
 from bench.throughput import BATCH_SIZE
 from workers.media import tasks as media
-from workers.whisper import model as whisper
+from workers.whisper import worker as whisper
 
 CHART = Path(__file__).with_name("stages.svg")
 # In the order in which they count if several run at once.
@@ -142,7 +142,7 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
             (FileSink, "drain", lambda *_: "upload"),
             (FileSink, "finish", lambda *_: "upload"),
             (MediaWorkerSlot, "run", of_media),
-            (whisper.LoadedModel, "transcribe", lambda *_: "rest of the worker"),
+            (whisper, "decode", lambda *_: "rest of the worker"),
             (pipeline, "merge", lambda *_: "merge and cues"),
             (openai_responses, "render_transcript", lambda *_: "merge and cues"),
         ):

@@ -12,6 +12,8 @@ BYTES_PER_SAMPLE = 2  # int16
 MAX_CLIP_SAMPLES = 30 * SAMPLE_RATE  # Whisper's window
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
 
+LOWEST_LOGPROB = -100.0  # stands for a log-probability that is not finite: far below any that a model gives
+SILENT_LOGPROB = -1.0  # nobody speaks if the average is lower and the no-speech probability is high
 SAMPLED_TEXTS = 5  # of each window at temperature > 0; the likeliest is the result. openai-whisper's default
 
 NO_SPACE_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})  # of a full disk; EDQUOT: of a used-up quota
@@ -27,34 +29,35 @@ def seconds(samples: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """The options for decoding a clip: all that a worker needs besides the audio."""
+    """The options for decoding a window: all that a worker needs besides the audio."""
 
     model: str
     task: str = "transcribe"  # or "translate"
-    language: str | None = None  # ISO 639-1 code; None: detect it from the clip
+    language: str | None = None  # ISO 639-1 code; None: detect it from the window
     prompt: str | None = None
     hotwords: str | None = None
     temperature: float = 0.0
     beam_size: int = 5
     word_timestamps: bool = False
+    no_repeat_ngram_size: int = 0  # the text may not repeat any run of so many tokens; 0: it may
 
     @property
-    def batch_key(self) -> tuple[str, float, int]:
-        """Clips with equal keys may be in one batch; language, task and prompt may differ within it."""
-        return (self.model, self.temperature, self.beam_size)
+    def batch_key(self) -> tuple[str, float, int, int]:
+        """Windows with equal keys may be in one batch; language, task and prompt may differ within it."""
+        return (self.model, self.temperature, self.beam_size, self.no_repeat_ngram_size)
 
     @property
     def beams(self) -> int:
-        """How many texts are decoded side by side for each clip."""
+        """How many texts are decoded side by side for each window."""
         return SAMPLED_TEXTS if self.temperature > 0 else self.beam_size
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
-    """A continuous span of a recording, at most `MAX_CLIP_SAMPLES` long."""
+class Window:
+    """What a model decodes at once: a continuous span of a recording, at most `MAX_CLIP_SAMPLES` long."""
 
     pcm: bytes  # int16, little-endian
-    speech: tuple[Span, ...]  # spans with speech, in samples from the clip's start
+    speech: tuple[Span, ...]  # spans with speech, in samples from the window's start
     decoding: Decoding
 
     @property
@@ -76,7 +79,7 @@ class Word:
 class Segment:
     """Text between two timestamps of the decoder. Times in samples.
 
-    In a `ClipResult`, times count from the clip's start; in a timeline, from the recording's start.
+    Times count from the start of the window, the clip or the recording, whichever holds the segment.
     """
 
     start: int
@@ -91,13 +94,42 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class ClipResult:
-    """The transcript of one clip."""
+class Thresholds:
+    """When to doubt the decoder. The names are those of transformers' `GenerationConfig` for Whisper."""
+
+    compression_ratio: float = 2.4  # above: the text repeats itself
+    logprob: float = -1.0  # below: the decoder guessed
+    no_speech: float = 0.6  # above, with a low log-probability: nobody speaks
+
+
+@dataclass(frozen=True, slots=True)
+class WindowResult:
+    """The transcript of one window. Times in samples from the window's start."""
 
     language: str  # ISO 639-1: the requested one, or the likeliest
     language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
     segments: tuple[Segment, ...]
+    tail: Segment | None  # text at the end that has no closing timestamp
+    token_count: int
+    avg_logprob: float
+    no_speech_prob: float
+    compression_ratio: float
+    thresholds: Thresholds = Thresholds()
     note: str | None = None  # what is missing in the result, and why
+
+    @property
+    def silent(self) -> bool:
+        # A log-probability that overflowed says nothing about silence.
+        guessed = LOWEST_LOGPROB < self.avg_logprob < SILENT_LOGPROB
+        return guessed and self.no_speech_prob > self.thresholds.no_speech
+
+    @property
+    def repetitive(self) -> bool:
+        return self.compression_ratio > self.thresholds.compression_ratio
+
+    @property
+    def poor(self) -> bool:
+        return not self.silent and (self.repetitive or self.avg_logprob < self.thresholds.logprob)
 
 
 @dataclass(frozen=True, slots=True)

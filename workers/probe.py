@@ -5,7 +5,7 @@ import multiprocessing
 from pathlib import Path
 
 from workers.runtime import initialise, preload_cublas
-from workers.whisper.model import supported_compute_types
+from workers.whisper.worker import supported_compute_types
 
 __all__ = ["count_cuda_devices", "find_cublas", "initialise", "start_method", "supported_compute_types"]
 

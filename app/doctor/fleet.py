@@ -12,16 +12,16 @@ import numpy as np
 
 from app.doctor.finding import Finding, fail, fail_with, ok, warn
 from app.engines.catalogue import ModelCatalogue
-from app.engines.clip_request import ClipInMemory
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
 from app.engines.plan import Plan
 from app.engines.slot import WhisperSlot
+from app.engines.window_request import WindowInMemory
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from workers import probe
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE, Clip, Decoding
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE, Decoding, Window
 
 SAMPLE = DEMO_PATH / "sample.flac"
 SAMPLE_TEXT = "The captain reads a long letter."
@@ -73,9 +73,9 @@ async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes) -> AsyncGenerato
     plan = replace(plan, engine="local") if plan.engine == "inline" else plan
     catalogue = ModelCatalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
     slots = plan.slots(catalogue)
-    clip = Clip(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model.name))
+    window = Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model.name))
     try:
-        async with aclosing(_as_completed([_transcribe_on(slot, clip) for slot in slots])) as completed:
+        async with aclosing(_as_completed([_transcribe_on(slot, window) for slot in slots])) as completed:
             async for finding in completed:
                 yield finding
     finally:
@@ -156,13 +156,13 @@ async def _detect_speech_in(media: MediaPool, pcm_path: Path) -> tuple[list[Find
     return [decoded, ok(detector, f"silero-vad finds {speech_s:.1f} s of speech")], pcm
 
 
-async def _transcribe_on(slot: WhisperSlot, clip: Clip) -> Finding:
+async def _transcribe_on(slot: WhisperSlot, window: Window) -> Finding:
     title = f"worker {slot.index}"
     try:
         started = time.perf_counter()
         await slot.start()
         loaded = time.perf_counter()
-        [result] = await slot.run([ClipInMemory(clip)])
+        [result] = await slot.run([WindowInMemory(window)])
         done = time.perf_counter()
     except Exception as error:
         return fail_with(title, error)

@@ -10,7 +10,7 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import Limits, WhisperSlot
 from app.scheduling.process import ChildProcess
 from workers import runtime
-from workers.whisper import model as whisper
+from workers.whisper import worker as whisper
 
 R = TypeVar("R")
 

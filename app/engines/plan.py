@@ -95,13 +95,18 @@ def make_plan(settings: Settings) -> Plan:
     return Plan(
         models=tuple(dict.fromkeys([default, *others])),
         devices=devices,
-        limits=_limits(settings, _BATCH_SIZE[devices.device]),
+        limits=_limits(settings, _BATCH_SIZE[devices.device], overlap=_overlaps(settings, devices)),
         engine=settings.engine,
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
         cost=_cost(devices),
         kernel_cache=settings.data_dir / KERNEL_CACHE,
     )
+
+
+def _overlaps(settings: Settings, devices: Devices) -> bool:
+    """Whether a worker computes features while its device decodes: on a CPU both need the same cores."""
+    return devices.device == "cuda" and settings.engine == "local"
 
 
 def _cost(devices: Devices) -> BatchCost:
@@ -116,7 +121,7 @@ def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
     return Plan(
         models=(SIMULATED,),
         devices=devices,
-        limits=_limits(settings, simulation.batch),
+        limits=_limits(settings, simulation.batch, overlap=simulation.host_ms > 0),
         engine=settings.engine,
         compute_type=SIMULATED,
         safe_mode=settings.safe_mode,
@@ -125,12 +130,13 @@ def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
     )
 
 
-def _limits(settings: Settings, batch_size: int) -> Limits:
+def _limits(settings: Settings, batch_size: int, *, overlap: bool) -> Limits:
     """`batch_size` applies unless the settings say otherwise."""
     return Limits(
         batch_size=1 if settings.safe_mode else settings.batch_size or batch_size,
         batch_timeout_s=settings.batch_timeout_s,
         one_model=settings.safe_mode,
+        overlap=overlap and not settings.safe_mode,
     )
 
 
@@ -164,7 +170,7 @@ def _compute_types(device: str, visible: Sequence[str]) -> Iterator[tuple[str, s
     from contextlib import ExitStack, suppress
 
     from workers import runtime
-    from workers.whisper import model as whisper
+    from workers.whisper import worker as whisper
 
     spawn = multiprocessing.get_context("spawn")
     with ExitStack() as stack:

@@ -13,17 +13,18 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.clip_request import ClipSource, expected_tokens
 from app.engines.slot import Limits, WhisperSlot
+from app.engines.window_request import WindowSource, expected_tokens
 from app.errors import InvalidSetting, ProcessCrashed
 from app.languages import LANGUAGES
 from app.scheduling.batching import BatchCost
-from workers.messages import Clip, ClipResult, LoadOptions, Segment, Span, Word, WorkerInfo
-from workers.whisper import model as whisper
+from workers.messages import LoadOptions, Segment, Span, Window, WindowResult, Word, WorkerInfo
+from workers.whisper import worker as whisper
 
 R = TypeVar("R")
 
 SIMULATED = "simulated"  # the name of the device and of the model
+_LEAST_PART = 0.5  # of the speech of a window that leaves text, which it transcribes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,12 @@ class Simulation:
     """How simulated workers behave. Times in simulated seconds, unless their names say otherwise."""
 
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
-    batch: int = 8  # most clips in one
+    batch: int = 8  # most windows in one
+    host_ms: float = 0.0  # that a worker computes for each window before its device can decode it
+    second_window: float = 0.0  # probability that a window leaves text for another one of its clip
     load_ms: float = 0.0  # of a model
     crash: float = 0.0  # probability that a worker crashes during a batch
-    seed: int = 0  # of the random crashes
+    seed: int = 0  # of the random crashes and of the windows that leave text
     crash_at: tuple[
         tuple[int, float], ...
     ] = ()  # slot, and when its worker crashes, counted from the slot's first start
@@ -76,10 +79,12 @@ def _by_slot(value: str) -> list[tuple[int, float]]:
 
 
 _EXAMPLE = "fixed_ms=10,clip_ms=50,token_ms=2,batch=8,crash=0.01,slow=1:3"
-# Names of the setting, and what `BatchCost` calls them: a task is a clip, and its size is in tokens.
+# Names of the setting, and what `BatchCost` calls them: a task is a window, and its size is in tokens.
 _COSTS = {"clip_ms": "task_ms", "fixed_ms": "fixed_ms", "token_ms": "size_ms"}
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "batch": int,
+    "host_ms": float,
+    "second_window": float,
     "load_ms": float,
     "crash": float,
     "seed": int,
@@ -94,17 +99,18 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 def _check(text: str, simulation: Simulation) -> None:
     cost = simulation.cost
     events = [*simulation.crash_at, *simulation.poisoned_at]
-    times = [cost.fixed_ms, cost.size_ms, simulation.load_ms, *(at for _, at in events)]
+    times = [cost.fixed_ms, cost.size_ms, simulation.host_ms, simulation.load_ms, *(at for _, at in events)]
     above_0 = [cost.task_ms, simulation.speed, *simulation.slow.values()]
     if (
         min(times) < 0
         or min(above_0) <= 0
         or not 1 <= simulation.batch <= 128
         or not 0 <= simulation.crash <= 1
+        or not 0 <= simulation.second_window < 1
     ):
         raise InvalidSetting(
             f"WHISPER_SIMULATED={text}: times must not be negative; clip_ms, speed and the factors of slow "
-            "slots must be above 0; batch is 1 to 128, crash 0 to 1"
+            "slots must be above 0; batch is 1 to 128, crash 0 to 1, second_window below 1"
         )
 
 
@@ -127,6 +133,9 @@ class SimulatedSlot(WhisperSlot):
         self._killed = asyncio.Event()
         self._crash_count = 0
         self._poisoned_at = math.inf  # of the event loop's clock
+        self._ahead: asyncio.Task[list[WindowResult]] | None = None
+        self.device_s = 0.0  # simulated time in which the device has decoded batches
+        self.windows = 0  # that it has decoded
 
     async def _spawn(self) -> None:
         self._killed = asyncio.Event()
@@ -139,7 +148,7 @@ class SimulatedSlot(WhisperSlot):
                 if slot == self.index
             ]
 
-    async def _read(self, payloads: Sequence[ClipSource]) -> list[Clip]:
+    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
         # A virtual clock has no threads. A few megabytes that were just written come from the page cache.
         return [payload.read() for payload in payloads]
 
@@ -149,24 +158,47 @@ class SimulatedSlot(WhisperSlot):
         if function is whisper.load:
             await self._elapse(self._simulation.load_ms / 1000)
             answer = self._loaded(args[0])
-        elif function is whisper.transcribe:
-            await self._decode(args[0])
-            answer = [simulated_result(clip) for clip in args[0]]
+        elif function is whisper.decode:
+            answer = await self._decode_after(None, args[0])
+        elif function is whisper.exchange:
+            answer = await self._exchange(args[0])
         return answer  # type: ignore[no-any-return]
 
-    async def _end(self) -> None: ...
+    async def _end(self) -> None:
+        if self._ahead is not None:
+            self._ahead.cancel()
+            await asyncio.gather(self._ahead, return_exceptions=True)
+            self._ahead = None
 
-    async def _decode(self, clips: Sequence[Clip]) -> None:
+    async def _exchange(self, windows: Sequence[Window] | None) -> list[WindowResult] | None:
+        before, self._ahead = self._ahead, None
+        if windows is not None:
+            self._ahead = asyncio.create_task(self._decode_after(before, windows))
+        return None if before is None else await asyncio.shield(before)
+
+    async def _decode_after(
+        self, before: asyncio.Task[list[WindowResult]] | None, windows: Sequence[Window]
+    ) -> list[WindowResult]:
+        """Decode windows as soon as the host's work on them is done and the device is free."""
+        await self._elapse(self._simulation.host_ms * len(windows) / 1000)
+        if before is not None:
+            await asyncio.wait([before])
+        await self._decode_on_device(windows)
+        return [simulated_result(window, self._simulation) for window in windows]
+
+    async def _decode_on_device(self, windows: Sequence[Window]) -> None:
         simulation = self._simulation
         if asyncio.get_running_loop().time() >= self._poisoned_at:
             raise RuntimeError("CUDA failed with error an illegal memory access was encountered")
-        seconds = simulation.cost.seconds([expected_tokens(clip.speech) for clip in clips])
+        seconds = simulation.cost.seconds([expected_tokens(window.speech) for window in windows])
         seconds *= simulation.slow.get(self.index, 1.0)
         if self._random.random() < simulation.crash:
             await self._elapse(seconds * self._random.random())
             self._kill()
             raise self._crashed()
         await self._elapse(seconds)
+        self.device_s += seconds
+        self.windows += len(windows)
 
     def _next_poisoning(self) -> float:
         """When the device of the worker that starts now fails."""
@@ -206,19 +238,45 @@ class SimulatedSlot(WhisperSlot):
         )
 
 
-def simulated_result(clip: Clip) -> ClipResult:
-    """A result of the right shape, made of the clip's speech spans only: the same for the same clip."""
-    language = clip.decoding.language
-    return ClipResult(
-        language=language or "en",
-        language_probs=() if language else (("en", 1.0),),
-        segments=tuple(_segment(span, clip) for span in clip.speech),
+def simulated_result(window: Window, simulation: Simulation) -> WindowResult:
+    """A result of the right shape, made of the window's speech spans only: the same for the same window.
+
+    If the window leaves text for another one, that is the text of some of its last speech.
+    """
+    decoding = window.decoding
+    segments = [_segment(span, window) for span in window.speech]
+    tail: Segment | None = None
+    chance = random.Random(f"{simulation.seed} {window.speech}")
+    if segments and chance.random() < simulation.second_window:
+        closed = _first_part(window.speech, _LEAST_PART + (1 - _LEAST_PART) * chance.random())
+        segments, tail = [_segment(span, window) for span in closed], _segment(window.speech[-1], window)
+    return WindowResult(
+        language=decoding.language or "en",
+        language_probs=() if decoding.language else (("en", 1.0),),
+        segments=tuple(segments),
+        tail=tail,
+        token_count=round(expected_tokens(window.speech)),
+        avg_logprob=0.0,
+        no_speech_prob=0.0,
+        compression_ratio=1.0,
     )
 
 
-def _segment(span: Span, clip: Clip) -> Segment:
+def _first_part(speech: Sequence[Span], part: float) -> list[Span]:
+    """The first part of speech: so much of all of it, 0 to 1."""
+    left = part * sum(end - start for start, end in speech)
+    first = []
+    for start, end in speech:
+        if left <= 0:
+            break
+        first.append((start, min(end, start + round(left))))
+        left -= end - start
+    return first
+
+
+def _segment(span: Span, window: Window) -> Segment:
     start, end = span
-    text = f" Simulated: speech from sample {start} to {end} of a clip."
+    text = f" Simulated: speech from sample {start} to {end} of a window."
     words = text.split()
     edges = [start + (end - start) * place // len(words) for place in range(len(words) + 1)]
     return Segment(
@@ -226,7 +284,7 @@ def _segment(span: Span, clip: Clip) -> Segment:
         end=end,
         text=text,
         tokens=(),
-        temperature=clip.decoding.temperature,
+        temperature=window.decoding.temperature,
         avg_logprob=0.0,
         compression_ratio=1.0,
         no_speech_prob=0.0,
@@ -234,6 +292,6 @@ def _segment(span: Span, clip: Clip) -> Segment:
             Word(f" {word}", begin, stop, 1.0)
             for word, begin, stop in zip(words, edges, edges[1:], strict=False)
         )
-        if clip.decoding.word_timestamps
+        if window.decoding.word_timestamps
         else (),
     )

@@ -1,7 +1,6 @@
 """What the slots of all engines share: the models that their worker holds, and their counters."""
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -11,14 +10,14 @@ from typing import NoReturn, TypeVar
 import structlog
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.clip_request import ClipSource
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
+from app.engines.window_request import WindowSource
 from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
 from app.known_errors import explain, last_line
 from app.scheduling.tasks import SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
-from workers.messages import SAMPLE_RATE, Clip, ClipResult, Decoding, LoadOptions, WorkerInfo
-from workers.whisper import model as whisper
+from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.whisper import worker as whisper
 
 R = TypeVar("R")
 
@@ -40,9 +39,19 @@ log = structlog.get_logger(__name__)
 class Limits:
     """How much a slot may do at a time."""
 
-    batch_size: int  # clips
+    batch_size: int  # windows
     batch_timeout_s: float | None = None  # for a batch, before its worker counts as hung; None: as it proves
     one_model: bool = False  # unload the others before another model is loaded
+    overlap: bool = False  # compute the features of a batch while the one before is decoded
+
+
+@dataclass(slots=True)
+class _Batch:
+    """A batch that the slot has taken over."""
+
+    payloads: Sequence[WindowSource]
+    expected_s: float | None
+    windows: Sequence[Window] | None = None  # which the worker has; None: it has not got them yet
 
 
 class WhisperSlot(ABC):
@@ -62,9 +71,15 @@ class WhisperSlot(ABC):
         self._clips = 0
         self._samples = 0
         self._background: set[asyncio.Task[None]] = set()
+        self._batch: _Batch | None = None  # taken over by `exchange`, and not answered
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the slot takes over a batch while its worker decodes the one before."""
+        return self._limits.overlap
 
     def batch_limit(self, weight: int = USUAL_BEAMS) -> int:
-        """How many clips the slot takes at once if each is decoded with `weight` beams."""
+        """How many windows the slot takes at once if each is decoded with `weight` beams."""
         return self._oom.batch_limit(weight)
 
     async def start(self) -> None:
@@ -85,39 +100,95 @@ class WhisperSlot(ABC):
             self.status.restarts += 1
 
     async def probe(self) -> None:
-        """Transcribe a second of silence with the default model. Raises as `run` does."""
-        clip = Clip(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), Decoding(self._catalogue.default))
+        """Decode a second of silence with the default model. Raises as `run` does."""
+        window = Window(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), Decoding(self._catalogue.default))
         with _device_failures():
-            await self._transcribe([clip], None)
+            await self._decode([window], None)
 
-    async def run(self, payloads: Sequence[ClipSource], expected_s: float | None = None) -> list[ClipResult]:
-        """Transcribe a batch of clips of one model, which is loaded first if necessary.
+    async def run(
+        self, payloads: Sequence[WindowSource], expected_s: float | None = None
+    ) -> list[WindowResult]:
+        """Decode a batch of windows of one model, which is loaded first if necessary.
 
         `expected_s`: what the batch should take; None if that is not known.
 
         When memory is short, the other models are unloaded first. If that is not enough, raises RequeueBatch:
-        `batch_limit` is smaller then or, for a single clip, the worker restarts with a smaller compute type.
-        Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if a clip's
-        audio is gone, and the worker's own errors.
+        `batch_limit` is smaller then or, for a single window, the worker restarts with a smaller compute
+        type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if a
+        window's audio is gone, and the worker's own errors.
         """
-        began = time.monotonic()
-        clips = await self._read(payloads)
+        windows = await self._read(payloads)
         with _device_failures():
-            results = await self._transcribe_with_model(clips, expected_s)
-        model = clips[0].decoding.model
+            results = await self._decode_with_model(windows, expected_s)
+        self._count(payloads, windows, results)
+        return results
+
+    async def exchange(
+        self, payloads: Sequence[WindowSource] | None, expected_s: float | None = None
+    ) -> list[WindowResult] | None:
+        """Take over a batch, and return the results of the batch before; None if there is none.
+
+        The worker computes the features of the new batch while it decodes the one before. If it does not hold
+        the model of a batch, the batch is run when it is answered. Raises as `run` does, for the batch
+        before.
+        """
+        before = self._batch
+        following = self._batch = None if payloads is None else _Batch(payloads, expected_s)
+        if before is None or before.windows is not None:
+            return await self._hand_over(following, before)
+        results = await self.run(before.payloads, before.expected_s)
+        await self._hand_over(following, None)
+        return results
+
+    async def _hand_over(self, batch: _Batch | None, before: _Batch | None) -> list[WindowResult] | None:
+        """Give the worker a batch if it holds its model, and return the results of the batch before."""
+        windows = None if batch is None else await self._read_ahead(batch)
+        if windows is None and before is None:
+            return None
+        known = [each for each in (before, batch) if each is not None and each.windows is not None]
+        deadline_s = max(self._deadline_s(each.windows or (), each.expected_s) for each in known)
+        try:
+            with _device_failures():
+                results = await self._call(whisper.exchange, windows, deadline_s=deadline_s)
+        except (RuntimeError, MemoryError) as error:
+            if before is not None and is_out_of_memory(error):
+                await self._free_memory_and_requeue(before.windows or (), error)
+            raise
+        finally:
+            if before is not None and before.windows:
+                self._start_unload_timer(before.windows[0].decoding.model)
+        if before is not None and before.windows and results is not None:
+            self._count(before.payloads, before.windows, results)
+        return results
+
+    async def _read_ahead(self, batch: _Batch) -> Sequence[Window] | None:
+        """The windows of a batch; None if it must be run: its model is not loaded or its audio is gone."""
+        with suppress(OSError):
+            windows = await self._read(batch.payloads)
+            model = windows[0].decoding.model
+            if model in self._held:
+                self._stop_unload_timer(model)
+                batch.windows = windows
+        return batch.windows
+
+    def _count(
+        self, payloads: Sequence[WindowSource], windows: Sequence[Window], results: Sequence[WindowResult]
+    ) -> None:
+        """Count what a batch has done. Restart the worker if a larger compute type may fit again."""
+        model = windows[0].decoding.model
         self._note(model, next((result.note for result in results if result.note), None))
-        self._clips += len(clips)
-        self._samples += sum(clip.samples for clip in clips)
-        took_s = round(time.monotonic() - began, 3)
-        log.debug("batch transcribed", slot=self.index, model=model, clips=len(clips), took_s=took_s)
+        # The first window of a clip spans all of it.
+        first = [window for payload, window in zip(payloads, windows, strict=True) if not payload.continues]
+        self._clips += len(first)
+        self._samples += sum(window.samples for window in first)
+        log.debug("batch decoded", slot=self.index, model=model, windows=len(windows))
         if self._oom.wants_restart():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
             self.needs_restart.set()
-        return results
 
     async def close(self) -> None:
         """End the worker."""
-        self._info = None
+        self._info = self._batch = None
         for model in list(self._held):
             self._stop_unload_timer(model)
         self._held.clear()
@@ -171,37 +242,37 @@ class WhisperSlot(ABC):
     async def _end(self) -> None:
         """End the worker."""
 
-    async def _read(self, payloads: Sequence[ClipSource]) -> list[Clip]:
+    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
         return await asyncio.to_thread(lambda: [payload.read() for payload in payloads])
 
-    async def _transcribe_with_model(
-        self, clips: Sequence[Clip], expected_s: float | None
-    ) -> list[ClipResult]:
-        decoding = clips[0].decoding
+    async def _decode_with_model(
+        self, windows: Sequence[Window], expected_s: float | None
+    ) -> list[WindowResult]:
+        decoding = windows[0].decoding
         model = decoding.model
         if model in self._held:
             self._stop_unload_timer(model)
         else:
             await self._load_on_demand(model)
         try:
-            return await self._retry_without_others(model, lambda: self._transcribe(clips, expected_s))
+            return await self._retry_without_others(model, lambda: self._decode(windows, expected_s))
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
-                await self._shrink_and_requeue(model, len(clips), decoding.beams, error)
+                await self._shrink_and_requeue(model, len(windows), decoding.beams, error)
             raise
         finally:
             self._start_unload_timer(model)
 
-    async def _transcribe(self, clips: Sequence[Clip], expected_s: float | None) -> list[ClipResult]:
-        return await self._call(whisper.transcribe, clips, deadline_s=self._deadline_s(clips, expected_s))
+    async def _decode(self, windows: Sequence[Window], expected_s: float | None) -> list[WindowResult]:
+        return await self._call(whisper.decode, windows, deadline_s=self._deadline_s(windows, expected_s))
 
-    def _deadline_s(self, clips: Sequence[Clip], expected_s: float | None) -> float:
+    def _deadline_s(self, windows: Sequence[Window], expected_s: float | None) -> float:
         if self._limits.batch_timeout_s is not None:
             return self._limits.batch_timeout_s
         if expected_s is not None:
             return max(_LEAST_DEADLINE_S, _DEADLINE_FACTOR * expected_s)
-        device = self._catalogue.options[clips[0].decoding.model].device
-        audio_s = sum(clip.samples for clip in clips) / SAMPLE_RATE
+        device = self._catalogue.options[windows[0].decoding.model].device
+        audio_s = sum(window.samples for window in windows) / SAMPLE_RATE
         return max(_LEAST_FIRST_DEADLINE_S, _FIRST_DEADLINE_FACTOR[device] * audio_s)
 
     async def _load_on_demand(self, model: str) -> None:
@@ -233,18 +304,25 @@ class WhisperSlot(ABC):
             await self._unload(name)
         return bool(others)
 
-    async def _shrink_and_requeue(self, model: str, clips: int, beams: int, error: Exception) -> NoReturn:
+    async def _free_memory_and_requeue(self, windows: Sequence[Window], error: Exception) -> NoReturn:
+        """Unload the other models or, if there are none, use less memory from now on. Raises RequeueBatch."""
+        decoding = windows[0].decoding
+        if await self._unload_others(decoding.model):
+            raise RequeueBatch(f"out of memory beside other models: {last_line(error)}") from error
+        await self._shrink_and_requeue(decoding.model, len(windows), decoding.beams, error)
+
+    async def _shrink_and_requeue(self, model: str, windows: int, beams: int, error: Exception) -> NoReturn:
         """Use less memory from now on. Raises RequeueBatch, and RuntimeError if nothing smaller is left."""
-        if clips > 1:
-            self._oom.halve(clips, beams, error)
+        if windows > 1:
+            self._oom.halve(windows, beams, error)
             limit = self.batch_limit(beams)
             log.warning("memory is short: smaller batches", slot=self.index, batch_size=limit, beams=beams)
-            raise RequeueBatch(f"out of memory with {clips} clips at once: {last_line(error)}") from error
+            raise RequeueBatch(f"out of memory with {windows} windows at once: {last_line(error)}") from error
         if await self._use_smaller_type(model, error):
             self.needs_restart.set()  # memory comes back for certain only when the process ends
-            raise RequeueBatch(f"out of memory with one clip: {last_line(error)}") from error
+            raise RequeueBatch(f"out of memory with one window: {last_line(error)}") from error
         reason = last_line(error)
-        message = f"not enough memory for one clip with the smallest compute type: {reason}"
+        message = f"not enough memory for one window with the smallest compute type: {reason}"
         raise RuntimeError(message) from error
 
     async def _use_smaller_type(self, model: str, error: Exception) -> bool:

@@ -11,16 +11,16 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.engines.clip_request import ClipKey, ClipRequest
 from app.errors import WhisperfleetError
 from app.jobs.database import Database
 from app.jobs.job import Job
 from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.tables import clips
 from app.shielding import shielded
+from app.transcript.timeline import ClipResult
+from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.result_cache import Transcribe
 from app.wakeup import Wakeup
-from workers.messages import ClipResult
 
 _RETRY_S = 1.0  # after an error of the database
 _FLUSH_S = 2.0  # a stop waits so long for unstored rows

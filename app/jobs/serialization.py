@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from app.transcript.timeline import Transcript
-from workers.messages import ClipResult, Segment
+from app.transcript.timeline import ClipResult, Transcript
+from workers.messages import Segment
 
 _LEVEL = 3  # text and numbers: higher levels save little
 _RESULT = TypeAdapter(ClipResult)

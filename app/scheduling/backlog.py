@@ -5,6 +5,7 @@ different limits.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
@@ -33,23 +34,27 @@ class ThroughputEstimator:
     def __init__(self, slots: int) -> None:
         self._ratios: list[float | None] = [None] * slots
         self._batches = [0] * slots
-        self._in_flight: dict[int, tuple[float, float]] = {}  # by slot: time of the start, expected seconds
+        self._in_flight: list[deque[float]] = [deque() for _ in range(slots)]  # expected seconds
+        self._began = [0.0] * slots  # the first of these batches
 
     def begin(self, slot: int, expected_s: float, now: float) -> None:
-        """A slot starts a batch."""
-        self._in_flight[slot] = (now, expected_s)
+        """A slot has got a batch, which it runs after those that it has."""
+        if not self._in_flight[slot]:
+            self._began[slot] = now
+        self._in_flight[slot].append(expected_s)
 
     def end(self, slot: int, now: float) -> None:
-        """The slot has finished its batch."""
-        began, expected_s = self._in_flight.pop(slot)
-        latest = (now - began) / expected_s
+        """The slot has finished its first batch."""
+        latest = (now - self._began[slot]) / self._in_flight[slot].popleft()
+        self._began[slot] = now
         self._batches[slot] += 1
         before = self._ratios[slot]
         self._ratios[slot] = latest if before is None else before + _LATEST_WEIGHT * (latest - before)
 
-    def discard(self, slot: int) -> None:
-        """The batch failed, so its time does not count. Does nothing after `end`."""
-        self._in_flight.pop(slot, None)
+    def discard(self, slot: int, now: float) -> None:
+        """The slot's first batch failed, so its time does not count."""
+        self._in_flight[slot].popleft()
+        self._began[slot] = now
 
     def ratio(self, slot: int) -> float:
         """The slot's ratio; before its first batch, the mean of the other slots'."""
@@ -65,11 +70,11 @@ class ThroughputEstimator:
 
     def free_in(self, slot: int, now: float) -> float:
         """Seconds until the slot is free, as estimated."""
-        if slot not in self._in_flight:
+        if not self._in_flight[slot]:
             return 0.0
-        began, expected_s = self._in_flight[slot]
-        left_s = began + expected_s * self.ratio(slot) - now
-        return left_s if left_s >= 0 else -left_s  # overdue by x seconds: assume x more
+        first_s, *next_s = (expected_s * self.ratio(slot) for expected_s in self._in_flight[slot])
+        # If the first is overdue by x seconds, assume x more.
+        return abs(self._began[slot] + first_s - now) + sum(next_s)
 
 
 class Backlog(FairQueue[Task[P, R]]):
@@ -81,6 +86,16 @@ class Backlog(FairQueue[Task[P, R]]):
         self._throughput = throughput
         self._cost = cost
 
+    def put_task(self, task: Task[P, R]) -> None:
+        """Add a task at the end of its job's line, or before those that do not continue if it does.
+
+        A job whose task continues has the next turn: what was begun in its turn is finished first.
+        """
+        if task.continues:
+            self.put_first(task.job, task, behind=lambda other: other.continues)
+        else:
+            self.put(task.job, task)
+
     def requeue_batch(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
         """Return a batch to the head of the queue, without the tasks that were cancelled meanwhile."""
         for task in reversed(batch):
@@ -88,7 +103,7 @@ class Backlog(FairQueue[Task[P, R]]):
                 task.future.cancel()
                 continue
             task.isolated = task.isolated or isolated
-            self.requeue(task.job, task)
+            self.put_first(task.job, task)
 
     def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot.

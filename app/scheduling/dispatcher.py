@@ -1,11 +1,12 @@
 """Hands tasks to slots: one loop for each slot takes batches from one fair queue.
 
-The queue lives here, and a slot has one batch in flight. So a cancelled task is never sent, fast slots take
-more, and a crash puts one batch under suspicion. `backlog` decides which tasks make a batch.
+The queue lives here, and a slot has one batch in flight, or two if its process prepares one while it runs the
+other. So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion.
+`backlog` decides which tasks make a batch.
 """
 
 import asyncio
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -17,7 +18,7 @@ from app.errors import DeviceFailed, NotReady, ProcessCrashed, RequeueBatch, Tas
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
 from app.scheduling.batching import BatchCost
-from app.scheduling.tasks import Slot, Task, TaskResult
+from app.scheduling.tasks import OverlappingSlot, Slot, Task, TaskResult
 from app.wakeup import Wakeup
 
 P = TypeVar("P")
@@ -84,7 +85,7 @@ class Dispatcher(Generic[P, R]):
         self._backlog = Backlog(slots, self._throughput, cost)
         self._wakeups = [Wakeup() for _ in slots]
         self._loops: list[asyncio.Task[None]] = []
-        self._in_flight: dict[int, Sequence[Task[P, R]]] = {}  # by slot
+        self._in_flight: list[list[Task[P, R]]] = [[] for _ in slots]
         self._draining = False
         self._idle = asyncio.Event()  # no batch is in flight
         self._idle.set()
@@ -129,12 +130,14 @@ class Dispatcher(Generic[P, R]):
         on_crash: Callable[[int], None] = lambda crash_count: None,
         size: float = 0.0,
         weight: int = 1,
+        continues: bool = False,
     ) -> TaskResult[R]:
         """Run a task when its turn comes.
 
         `crash_count`: processes that crashed on this task before a restart of the service. `on_crash` is
         called with the new count whenever a process crashes that had only this task in flight. `size` is in
-        the unit of `BatchCost.size_ms`. `weight`: see `Slot.batch_limit`.
+        the unit of `BatchCost.size_ms`. `weight`: see `Slot.batch_limit`. `continues`: the task continues
+        what an earlier one of the job began, and comes before those that do not.
 
         Raises NotReady while the last start of every slot has failed, TaskCrashes if the task crashes each
         process that runs it, and the exception that the task itself raises.
@@ -145,9 +148,19 @@ class Dispatcher(Generic[P, R]):
             raise self._not_ready()
         future = asyncio.get_running_loop().create_future()
         task = Task[P, R](
-            job, payload, key, affinity, crash_count, on_crash, size, weight, future, isolated=crash_count > 0
+            job,
+            payload,
+            key,
+            affinity,
+            crash_count,
+            on_crash,
+            size,
+            weight,
+            continues,
+            future,
+            isolated=crash_count > 0,
         )
-        self._backlog.put(task.job, task)
+        self._backlog.put_task(task)
         self._wake_slots()
         # Cancelling the caller cancels the future, and a task with a cancelled future is never sent.
         return await task.future
@@ -156,7 +169,7 @@ class Dispatcher(Generic[P, R]):
         """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
         for task in [*self._backlog.remove(job), *(task for task in self._held if task.job == job)]:
             task.future.cancel()
-        for task in chain.from_iterable(self._in_flight.values()):
+        for task in chain.from_iterable(self._in_flight):
             task.cancelled = task.cancelled or task.job == job
 
     def _wake_slots(self) -> None:
@@ -272,10 +285,11 @@ class Dispatcher(Generic[P, R]):
         """Send batch after batch until the slot's process has ended, or the slot is to sleep."""
         now = asyncio.get_running_loop().time
         used_at = now()
-        while not slot.needs_restart.is_set():
-            slot.status.state = "idle"
-            batch = [] if self._draining else self._backlog.take_batch(slot)
-            if not batch:
+        before: list[Task[P, R]] = []  # the batch that an overlapping slot has, and has not answered
+        while not slot.needs_restart.is_set() or before:
+            batch = self._next_batch(slot, before)
+            if not batch and not before:
+                slot.status.state = "idle"
                 if self._may_sleep(slot, now() - used_at):
                     slot.status.state = "asleep"
                     log.info("no work: ending the process", pool=self._name, slot=slot.index)
@@ -284,27 +298,104 @@ class Dispatcher(Generic[P, R]):
                 continue
             slot.status.state = "busy"
             self._wake_sleepers()
-            if not await self._run_batch(slot, batch):
+            if not await self._send(slot, before, batch):
                 return
+            before = batch if _overlapping(slot) else []
             used_at = now()
 
-    async def _run_batch(self, slot: Slot[P, R], batch: Sequence[Task[P, R]]) -> bool:
-        """Run a batch and settle its tasks. Returns whether the slot's process can run another."""
+    def _next_batch(self, slot: Slot[P, R], before: Sequence[Task[P, R]]) -> list[Task[P, R]]:
+        """The next batch for a slot that has not answered `before`; empty if it must wait for that."""
+        if self._draining or slot.needs_restart.is_set() or any(task.isolated for task in before):
+            return []
+        batch = self._backlog.take_batch(slot)
+        if before and any(task.isolated for task in batch):
+            self._backlog.requeue_batch(batch, isolated=True)  # until it is the only one in flight
+            return []
+        return batch
+
+    async def _send(self, slot: Slot[P, R], before: Sequence[Task[P, R]], batch: list[Task[P, R]]) -> bool:
+        """Send a batch, and settle the tasks that are answered: its own, or those of the batch before.
+
+        Returns whether the slot's process can run another.
+        """
+        payloads = [task.payload for task in batch]
+        expected_s = self._begin(slot, batch) if batch else None
+        overlapping = _overlapping(slot)
         try:
-            results = await self._run(slot, batch)
-        except RequeueBatch as error:
+            if overlapping is None:
+                return await self._settle(slot, batch, slot.run(payloads, expected_s))
+            answer = overlapping.exchange(payloads or None, expected_s)
+            return await self._settle(slot, before, answer, following=batch)
+        except Exception as error:  # a fault of this service must not end the slot's loop
+            log.exception("batch not settled", pool=self._name, slot=slot.index)
+            for task in [*before, *batch]:
+                if not task.future.done():
+                    task.future.set_exception(error)
+            return False
+
+    def _begin(self, slot: Slot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
+        """A batch is sent to a slot. Returns what it should take (s), if that is known."""
+        self._in_flight[slot.index] += batch
+        self._idle.clear()
+        cost_s = self._cost.seconds([task.size for task in batch])
+        self._throughput.begin(slot.index, cost_s, asyncio.get_running_loop().time())
+        return self._throughput.expected(slot.index, cost_s)
+
+    def _end(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool) -> None:
+        """A batch that was sent is answered, or its process is gone. Does nothing for an empty one."""
+        if not batch:
+            return
+        now = asyncio.get_running_loop().time()
+        if succeeded:
+            self._throughput.end(slot.index, now)
+        else:
+            self._throughput.discard(slot.index, now)
+        del self._in_flight[slot.index][: len(batch)]
+        if not any(self._in_flight):
+            self._idle.set()
+
+    async def _settle(
+        self,
+        slot: Slot[P, R],
+        batch: Sequence[Task[P, R]],
+        answer: Awaitable[list[R] | None],
+        following: Sequence[Task[P, R]] = (),
+    ) -> bool:
+        """Wait for the answer to a batch, and settle its tasks. `following`: the slot has got them since.
+
+        Returns whether the slot's process can run another batch.
+        """
+        results: list[R] = []
+        error: Exception | None = None
+        is_gone = True  # unless the process has answered
+        try:
+            results = await answer or []
+            if len(results) != len(batch):
+                error = ValueError(f"{len(results)} results for {len(batch)} tasks")
+            is_gone = False
+        except Exception as raised:
+            error = raised
+            is_gone = isinstance(error, ProcessCrashed)
+        finally:
+            self._end(slot, batch, succeeded=error is None and not is_gone)
+            if is_gone:
+                self._end(slot, following, succeeded=False)
+        if error is None:
+            self._succeed(slot, batch, results)
+        elif isinstance(error, DeviceFailed):
+            self._retry_after_device_failure(slot, [*batch, *following], error)
+        elif isinstance(error, ProcessCrashed):
+            self._retry_after_crash([*batch, *following], error)
+        elif isinstance(error, RequeueBatch):
             log.warning("batch requeued", pool=self._name, tasks=len(batch), reason=error.message)
             self._requeue(batch, isolated=False)
-            return True
-        except DeviceFailed as error:
-            self._retry_after_device_failure(slot, batch, error)
-            return False
-        except ProcessCrashed as error:
-            self._retry_after_crash(batch, error)
-            return False
-        except Exception as error:
+        else:
             self._retry_or_fail(slot, batch, error)
-            return True
+        return not is_gone
+
+    def _succeed(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], results: Sequence[R]) -> None:
+        if not batch:
+            return
         slot.status.batches += 1
         self._health[slot.index].reset()
         for task, result in zip(batch, results, strict=True):
@@ -312,27 +403,6 @@ class Dispatcher(Generic[P, R]):
                 self._note_error_of_slot(self.slots[task.failed_on])
             if not task.future.done():
                 task.future.set_result(TaskResult(result, slot.index, task.crash_count))
-        return True
-
-    async def _run(self, slot: Slot[P, R], batch: Sequence[Task[P, R]]) -> list[R]:
-        """Run a batch. Raises as `Slot.run` does, and ValueError if a result is missing."""
-        now = asyncio.get_running_loop().time
-        self._in_flight[slot.index] = batch
-        self._idle.clear()
-        cost_s = self._cost.seconds([task.size for task in batch])
-        self._throughput.begin(slot.index, cost_s, now())
-        try:
-            expected_s = self._throughput.expected(slot.index, cost_s)
-            results = await slot.run([task.payload for task in batch], expected_s)
-            self._throughput.end(slot.index, now())
-            if len(results) != len(batch):
-                raise ValueError(f"{len(results)} results for {len(batch)} tasks")
-            return results
-        finally:
-            self._throughput.discard(slot.index)
-            del self._in_flight[slot.index]
-            if not self._in_flight:
-                self._idle.set()
 
     async def _wake_for_restart(self, slot: Slot[P, R]) -> None:
         await slot.needs_restart.wait()
@@ -423,6 +493,10 @@ class Dispatcher(Generic[P, R]):
         """The time until then (s); None: it never sleeps."""
         limit = self._sleep_after_s[slot.index]
         return None if limit is None else max(limit - idle_s, 0.01)
+
+
+def _overlapping(slot: Slot[P, R]) -> OverlappingSlot[P, R] | None:
+    return slot if isinstance(slot, OverlappingSlot) and slot.overlaps else None
 
 
 def _crashes(count: int) -> TaskCrashes:

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -27,9 +27,13 @@ class FairQueue(Generic[T]):
         self._lines.setdefault(job, deque()).append(item)
         self._size += 1
 
-    def requeue(self, job: str, item: T) -> None:
-        """Return an item to the head of its job's line, and that job to the head of the turns."""
-        self._lines.setdefault(job, deque()).appendleft(item)
+    def put_first(self, job: str, item: T, behind: Callable[[T], bool] = lambda other: False) -> None:
+        """Add an item at the head of its job's line, and give that job the next turn.
+
+        The items at the head for which `behind` holds stay before it.
+        """
+        line = self._lines.setdefault(job, deque())
+        line.insert(sum(1 for _ in takewhile(behind, line)), item)
         self._lines.move_to_end(job, last=False)
         self._size += 1
 

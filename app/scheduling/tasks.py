@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -58,6 +58,20 @@ class Slot(Protocol[Payload, R]):
         """End the process."""
 
 
+@runtime_checkable
+class OverlappingSlot(Slot[Payload, R], Protocol[Payload, R]):
+    """A slot whose process prepares a batch while it runs the one before."""
+
+    overlaps: bool  # whether `exchange` is used; otherwise `run`
+
+    async def exchange(self, payloads: Sequence[Payload] | None, expected_s: float | None) -> list[R] | None:
+        """Take over a batch, and return the results of the batch before; None if there is none.
+
+        `payloads`: None if no batch follows. Raises as `run` does, for the batch before. The new one is
+        taken over all the same, unless the process has crashed or its device has failed.
+        """
+
+
 class TaskResult(NamedTuple, Generic[R]):
     """The result of a task, the slot that ran it, and how many processes crashed on it before."""
 
@@ -78,6 +92,7 @@ class Task(Generic[P, R]):
     on_crash: Callable[[int], None]
     size: float  # in the unit of `BatchCost.size_ms`
     weight: int  # memory that it takes, relative to the others: see `Slot.batch_limit`
+    continues: bool  # comes before the tasks of its job that do not
     future: asyncio.Future[TaskResult[R]]
     passed_over: int = 0  # times that a later task of its job was taken first
     isolated: bool = False  # runs in a batch of its own: it may be what crashes processes

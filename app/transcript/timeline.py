@@ -3,10 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word, seconds
+from workers.messages import SAMPLE_RATE, Segment, Span, Word, seconds
 
 # A segment whose clip leaves it no time keeps its text and lasts this long.
 SHORTEST_SEGMENT = SAMPLE_RATE // 50  # samples: one step of Whisper's timestamps, 20 ms
+
+
+@dataclass(frozen=True, slots=True)
+class ClipResult:
+    """The transcript of one clip. Times in samples from the clip's start."""
+
+    language: str  # ISO 639-1: the requested one, or the likeliest
+    language_probs: tuple[tuple[str, float], ...]  # likeliest first; empty if one was requested
+    segments: tuple[Segment, ...]
 
 
 @dataclass(frozen=True, slots=True)

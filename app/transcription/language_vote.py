@@ -3,7 +3,8 @@
 import asyncio
 from collections import defaultdict
 
-from workers.messages import MAX_CLIP_SAMPLES, ClipResult
+from app.transcript.timeline import ClipResult
+from workers.messages import MAX_CLIP_SAMPLES
 
 VOTERS = 3  # the first clips: an intro in another language, or music, is one clip at most
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.engines.clip_request import ClipRequest, ClipSource, expected_tokens
+from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import ClipPlanner, PlannedClip
 from app.media.pcm_budget import audio_too_long
@@ -25,14 +25,16 @@ from app.scheduling.dispatcher import Dispatcher
 from app.transcript.chinese import LANGUAGES as CHINESE
 from app.transcript.chinese import convert_segments
 from app.transcript.packed_segments import PackedSegments
-from app.transcript.timeline import Transcript, merge
+from app.transcript.timeline import ClipResult, Transcript, merge
+from app.transcription.clip_decoding import decode_clip
+from app.transcription.clip_request import ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, ClipResult, Decoding, Segment, Span
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
 
 log = structlog.get_logger(__name__)
 
-Fleet = Dispatcher[ClipSource, ClipResult]
+Fleet = Dispatcher[WindowSource, WindowResult]
 Probabilities = npt.NDArray[np.float32]
 
 _CHUNKS_AHEAD = 2 * MAX_WORKERS  # in flight at the media workers
@@ -92,6 +94,7 @@ class Pipeline:
         default_factory=asyncio.Queue
     )
     _languages: Counter[str] = field(default_factory=Counter)
+    _ended: bool = False  # no further window is decoded
 
     async def run(self) -> Transcript:
         """Transcribe the recording. Cancelling this cancels all work that is not in flight.
@@ -147,6 +150,7 @@ class Pipeline:
         except BaseExceptionGroup as errors:
             raise _first(errors) from None
         finally:
+            self._ended = True
             self.media.cancel(self.job)
             self.fleet.cancel(self.job)
 
@@ -302,15 +306,29 @@ class Pipeline:
             raise _clip_failed(clip, error) from error
 
     async def _dispatch(self, request: ClipRequest) -> ClipResult:
-        """Have a worker transcribe a clip."""
+        """Have workers transcribe a clip, window by window."""
+        windows = decode_clip(request)
+        window = next(windows)
+        while True:
+            result = await self._decode_window(request, window)
+            try:
+                window = windows.send(result)
+            except StopIteration as done:
+                clip_result: ClipResult = done.value
+                return clip_result
+            if self._ended:  # the rest of the clip would be for nobody
+                raise asyncio.CancelledError
+
+    async def _decode_window(self, clip: ClipRequest, window: WindowRequest) -> WindowResult:
         answer = await self.fleet.submit(
             self.job,
-            request,
-            key=request.batch_key,
-            crash_count=self.results.crash_count(request.key),
-            on_crash=partial(self.results.record_crash, request.key),
-            size=expected_tokens(request.speech),
-            weight=request.decoding.beams,
+            window,
+            key=window.batch_key,
+            crash_count=self.results.crash_count(clip.key),
+            on_crash=partial(self.results.record_crash, clip.key),
+            size=expected_tokens(window.speech),
+            weight=window.decoding.beams,
+            continues=window.continues,
         )
         return answer.result
 

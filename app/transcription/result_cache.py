@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from app.compression import pack, unpack
-from app.engines.clip_request import ClipKey, ClipRequest
-from workers.messages import ClipResult
+from app.transcript.timeline import ClipResult
+from app.transcription.clip_request import ClipKey, ClipRequest
 
 KEEP_S = 600.0  # clients retry after their own timeout, without an idempotency key
 

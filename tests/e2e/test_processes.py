@@ -15,7 +15,7 @@ from app.engines.model_files import DEMO_PATH
 from tests.e2e.running import Server
 from workers import runtime
 from workers.messages import LoadOptions
-from workers.whisper import model as whisper
+from workers.whisper import worker as whisper
 
 pytestmark = pytest.mark.timeout(120)
 

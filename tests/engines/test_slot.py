@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
+from app.engines.clip_request import ClipInMemory
 from structlog.testing import capture_logs
 
-from app.engines.clip_request import ClipInMemory
 from app.engines.slot import Limits, WhisperSlot
 from app.errors import DeviceFailed, ProcessHung, RequeueBatch
+from app.transcript.timeline import ClipResult
 from tests.engines.catalogues import new_catalogue
-from workers.messages import Clip, ClipResult, Decoding, LoadOptions, WorkerInfo
-from workers.whisper import model as whisper
+from workers.messages import Clip, Decoding, LoadOptions, WorkerInfo
+from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]

@@ -5,8 +5,8 @@ from typing import Any
 
 from app.jobs.job import Submission
 from app.options import Options
-from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, ClipResult, Segment, Word
+from app.transcript.timeline import ClipResult, Transcript
+from workers.messages import SAMPLE_RATE, Segment, Word
 
 SUBMISSION = Submission(
     filename="talk.flac",

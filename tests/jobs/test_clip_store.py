@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from app.engines.clip_request import ClipRequest
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.engines.clip_request import ClipRequest
 from app.errors import DatabaseUnavailable
 from app.jobs import clip_store as module
 from app.jobs.clip_store import ClipStore
@@ -20,8 +20,9 @@ from app.jobs.database import Database
 from app.jobs.job import Job
 from app.jobs.serialization import pack_result, pack_transcript, unpack_result, unpack_transcript
 from app.jobs.store import Store
+from app.transcript.timeline import ClipResult
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
-from workers.messages import ClipResult, Decoding, Segment, Word
+from workers.messages import Decoding, Segment, Word
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

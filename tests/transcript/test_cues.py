@@ -23,9 +23,9 @@ from app.transcript.cues import Cue, CueStyle
 from app.transcript.lines import MIN_GAP, begins_line
 from app.transcript.profiles import cue_style
 from app.transcript.timed_text import timed_units
-from app.transcript.timeline import merge
+from app.transcript.timeline import ClipResult, merge
 from app.transcript.width import width
-from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span
+from workers.messages import SAMPLE_RATE, Segment, Span
 
 ALL = (span(0, 1000),)
 

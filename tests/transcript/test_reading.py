@@ -16,8 +16,8 @@ from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import CUE_FORMATS, render_transcript
-from app.transcript.timeline import Transcript, merge
-from workers.messages import SAMPLE_RATE, ClipResult, Segment, Word
+from app.transcript.timeline import ClipResult, Transcript, merge
+from workers.messages import SAMPLE_RATE, Segment, Word
 
 # --- openai-whisper: `whisper talk.mp3 --output_format json --word_timestamps True`
 OPENAI_WHISPER = {

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from app.transcript.cues import Cue, CueStyle
 from app.transcript.formats import FORMATS, FileStyle
-from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, ClipResult, Segment, Span, Word
+from app.transcript.timeline import ClipResult, Transcript
+from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 
 def render(

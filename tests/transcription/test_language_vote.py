@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.transcript.timeline import ClipResult
 from app.transcription.language_vote import VOTERS, LanguageVote
-from workers.messages import MAX_CLIP_SAMPLES, ClipResult
+from workers.messages import MAX_CLIP_SAMPLES
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

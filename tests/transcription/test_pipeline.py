@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from app.engines.clip_request import ClipRequest
+
 from app.errors import ClipFailed, TaskCrashes, TooLarge
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
-from app.transcript.timeline import Transcript
+from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.pipeline import Observer, Pipeline
 from app.transcription.result_cache import CachedRecording
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, ClipResult, Segment
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 

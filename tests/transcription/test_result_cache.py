@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from app.engines.clip_request import ClipRequest
+
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
+from app.transcript.timeline import ClipResult
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run
-from workers.messages import ClipResult, Decoding
+from workers.messages import Decoding
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 

@@ -6,7 +6,7 @@ JSON has neither of them, and every comparison with NaN is false.
 import math
 from collections.abc import Iterable
 
-LOWEST_LOGPROB = -100.0  # stands for a log-probability that is not finite: far below any that a model gives
+from workers.messages import LOWEST_LOGPROB
 
 LanguageProbs = tuple[tuple[str, float], ...]
 

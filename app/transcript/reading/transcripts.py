@@ -17,8 +17,8 @@ from app.transcript.reading.segments import listed_segments
 from app.transcript.reading.sentences import segments_of_text, segments_of_words
 from app.transcript.reading.speech import read_speech, speech_of_segments
 from app.transcript.reading.words import has_times, joined_words, read_words
-from app.transcript.timeline import Transcript, merge
-from workers.messages import ClipResult, Segment
+from app.transcript.timeline import ClipResult, Transcript, merge
+from workers.messages import Segment
 
 _KEYS = frozenset({"segments", "words", "word_segments", "text"})
 _NO_TIMES = (

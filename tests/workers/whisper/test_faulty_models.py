@@ -15,11 +15,11 @@ from app.engines.model_files import DEMO_PATH
 from app.jobs.serialization import pack_result, unpack_result
 from app.options import Options
 from app.transcript.rendering import render_transcript
-from app.transcript.timeline import Transcript, merge
+from app.transcript.timeline import ClipResult, Transcript, merge
 from tests.media_files import read_pcm
 from tests.model_variants import copy_demo, with_alignment_heads
-from workers.messages import Clip, ClipResult, Decoding, LoadOptions
-from workers.whisper import model as whisper
+from workers.messages import Clip, Decoding, LoadOptions
+from workers.whisper import worker as whisper
 from workers.whisper.scores import LOWEST_LOGPROB
 
 DATA = Path(__file__).parents[2] / "data"

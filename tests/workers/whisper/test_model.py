@@ -8,7 +8,7 @@ import pytest
 from app.engines.model_files import DEMO_PATH
 from tests.media_files import read_pcm
 from workers.messages import MAX_CLIP_SAMPLES, Clip, Decoding, LoadOptions, WorkerInfo
-from workers.whisper import model as whisper
+from workers.whisper import worker as whisper
 
 DATA = Path(__file__).parents[2] / "data"
 

@@ -18,7 +18,7 @@ from tests.model_variants import (
     without_timestamps,
 )
 from workers.messages import LoadOptions
-from workers.whisper import model as whisper
+from workers.whisper import worker as whisper
 from workers.whisper.model_check import ModelShape, check_files, missing_word_times, read_shape
 
 

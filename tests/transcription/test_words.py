@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.transcription.words import place_words
 from workers.messages import Segment, Span, Word
-from workers.whisper.words import place_words
 
 
 def segment(start: int, end: int, *words: tuple[str, int, int]) -> Segment:

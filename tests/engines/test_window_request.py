@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
 from app.engines.clip_request import ClipInMemory, ClipRequest, expected_tokens
+
 from workers.messages import SAMPLE_RATE, Clip, Decoding
 
 

@@ -1,18 +1,15 @@
-"""The request to transcribe one clip. It waits in the queue without its audio, which is read at its turn."""
+"""The request to decode one window. It waits in the queue without its audio, which is read at its turn."""
 
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Clip, Decoding, Span
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, Span, Window
 
 # Speech of 150 words a minute, as in talks, is 2.5 words a second. Whisper spells an English word in 1.3
 # tokens.
 TOKENS_PER_SECOND = 3.3
-
-# What tells the results of a recording's clips apart: first and last sample, and the language asked for.
-ClipKey = tuple[int, int, str | None]
 
 
 def expected_tokens(speech: Iterable[Span]) -> float:
@@ -20,26 +17,31 @@ def expected_tokens(speech: Iterable[Span]) -> float:
     return TOKENS_PER_SECOND * sum(end - start for start, end in speech) / SAMPLE_RATE
 
 
-class ClipSource(Protocol):
-    """Anything that gives a clip with its audio."""
+class WindowSource(Protocol):
+    """Anything that gives a window with its audio."""
 
-    def read(self) -> Clip:
-        """The clip. May block while it reads from disk."""
+    @property
+    def continues(self) -> bool:
+        """Whether an earlier window of the same clip has been decoded."""
 
-
-@dataclass(frozen=True, slots=True)
-class ClipInMemory:
-    """A clip whose audio has been read already."""
-
-    clip: Clip
-
-    def read(self) -> Clip:
-        return self.clip
+    def read(self) -> Window:
+        """The window. May block while it reads from disk."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClipRequest:
-    """One clip of a recording to be transcribed. Positions are samples of the recording."""
+class WindowInMemory:
+    """A window whose audio has been read already."""
+
+    window: Window
+    continues: bool = False
+
+    def read(self) -> Window:
+        return self.window
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRequest:
+    """One window of a recording to be decoded. Positions are samples of the recording."""
 
     pcm_path: Path  # the recording: s16le, mono, 16 kHz
     start: int
@@ -48,11 +50,7 @@ class ClipRequest:
     decoding: Decoding
     late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
-
-    @property
-    def key(self) -> ClipKey:
-        """Identifies the clip's result among those of its recording with the same options."""
-        return (self.start, self.end, self.decoding.language)
+    continues: bool = False
 
     @property
     def batch_key(self) -> Hashable:
@@ -63,13 +61,13 @@ class ClipRequest:
         """
         return (self.decoding.batch_key, self.speculative)
 
-    def read(self) -> Clip:
-        """The clip with its audio. Raises OSError if the recording is gone."""
+    def read(self) -> Window:
+        """The window with its audio. Raises OSError if the recording is gone."""
         with self.pcm_path.open("rb") as file:
             file.seek(self.start * BYTES_PER_SAMPLE)
             pcm = file.read((self.end - self.start) * BYTES_PER_SAMPLE)
         speech = tuple((start - self.start, end - self.start) for start, end in self.speech)
         decoding = self.decoding
-        if self.late_language is not None:
+        if decoding.language is None and self.late_language is not None:
             decoding = replace(decoding, language=self.late_language())
-        return Clip(pcm, speech, decoding)
+        return Window(pcm, speech, decoding)

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-from workers.messages import SAMPLE_RATE, Clip, ClipResult, Decoding, Segment, Span
 from workers.whisper.clip_decoding import (
     RETRY_NGRAM_SIZE,
     SAMPLES_PER_TIMESTAMP,
@@ -17,6 +15,9 @@ from workers.whisper.clip_decoding import (
     decode_clip,
     split_at_timestamps,
 )
+
+from app.transcript.timeline import ClipResult
+from workers.messages import SAMPLE_RATE, Clip, Decoding, Segment, Span
 from workers.whisper.scores import LOWEST_LOGPROB
 
 ZERO = 1000  # the token for 0.00 s

@@ -1,0 +1,155 @@
+"""Decodes one clip window by window, until all of its speech is transcribed. Pure.
+
+`decode_clip` is a generator: it yields the next window to decode and is sent that window's result. So the
+code for one clip reads in order, while workers decode windows of many clips in each batch. Positions are
+samples of the recording.
+"""
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import replace
+
+from app.engines.window_request import WindowRequest
+from app.transcript.timeline import ClipResult
+from app.transcription.clip_request import ClipRequest
+from app.transcription.words import place_words
+from workers.messages import SAMPLE_RATE, Segment, Span, WindowResult
+
+RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
+
+_LEAD_SAMPLES = 3 * SAMPLE_RATE // 10  # a further window starts this long before the remaining speech
+# Least remaining speech for which a further window is decoded: after an open tail, and after the decoder
+# ended by itself.
+_CUT_OFF_SAMPLES = SAMPLE_RATE // 10
+_MISSED_SAMPLES = SAMPLE_RATE
+_MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp; less is no progress
+_MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
+_MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
+
+
+DecodedWindows = list[tuple[WindowRequest, WindowResult]]  # in order of time
+# Yields windows to decode, is sent the result of each, and returns those to use.
+WindowGenerator = Generator[WindowRequest, WindowResult, DecodedWindows]
+
+
+def decode_clip(clip: ClipRequest) -> Generator[WindowRequest, WindowResult, ClipResult]:
+    """Decode a clip: each window starts after the last closing timestamp, while enough speech remains.
+
+    Yields the windows to decode, is sent the result of each, and returns the result of the clip.
+    """
+    windows = yield from _decode_span(_first_window(clip), clip, _MAX_HALVINGS)
+    first = windows[0][1]
+    return ClipResult(first.language, first.language_probs, tuple(_segments(clip, windows)))
+
+
+def _first_window(clip: ClipRequest) -> WindowRequest:
+    return WindowRequest(
+        clip.pcm_path,
+        clip.start,
+        clip.end,
+        clip.speech,
+        clip.decoding,
+        late_language=clip.late_language,
+        speculative=clip.speculative,
+    )
+
+
+def _further_window(
+    window: WindowRequest, clip: ClipRequest, start: int, end: int, language: str
+) -> WindowRequest:
+    """The window `[start, end)` of a clip, after `window` of the same clip."""
+    speech = tuple(
+        (max(begin, start), min(stop, end)) for begin, stop in clip.speech if begin < end and stop > start
+    )
+    decoding = replace(window.decoding, language=language, no_repeat_ngram_size=0)
+    return replace(window, start=start, end=end, speech=speech, decoding=decoding, continues=True)
+
+
+def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
+    """Decode the span of `window`, which is the first in it. Returns its windows and their results."""
+    windows: DecodedWindows = []
+    end = window.end
+    while True:
+        decoded = yield from _decode_with_retries(window, clip, halvings)
+        windows += decoded
+        seek = _next_seek(clip.speech, *decoded[-1])
+        if seek is None:
+            return windows
+        window = _further_window(window, clip, seek, end, decoded[0][1].language)
+
+
+def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
+    """Decode a window. A poor result at temperature 0 is retried without repetition, then in halves.
+
+    The first retry counts if it is not poor. Otherwise the best attempt counts: the one with the highest
+    average log-probability, among those without repetition if there are any. `halvings` is how often the
+    window may still be halved.
+    """
+    first = yield window
+    if clip.decoding.temperature > 0 or not first.poor:
+        return [(window, first)]
+    retry = _further_window(window, clip, window.start, window.end, first.language)
+    attempts: list[DecodedWindows] = [[(window, first)]]
+    if first.repetitive:
+        retry = replace(retry, decoding=replace(retry.decoding, no_repeat_ngram_size=RETRY_NGRAM_SIZE))
+        second = yield retry
+        if not second.poor:
+            return [(retry, second)]
+        attempts.append([(retry, second)])
+    if halvings and window.end - window.start >= _MIN_HALVED_SAMPLES:
+        middle = _split_point(clip.speech, window.start, window.end)
+        halves: DecodedWindows = []
+        for start, end in ((window.start, middle), (middle, window.end)):
+            half = _further_window(window, clip, start, end, first.language)
+            halves += yield from _decode_span(half, clip, halvings - 1)
+        attempts.append(halves)
+    return max(attempts, key=_quality)
+
+
+def _quality(windows: DecodedWindows) -> tuple[bool, float]:
+    """Whether no window repeats itself, and the average log-probability of all tokens.
+
+    Each window counts one token more, for the end of its text.
+    """
+    tokens = sum(result.token_count + 1 for _, result in windows)
+    logprob = sum(result.avg_logprob * (result.token_count + 1) for _, result in windows) / tokens
+    return (not any(result.repetitive for _, result in windows), logprob)
+
+
+def _split_point(speech: Iterable[Span], start: int, end: int) -> int:
+    """Where to halve a window: at the edge of speech nearest to its middle, or else in its middle.
+
+    The edge must be less than a quarter of the window away from the middle.
+    """
+    middle, quarter = (start + end) // 2, (end - start) // 4
+    edges = [edge for span in speech for edge in span if abs(edge - middle) < quarter]
+    return min(edges, key=lambda edge: abs(edge - middle), default=middle)
+
+
+def _next_seek(speech: Sequence[Span], window: WindowRequest, result: WindowResult) -> int | None:
+    """Where the next window starts, or None if too little speech is left in this one."""
+    if result.silent:
+        return None
+    seek = window.start + max((segment.end for segment in result.segments), default=0)
+    left = [(max(start, seek), min(end, window.end)) for start, end in speech]
+    left = [(start, end) for start, end in left if start < end]
+    enough = _CUT_OFF_SAMPLES if result.tail else _MISSED_SAMPLES
+    if sum(end - start for start, end in left) < enough or seek < window.start + _MIN_ADVANCE_SAMPLES:
+        return None
+    return max(seek, left[0][0] - _LEAD_SAMPLES)
+
+
+def _segments(clip: ClipRequest, windows: DecodedWindows) -> Iterable[Segment]:
+    """The segments of all windows, in samples from the clip's start, with their words moved into speech."""
+    for window, result in windows:
+        if result.silent:
+            continue
+        # Without progress no further window follows, so the tail is the only transcript of its speech.
+        stuck = result.tail is not None and not any(s.end >= _MIN_ADVANCE_SAMPLES for s in result.segments)
+        for segment in (*result.segments, result.tail) if stuck else result.segments:
+            if segment is not None and segment.text.strip():
+                yield _shift(place_words(_shift(segment, window.start), clip.speech), -clip.start)
+
+
+def _shift(segment: Segment, samples: int) -> Segment:
+    words = tuple(replace(w, start=w.start + samples, end=w.end + samples) for w in segment.words)
+    return replace(segment, start=segment.start + samples, end=segment.end + samples, words=words)

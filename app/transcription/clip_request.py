@@ -1,0 +1,28 @@
+"""The request to transcribe one clip of a recording."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.messages import Decoding, Span
+
+# What tells the results of a recording's clips apart: first and last sample, and the language asked for.
+ClipKey = tuple[int, int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRequest:
+    """One clip of a recording to be transcribed. Positions are samples of the recording."""
+
+    pcm_path: Path  # the recording: s16le, mono, 16 kHz
+    start: int
+    end: int
+    speech: tuple[Span, ...]
+    decoding: Decoding
+    late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
+    speculative: bool = False  # queued while the first clips still decide on the language
+
+    @property
+    def key(self) -> ClipKey:
+        """Identifies the clip's result among those of its recording with the same options."""
+        return (self.start, self.end, self.decoding.language)
