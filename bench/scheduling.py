@@ -93,7 +93,8 @@ class SilentWindow:
     def read(self) -> Window:
         request = self.request
         speech = tuple((start - request.start, end - request.start) for start, end in request.speech)
-        return Window(bytes((request.end - request.start) * BYTES_PER_SAMPLE), speech, request.decoding)
+        number = request.start.to_bytes(2 * BYTES_PER_SAMPLE, "little")
+        return Window(number * ((request.end - request.start) // 2), speech, request.decoding)
 
 
 async def transcribe(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:

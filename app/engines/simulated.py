@@ -8,6 +8,7 @@ import asyncio
 import math
 import os
 import random
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -18,13 +19,23 @@ from app.engines.window_request import WindowSource, expected_tokens
 from app.errors import InvalidSetting, ProcessCrashed
 from app.languages import LANGUAGES
 from app.scheduling.batching import BatchCost
-from workers.messages import LoadOptions, Segment, Span, Window, WindowResult, Word, WorkerInfo
+from workers.messages import (
+    SAMPLE_RATE,
+    LoadOptions,
+    Segment,
+    Span,
+    Window,
+    WindowResult,
+    Word,
+    WorkerInfo,
+)
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
 
 SIMULATED = "simulated"  # the name of the device and of the model
 _LEAST_PART = 0.5  # of the speech of a window that leaves text, which it transcribes
+_DRAWN_FROM = 2 * SAMPLE_RATE  # bytes: the first second of a window decides whether it leaves text
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,15 +250,15 @@ class SimulatedSlot(WhisperSlot):
 
 
 def simulated_result(window: Window, simulation: Simulation) -> WindowResult:
-    """A result of the right shape, made of the window's speech spans only: the same for the same window.
+    """A result of the right shape, made of the window's speech spans: the same for the same window.
 
-    If the window leaves text for another one, that is the text of some of its last speech.
+    If the window leaves text for another one, that is the text of some of its last speech. Whether it does
+    is drawn from its audio and the seed.
     """
     decoding = window.decoding
     segments = [_segment(span, window) for span in window.speech]
     tail: Segment | None = None
-    chance = random.Random(f"{simulation.seed} {window.speech}")
-    if segments and chance.random() < simulation.second_window:
+    if segments and (chance := _chance(window, simulation)).random() < simulation.second_window:
         closed = _first_part(window.speech, _LEAST_PART + (1 - _LEAST_PART) * chance.random())
         segments, tail = [_segment(span, window) for span in closed], _segment(window.speech[-1], window)
     return WindowResult(
@@ -260,6 +271,12 @@ def simulated_result(window: Window, simulation: Simulation) -> WindowResult:
         no_speech_prob=0.0,
         compression_ratio=1.0,
     )
+
+
+def _chance(window: Window, simulation: Simulation) -> random.Random:
+    """Random numbers of a window: the same on every slot and in every order of windows."""
+    audio = zlib.crc32(window.pcm[:_DRAWN_FROM])
+    return random.Random(f"{simulation.seed} {audio} {window.speech}")
 
 
 def _first_part(speech: Sequence[Span], part: float) -> list[Span]:

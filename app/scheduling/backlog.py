@@ -106,7 +106,7 @@ class Backlog(FairQueue[Task[P, R]]):
             self.put_first(task.job, task)
 
     def take_batch(self, slot: Slot[P, R]) -> list[Task[P, R]]:
-        """Remove and return the next tasks for a slot.
+        """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
 
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
         and so are tasks that cannot share every batch.
@@ -115,7 +115,8 @@ class Backlog(FairQueue[Task[P, R]]):
             lookahead = len(self) if self._few_left() else WINDOW_BATCHES * slot.batch_limit()
             line = self.only_line(lookahead)
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
-                return self.take_at(self._choose(slot, line))
+                places = self._choose(slot, line)
+                return self.take_at(places) if places else []
         return self._take_in_turns(slot)
 
     def _take_in_turns(self, slot: Slot[P, R]) -> list[Task[P, R]]:
@@ -136,12 +137,18 @@ class Backlog(FairQueue[Task[P, R]]):
             if first.isolated or first.passed_over >= slot.batch_limit():
                 return 0
             able = [place for place, task in enumerate(line) if joins(task)]
-            place = min(able, key=lambda place: abs(line[place].size - batch[0].size))
+            place = next((place for place in able if line[place].continues), None)
+            if place is None:
+                # A task that continues comes whatever its size, so the others need not be like it.
+                size = next((task.size for task in batch if not task.continues), first.size)
+                place = min(able, key=lambda place: abs(line[place].size - size))
             if place > 0:
                 first.passed_over += 1  # often enough, and it is taken whatever its size
             return place
 
         quota = self._batch_quota(slot)
+        if quota == 0:
+            return []
         window = WINDOW_BATCHES * slot.batch_limit() if quota > 1 else 1
         while task := (
             self.take(joins, most_similar, window) if batch else self.take(fits, passing=_PASSED_SUSPECTS)
@@ -172,7 +179,7 @@ class Backlog(FairQueue[Task[P, R]]):
         return len(self) <= PLANNED_ROUNDS * self._full_round()
 
     def _batch_quota(self, slot: Slot[P, R]) -> int:
-        """How many tasks the slot's next batch may have."""
+        """How many tasks the slot's next batch may have; 0 if the others are to run them."""
         weight = self._first_weight()
         limit = slot.batch_limit(weight)
         if limit == 1 or not len(self):
@@ -180,15 +187,17 @@ class Backlog(FairQueue[Task[P, R]]):
         return len(self._plan_last(slot, self, weight)) if self._few_left() else limit
 
     def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]]) -> list[int]:
-        """The places of the slot's next batch in the only job's line."""
+        """The places of the slot's next batch in the only job's line; none if the others are to run them."""
         first = line[0]
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
-        if not self._few_left() or first.passed_over >= PLANNED_ROUNDS * len(self._slots):
-            limit = slot.batch_limit(first.weight)
-            return choose_similar([task.size for task in line], limit, self._cost)
-        places = self._plan_last(slot, line, first.weight)
-        if 0 not in places:
+        if self._few_left() and first.passed_over < PLANNED_ROUNDS * len(self._slots):
+            places = self._plan_last(slot, line, first.weight)
+        else:
+            urgent = [place for place, task in enumerate(line) if task.continues] if first.continues else []
+            sizes = [task.size for task in line]
+            places = choose_similar(sizes, slot.batch_limit(first.weight), self._cost, urgent)
+        if places and 0 not in places:
             first.passed_over += 1
         return places
 

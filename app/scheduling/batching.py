@@ -48,33 +48,53 @@ class SlotEstimate:
     limit: int  # most tasks in one of its batches
 
 
-def choose_similar(sizes: Sequence[float], limit: int, cost: BatchCost) -> list[int]:
+def choose_similar(
+    sizes: Sequence[float], limit: int, cost: BatchCost, urgent: Sequence[int] = ()
+) -> list[int]:
     """The places of a batch of tasks of similar size with place 0 among them; a full one if that saves time.
 
     `sizes`: of the next tasks in line. The largest `limit` tasks belong together, then the next largest, and
     so on: for Whisper no other grouping takes fewer decoding steps.
+
+    `urgent`: places of tasks that come before all others, whatever their size. If they do not fill a batch,
+    the others in it are chosen as if there were no urgent ones. A batch of the others that are most similar
+    to a few small urgent tasks would leave the largest in line, for all batches to come.
     """
-    order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
+    if not urgent:
+        return _similar_to_first(sizes, range(len(sizes)), limit, cost)
+    if len(urgent) >= limit:
+        return _similar_to_first(sizes, urgent, limit, cost)
+    others = [place for place in range(len(sizes)) if place not in urgent]
+    places = [*urgent, *_similar_to_first(sizes, others, limit - len(urgent), cost)]
+    return places[: _efficient_count(sorted((sizes[place] for place in places), reverse=True), cost)]
+
+
+def _similar_to_first(
+    sizes: Sequence[float], places: Sequence[int], limit: int, cost: BatchCost
+) -> list[int]:
+    """The group of the first of these places, if they are grouped by size."""
+    order = sorted(places, key=lambda place: -sizes[place])
     count = _efficient_count([sizes[place] for place in order[:limit]], cost)
-    start = order.index(0) // count * count
+    start = order.index(places[0]) // count * count if order else 0
     return order[start : start + count]
 
 
 def plan_last_batches(
     sizes: Sequence[float], slots: Sequence[SlotEstimate], mine: int, cost: BatchCost
 ) -> list[int]:
-    """The places of the next batch of slot `mine`, which is idle; at least one.
+    """The places of the next batch of slot `mine`; at least one if it is idle.
 
-    `sizes`: of all tasks left. They are packed, largest first, for the earliest end that all slots together
+    `sizes`: of all tasks left. A slot that is busy gets none if other slots are to run all of them. They are packed, largest first, for the earliest end that all slots together
     can reach, as MULTIFIT does (Coffman, Garey and Johnson, 1978).
     """
     order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
     packed = _pack_tightest([sizes[place] for place in order], slots, mine, cost)
+    planned = [(start, count) for slot, start, count in packed if slot == mine]
+    if not planned and slots[mine].free_in > 0:
+        return []
     # A slow slot may have nothing in the plan. It takes the smallest batch all the same: the others may be
     # slower than estimated.
-    start, count = next(
-        ((start, count) for slot, start, count in packed if slot == mine), (packed[-1][1], packed[-1][2])
-    )
+    start, count = planned[0] if planned else (packed[-1][1], packed[-1][2])
     places = order[start : start + min(count, slots[mine].limit)]
     # A batch in flight cannot move to another slot, however wrong the estimate of its time was.
     return places[: _efficient_count([sizes[place] for place in places], cost)]
