@@ -9,10 +9,12 @@ The chain: the windows of one clip are in different batches, one after the other
 host + fixed + window + token x its tokens, so the clip takes at least the sum.
 
 All other bounds leave the order of a clip's windows out: without it, every schedule is still possible, so the
-shortest one is not longer. Some also leave out the host. A bound for a subset of the windows is a bound for
-all of them. So each bound below is computed for the r longest windows, for several r, and the greatest
-counts: with a small r the windows are long, with a large r they are many. For such a subset, with n windows
-d1 >= d2 >= ... >= dn on k slots:
+shortest one is not longer. They are computed with the host's work, and once more without it: no device begins
+earlier than host, so a bound without it holds from then on.
+
+A bound for a subset of the windows is a bound for all of them. So each bound below is computed for the r
+longest windows, for several r, and the greatest counts: with a small r the windows are long, with a large r
+they are many. For such a subset, with n windows d1 >= d2 >= ... >= dn on k slots:
 
 1. The longest window is in some batch, which takes at least host + fixed + window + token x d1.
 2. The fullest slot: some slot decodes m >= ceil(n / k) windows in b >= ceil(m / limit) batches.
@@ -61,7 +63,7 @@ class _Machine:
     limit: int  # windows in a batch
     host_ms: float  # for each window
 
-    def longest_alone(self, tokens: float) -> float:
+    def seconds_alone(self, tokens: float) -> float:
         """The time (s) of a window that is a batch of its own, with its features."""
         return self.host_ms / 1000 + self.cost.seconds([tokens])
 
@@ -71,8 +73,16 @@ def lower_bound(
 ) -> float:
     """Seconds that any schedule needs for clips with these tokens in their windows, in order."""
     machine = _Machine(slots, cost, limit, host_ms)
-    best = max(sum(machine.longest_alone(tokens) for tokens in clip) for clip in clips)
+    best = max(sum(machine.seconds_alone(tokens) for tokens in clip) for clip in clips)
     ranked = sorted(chain.from_iterable(clips), reverse=True)
+    if host_ms:
+        best = max(best, _of_windows(ranked, replace(machine, host_ms=0.0), 0.0) + host_ms / 1000)
+    return _of_windows(ranked, machine, best)
+
+
+def _of_windows(ranked: Sequence[float], machine: _Machine, best: float) -> float:
+    """The greatest bound of the subsets of these windows, longest first; at least `best`."""
+    slots = machine.slots
     sizes = {*range(len(ranked), 0, -max(1, len(ranked) // _SUBSETS))}
     sizes |= {size + more for size in range(0, len(ranked), slots) for more in (0, 1) if size + more}
     for size in sorted(sizes, reverse=True)[: 4 * _SUBSETS]:
@@ -82,7 +92,7 @@ def lower_bound(
 
 def _of_subset(ranked: Sequence[float], machine: _Machine, known: float) -> float:
     """The bound for these windows, longest first. Returns `known` or less if it is not greater than that."""
-    low = max(known, _of_fullest_slot(ranked, machine), machine.longest_alone(ranked[0]))
+    low = max(known, _of_fullest_slot(ranked, machine), machine.seconds_alone(ranked[0]))
     if _possible(low, ranked, machine):
         return low
     high = low * 2

@@ -3,36 +3,30 @@
     python -m bench.scheduling [--quick] [--json FILE]
 
 The clip planner, the dispatcher, its queue and the messages are real. The workers and the clock are
-simulated: a batch takes 10 ms + 50 ms x clips + 2 ms x tokens of the longest clip. All figures except the
-dispatcher's own cost are the same on any machine.
+simulated: a batch takes 10 ms + 50 ms x windows + 2 ms x tokens of the longest window. `busy_devices` adds
+clips of several windows, and the host's work on each of them. All figures except the dispatcher's own cost
+are the same on any machine.
 """
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from app.engines.catalogue import ModelCatalogue
-from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation
-from app.engines.slot import Limits
-from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
+from app.engines.simulated import Simulation
+from app.engines.window_request import expected_tokens
 from app.media.clip_planner import PlannedClip
-from app.scheduling.dispatcher import Dispatcher
-from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
-from app.transcription.pipeline import Fleet
 from bench import virtual_clock
+from bench.busy_devices import busy_rows, busy_table
 from bench.command import Options, run_alone
 from bench.lower_bound import lower_bound
 from bench.measuring import Figures, Table
+from bench.simulated_fleet import make_fleet, run_job, tokens_of, transcribe
 from bench.speech_samples import KINDS, TALKS, drawn_clips, probabilities_of, tiled_clips
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
+from workers.messages import SAMPLE_RATE
 
 SLOTS = (1, 2, 4, 8, 16, 64)
 MINUTES = (5, 15, 30, 60, 600)
-DECODING = Decoding(SIMULATED, language="en")
 SHORT_S = 4
 
 
@@ -48,7 +42,7 @@ class Row:
     lower_bound: float
     times_one: float  # speed-up over one slot
     best_times_one: float  # the highest possible speed-up, from the lower bound
-    own_ms: float  # CPU time for each clip, including the simulated workers
+    own_ms: float  # CPU time for each window, including the simulated workers
 
     @property
     def ratio(self) -> float:
@@ -68,88 +62,25 @@ class Crowd:
     times_one: float  # clips per second, relative to one request at a time
 
 
-def make_fleet(slots: int, simulation: Simulation) -> Fleet:
-    """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
-    options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
-    catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
-    limits = Limits(simulation.batch, overlap=simulation.host_ms > 0)
-    return Dispatcher[WindowSource, WindowResult](
-        "worker",
-        [SimulatedSlot(index, catalogue, limits, str(index), simulation) for index in range(slots)],
-        simulation.cost,
-    )
-
-
-@dataclass(frozen=True)
-class SilentWindow:
-    """A window with silence for audio, which takes memory only once it is read."""
-
-    request: WindowRequest
-
-    @property
-    def continues(self) -> bool:
-        return self.request.continues
-
-    def read(self) -> Window:
-        request = self.request
-        speech = tuple((start - request.start, end - request.start) for start, end in request.speech)
-        number = request.start.to_bytes(2 * BYTES_PER_SAMPLE, "little")
-        return Window(number * ((request.end - request.start) // 2), speech, request.decoding)
-
-
-async def transcribe(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
-    """Transcribe a clip as the pipeline does, with silence for audio."""
-    windows = decode_clip(ClipRequest(Path(), clip.start, clip.end, clip.speech, DECODING))
-    window = next(windows)
-    while True:
-        done = await fleet.submit(
-            job,
-            SilentWindow(window),
-            key=window.batch_key,
-            size=expected_tokens(window.speech),
-            continues=window.continues,
-        )
-        try:
-            window = windows.send(done.result)
-        except StopIteration as ended:
-            return ended.value
-
-
-def makespan(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) -> tuple[float, float]:
-    """Simulated time from the submission of all clips of a job to the last result, and CPU time (s)."""
-
-    async def work() -> tuple[float, float]:
-        fleet = make_fleet(slots, simulation)
-        fleet.start()
-        await asyncio.sleep(1)
-        start, began = asyncio.get_running_loop().time(), time.process_time()
-        await asyncio.gather(*(transcribe(fleet, "job", clip) for clip in clips))
-        elapsed, spent = asyncio.get_running_loop().time() - start, time.process_time() - began
-        await fleet.stop()
-        return elapsed, spent
-
-    return virtual_clock.run(work())
-
-
 def schedule(speech: str, minutes: float, clips: Sequence[PlannedClip], simulation: Simulation) -> list[Row]:
     """Simulate one recording on each number of slots."""
-    tokens = [expected_tokens(clip.speech) for clip in clips]
+    windows = [tokens_of(clip, simulation) for clip in clips]
     rows: list[Row] = []
     for slots in SLOTS:
-        seconds, spent = makespan(clips, slots, simulation)
-        bound = lower_bound(tokens, slots, simulation.cost, simulation.batch)
-        one = rows[0].makespan if rows else seconds
+        run = run_job(clips, slots, simulation)
+        bound = lower_bound(windows, slots, simulation.cost, simulation.batch, simulation.host_ms)
+        one = rows[0].makespan if rows else run.makespan
         rows.append(
             Row(
                 speech,
                 minutes,
                 len(clips),
                 slots,
-                seconds,
+                run.makespan,
                 bound,
-                one / seconds,
+                one / run.makespan,
                 one / bound,
-                spent * 1000 / len(clips),
+                run.own_ms,
             )
         )
     return rows
@@ -274,13 +205,17 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
     minutes = MINUTES[:1] if options.quick else MINUTES
     rows = scheduling_rows(minutes=minutes)
     crowds = [crowd(64, slots, Simulation()) for slots in (1, 2, 4, 8)]
-    worst, batch = short_beside_long(2, Simulation(), drawn_clips("lecture", MINUTES[-1]))
+    long = drawn_clips("lecture", MINUTES[-1])
+    worst, batch = short_beside_long(2, Simulation(), long)
+    overlapping, _ = short_beside_long(2, Simulation(host_ms=5), long)
+    busy = busy_rows(tiled_clips(probabilities_of(TALKS), minutes[-1]))
     summary = Table(
         "Summary",
         [
             "worst makespan / lower bound",
-            "own cost of a clip, at most",
+            "own cost of a window, at most",
             "short clip beside long job",
+            "the same, host_ms=5",
             "batch",
         ],
         [
@@ -288,6 +223,7 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
                 f"{max(row.ratio for row in rows):.3f}",
                 f"{max(row.own_ms for row in rows):.2f} ms",
                 f"{worst:.3f} s",
+                f"{overlapping:.3f} s",
                 f"{batch:.3f} s",
             ]
         ],
@@ -295,9 +231,10 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
     figures = {
         "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
         "crowds": [asdict(row) for row in crowds],
-        "short_beside_long": {"worst_s": worst, "batch_s": batch},
+        "short_beside_long": {"worst_s": worst, "overlapping_worst_s": overlapping, "batch_s": batch},
+        "busy": [asdict(row) | {"ratio": row.ratio} for row in busy],
     }
-    return figures, [scheduling_table(rows), crowd_table(crowds), summary]
+    return figures, [scheduling_table(rows), busy_table(busy), crowd_table(crowds), summary]
 
 
 if __name__ == "__main__":

@@ -82,9 +82,9 @@ def _similar_to_first(
 def plan_last_batches(
     sizes: Sequence[float], slots: Sequence[SlotEstimate], mine: int, cost: BatchCost
 ) -> list[int]:
-    """The places of the next batch of slot `mine`; at least one if it is idle.
+    """The places of the next batch of slot `mine`; none if it is busy and the plan has none for it.
 
-    `sizes`: of all tasks left. A slot that is busy gets none if other slots are to run all of them. They are packed, largest first, for the earliest end that all slots together
+    `sizes`: of all tasks left. They are packed, largest first, for the earliest end that all slots together
     can reach, as MULTIFIT does (Coffman, Garey and Johnson, 1978).
     """
     order = sorted(range(len(sizes)), key=lambda place: -sizes[place])
@@ -92,8 +92,8 @@ def plan_last_batches(
     planned = [(start, count) for slot, start, count in packed if slot == mine]
     if not planned and slots[mine].free_in > 0:
         return []
-    # A slow slot may have nothing in the plan. It takes the smallest batch all the same: the others may be
-    # slower than estimated.
+    # A slow slot may have nothing in the plan. When it is idle, it takes the smallest batch all the same: the
+    # others may be slower than estimated.
     start, count = planned[0] if planned else (packed[-1][1], packed[-1][2])
     places = order[start : start + min(count, slots[mine].limit)]
     # A batch in flight cannot move to another slot, however wrong the estimate of its time was.

@@ -1,0 +1,139 @@
+"""A fleet of simulated workers on a virtual clock, and one job on it."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.engines.catalogue import ModelCatalogue
+from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, simulated_result
+from app.engines.slot import Limits
+from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
+from app.media.clip_planner import PlannedClip
+from app.scheduling.dispatcher import Dispatcher
+from app.transcript.timeline import ClipResult
+from app.transcription.clip_decoding import decode_clip
+from app.transcription.clip_request import ClipRequest
+from app.transcription.pipeline import Fleet
+from bench import virtual_clock
+from workers.messages import BYTES_PER_SAMPLE, Decoding, LoadOptions, Window, WindowResult
+
+DECODING = Decoding(SIMULATED, language="en")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One job on a fleet. Times in s."""
+
+    slots: int
+    batch: int  # most windows in one
+    makespan: float  # from the submission of all clips to the last result
+    cpu_s: float  # of this process, including the simulated workers
+    device_s: float  # in which devices decoded, all slots together
+    windows: int
+    batches: int
+
+    @property
+    def busy(self) -> float:
+        """The part of the time in which devices decode, 0 to 1."""
+        return self.device_s / (self.slots * self.makespan)
+
+    @property
+    def rows_in_use(self) -> float:
+        """Windows in a batch, as a part of those that it may have, 0 to 1."""
+        return self.windows / (self.batches * self.batch)
+
+    @property
+    def own_ms(self) -> float:
+        """CPU time for each window."""
+        return self.cpu_s * 1000 / self.windows
+
+
+def make_fleet(slots: int, simulation: Simulation) -> Fleet:
+    """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
+    return Dispatcher[WindowSource, WindowResult]("worker", _make_slots(slots, simulation), simulation.cost)
+
+
+def _make_slots(slots: int, simulation: Simulation) -> list[SimulatedSlot]:
+    options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
+    catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
+    limits = Limits(simulation.batch, overlap=simulation.host_ms > 0)
+    return [SimulatedSlot(index, catalogue, limits, str(index), simulation) for index in range(slots)]
+
+
+@dataclass(frozen=True)
+class NumberedWindow:
+    """A window whose audio says where it begins, and nothing else. It takes memory only once it is read."""
+
+    request: WindowRequest
+
+    @property
+    def continues(self) -> bool:
+        return self.request.continues
+
+    def read(self) -> Window:
+        request = self.request
+        speech = tuple((start - request.start, end - request.start) for start, end in request.speech)
+        number = request.start.to_bytes(2 * BYTES_PER_SAMPLE, "little")  # of two samples
+        return Window(number * ((request.end - request.start) // 2), speech, request.decoding)
+
+
+async def transcribe(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
+    """Transcribe a clip as the pipeline does."""
+    windows = decode_clip(_request(clip))
+    window = next(windows)
+    while True:
+        done = await fleet.submit(
+            job,
+            NumberedWindow(window),
+            key=window.batch_key,
+            size=expected_tokens(window.speech),
+            continues=window.continues,
+        )
+        try:
+            window = windows.send(done.result)
+        except StopIteration as ended:
+            return ended.value
+
+
+def tokens_of(clip: PlannedClip, simulation: Simulation) -> list[float]:
+    """The tokens of the windows that a clip turns out to need, in order. They depend on nothing else."""
+    windows = decode_clip(_request(clip))
+    window = next(windows)
+    tokens = []
+    while True:
+        tokens.append(expected_tokens(window.speech))
+        try:
+            window = windows.send(simulated_result(NumberedWindow(window).read(), simulation))
+        except StopIteration:
+            return tokens
+
+
+def run_job(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) -> Run:
+    """Submit all clips of a job at once to an idle fleet, and wait for the last result."""
+
+    async def work() -> Run:
+        workers = _make_slots(slots, simulation)
+        fleet = Dispatcher[WindowSource, WindowResult]("worker", workers, simulation.cost)
+        fleet.start()
+        await asyncio.sleep(1)
+        start, began = asyncio.get_running_loop().time(), time.process_time()
+        await asyncio.gather(*(transcribe(fleet, "job", clip) for clip in clips))
+        makespan, cpu_s = asyncio.get_running_loop().time() - start, time.process_time() - began
+        await fleet.stop()
+        return Run(
+            slots,
+            simulation.batch,
+            makespan,
+            cpu_s,
+            sum(worker.device_s for worker in workers),
+            sum(worker.windows for worker in workers),
+            sum(worker.status.batches for worker in workers),
+        )
+
+    return virtual_clock.run(work())
+
+
+def _request(clip: PlannedClip) -> ClipRequest:
+    return ClipRequest(Path(), clip.start, clip.end, clip.speech, DECODING)
