@@ -170,6 +170,7 @@ class SimulatedSlot(WhisperSlot):
             await self._elapse(self._simulation.load_ms / 1000)
             answer = self._loaded(args[0])
         elif function is whisper.decode:
+            await self._compute_features(args[0])
             answer = await self._decode_after(None, args[0])
         elif function is whisper.exchange:
             answer = await self._exchange(args[0])
@@ -182,16 +183,20 @@ class SimulatedSlot(WhisperSlot):
             self._ahead = None
 
     async def _exchange(self, windows: Sequence[Window] | None) -> list[WindowResult] | None:
-        before, self._ahead = self._ahead, None
+        before, following = self._ahead, None
         if windows is not None:
-            self._ahead = asyncio.create_task(self._decode_after(before, windows))
+            await self._compute_features(windows)
+            following = asyncio.create_task(self._decode_after(before, windows))
+        self._ahead = following
         return None if before is None else await asyncio.shield(before)
+
+    async def _compute_features(self, windows: Sequence[Window]) -> None:
+        await self._elapse(self._simulation.host_ms * len(windows) / 1000)
 
     async def _decode_after(
         self, before: asyncio.Task[list[WindowResult]] | None, windows: Sequence[Window]
     ) -> list[WindowResult]:
-        """Decode windows as soon as the host's work on them is done and the device is free."""
-        await self._elapse(self._simulation.host_ms * len(windows) / 1000)
+        """Decode windows as soon as the device is free."""
         if before is not None:
             await asyncio.wait([before])
         await self._decode_on_device(windows)
@@ -260,7 +265,9 @@ def simulated_result(window: Window, simulation: Simulation) -> WindowResult:
     tail: Segment | None = None
     if segments and (chance := _chance(window, simulation)).random() < simulation.second_window:
         closed = _first_part(window.speech, _LEAST_PART + (1 - _LEAST_PART) * chance.random())
-        segments, tail = [_segment(span, window) for span in closed], _segment(window.speech[-1], window)
+        segments = [_segment(span, window) for span in closed]
+        start, end = window.speech[-1]
+        tail = _segment((max(start, closed[-1][1]), end), window)
     return WindowResult(
         language=decoding.language or "en",
         language_probs=() if decoding.language else (("en", 1.0),),

@@ -25,6 +25,7 @@ R = TypeVar("R")
 
 _LATEST_WEIGHT = 0.3  # of the last batch in the average: a single batch may take unusually long
 _PASSED_SUSPECTS = 128  # tasks that wait for another slot than the one on which they failed
+_LEAST_RATIO = 1e-3  # plans divide by it, and an answer may come without any time on the clock
 _BATCHES_TO_KNOW = 3  # the first one may compile kernels
 
 
@@ -45,7 +46,7 @@ class ThroughputEstimator:
 
     def end(self, slot: int, now: float) -> None:
         """The slot has finished its first batch."""
-        latest = (now - self._began[slot]) / self._in_flight[slot].popleft()
+        latest = max(_LEAST_RATIO, (now - self._began[slot]) / self._in_flight[slot].popleft())
         self._began[slot] = now
         self._batches[slot] += 1
         before = self._ratios[slot]

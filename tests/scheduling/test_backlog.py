@@ -198,6 +198,72 @@ def test_a_task_that_crashed_processes_runs_isolated() -> None:
     assert sum(len(batch) for batch in batches) == 5
 
 
+def batches_of(limit: int, *submissions: tuple[str, str, float, bool]) -> list[list[str]]:
+    """The batches of one slot. A submission: job, payload, size, and whether it continues."""
+
+    async def submit_all() -> list[list[str]]:
+        slot = FakeSlot(0, batch_limit=limit)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        tasks = []
+        for job, payload, size, continues in submissions:
+            tasks.append(asyncio.create_task(dispatcher.submit(job, payload, size=size, continues=continues)))
+            await let_tasks_run()
+        dispatcher.start()
+        await asyncio.gather(*tasks)
+        await dispatcher.stop()
+        return slot.batches
+
+    return virtual_clock.run(submit_all())
+
+
+def test_tasks_that_continue_come_first_and_in_order() -> None:
+    new = [("film", f"new{number}", 50.0, False) for number in range(9)]
+    batches = batches_of(1, *new[:5], ("film", "next1", 5, True), ("film", "next2", 30, True), *new[5:])
+    assert list(itertools.chain(*batches)) == ["next1", "next2", *(payload for _, payload, _, _ in new)]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_tasks_that_continue_are_in_the_next_batch_whatever_their_size(others: int) -> None:
+    """Of a single job, and of one of several, while many tasks wait."""
+    new = [("film", "new", 40.0 + number % 7, False) for number in range(200)]
+    beside = [(f"job{number}", "beside", 3.0, False) for number in range(others)]
+    batches = batches_of(8, *new, *beside, ("film", "next1", 90, True), ("film", "next2", 0, True))
+    assert {"next1", "next2"} <= set(batches[0])
+    assert len(batches[0]) == 8
+
+
+def test_small_tasks_that_continue_do_not_leave_the_largest_for_all_later_batches() -> None:
+    """Each batch has one of them, so the other seven of each must still be similar to each other."""
+
+    async def work() -> list[list[str]]:
+        slot = TimedSlot(0, batch_limit=8)
+        dispatcher = Dispatcher[str, str]("worker", [slot])
+        dispatcher.start()
+        await let_tasks_run()
+
+        async def clip(number: int) -> None:
+            size = 10 + number * 37 % 90
+            await dispatcher.submit("film", f"film:{size}", size=size)
+            if number % 5 == 0:
+                await dispatcher.submit("film", "film:2", size=2, continues=True)
+
+        await asyncio.gather(*(clip(number) for number in range(400)))
+        await dispatcher.stop()
+        return slot.batches
+
+    batches = virtual_clock.run(work())
+    largest = [max(tokens(payload) for payload in batch) for batch in batches]
+    assert sum(largest) / len(largest) < 72  # of tasks of 10 to 99
+
+
+def test_jobs_take_turns_while_one_of_them_continues() -> None:
+    film = [("film", "film", 50.0, False) for _ in range(8)]
+    others = [(f"job{number}", f"job{number}", 50.0, False) for number in range(4)]
+    batches = batches_of(1, *film, *others, ("film", "next1", 5, True), ("film", "next2", 5, True))
+    order = list(itertools.chain(*batches))
+    assert order[:6] == ["next1", "job0", "job1", "job2", "job3", "next2"]
+
+
 def test_a_ratio_is_measured_and_a_new_slot_gets_the_mean_of_the_others() -> None:
     throughput = ThroughputEstimator(3)
     assert throughput.ratio(0) == 1
@@ -217,11 +283,17 @@ def test_one_slow_batch_changes_the_ratio_only_in_part() -> None:
     assert throughput.ratio(0) == pytest.approx(2.2)
 
 
+def test_an_answer_within_no_time_leaves_a_ratio_to_divide_by() -> None:
+    throughput = ThroughputEstimator(1)
+    throughput.begin(0, expected_s=2, now=5)
+    throughput.end(0, now=5)
+    assert 0 < throughput.ratio(0) < 0.01
+
+
 def test_a_discarded_batch_leaves_the_ratio_as_it_was() -> None:
     throughput = ThroughputEstimator(1)
     throughput.begin(0, expected_s=2, now=0)
-    throughput.discard(0)
-    throughput.discard(0)
+    throughput.discard(0, now=1)
     assert (throughput.ratio(0), throughput.free_in(0, now=0)) == (1, 0)
 
 

@@ -33,6 +33,25 @@ def test_a_slow_slot_gets_fewer_of_the_last_tasks_and_at_least_one() -> None:
     assert len(plan_last_batches([50], [IDLE, slow], 1, COST)) == 1
 
 
+def test_a_busy_slot_leaves_the_last_tasks_to_those_that_end_them_earlier() -> None:
+    busy = SlotEstimate(free_in=1.0, ratio=1, limit=8)
+    assert plan_last_batches([50, 40], [busy, IDLE, IDLE], 0, COST) == []
+    assert len(plan_last_batches([50] * 40, [busy, IDLE, IDLE], 0, COST)) > 0
+    assert len(plan_last_batches([50, 40], [busy, busy, busy], 0, COST)) == 1
+
+
+def test_urgent_tasks_do_not_choose_those_that_share_their_batch() -> None:
+    sizes = [5, 6, 90, 20, 91, 21, 92, 93, 22, 23]
+    assert choose_similar(sizes, 6, COST, urgent=[0, 1])[:2] == [0, 1]
+    assert sorted(choose_similar(sizes, 6, COST, urgent=[0, 1])[2:]) == [2, 4, 6, 7]
+
+
+def test_more_urgent_tasks_than_a_batch_takes_are_grouped_by_size() -> None:
+    sizes = [5, 40, 6, 41, 7, 90, 90]
+    assert sorted(choose_similar(sizes, 3, COST, urgent=[0, 1, 2, 3, 4])) == [0, 2]
+    assert sorted(choose_similar(sizes, 2, COST, urgent=[1, 2])) == [1, 2]
+
+
 def test_a_batch_of_large_tasks_has_fewer_of_them() -> None:
     sizes = [95] * 3 + [10] * 5
     assert set(plan_last_batches(sizes, [IDLE] * 2, 0, COST)) == {0, 1, 2}
@@ -64,8 +83,15 @@ def test_a_batch_has_1_to_limit_different_places(
     sizes: list[float], others: list[tuple[float, float, int]], limit: int, ratio: float
 ) -> None:
     slots = [SlotEstimate(0, ratio, limit), *(SlotEstimate(*other) for other in others)]
-    for places in (plan_last_batches(sizes, slots, 0, COST), choose_similar(sizes, limit, COST)):
+    urgent = range(min(len(sizes), len(others)))
+    for places in (
+        plan_last_batches(sizes, slots, 0, COST),
+        choose_similar(sizes, limit, COST),
+        choose_similar(sizes, limit, COST, urgent),
+    ):
         assert 1 <= len(places) <= limit
         assert len(set(places)) == len(places)
         assert set(places) <= set(range(len(sizes)))
     assert 0 in choose_similar(sizes, limit, COST)
+    if urgent:
+        assert 0 in choose_similar(sizes, limit, COST, urgent)
