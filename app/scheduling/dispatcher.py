@@ -302,6 +302,7 @@ class Dispatcher(Generic[P, R]):
                 return
             before = batch if _overlapping(slot) else []
             used_at = now()
+            await asyncio.sleep(0)  # callers submit what continues the tasks that are answered
 
     def _next_batch(self, slot: Slot[P, R], before: Sequence[Task[P, R]]) -> list[Task[P, R]]:
         """The next batch for a slot that has not answered `before`; empty if it must wait for that."""

@@ -84,7 +84,7 @@ def answers(slot: ScriptedSlot, behind: int) -> tuple[list[float], list[Segment]
 def test_seven_clips_of_one_window_do_not_wait_for_one_of_six(host_ms: float) -> None:
     slot = ScriptedSlot(Simulation(host_ms=host_ms))
     answered, segments = answers(slot, behind=0)
-    assert slot.lengths_s == [[LONG_S, *[SHORT_S] * 7], *([left] for left in range(20, 0, -STEP_S))]
+    assert slot.lengths_s == [[*[SHORT_S] * 7, LONG_S], *([left] for left in range(20, 0, -STEP_S))]
     assert answered[:7] == [slot.ended[0]] * 7
     assert answered[7] == slot.ended[-1]
     assert [segment.end // SAMPLE_RATE for segment in segments] == [4, 8, 12, 16, 20, 24]
@@ -94,7 +94,7 @@ def test_seven_clips_of_one_window_do_not_wait_for_one_of_six(host_ms: float) ->
 def test_the_rows_beside_a_long_clip_are_filled_with_the_clips_behind(
     host_ms: float, batches_between: int
 ) -> None:
-    """Two batches are in flight if one is prepared ahead, so every other one has a window of the long clip."""
+    """If a batch is prepared ahead, every other one has a window of the long clip."""
     slot = ScriptedSlot(Simulation(host_ms=host_ms))
     answered, _ = answers(slot, behind=107)
     first = next(place for place, lengths in enumerate(slot.lengths_s) if LONG_S in lengths)
