@@ -37,7 +37,7 @@ def test_a_requeued_item_comes_first() -> None:
         queue.put(item[0], item)
     first = queue.take(lambda item: True)
     assert first == "a1"
-    queue.requeue("a", first)
+    queue.put_first("a", first)
     assert take_all(queue) == ["a1", "b1", "a2"]
 
 
