@@ -53,6 +53,14 @@ class Settings(BaseSettings):
     cpu_threads: int | None = Field(
         None, ge=1, le=256, description="Threads of each worker; default: cores / workers."
     )
+    media_workers: int | None = Field(
+        None,
+        ge=1,
+        le=256,
+        description="Processes that decode recordings and detect speech; default: two for each worker on a "
+        "GPU, at least 4, but no more than the cores left when each of these workers has one; on a CPU 4, at "
+        "most one for each core.",
+    )
     batch_size: int | None = Field(
         None, ge=1, le=128, description="Maximum number of clips in a batch; default: 8 on cuda, 4 on cpu."
     )

@@ -27,6 +27,10 @@ _ONE_THREAD_COST = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
 # A worker that computes on the CPU must not slow the server's answers. One that feeds a GPU takes a single
 # core, and the GPU would wait for it.
 _NICENESS = {"cuda": 0, "cpu": 10}
+_FEWEST_MEDIA_WORKERS = 4
+# One decodes and finds speech at 420 times real time, and a GPU transcribes at up to 400 times. The second
+# one is for slower codecs and busy cores. It starts only if there is work for it.
+_MEDIA_WORKERS_PER_GPU = 2
 
 log = structlog.get_logger(__name__)
 
@@ -138,6 +142,20 @@ def _limits(settings: Settings, batch_size: int, *, overlap: bool) -> Limits:
         one_model=settings.safe_mode,
         overlap=overlap and not settings.safe_mode,
     )
+
+
+def media_workers(settings: Settings, plan: Plan, cores: int) -> int:
+    """How many media workers there are, on so many cores. Pure.
+
+    By default two for each Whisper worker on a GPU, four at least, but only as many as there are cores beside
+    one for each of these Whisper workers. Those on the CPU have no cores of their own.
+    """
+    if settings.media_workers is not None:
+        return settings.media_workers
+    device, workers = plan.devices.device, plan.worker_count
+    wanted = 0 if device == "cpu" else _MEDIA_WORKERS_PER_GPU * workers
+    taken = workers if device == "cuda" else 0  # simulated workers have no processes
+    return max(1, min(max(wanted, _FEWEST_MEDIA_WORKERS), cores - taken))
 
 
 def check_compute_type(plan: Plan) -> None:

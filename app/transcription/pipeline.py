@@ -17,7 +17,7 @@ from app.engines.window_request import WindowRequest, WindowSource, expected_tok
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import ClipPlanner, PlannedClip
 from app.media.pcm_budget import audio_too_long
-from app.media.pool import MAX_WORKERS, MediaPool
+from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from app.options import Options
@@ -37,7 +37,7 @@ log = structlog.get_logger(__name__)
 Fleet = Dispatcher[WindowSource, WindowResult]
 Probabilities = npt.NDArray[np.float32]
 
-_CHUNKS_AHEAD = 2 * MAX_WORKERS  # in flight at the media workers
+_CHUNKS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
 _FAILED = ClipResult("", (), ())  # stands for a clip that failed
 _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
 
@@ -210,7 +210,8 @@ class Pipeline:
         workers on the CPU. Only the last chunk of a recording may be short.
         """
         is_complete = frames >= CHUNK_FRAMES or (finished and frames > 0)
-        return is_complete and in_flight < _CHUNKS_AHEAD and self._unfinished < self.fleet.prefetch_limit
+        limit = _CHUNKS_PER_WORKER * self.media.worker_count
+        return is_complete and in_flight < limit and self._unfinished < self.fleet.prefetch_limit
 
     async def _decode(self) -> None:
         """Decode the recording, unless an earlier run did, and record how far decoding is."""
