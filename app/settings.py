@@ -70,6 +70,11 @@ class Settings(BaseSettings):
         description="Time after which a batch counts as hung and its worker is replaced (s); default: 50 "
         "times as long as such a batch takes on that worker, at least 60 s.",
     )
+    audio_context: Literal["full", "auto"] = Field(
+        "full",
+        description="How much audio the encoder sees: `full`, 30 s with every window, or `auto`, less with "
+        "short ones. That is faster, and models that were not trained for it may lose or repeat words.",
+    )
     safe_mode: bool = Field(
         False,
         description="One clip at a time, one model per worker, and the compute type that needs the least "

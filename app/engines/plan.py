@@ -10,13 +10,13 @@ import structlog
 from app.engines.catalogue import ModelCatalogue
 from app.engines.devices import Devices, list_gpus, plan_devices, usable_cores
 from app.engines.local import InlineSlot, LocalSlot
-from app.engines.model_files import ModelFiles, model_name
+from app.engines.model_files import ModelFiles, min_context_s, model_name
 from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, parse_simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.errors import InvalidSetting
 from app.scheduling.batching import BatchCost
 from app.settings import Settings
-from workers.messages import LoadOptions
+from workers.messages import FULL_CONTEXT_S, LoadOptions
 
 KERNEL_CACHE = "cuda-cache"  # in the data folder
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
@@ -47,6 +47,7 @@ class Plan:
     safe_mode: bool
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
     simulation: Simulation | None = None
+    short_context: bool = False  # whether the encoder sees less than 30 s with short windows
     kernel_cache: Path | None = None  # where the driver keeps code that it has compiled for a GPU
 
     def load_options(self, files: ModelFiles) -> LoadOptions:
@@ -58,6 +59,7 @@ class Plan:
             compute_type=self.compute_type,
             cpu_threads=self.devices.cpu_threads,
             safe=self.safe_mode,
+            min_context_s=min_context_s(files.path) if self.short_context else FULL_CONTEXT_S,
         )
 
     @property
@@ -104,6 +106,7 @@ def make_plan(settings: Settings) -> Plan:
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
         cost=_cost(devices),
+        short_context=settings.audio_context == "auto",
         kernel_cache=settings.data_dir / KERNEL_CACHE,
     )
 

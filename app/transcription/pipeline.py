@@ -30,7 +30,7 @@ from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
+from workers.messages import FRAME_SAMPLES, FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
 
 log = structlog.get_logger(__name__)
 
@@ -80,6 +80,7 @@ class Pipeline:
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
     max_duration_s: float = math.inf
+    min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
     failed_spans: list[Span] = field(default_factory=list)
     _progress: Progress = field(default_factory=Progress)
@@ -296,6 +297,7 @@ class Pipeline:
             ),
             late_language=(lambda: self._vote.elected) if follows_vote else None,
             speculative=follows_vote and self._vote.elected is None,
+            min_context_s=self.min_context_s,
         )
         try:
             return await self.results.get_or_transcribe(request, self._dispatch)

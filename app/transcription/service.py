@@ -140,6 +140,7 @@ class TranscriptionService:
             results=results,
             observer=observer,
             max_duration_s=self.settings.max_duration_s,
+            min_context_s=self.catalogue.options[model].min_context_s,
             decoded_samples=decoded_samples,
         )
 
