@@ -62,7 +62,7 @@ class Settings(BaseSettings):
         "most one for each core.",
     )
     batch_size: int | None = Field(
-        None, ge=1, le=128, description="Maximum number of clips in a batch; default: 8 on cuda, 4 on cpu."
+        None, ge=1, le=128, description="Maximum number of windows in a batch; default: 8 on cuda, 4 on cpu."
     )
     batch_timeout_s: float | None = Field(
         None,
