@@ -150,8 +150,8 @@ async def test_audio_that_is_gone_is_an_error_of_its_own_batch(slot: FakeSlot, t
 async def test_a_model_with_a_batch_in_flight_is_not_idle() -> None:
     slot = FakeSlot(idle_s=0.05)
     await slot.start()
-    await slot.exchange(batch("a", "a"))
-    await slot.exchange(batch("b", "a"))
+    for name in ("a", "b", "c"):  # the first one loads the model
+        await slot.exchange(batch(name, "a"))
     await asyncio.sleep(0.15)
     assert "unload a" not in slot.calls
     await slot.exchange(None)
