@@ -1,11 +1,17 @@
 """The same recording gives the same subtitles, to the byte, on any workers and beside any other work."""
 
+import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from tests.e2e.conftest import write_wav
 from tests.e2e.running import Server
+from tests.media_files import RATE, Pcm
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -53,6 +59,61 @@ def test_in_full_batches(commands, talk, shorts, expected, background):
     assert all(other.result() for other in others)
     [row] = server.workers()
     assert row["clips"] > row["batches"]
+
+
+SCORES = {"avg_logprob", "no_speech_prob", "probability"}
+
+
+@pytest.fixture(scope="module")
+def half_noisy(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A talk, whose first clip takes two windows, and 20 s in noise, which are decoded again in halves."""
+    noise = np.random.default_rng(0).normal(0, 800, 20 * RATE)
+    noisy = np.clip(talk_pcm[: len(noise)] + noise, -32768, 32767).astype(np.int16)
+    return write_wav(tmp_path_factory.mktemp("noisy"), np.concatenate([talk_pcm, noisy]))
+
+
+def results(server: Server, path: Path) -> tuple[str, list[Any]]:
+    """The subtitles of a job, and its results that have scores: those of segments, and those of words."""
+    job = server.submit(path)
+    assert server.finished(job["id"])["status"] == "succeeded"
+    srt, *documents = (server.result(job["id"], form) for form in ("srt", "verbose_json", "json"))
+    server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    return srt, [json.loads(document) for document in documents]
+
+
+def without_scores(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: without_scores(each) for key, each in value.items() if key not in SCORES}
+    return [without_scores(each) for each in value] if isinstance(value, list) else value
+
+
+def scores(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        own = [value[key] for key in sorted(SCORES & value.keys())]
+        return own + [score for each in value.values() for score in scores(each)]
+    return [score for each in value for score in scores(each)] if isinstance(value, list) else []
+
+
+@pytest.mark.timeout(240)
+def test_in_batches_of_any_size(commands, server, talk, shorts, half_noisy, background):
+    """Windows of several clips are decoded together, and so are further windows with first ones."""
+    srt, expected = results(server, half_noisy)
+    batches = []
+    for size in (1, 4, 16):
+        one_worker = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREADS": 2}
+        batching = commands.ready(**one_worker, WHISPER_BATCH_SIZE=size)
+        others = [background.submit(batching.srt, path) for path in (talk.path, *shorts)]
+        batched_srt, batched = results(batching, half_noisy)
+        assert batched_srt == srt
+        assert without_scores(batched) == without_scores(expected)
+        assert scores(batched) == pytest.approx(scores(expected), abs=1.1e-4)  # some are rounded to 1e-4
+        assert all(other.result() for other in others)
+        [row] = batching.workers()
+        batches.append(row["batches"])
+        assert not batching.end()
+    assert batches[0] > row["clips"], "each batch was one window, and some clips took several"
+    assert max(batches[1:]) < batches[0]
+    assert min(map(len, map(scores, expected))) > 20
 
 
 @pytest.fixture
