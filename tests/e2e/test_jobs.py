@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
-import numpy as np
 import pytest
 from standardwebhooks import Webhook
 
@@ -22,7 +21,6 @@ from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(120)
 
-ONE_WINDOW_EACH_S = 21  # from here on, each clip of the talk takes one window
 SECRET = "whsec_c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
 
 
@@ -96,11 +94,10 @@ def test_a_restarted_server_resumes_the_jobs_of_a_killed_one(
     assert not second.left_files()
 
 
-def test_a_restarted_server_resumes_the_jobs_of_a_stopped_one(commands, server, sabotage, talk_pcm, tmp_path):
-    recording = write_wav(tmp_path, np.resize(talk_pcm[ONE_WINDOW_EACH_S * RATE :], 126 * RATE))
+def test_a_restarted_server_resumes_the_jobs_of_a_stopped_one(commands, server, sabotage, one_window_each):
     settings = {"WHISPER_BATCH_SIZE": 1, **sabotage.settings}
     first = commands.ready(**settings)
-    job = first.submit(recording)
+    job = first.submit(one_window_each)
     wait_for(lambda: has_transcribed_clips(first, job["id"]))
     os.kill(first.pid, signal.SIGTERM)
     assert first.wait(12) == 0
@@ -111,7 +108,7 @@ def test_a_restarted_server_resumes_the_jobs_of_a_stopped_one(commands, server, 
     assert finished["status"] == "succeeded"
     windows = sabotage.decoded()
     assert len(windows) == len(set(windows)) == finished["progress"]["clips_total"]  # those in flight, too
-    assert second.result(job["id"]) == server.srt(recording)
+    assert second.result(job["id"]) == server.srt(one_window_each)
 
 
 @pytest.mark.soak
