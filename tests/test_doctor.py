@@ -27,7 +27,7 @@ from app.settings import load_settings
 from tests.engines.test_slot import LowMemorySlot
 from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
 from tests.model_variants import Edit, copy_demo, with_alignment_heads, with_mel_bins
-from workers.messages import Clip, Decoding
+from workers.messages import Decoding, Window
 
 ROOT = Path(__file__).parents[1]
 GUIDE_TEXT = (ROOT / GUIDE).read_text(encoding="utf-8")
@@ -381,8 +381,8 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
 
 async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
     slot = LowMemorySlot({}, too_large=("float32",))
-    clip = Clip(bytes(32_000), ((0, 16_000),), Decoding("main"))
-    finding = await fleet._transcribe_on(slot, clip)
+    window = Window(bytes(32_000), ((0, 16_000),), Decoding("main"))
+    finding = await fleet._transcribe_on(slot, window)
     assert finding.severity is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.remedy
 
