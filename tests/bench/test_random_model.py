@@ -9,7 +9,7 @@ import pytest
 
 from bench.gpu import cost_of_batches, measure, table
 from bench.random_model import SHAPES, make_model
-from workers.messages import SAMPLE_RATE, Clip, Decoding, LoadOptions
+from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
 from workers.whisper.model import LoadedModel
 
 pytestmark = pytest.mark.timeout(180)
@@ -24,19 +24,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def clip(seconds: int, language: str | None, *, words: bool) -> Clip:
+def window(seconds: int, language: str | None, *, words: bool) -> Window:
     samples = seconds * SAMPLE_RATE
     pcm = (np.random.default_rng(seconds).standard_normal(samples) * 3000).astype("<i2").tobytes()
-    return Clip(pcm, ((0, samples),), Decoding("tiny", language=language, word_timestamps=words))
+    return Window(pcm, ((0, samples),), Decoding("tiny", language=language, word_timestamps=words))
+
+
+def decode(loaded: LoadedModel, *windows: Window) -> list[WindowResult]:
+    return loaded.decode(windows, loaded.features(windows))
 
 
 @pytest.mark.parametrize("words", [False, True])
-def test_every_clip_is_one_window_of_one_length(folder: Path, words: bool) -> None:
-    loaded = LoadedModel(LoadOptions("tiny", str(folder), "cpu", "int8", 1))
-    results = loaded.transcribe([clip(30, "en", words=words), clip(4, None, words=words)])
+def test_every_window_gives_one_text_of_one_length(folder: Path, words: bool) -> None:
+    loaded = LoadedModel(LoadOptions("tiny", str(folder), "cpu", "int8", 1), "int8")
+    results = decode(loaded, window(30, "en", words=words), window(4, None, words=words))
     assert [result.language for result in results] == ["en", "en"]
     for result, seconds in zip(results, (30, 4), strict=True):
         [segment] = result.segments
+        assert result.tail is None
         assert (segment.start, segment.end) == (0, seconds * SAMPLE_RATE)
         assert len(segment.tokens) == TOKENS + 2  # a timestamp on either side
         assert len(segment.words) == (TOKENS if words else 0)
@@ -54,9 +59,9 @@ def test_the_vocabulary_fits_the_shape(tmp_path: Path) -> None:
     )
     make_model(small, tmp_path, TOKENS)
     assert len(json.loads((tmp_path / "vocabulary.json").read_text())) == 51_866
-    loaded = LoadedModel(LoadOptions("small", str(tmp_path), "cpu", "int8", 1))
+    loaded = LoadedModel(LoadOptions("small", str(tmp_path), "cpu", "int8", 1), "int8")
     assert "yue" in loaded.languages
-    [result] = loaded.transcribe([clip(10, "en", words=False)])
+    [result] = decode(loaded, window(10, "en", words=False))
     assert len(result.segments[0].tokens) == TOKENS + 2
 
 

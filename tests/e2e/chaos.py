@@ -19,7 +19,7 @@ from app.jobs.serialization import unpack_result
 from tests.e2e.conftest import Commands
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage
-from tests.e2e.saboteur.sitecustomize import clip_name
+from tests.e2e.saboteur.sitecustomize import window_name
 from tests.media_files import RATE, Pcm, wav_header
 
 WORKERS = "0,1,2"
@@ -36,7 +36,7 @@ class Report:
     kills: Counter[str] = field(default_factory=Counter)  # by what was killed
     stored: int = 0  # clips that were in the database when a server was killed
     transcribed_again: list[str] = field(default_factory=list)  # such clips that a worker transcribed later
-    clips: int = 0  # that workers transcribed
+    windows: int = 0  # that workers decoded
     seconds: float = 0.0
 
 
@@ -51,7 +51,9 @@ class Chaos:
         self._sabotage = sabotage
         self._random = random.Random(seed)
         self._pause_s = pause_s  # between two kills: least and most
-        self._known: dict[str, int] = {}  # stored clips, and how often they had been transcribed by then
+        self._known: dict[
+            str, int
+        ] = {}  # first windows of stored clips, and how often they had been decoded by then
         self._patience_s = END_S
         self.report = Report()
         self.server = self._start()
@@ -73,8 +75,8 @@ class Chaos:
                 raise
             jobs = {name: future.result() for name, future in submitted.items()}
             results = {name: self._retry(self._result, job) for name, job in jobs.items()}
-        counts = Counter(self._sabotage.transcribed())
-        self.report.clips = counts.total()
+        counts = Counter(self._sabotage.decoded())
+        self.report.windows = counts.total()
         self.report.transcribed_again = [name for name, times in self._known.items() if counts[name] > times]
         self.report.seconds = time.monotonic() - began
         for job in jobs.values():
@@ -143,14 +145,14 @@ class Chaos:
         killed.kill(killed.pid)
         killed.wait(10)
         wait_for(lambda: not killed.running(), 5)
-        counts = Counter(self._sabotage.transcribed())
+        counts = Counter(self._sabotage.decoded())
         stored = self._stored(killed.data)
         self.report.stored += len(stored)
         self._known |= {name: counts[name] for name in stored}
         self.server = self._start()
 
     def _stored(self, data: Path) -> set[str]:
-        """The names of the clips whose results are in the database."""
+        """The names of the first windows of the clips whose results are in the database."""
         names = set()
         with sqlite3.connect(data / "whisperfleet.db") as database:
             rows = database.execute(
@@ -161,7 +163,7 @@ class Chaos:
                 with (data / "pcm" / job_id).open("rb") as file:
                     file.seek(start * BYTES_PER_SAMPLE)
                     pcm = file.read((end - start) * BYTES_PER_SAMPLE)
-                names.add(clip_name(pcm, unpack_result(result).language))
+                names.add(window_name(pcm, unpack_result(result).language))
         return names
 
 

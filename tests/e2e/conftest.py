@@ -106,6 +106,12 @@ def two_minutes(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 @pytest.fixture(scope="session")
+def one_window_each(talk_pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two minutes of talk in which each clip takes one window: only the first clip of the talk takes two."""
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm[21 * RATE :], 126 * RATE))
+
+
+@pytest.fixture(scope="session")
 def two_minutes_srt(server: Server, two_minutes: Path) -> str:
     """Its subtitles, from a server that is not disturbed."""
     return server.srt(two_minutes)

@@ -9,7 +9,7 @@ from tests.e2e.saboteur import sitecustomize
 
 
 class Sabotage:
-    """The faults to inject into the workers of a server, and a log of their clips."""
+    """The faults to inject into the workers of a server, and a log of the windows that they decode."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -21,9 +21,9 @@ class Sabotage:
         draft.write_text(json.dumps(faults))
         draft.rename(self._folder / "plan.json")
 
-    def transcribed(self) -> list[str]:
-        """The names of all clips that workers have transcribed so far, see `sitecustomize.clip_name`."""
-        log = self._folder / "transcribed"
+    def decoded(self) -> list[str]:
+        """The names of all windows that workers have decoded so far, see `sitecustomize.window_name`."""
+        log = self._folder / "decoded"
         return log.read_text().splitlines() if log.exists() else []
 
     @property

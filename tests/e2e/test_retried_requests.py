@@ -10,29 +10,29 @@ from tests.e2e.running import wait_for
 pytestmark = pytest.mark.timeout(120)
 
 
-def test_only_the_missing_clips_are_transcribed(commands, two_minutes):
+def test_only_the_missing_clips_are_transcribed(commands, one_window_each):
     server = commands.ready(WHISPER_BATCH_SIZE=1)
-    undisturbed = server.srt(two_minutes)
+    undisturbed = server.srt(one_window_each)
     complete = clips(server)
-    cut_off_midway(server, two_minutes)
+    cut_off_midway(server, one_window_each)
     cut_off = clips(server) - complete
     assert 0 < cut_off < complete
 
-    assert post(server, two_minutes, response_format="srt").text == undisturbed
+    assert post(server, one_window_each, response_format="srt").text == undisturbed
     assert clips(server) == 2 * complete
 
-    assert post(server, two_minutes, response_format="srt").text == undisturbed
+    assert post(server, one_window_each, response_format="srt").text == undisturbed
     assert clips(server) == 3 * complete, "an answered recording is transcribed anew"
 
 
 @pytest.mark.soak
-def test_other_options_are_another_request(commands, two_minutes):
+def test_other_options_are_another_request(commands, one_window_each):
     server = commands.ready(WHISPER_BATCH_SIZE=1)
-    cut_off_midway(server, two_minutes)
+    cut_off_midway(server, one_window_each)
     before = clips(server)
-    post(server, two_minutes, response_format="srt", beam_size=1)
+    post(server, one_window_each, response_format="srt", beam_size=1)
     other = clips(server) - before
-    post(server, two_minutes, response_format="srt")
+    post(server, one_window_each, response_format="srt")
     assert clips(server) == other * 2
 
 

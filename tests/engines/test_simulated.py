@@ -6,33 +6,34 @@ from pathlib import Path
 
 import pytest
 
-from app.engines.clip_request import ClipInMemory
 from app.engines.model_files import ModelFiles
 from app.engines.plan import make_plan
 from app.engines.simulated import Simulation, parse_simulation, simulated_result
+from app.engines.window_request import WindowInMemory
 from app.errors import InvalidSetting, TaskCrashes
 from app.scheduling.batching import BatchCost
 from app.settings import Settings, load_settings
 from bench import virtual_clock
 from bench.scheduling import make_fleet
-from workers.messages import SAMPLE_RATE, Clip, Decoding
+from workers.messages import SAMPLE_RATE, Decoding, Window
 
 pytestmark = pytest.mark.timeout(60)
 
-CLIP = Clip(bytes(2 * 10 * SAMPLE_RATE), ((0, 10 * SAMPLE_RATE),), Decoding("simulated", language="de"))
+WINDOW = Window(bytes(2 * 10 * SAMPLE_RATE), ((0, 10 * SAMPLE_RATE),), Decoding("simulated", language="de"))
 TOKENS = 33
+RESULT = simulated_result(WINDOW, Simulation())
 
 
 def transcribe(
-    clips: int, slots: int, simulation: Simulation
+    windows: int, slots: int, simulation: Simulation
 ) -> tuple[list[object], float, list[dict[str, object]]]:
-    """Submit so many equal clips at once; returns results or errors, the time (s) and the slots' rows."""
+    """Submit so many equal windows at once; returns results or errors, the time (s) and the slots' rows."""
 
     async def submit_all() -> tuple[list[object], float, list[dict[str, object]]]:
         fleet = make_fleet(slots, simulation)
         fleet.start()
         answers = await asyncio.gather(
-            *(fleet.submit("job", ClipInMemory(CLIP), size=TOKENS) for _ in range(clips)),
+            *(fleet.submit("job", WindowInMemory(WINDOW), size=TOKENS) for _ in range(windows)),
             return_exceptions=True,
         )
         elapsed = asyncio.get_running_loop().time()
@@ -43,11 +44,11 @@ def transcribe(
     return virtual_clock.run(submit_all())
 
 
-@pytest.mark.parametrize(("clips", "seconds"), [(1, 0.126), (8, 0.476), (16, 0.952)])
-def test_a_batch_takes_as_long_as_the_cost_model_says(clips: int, seconds: float) -> None:
-    results, elapsed, _ = transcribe(clips, 1, Simulation())
+@pytest.mark.parametrize(("windows", "seconds"), [(1, 0.126), (8, 0.476), (16, 0.952)])
+def test_a_batch_takes_as_long_as_the_cost_model_says(windows: int, seconds: float) -> None:
+    results, elapsed, _ = transcribe(windows, 1, Simulation())
     assert elapsed == pytest.approx(seconds)
-    assert results == [simulated_result(CLIP)] * clips
+    assert results == [RESULT] * windows
 
 
 def test_two_runs_are_the_same_to_the_last_bit() -> None:
@@ -62,33 +63,36 @@ def test_a_slow_slot_does_less() -> None:
     assert elapsed < fast * 3 / 4 * 1.05
 
 
-def test_crashed_workers_are_replaced_and_all_clips_transcribed() -> None:
+def test_crashed_workers_are_replaced_and_all_windows_decoded() -> None:
     results, _, rows = transcribe(300, 4, Simulation(crash=0.05, seed=1))
-    assert results == [simulated_result(CLIP)] * 300
+    assert results == [RESULT] * 300
     assert sum(row["restarts"] for row in rows) > 0
 
 
-def test_a_clip_that_crashes_all_workers_fails() -> None:
+def test_a_window_that_crashes_all_workers_fails() -> None:
     results, _, _ = transcribe(1, 2, Simulation(crash=1))
     assert isinstance(results[0], TaskCrashes)
 
 
 def test_a_worker_crashes_at_the_configured_times() -> None:
     results, _, rows = transcribe(64, 2, Simulation(crash_at=((1, 0.1), (1, 0.9))))
-    assert results == [simulated_result(CLIP)] * 64
+    assert results == [RESULT] * 64
     assert [row["restarts"] for row in rows] == [0, 2]
 
 
 def test_results_depend_only_on_the_speech() -> None:
-    clip = replace(CLIP, speech=((0, 100), (300, 420)), decoding=Decoding("simulated", word_timestamps=True))
-    result = simulated_result(clip)
-    assert [(segment.start, segment.end) for segment in result.segments] == list(clip.speech)
-    assert (result.language, result.language_probs) == ("en", (("en", 1.0),))
+    window = replace(
+        WINDOW, speech=((0, 100), (300, 420)), decoding=Decoding("simulated", word_timestamps=True)
+    )
+    result = simulated_result(window, Simulation(seed=7))
+    assert result == simulated_result(replace(window, pcm=bytes(2)), Simulation())
+    assert [(segment.start, segment.end) for segment in result.segments] == list(window.speech)
+    assert (result.language, result.language_probs, result.tail) == ("en", (("en", 1.0),), None)
     first = result.segments[0]
     assert "".join(word.text for word in first.words) == first.text
     assert (first.words[0].start, first.words[-1].end) == (0, 100)
-    assert simulated_result(CLIP).language == "de"
-    assert simulated_result(CLIP).segments[0].words == ()
+    assert (RESULT.language, RESULT.language_probs) == ("de", ())
+    assert RESULT.segments[0].words == ()
 
 
 def test_the_setting_is_parsed() -> None:
@@ -139,7 +143,7 @@ def test_common_settings_apply_to_simulated_workers(tmp_path: Path) -> None:
 def test_a_poisoned_slot_drains_no_queue() -> None:
     simulation = Simulation(batch=1, poisoned_at=((0, 1.0),))
     answers, _, rows = transcribe(200, 2, simulation)
-    assert answers == [simulated_result(CLIP)] * 200
+    assert answers == [RESULT] * 200
     assert (rows[0]["restarts"], rows[1]["restarts"]) != (0, 0)
     assert rows[1]["restarts"] == 0
 
@@ -148,6 +152,6 @@ def test_the_others_do_the_work_of_a_slot_that_is_poisoned_for_good() -> None:
     """Its first batch fails at once, and it gets no other."""
     _, alone, _ = transcribe(199, 1, Simulation(batch=1))
     answers, elapsed, rows = transcribe(200, 2, Simulation(batch=1, poisoned_for_good=(0,)))
-    assert answers == [simulated_result(CLIP)] * 200
+    assert answers == [RESULT] * 200
     assert rows[0]["clips"] == 0
     assert elapsed == pytest.approx(alone * 200 / 199)

@@ -8,20 +8,19 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
-from app.engines.clip_request import ClipInMemory
 from structlog.testing import capture_logs
 
 from app.engines.slot import Limits, WhisperSlot
+from app.engines.window_request import WindowInMemory
 from app.errors import DeviceFailed, ProcessHung, RequeueBatch
-from app.transcript.timeline import ClipResult
 from tests.engines.catalogues import new_catalogue
-from workers.messages import Clip, Decoding, LoadOptions, WorkerInfo
+from workers.messages import Decoding, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
-RESULT = ClipResult("en", (), ())
+RESULT = WindowResult("en", (), (), None, 0, 0.0, 0.0, 1.0)
 
 
 class FakeSlot(WhisperSlot):
@@ -57,26 +56,27 @@ class FakeSlot(WhisperSlot):
         if function is whisper.smaller_compute_type:
             return smaller(args[0].compute_type, "cpu", {"float32", "int8_float32", "int8"})
         self.deadlines_s.append(deadline_s)
-        return self.transcribe_batch(args[0])
+        assert function is whisper.decode
+        return self.decode_batch(args[0])
 
     def fits(self, compute_type: str) -> bool:
         """Whether there is memory for a model's weights."""
         return True
 
-    def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
-        model = clips[0].decoding.model
+    def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
+        model = windows[0].decoding.model
         assert model in self.loaded
         self.calls.append(f"transcribe {model}")
-        return [RESULT for _ in clips]
+        return [RESULT for _ in windows]
 
     async def _end(self) -> None: ...
 
     async def transcribe(
-        self, model: str, clips: int = 1, seconds: int = 1, beams: int = 5, expected_s: float | None = None
+        self, model: str, windows: int = 1, seconds: int = 1, beams: int = 5, expected_s: float | None = None
     ) -> None:
-        """Run a batch of equal clips."""
-        clip = Clip(bytes(32_000 * seconds), ((0, 16_000 * seconds),), Decoding(model, beam_size=beams))
-        assert await self.run([ClipInMemory(clip)] * clips, expected_s) == [RESULT] * clips
+        """Run a batch of equal windows, each the first of its clip."""
+        window = Window(bytes(32_000 * seconds), ((0, 16_000 * seconds),), Decoding(model, beam_size=beams))
+        assert await self.run([WindowInMemory(window)] * windows, expected_s) == [RESULT] * windows
 
 
 S = TypeVar("S", bound=WhisperSlot)
@@ -113,6 +113,15 @@ async def test_a_model_is_loaded_on_first_use_and_once(start: Start[FakeSlot]) -
     assert (slot.holds("a"), slot.holds("b")) == (True, False)
     assert slot.row()["models"] == ["a", "main"]
     assert (slot.row()["loads"], slot.row()["clips"], slot.row()["audio_s"]) == (2, 5, 5.0)
+
+
+async def test_a_clip_counts_once_however_many_windows_it_takes(start: Start[FakeSlot]) -> None:
+    """Its first window spans all of it."""
+    slot = await start(FakeSlot())
+    first = WindowInMemory(Window(bytes(32_000 * 5), ((0, 16_000),), Decoding("main")))
+    await slot.run([first, WindowInMemory(replace(first.window, pcm=bytes(32_000)), continues=True)])
+    await slot.run([WindowInMemory(replace(first.window, pcm=bytes(64_000)), continues=True)])
+    assert (slot.row()["clips"], slot.row()["audio_s"]) == (1, 5.0)
 
 
 async def test_an_idle_model_is_unloaded_unless_it_is_the_default_one(start: Start[FakeSlot]) -> None:
@@ -168,21 +177,21 @@ async def test_a_new_process_holds_only_the_default_model(start: Start[FakeSlot]
 
 
 class LowMemorySlot(FakeSlot):
-    """Its worker has memory for so many clips at once as `max_clips` says for their model's compute type."""
+    """Its worker has memory for `max_windows` at once, by the compute type of their model."""
 
-    def __init__(self, max_clips: dict[str, int], too_large: tuple[str, ...] = (), **given: Any) -> None:
+    def __init__(self, max_windows: dict[str, int], too_large: tuple[str, ...] = (), **given: Any) -> None:
         super().__init__(compute_type="float32", **given)
-        self.max_clips = max_clips
+        self.max_windows = max_windows
         self.too_large = too_large  # compute types with which no model can be loaded
 
     def fits(self, compute_type: str) -> bool:
         return compute_type not in self.too_large
 
-    def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
-        limit = self.max_clips.get(self.loaded[clips[0].decoding.model], 8)
-        if len(clips) > limit or (len(self.loaded) > 1 and limit < 8):
+    def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
+        limit = self.max_windows.get(self.loaded[windows[0].decoding.model], 8)
+        if len(windows) > limit or (len(self.loaded) > 1 and limit < 8):
             raise RuntimeError("CUDA failed with error out of memory")
-        return super().transcribe_batch(clips)
+        return super().decode_batch(windows)
 
 
 def shown(slot: WhisperSlot) -> tuple[object, object, object]:
@@ -195,9 +204,9 @@ async def test_a_batch_too_large_for_the_memory_halves_the_limit_for_a_while(
 ) -> None:
     slot = await start(LowMemorySlot({"float32": 2}))
     assert (shown(slot), slot.row()["error"]) == ((8, "float32", 0), None)
-    for clips in (8, 4):
+    for windows in (8, 4):
         with pytest.raises(RequeueBatch, match="out of memory"):
-            await slot.transcribe("main", clips)
+            await slot.transcribe("main", windows)
     await slot.transcribe("main", 2)
     assert shown(slot) == (2, "float32", 0)
     assert not slot.needs_restart.is_set()
@@ -216,7 +225,7 @@ async def test_other_models_are_unloaded_before_the_limit_is_halved(start: Start
     assert (shown(slot)[0], slot.row()["error"]) == (8, None)
 
 
-async def test_a_clip_too_large_for_the_memory_restarts_the_worker_with_a_smaller_compute_type(
+async def test_a_window_too_large_for_the_memory_restarts_the_worker_with_a_smaller_compute_type(
     start: Start[LowMemorySlot],
 ) -> None:
     slot = await start(LowMemorySlot({"float32": 0, "int8_float32": 0}))
@@ -233,11 +242,11 @@ async def test_a_clip_too_large_for_the_memory_restarts_the_worker_with_a_smalle
     assert slot.calls == ["spawn", "load main"] * 3 + ["transcribe main"]
 
 
-async def test_without_a_smaller_compute_type_the_clip_fails_and_not_the_slot(
+async def test_without_a_smaller_compute_type_the_window_fails_and_not_the_slot(
     start: Start[LowMemorySlot],
 ) -> None:
-    max_clips = {"float32": 0, "int8_float32": 0, "int8": 0}
-    slot = await start(LowMemorySlot(max_clips, too_large=("float32", "int8_float32")))
+    max_windows = {"float32": 0, "int8_float32": 0, "int8": 0}
+    slot = await start(LowMemorySlot(max_windows, too_large=("float32", "int8_float32")))
     with pytest.raises(RuntimeError, match="smallest compute type: CUDA failed with error out of memory"):
         await slot.transcribe("main")
     assert not slot.needs_restart.is_set()
@@ -275,7 +284,7 @@ async def test_each_model_has_its_own_compute_type(start: Start[LowMemorySlot]) 
 
 async def test_other_errors_change_nothing(start: Start[FakeSlot]) -> None:
     class Broken(FakeSlot):
-        def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
+        def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
             raise RuntimeError("no such token")
 
     slot = await start(Broken())
@@ -313,11 +322,11 @@ async def test_the_setting_replaces_that_deadline(start: Start[FakeSlot]) -> Non
         ProcessHung("process 4711 did not answer within 60 s"),
     ],
 )
-async def test_errors_of_the_device_are_told_from_those_of_a_clip(
+async def test_errors_of_the_device_are_told_from_those_of_a_window(
     start: Start[FakeSlot], error: Exception
 ) -> None:
     class Failing(FakeSlot):
-        def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
+        def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
             raise error
 
     slot = await start(Failing())
@@ -355,21 +364,21 @@ async def test_a_larger_compute_type_is_tried_again_later(
 
 async def test_a_wide_search_does_not_halve_the_batches_of_others(start: Start[FakeSlot]) -> None:
     class FewRows(FakeSlot):
-        def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
-            if sum(clip.decoding.beams for clip in clips) > 40:
+        def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
+            if sum(window.decoding.beams for window in windows) > 40:
                 raise RuntimeError("CUDA failed with error out of memory")
-            return super().transcribe_batch(clips)
+            return super().decode_batch(windows)
 
     slot = await start(FewRows())
     assert [slot.batch_limit(beams) for beams in (1, 5, 10, 20)] == [8, 8, 4, 2]
     with pytest.raises(RequeueBatch, match="out of memory"):
-        await slot.transcribe("main", clips=8, beams=20)
+        await slot.transcribe("main", windows=8, beams=20)
     assert [slot.batch_limit(beams) for beams in (1, 5, 10, 20)] == [8, 8, 4, 2]
     assert slot.row()["batch_size"] == 8
 
 
 class WordlessSlot(FakeSlot):
-    """Its default model gives no word times, and its model `a` fails to give them for some clips."""
+    """Its default model gives no word times, and its model `a` fails to give them for some windows."""
 
     async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
         answer = await super()._call(function, *args, deadline_s=deadline_s)
@@ -377,9 +386,9 @@ class WordlessSlot(FakeSlot):
             return replace(answer, note="no word times: config.json names no alignment_heads")
         return answer
 
-    def transcribe_batch(self, clips: list[Clip]) -> list[ClipResult]:
-        results = super().transcribe_batch(clips)
-        if clips[0].decoding.model == "a":
+    def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
+        results = super().decode_batch(windows)
+        if windows[0].decoding.model == "a":
             results[-1] = replace(RESULT, note=f"no word times: odd tokens ({len(self.calls)})")
         return results
 
@@ -391,8 +400,8 @@ async def test_what_results_lack_is_shown_in_the_row_and_logged_once(start: Star
         assert note.startswith("main: no word times: config.json names no alignment_heads.")
         assert note.endswith("(docs/trouble.md#no-word-times)")
         for _ in range(3):
-            clip = Clip(bytes(32_000), ((0, 16_000),), Decoding("a"))
-            await slot.run([ClipInMemory(clip)] * 2)
+            window = Window(bytes(32_000), ((0, 16_000),), Decoding("a"))
+            await slot.run([WindowInMemory(window)] * 2)
         await slot.close()
         await slot.start()
     assert [log["model"] for log in logs if log["event"] == "transcripts are incomplete"] == ["main", "a"]

@@ -1,20 +1,20 @@
-"""The request for one clip: its key, its expected cost, and its audio."""
+"""The request for one window: its batch key, its expected cost, and its audio."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from app.engines.clip_request import ClipInMemory, ClipRequest, expected_tokens
 
-from workers.messages import SAMPLE_RATE, Clip, Decoding
+from app.engines.window_request import WindowInMemory, WindowRequest, expected_tokens
+from workers.messages import SAMPLE_RATE, Decoding, Window
 
 
 @pytest.fixture
-def request_in_the_middle(tmp_path: Path) -> ClipRequest:
+def request_in_the_middle(tmp_path: Path) -> WindowRequest:
     """Samples 100 to 200 of a recording of 300; each sample has two equal bytes, its number modulo 256."""
     pcm_path = tmp_path / "pcm"
     pcm_path.write_bytes(bytes(number % 256 for number in range(300) for _ in range(2)))
-    return ClipRequest(pcm_path, 100, 200, ((110, 130), (150, 200)), Decoding("demo"))
+    return WindowRequest(pcm_path, 100, 200, ((110, 130), (150, 200)), Decoding("demo"))
 
 
 def test_tokens_are_expected_for_speech_and_not_for_silence() -> None:
@@ -22,38 +22,41 @@ def test_tokens_are_expected_for_speech_and_not_for_silence() -> None:
     assert expected_tokens(spans) == 33
 
 
-def test_a_clip_has_its_own_samples_and_speech_from_its_start(request_in_the_middle: ClipRequest) -> None:
-    assert request_in_the_middle.read() == Clip(
+def test_a_window_has_its_own_samples_and_speech_from_its_start(request_in_the_middle: WindowRequest) -> None:
+    assert request_in_the_middle.read() == Window(
         pcm=bytes(number for number in range(100, 200) for _ in range(2)),
         speech=((10, 30), (50, 100)),
         decoding=Decoding("demo"),
     )
 
 
-def test_the_language_may_be_decided_when_the_audio_is_read(request_in_the_middle: ClipRequest) -> None:
+def test_the_language_may_be_decided_when_the_audio_is_read(request_in_the_middle: WindowRequest) -> None:
     elected: list[str | None] = [None]
     request = replace(request_in_the_middle, late_language=lambda: elected[0])
     assert request.read().decoding.language is None
     elected[0] = "de"
     assert request.read().decoding == Decoding("demo", language="de")
-    assert request.key == (100, 200, None)  # the result still belongs to the language asked for
-    asked = replace(request_in_the_middle, decoding=Decoding("demo", language="en"))
-    assert asked.key == (100, 200, "en")
+    known = replace(request, decoding=Decoding("demo", language="en"))  # in the first window of the clip
+    assert known.read().decoding.language == "en"
 
 
-def test_a_speculative_request_shares_no_batch_with_others(request_in_the_middle: ClipRequest) -> None:
+def test_a_speculative_request_and_a_retry_share_no_batch_with_others(
+    request_in_the_middle: WindowRequest,
+) -> None:
     other_language = replace(request_in_the_middle, decoding=Decoding("demo", language="en"))
     speculative = replace(request_in_the_middle, speculative=True)
     assert request_in_the_middle.batch_key == other_language.batch_key
     assert speculative.batch_key != request_in_the_middle.batch_key
+    retry = replace(request_in_the_middle, decoding=Decoding("demo", no_repeat_ngram_size=3))
+    assert retry.batch_key != request_in_the_middle.batch_key
 
 
-def test_reading_fails_if_the_recording_is_gone(request_in_the_middle: ClipRequest) -> None:
+def test_reading_fails_if_the_recording_is_gone(request_in_the_middle: WindowRequest) -> None:
     request_in_the_middle.pcm_path.unlink()
     with pytest.raises(FileNotFoundError):
         request_in_the_middle.read()
 
 
-def test_a_clip_in_memory_is_read_as_it_is() -> None:
-    clip = Clip(bytes(20), ((0, 10),), Decoding("demo"))
-    assert ClipInMemory(clip).read() is clip
+def test_a_window_in_memory_is_read_as_it_is() -> None:
+    window = Window(bytes(20), ((0, 10),), Decoding("demo"))
+    assert WindowInMemory(window).read() is window

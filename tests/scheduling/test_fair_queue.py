@@ -31,13 +31,13 @@ def test_a_new_job_gets_its_turn_after_one_item_of_each_other() -> None:
     assert [queue.take(lambda item: True) for _ in range(2)] == ["film1", "clip"]
 
 
-def test_a_requeued_item_comes_first() -> None:
+def test_an_item_that_is_put_first_is_taken_first() -> None:
     queue = FairQueue[str]()
     for item in ("a1", "a2", "b1"):
         queue.put(item[0], item)
     first = queue.take(lambda item: True)
     assert first == "a1"
-    queue.requeue("a", first)
+    queue.put_first("a", first)
     assert take_all(queue) == ["a1", "b1", "a2"]
 
 

@@ -2,38 +2,40 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
-from workers.whisper.clip_decoding import (
-    RETRY_NGRAM_SIZE,
-    SAMPLES_PER_TIMESTAMP,
-    Thresholds,
-    TimestampedText,
-    Window,
-    WindowResult,
-    decode_clip,
-    split_at_timestamps,
-)
 
+from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
-from workers.messages import SAMPLE_RATE, Clip, Decoding, Segment, Span
-from workers.whisper.scores import LOWEST_LOGPROB
+from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, decode_clip
+from app.transcription.clip_request import ClipRequest
+from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE, Decoding, Segment, Thresholds, WindowResult
 
-ZERO = 1000  # the token for 0.00 s
-
-
-def at(seconds: float) -> int:
-    return ZERO + round(seconds * 50)
+PCM = Path("pcm")
+START = 7 * SAMPLE_RATE  # of each clip, in samples of its recording
 
 
 def samples(seconds: float) -> int:
     return round(seconds * SAMPLE_RATE)
 
 
-def clip_of(duration: float, *speech: tuple[float, float], temperature: float = 0) -> Clip:
-    spans: tuple[Span, ...] = tuple((samples(start), samples(end)) for start, end in speech)
-    return Clip(bytes(2 * samples(duration)), spans, Decoding("demo", temperature=temperature))
+def clip_of(duration: float, *speech: tuple[float, float], temperature: float = 0) -> ClipRequest:
+    """A clip of so many seconds. The times of its speech count from its start."""
+    spans = tuple((START + samples(start), START + samples(end)) for start, end in speech)
+    return ClipRequest(
+        PCM, START, START + samples(duration), spans, Decoding("demo", temperature=temperature)
+    )
+
+
+def span_of(window: WindowRequest) -> tuple[float, float]:
+    """Start and end of a window, in seconds from its clip's start."""
+    return (window.start - START) / SAMPLE_RATE, (window.end - START) / SAMPLE_RATE
+
+
+def length_of(window: WindowRequest) -> int:
+    return window.end - window.start
 
 
 def segment(start: float, end: float, text: str) -> Segment:
@@ -45,9 +47,11 @@ def window_result(*segments: Segment, tail: Segment | None = None, **changes: ob
     return replace(usual, **changes)  # type: ignore[arg-type]
 
 
-def decode(clip: Clip, decoder: Callable[[Window], WindowResult]) -> tuple[ClipResult, list[Window]]:
+def decode(
+    clip: ClipRequest, decoder: Callable[[WindowRequest], WindowResult]
+) -> tuple[ClipResult, list[WindowRequest]]:
     """Decode a clip with a fake decoder. Returns the result and the requested windows."""
-    windows: list[Window] = []
+    windows: list[WindowRequest] = []
     decoding = decode_clip(clip)
     window = next(decoding)
     while True:
@@ -59,7 +63,7 @@ def decode(clip: Clip, decoder: Callable[[Window], WindowResult]) -> tuple[ClipR
             return done.value, windows
 
 
-def script(*results: WindowResult) -> Callable[[Window], WindowResult]:
+def script(*results: WindowResult) -> Callable[[WindowRequest], WindowResult]:
     left = list(results)
     return lambda window: left.pop(0)
 
@@ -68,49 +72,11 @@ def texts(result: ClipResult) -> list[tuple[float, float, str]]:
     return [(s.start / SAMPLE_RATE, s.end / SAMPLE_RATE, s.text.strip()) for s in result.segments]
 
 
-def test_text_is_split_at_timestamps() -> None:
-    tokens = [at(0), 1, 2, at(2), at(2.4), 3, at(4)]
-    closed, rest = split_at_timestamps(tokens, ZERO, samples(5))
-    assert closed == [
-        TimestampedText(0, samples(2), (at(0), 1, 2, at(2))),
-        TimestampedText(samples(2.4), samples(4), (at(2.4), 3, at(4))),
-    ]
-    assert rest is None
-
-
-def test_text_after_the_last_closing_timestamp_is_the_rest() -> None:
-    tokens = [at(0), 1, 2, at(2), at(2.4), 3, 4]
-    closed, rest = split_at_timestamps(tokens, ZERO, samples(5))
-    assert len(closed) == 1
-    assert rest == TimestampedText(samples(2.4), samples(5), (at(2.4), 3, 4))
-
-
-def test_the_only_text_of_a_window_ends_with_the_window() -> None:
-    assert split_at_timestamps([at(0.5), 1, 2], ZERO, samples(5)) == (
-        [TimestampedText(samples(0.5), samples(5), (at(0.5), 1, 2))],
-        None,
-    )
-
-
-def test_text_in_the_padding_is_dropped() -> None:
-    tokens = [at(0), 1, at(2), at(6), 2, at(7)]
-    closed, rest = split_at_timestamps(tokens, ZERO, samples(5))
-    assert [text.tokens for text in closed] == [(at(0), 1, at(2))]
-    assert rest is None
-    assert split_at_timestamps([at(0), 1, at(9)], ZERO, samples(5))[0][0].end == samples(5)
-
-
-@given(st.lists(st.integers(0, ZERO + 1500)), st.integers(1, 480_000))
-def test_any_tokens_give_texts_inside_the_window(tokens: list[int], length: int) -> None:
-    closed, rest = split_at_timestamps(tokens, ZERO, length)
-    for text in [*closed, *([rest] if rest else [])]:
-        assert 0 <= text.start <= text.end <= length or text.start % SAMPLES_PER_TIMESTAMP == 0
-        assert any(token < ZERO for token in text.tokens)
-
-
 def test_a_clip_is_decoded_in_one_window() -> None:
-    result, windows = decode(clip_of(5, (0.3, 4.7)), script(window_result(segment(0.3, 4.7, "all of it"))))
-    assert windows == [Window(0, samples(5), None)]
+    clip = clip_of(5, (0.3, 4.7))
+    result, windows = decode(clip, script(window_result(segment(0.3, 4.7, "all of it"))))
+    assert windows == [WindowRequest(PCM, clip.start, clip.end, clip.speech, clip.decoding)]
+    assert windows[0].decoding.language is None
     assert texts(result) == [(0.3, 4.7, "all of it")]
     assert (result.language, result.language_probs) == ("en", (("en", 0.9),))
 
@@ -123,7 +89,8 @@ def test_text_that_was_cut_off_is_decoded_again_from_its_start() -> None:
             window_result(segment(0.3, 5, "three four")),
         ),
     )
-    assert windows[1] == Window(samples(4.7), samples(10), "en")
+    assert [span_of(window) for window in windows] == [(0, 10), (4.7, 10)]
+    assert [window.decoding.language for window in windows] == [None, "en"]
     assert texts(result) == [(0.3, 4, "one two"), (5, 9.7, "three four")]
 
 
@@ -170,7 +137,7 @@ def test_a_repetitive_result_is_retried_without_repetition() -> None:
             window_result(segment(0, 5, "la, she sang")),
         ),
     )
-    assert windows[1].no_repeat_ngram_size == RETRY_NGRAM_SIZE
+    assert windows[1].decoding.no_repeat_ngram_size == RETRY_NGRAM_SIZE
     assert [text for _, _, text in texts(result)] == ["la, she sang"]
 
 
@@ -182,12 +149,12 @@ def test_a_poor_result_is_retried_in_halves_and_the_best_attempt_counts() -> Non
         window_result(segment(0, 10, "right"), avg_logprob=-0.4),
     )
     result, windows = decode(clip, better_halves)
-    assert [(w.start / SAMPLE_RATE, w.end / SAMPLE_RATE) for w in windows] == [(0, 20), (0, 10), (10, 20)]
+    assert [span_of(window) for window in windows] == [(0, 20), (0, 10), (10, 20)]
     assert texts(result) == [(0, 9, "left"), (10, 20, "right")]
     result, _ = decode(
         clip,
         lambda window: window_result(
-            segment(0, 20, "hm"), avg_logprob=-1.1 if window.end - window.start == samples(20) else -2.0
+            segment(0, 20, "hm"), avg_logprob=-1.1 if length_of(window) == samples(20) else -2.0
         ),
     )
     assert texts(result) == [(0, 20, "hm")]
@@ -197,7 +164,7 @@ def test_poor_halves_are_halved_three_times_at_most() -> None:
     _, windows = decode(
         clip_of(30, (0, 30)), lambda window: window_result(segment(0, 30, "hm"), avg_logprob=-2.0)
     )
-    lengths = {(window.end - window.start) / SAMPLE_RATE for window in windows}
+    lengths = {length_of(window) / SAMPLE_RATE for window in windows}
     assert lengths == {30, 15, 7.5, 3.75}
 
 
@@ -218,12 +185,13 @@ def test_a_model_may_have_its_own_thresholds() -> None:
 @given(st.data())
 def test_decoding_ends_and_stays_inside_the_clip_with_any_results(data: st.DataObject) -> None:
     edges = sorted(data.draw(st.lists(st.integers(0, 480_000), min_size=2, max_size=12, unique=True)))
-    speech = tuple(zip(edges[::2], edges[1::2], strict=False))
-    clip = Clip(bytes(2 * 480_000), speech, Decoding("demo"))
+    speech = tuple((START + a, START + b) for a, b in zip(edges[::2], edges[1::2], strict=False))
+    clip = ClipRequest(PCM, START, START + 480_000, speech, Decoding("demo"))
 
-    def decoder(window: Window) -> WindowResult:
-        assert 0 <= window.start < window.end <= 480_000
-        length = window.end - window.start
+    def decoder(window: WindowRequest) -> WindowResult:
+        assert clip.start <= window.start < window.end <= clip.end
+        assert all(window.start <= a < b <= window.end for a, b in window.speech)
+        length = length_of(window)
         times = sorted(data.draw(st.lists(st.integers(0, length), min_size=2, max_size=4)))
         segments = [
             Segment(a, b, " x", (), 0, 0, 1, 0) for a, b in zip(times[::2], times[1::2], strict=False)
@@ -254,3 +222,34 @@ def test_a_score_that_overflowed_is_poor_and_not_silence() -> None:
     )
     assert len(windows) == 3
     assert texts(result) == [(0, 9, "left"), (10, 20, "right")]
+
+
+def test_a_further_window_has_its_own_speech_and_continues_its_clip() -> None:
+    clip = replace(clip_of(10, (0.3, 4), (5, 7), (8, 9.7)), late_language=lambda: "de", speculative=True)
+    _, windows = decode(
+        clip,
+        script(
+            window_result(segment(0.3, 5.5, "one two"), tail=segment(5.5, 10, "three")),
+            window_result(segment(0, 4.2, "three four")),
+        ),
+    )
+    first, second = windows
+    assert span_of(second) == (5.5, 10)
+    assert second.speech == ((START + samples(5.5), START + samples(7)), clip.speech[2])
+    assert (first.continues, second.continues) == (False, True)
+    assert {(w.pcm_path, w.late_language, w.speculative) for w in windows} == {
+        (PCM, clip.late_language, True)
+    }
+
+
+def test_retries_continue_their_clip_in_its_language_and_repeat_nothing_only_once() -> None:
+    _, windows = decode(
+        clip_of(6, (0, 2.9), (3.1, 6)),
+        lambda window: window_result(segment(0, 6, "la la"), compression_ratio=3.0, avg_logprob=-2.0),
+    )
+    assert [span_of(window) for window in windows] == [(0, 6), (0, 6), (0, 2.9), (0, 2.9), (2.9, 6), (2.9, 6)]
+    sizes = [window.decoding.no_repeat_ngram_size for window in windows]
+    assert sizes == [0, RETRY_NGRAM_SIZE] * 3
+    assert [window.continues for window in windows] == [False] + [True] * 5
+    assert [window.decoding.language for window in windows] == [None] + ["en"] * 5
+    assert [len(window.speech) for window in windows] == [2, 2, 1, 1, 1, 1]

@@ -8,28 +8,29 @@ from typing import Any
 
 import numpy as np
 import pytest
-from app.engines.clip_request import ClipRequest
 
+from app.engines.window_request import WindowRequest
 from app.errors import ClipFailed, TaskCrashes, TooLarge
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
-from app.transcript.timeline import ClipResult, Transcript
+from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer, Pipeline
-from app.transcription.result_cache import CachedRecording
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment
+from app.transcription.result_cache import CachedRecording, ClipResults
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 PERIOD_S = 10  # five seconds of speech, five of silence: one clip
 
-Answer = Callable[[int, str | None], ClipResult]  # of a clip's number and the language asked for
+Answer = Callable[[int, str | None], WindowResult]  # of a window's number and the language asked for
 
 
 class FakeMedia:
     """A `MediaPool` with a recording of so many clips. Decodes a minute at a time."""
 
-    def __init__(self, clips: int) -> None:
+    def __init__(self, clips: int, worker_count: int = 4) -> None:
+        self.worker_count = worker_count
         self.samples = clips * PERIOD_S * SAMPLE_RATE
         self.searched_s = 0.0  # of the recording, for speech
         self.cancelled: list[str] = []
@@ -52,29 +53,29 @@ class FakeMedia:
 
 
 class FakeFleet:
-    """A `Dispatcher` that gets its results from `answer`. The later a clip, the sooner it is done."""
+    """A `Dispatcher` that gets its results from `answer`. The later a window, the sooner it is done."""
 
     prefetch_limit = 100
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
-        self.requested: list[tuple[int, str | None]] = []  # the clips' numbers and languages
+        self.requested: list[tuple[int, str | None]] = []  # the windows' numbers and languages
         self.keys: list[object] = []
 
     async def submit(
         self,
         job: str,
-        request: ClipRequest,
+        request: WindowRequest,
         *,
         key: object,
         crash_count: int,
         on_crash: Callable[[int], None],
         size: float,
         weight: int,
-    ) -> TaskResult[ClipResult]:
-        clip = request.read()
+        continues: bool,
+    ) -> TaskResult[WindowResult]:
         number = len(self.requested)
-        language = clip.decoding.language
+        language = request.read().decoding.language
         self.requested.append((number, language))
         self.keys.append(key)
         await asyncio.sleep(0.02 / (1 + number))
@@ -84,13 +85,13 @@ class FakeFleet:
 
 
 class SequentialFleet(FakeFleet):
-    """Reads the next clip only after the pipeline has processed the result of the last one."""
+    """Reads the next window only after the pipeline has processed the result of the last one."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer)
         self._turn = asyncio.Lock()
 
-    async def submit(self, job: str, request: ClipRequest, **how: Any) -> TaskResult[ClipResult]:
+    async def submit(self, job: str, request: WindowRequest, **how: Any) -> TaskResult[WindowResult]:
         async with self._turn:
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -107,10 +108,11 @@ class Texts(Observer):
         self.texts += [segment.text for segment in segments]
 
 
-def clip_result(number: int, language: str | None = None, *, detected: str = "en") -> ClipResult:
+def clip_result(number: int, language: str | None = None, *, detected: str = "en") -> WindowResult:
+    """The result of the only window of a clip."""
     probs = () if language else ((detected, 0.9), ("xx", 0.1))
-    segment = Segment(0, SAMPLE_RATE, f" clip {number}", (), 0, 0, 1, 0)
-    return ClipResult(language or detected, probs, (segment,))
+    segment = Segment(0, 5 * SAMPLE_RATE, f" clip {number}", (), 0, 0, 1, 0)
+    return WindowResult(language or detected, probs, (segment,), None, 9, -0.1, 0.0, 1.0)
 
 
 async def transcribe(
@@ -119,6 +121,7 @@ async def transcribe(
     media: FakeMedia | None = None,
     observer: Observer | None = None,
     max_duration_s: float = 200,
+    results: ClipResults | None = None,
     **options: object,
 ) -> Transcript:
     """The transcript of a recording; by default, of eight clips."""
@@ -132,7 +135,7 @@ async def transcribe(
         media=media,  # type: ignore[arg-type]
         fleet=fleet,  # type: ignore[arg-type]
         pcm_path=folder / "pcm",
-        results=CachedRecording(),
+        results=results or CachedRecording(),
         observer=observer or Observer(),
         max_duration_s=max_duration_s,
     )
@@ -169,11 +172,12 @@ async def test_one_result_is_published_in_each_turn_of_the_event_loop(tmp_path: 
     assert len(turns) == len(set(turns)) == 8
 
 
-async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("media_workers", [1, 4])
+async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path, media_workers: int) -> None:
     ahead: list[float] = []
-    media = FakeMedia(120)
+    media = FakeMedia(120, media_workers)
 
-    def answer(number: int, language: str | None) -> ClipResult:
+    def answer(number: int, language: str | None) -> WindowResult:
         ahead.append(media.searched_s / PERIOD_S - number)
         return clip_result(number, language)
 
@@ -181,14 +185,44 @@ async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path) -> No
     fleet.prefetch_limit = 2
     transcript = await transcribe(tmp_path, fleet, media=media, max_duration_s=2000, language="en")
     assert len(transcript.segments) == 120
-    # Eight minutes are searched before the first clips are known, and a clip is certain only with the next.
-    assert max(ahead) <= 2 + 9 * 60 / PERIOD_S
+    # So many minutes are searched before the first clips are known. A clip is certain only with the next.
+    assert max(ahead) <= 2 + (2 * media_workers + 1) * 60 / PERIOD_S
+
+
+class SlowMedia(FakeMedia):
+    """Answers no chunk before `released`."""
+
+    def __init__(self, clips: int, worker_count: int) -> None:
+        super().__init__(clips, worker_count)
+        self.released = asyncio.Event()
+        self.in_flight = self.most_in_flight = 0
+
+    async def speech_probabilities(self, job: str, pcm_path: Path, start: int, frames: int) -> Any:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        await self.released.wait()
+        self.in_flight -= 1
+        return await super().speech_probabilities(job, pcm_path, start, frames)
+
+
+@pytest.mark.parametrize("workers", [1, 3, 16])
+async def test_each_media_worker_has_two_chunks_in_flight(tmp_path: Path, workers: int) -> None:
+    media = SlowMedia(240, workers)
+    transcribing = asyncio.create_task(
+        transcribe(tmp_path, FakeFleet(clip_result), media=media, max_duration_s=3000, language="en")
+    )
+    for _ in range(200):  # the recording has 40 chunks, and is decoded by then
+        await asyncio.sleep(0)
+    assert media.in_flight == 2 * workers
+    media.released.set()
+    assert len((await transcribing).segments) == 240
+    assert media.most_in_flight == 2 * workers
 
 
 async def test_the_first_clips_elect_the_language_and_an_outvoted_one_is_transcribed_again(
     tmp_path: Path,
 ) -> None:
-    def answer(number: int, language: str | None) -> ClipResult:
+    def answer(number: int, language: str | None) -> WindowResult:
         return clip_result(number, language, detected="de" if number == 1 else "en")
 
     fleet = FakeFleet(answer)
@@ -227,7 +261,7 @@ async def test_without_detection_all_clips_are_in_the_language_of_the_request(tm
 
 
 async def test_the_error_for_a_failed_clip_names_its_span(tmp_path: Path) -> None:
-    def answer(number: int, language: str | None) -> ClipResult:
+    def answer(number: int, language: str | None) -> WindowResult:
         if number == 4:
             raise TaskCrashes("3 processes crashed on it")
         return clip_result(number, language)
@@ -241,7 +275,7 @@ async def test_the_error_for_a_failed_clip_names_its_span(tmp_path: Path) -> Non
 async def test_a_partial_transcript_lacks_only_the_failed_clips(
     tmp_path: Path, failing: set[int], language: str | None
 ) -> None:
-    def answer(number: int, requested: str | None) -> ClipResult:
+    def answer(number: int, requested: str | None) -> WindowResult:
         if number in failing:
             raise RuntimeError("cuBLAS failed")
         return clip_result(number, requested)
@@ -255,7 +289,7 @@ async def test_a_partial_transcript_lacks_only_the_failed_clips(
 
 
 async def test_if_all_voters_fail_no_clip_is_transcribed_twice(tmp_path: Path) -> None:
-    def answer(number: int, requested: str | None) -> ClipResult:
+    def answer(number: int, requested: str | None) -> WindowResult:
         if number < 3:
             raise RuntimeError("cuBLAS failed")
         return clip_result(number, requested, detected="de" if number == 4 else "en")
@@ -273,7 +307,7 @@ class VotingFleet(FakeFleet):
         super().__init__(clip_result)
         self.prefetch_limit = 3
 
-    async def submit(self, job: str, request: ClipRequest, **how: Any) -> TaskResult[ClipResult]:
+    async def submit(self, job: str, request: WindowRequest, **how: Any) -> TaskResult[WindowResult]:
         answer = await super().submit(job, request, **how)
         is_third = round(request.start / SAMPLE_RATE / PERIOD_S) == 2
         if request.decoding.language is None:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from app.engines.clip_request import ClipRequest
 
+from app.engines.window_request import WindowRequest
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
 from app.transcript.timeline import ClipResult
+from app.transcription.clip_decoding import decode_clip
+from app.transcription.clip_request import ClipRequest
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run
 from workers.messages import Decoding
@@ -112,7 +114,7 @@ async def test_a_clip_that_another_request_cancelled_is_transcribed_again(record
 
 
 class ReadingSlot:
-    """Reads the audio of its batches once it may. A `Slot[ClipRequest, ClipResult]`."""
+    """Reads the audio of its batches once it may. A `Slot[WindowRequest, ClipResult]`."""
 
     def __init__(self) -> None:
         self.index = 0
@@ -129,7 +131,7 @@ class ReadingSlot:
 
     async def probe(self) -> None: ...
 
-    async def run(self, payloads: Sequence[ClipRequest], expected_s: float | None) -> list[ClipResult]:
+    async def run(self, payloads: Sequence[WindowRequest], expected_s: float | None) -> list[ClipResult]:
         self.taken.set()
         await self.may_read.wait()
         for request in payloads:
@@ -145,12 +147,12 @@ async def test_a_clip_whose_audio_went_with_another_request_is_transcribed_again
 ) -> None:
     """The first of two equal requests is cancelled after its clip was taken, before its audio was read."""
     slot = ReadingSlot()
-    dispatcher = Dispatcher[ClipRequest, ClipResult]("worker", [slot])
+    dispatcher = Dispatcher[WindowRequest, ClipResult]("worker", [slot])
     dispatcher.start()
 
     async def request(name: str) -> ClipResult:
         async def transcribe(request: ClipRequest) -> ClipResult:
-            return (await dispatcher.submit(name, request)).result
+            return (await dispatcher.submit(name, next(decode_clip(request)))).result
 
         path = tmp_path / name
         path.write_bytes(bytes(1000))
@@ -190,6 +192,12 @@ async def test_an_error_is_not_cached(recording: ClipResults) -> None:
     with pytest.raises(ValueError, match="no"):
         await recording.get_or_transcribe(CLIP, fail)
     assert await recording.get_or_transcribe(CLIP, FakeWorker()) == RESULT
+
+
+def test_a_result_belongs_to_a_span_and_the_language_asked_for() -> None:
+    elected = replace(CLIP, late_language=lambda: "de", speculative=True)
+    assert CLIP.key == elected.key == (0, 100, None)
+    assert replace(CLIP, decoding=Decoding("demo", language="en")).key == (0, 100, "en")
 
 
 def test_crashes_are_counted_clip_by_clip(recording: ClipResults) -> None:

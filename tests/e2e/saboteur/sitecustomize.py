@@ -1,15 +1,15 @@
 """Injects faults into a server's workers. Python imports this module itself if its folder is on PYTHONPATH.
 
 `SABOTAGE` names a folder with a `plan.json`, which is read for each batch:
-`batch_limits`: for each requested compute type, how many clips fit into memory together;
+`batch_limits`: for each requested compute type, how many windows fit into memory together;
 `too_large`: compute types for which a model does not fit into memory;
-`rows`: how many beams of all clips together fit into memory;
+`rows`: how many beams of all windows together fit into memory;
 `poisoned`: slots whose device fails in each batch (their `CUDA_VISIBLE_DEVICES`);
 `unkillable`: if true, no process can be killed.
 Read when the server starts:
 `memory_wait_s`: the time after which a limit is raised again, instead of a minute.
-The `clip_name` of each transcribed clip is appended to the file `transcribed` in that folder.
-A clip that contains `POISON` kills its worker. The first one that contains `HANGING` blocks it for an hour.
+The `window_name` of each decoded window is appended to the file `decoded` in that folder.
+A window that contains `POISON` kills its worker. The first one that contains `HANGING` blocks it for an hour.
 """
 
 import hashlib
@@ -65,37 +65,39 @@ def sabotage_kill() -> None:
 
 def sabotage_model(module) -> None:
     model_class = module.LoadedModel
-    load, transcribe = model_class.__init__, model_class.transcribe
+    load, decode = model_class.__init__, model_class.decode
 
-    def load_or_fail(self, options):
+    def load_or_fail(self, options, compute_type):
         self.requested = options.compute_type
         if self.requested in plan().get("too_large", []):
             raise out_of_memory()
-        load(self, options)
+        load(self, options, compute_type)
 
-    def transcribe_or_fail(self, clips):
-        if any(POISON in clip.pcm for clip in clips):
+    def decode_or_fail(self, windows, features):
+        if any(POISON in window.pcm for window in windows):
             os.kill(os.getpid(), signal.SIGKILL)
-        if any(HANGING in clip.pcm for clip in clips) and first_time():
+        if any(HANGING in window.pcm for window in windows) and first_time():
             time.sleep(3600)
         if os.environ["CUDA_VISIBLE_DEVICES"] in plan().get("poisoned", []):
             raise RuntimeError("CUDA failed with error an illegal memory access was encountered")
-        rows = sum(clip.decoding.beam_size for clip in clips)
+        rows = sum(window.decoding.beam_size for window in windows)
         if rows > plan().get("rows", rows):
             raise out_of_memory()
-        if len(clips) > plan().get("batch_limits", {}).get(self.requested, len(clips)):
+        if len(windows) > plan().get("batch_limits", {}).get(self.requested, len(windows)):
             raise out_of_memory()
-        results = transcribe(self, clips)
-        with (folder() / "transcribed").open("a") as log:
-            for clip, result in zip(clips, results, strict=True):
-                log.write(f"{clip_name(clip.pcm, result.language)}\n")
+        results = decode(self, windows, features)
+        with (folder() / "decoded").open("a") as log:
+            for window, result in zip(windows, results, strict=True):
+                name = window_name(window.pcm, result.language, window.decoding.no_repeat_ngram_size)
+                log.write(f"{name}\n")
         return results
 
-    model_class.__init__, model_class.transcribe = load_or_fail, transcribe_or_fail
+    model_class.__init__, model_class.decode = load_or_fail, decode_or_fail
 
 
-def clip_name(pcm: bytes, language: str) -> str:
-    return f"{hashlib.sha256(pcm).hexdigest()} {language}"
+def window_name(pcm: bytes, language: str, no_repeat_ngram_size: int = 0) -> str:
+    """The name of a window. That of a clip's first window follows from the clip, since it spans all of it."""
+    return f"{hashlib.sha256(pcm).hexdigest()} {language} {no_repeat_ngram_size}"
 
 
 def plan():

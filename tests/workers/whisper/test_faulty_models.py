@@ -16,11 +16,12 @@ from app.jobs.serialization import pack_result, unpack_result
 from app.options import Options
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import ClipResult, Transcript, merge
+from app.transcription.clip_request import ClipRequest
+from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
 from tests.model_variants import copy_demo, with_alignment_heads
-from workers.messages import Clip, Decoding, LoadOptions
+from workers.messages import LOWEST_LOGPROB, Decoding, LoadOptions, Window, WindowResult
 from workers.whisper import worker as whisper
-from workers.whisper.scores import LOWEST_LOGPROB
 
 DATA = Path(__file__).parents[2] / "data"
 
@@ -57,14 +58,23 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     whisper.unload("demo")
 
 
-def clip(name: str, model: str = "demo", **decoding: Any) -> Clip:
+def window(name: str, model: str = "demo", **decoding: Any) -> Window:
     pcm = read_pcm(DATA / f"{name}.flac")
-    return Clip(
+    return Window(
         pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding(model, word_timestamps=True, **decoding)
     )
 
 
-def has_words(result: ClipResult) -> bool:
+def transcribe(folder: Path, pcm: bytes, **decoding: Any) -> ClipResult:
+    """The result of a clip that is all speech."""
+    path, samples = folder / "pcm", len(pcm) // 2
+    path.write_bytes(pcm)
+    clip = ClipRequest(path, 0, samples, ((0, samples),), Decoding("demo", **decoding))
+    [result] = transcribe_clips(whisper.decode, [clip])
+    return result
+
+
+def has_words(result: ClipResult | WindowResult) -> bool:
     assert result.segments
     return any(segment.words for segment in result.segments)
 
@@ -76,7 +86,7 @@ def test_a_model_without_usable_alignment_heads_transcribes_without_words(
     folder = copy_demo(tmp_path / "model", with_alignment_heads(heads))
     info = whisper.load(LoadOptions("odd", str(folder), "cpu", "int8", 1))
     try:
-        [result] = whisper.transcribe([clip("short00", "odd")])
+        [result] = whisper.decode([window("short00", "odd")])
     finally:
         whisper.unload("odd")
     assert info.note is not None
@@ -93,19 +103,19 @@ def test_a_model_without_usable_alignment_heads_transcribes_without_words(
         IndexError("index 9 is out of bounds for axis 0 with size 9"),
     ],
 )
-def test_a_clip_that_cannot_be_aligned_has_a_note_and_no_words(loaded: Any, error: Exception) -> None:
+def test_a_window_that_cannot_be_aligned_has_a_note_and_no_words(loaded: Any, error: Exception) -> None:
     def align(own: Any, *args: Any, **kwargs: Any) -> Any:
         raise error
 
     loaded(align=align)
-    [result] = whisper.transcribe([clip("short00")])
+    [result] = whisper.decode([window("short00")])
     assert not has_words(result)
     assert result.note == f"no word times: {error}"
 
 
-def test_a_clip_that_cannot_be_aligned_costs_no_other_clip_its_words(loaded: Any) -> None:
-    shorts = [clip("short00"), clip("short01"), clip("short02", language="de"), clip("short03")]
-    expected = whisper.transcribe(shorts)
+def test_a_window_that_cannot_be_aligned_costs_no_other_window_its_words(loaded: Any) -> None:
+    shorts = [window("short00"), window("short01"), window("short02", language="de"), window("short03")]
+    expected = whisper.decode(shorts)
     assert all(map(has_words, expected))
 
     def align(
@@ -116,7 +126,7 @@ def test_a_clip_that_cannot_be_aligned_costs_no_other_clip_its_words(loaded: Any
         return own(encoded, start, tokens, *args, **kwargs)
 
     loaded(align=align)
-    results = whisper.transcribe(shorts)
+    results = whisper.decode(shorts)
     assert [results[0], *results[2:]] == [expected[0], *expected[2:]]
     assert (has_words(results[1]), results[1].note) == (False, "no word times: odd tokens")
 
@@ -139,7 +149,7 @@ def test_a_failing_device_is_no_reason_to_go_on_without_words(loaded: Any, error
 
     loaded(align=align)
     with pytest.raises(type(error), match=str(error).split()[0]):
-        whisper.transcribe([clip("short00")])
+        whisper.decode([window("short00")])
 
 
 def overflowing(value: float) -> dict[str, Any]:
@@ -171,10 +181,10 @@ def strictly(document: bytes) -> Any:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_scores_that_overflow_never_reach_json(loaded: Any, value: float) -> None:
+def test_scores_that_overflow_never_reach_json(tmp_path: Path, loaded: Any, value: float) -> None:
     loaded(**overflowing(value))
-    one = clip("short00")
-    [result] = whisper.transcribe([one])
+    one = window("short00")
+    result = transcribe(tmp_path, one.pcm, word_timestamps=True)
     assert has_words(result), "the clip is not taken for silence"
     assert {segment.avg_logprob for segment in result.segments} == {LOWEST_LOGPROB}
     assert {word.probability for segment in result.segments for word in segment.words} == {0}
@@ -189,7 +199,7 @@ def test_scores_that_overflow_never_reach_json(loaded: Any, value: float) -> Non
     assert strictly(_json(transcript, words=True))["segments"][0]["words"]
 
 
-def test_a_window_whose_score_overflows_is_decoded_again_in_halves(loaded: Any) -> None:
+def test_a_window_whose_score_overflows_is_decoded_again_in_halves(tmp_path: Path, loaded: Any) -> None:
     windows: list[int] = []
 
     def generate(own: Any, encoded: Any, prompts: Any, **kwargs: Any) -> list[Any]:
@@ -202,11 +212,10 @@ def test_a_window_whose_score_overflows_is_decoded_again_in_halves(loaded: Any) 
             for one in results
         ]
 
-    pcm = read_pcm(DATA / "talk.flac")[: 12 * 16_000]
-    talk = Clip(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding("demo"))
-    [expected] = whisper.transcribe([talk])
+    talk = read_pcm(DATA / "talk.flac")[: 12 * 16_000].astype("<i2").tobytes()
+    expected = transcribe(tmp_path, talk)
     loaded(generate=generate)
-    [result] = whisper.transcribe([talk])
+    result = transcribe(tmp_path, talk)
     assert len(windows) >= 3
     assert all(segment.avg_logprob > LOWEST_LOGPROB for segment in result.segments)
     assert len(result.segments) >= len(expected.segments)

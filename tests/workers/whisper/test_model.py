@@ -1,13 +1,16 @@
 """The worker's functions with the demo model, run in this process."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.engines.model_files import DEMO_PATH
+from app.transcription.clip_request import ClipRequest
+from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
-from workers.messages import MAX_CLIP_SAMPLES, Clip, Decoding, LoadOptions, WorkerInfo
+from workers.messages import MAX_CLIP_SAMPLES, Decoding, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 
 DATA = Path(__file__).parents[2] / "data"
@@ -19,14 +22,15 @@ def info() -> Iterator[WorkerInfo]:
     whisper.unload("demo")
 
 
-def clip(name: str, **decoding: object) -> Clip:
+def window(name: str, **decoding: object) -> Window:
     pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
     options = Decoding("demo", **decoding)  # type: ignore[arg-type]
-    return Clip(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), options)
+    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), options)
 
 
-def text(result: whisper.ClipResult) -> str:
-    return "".join(segment.text for segment in result.segments).strip()
+def text(result: WindowResult) -> str:
+    tail = (result.tail,) if result.tail else ()
+    return "".join(segment.text for segment in (*result.segments, *tail)).strip()
 
 
 def test_a_worker_reports_its_model(info: WorkerInfo) -> None:
@@ -37,24 +41,29 @@ def test_a_worker_reports_its_model(info: WorkerInfo) -> None:
 
 
 def test_a_batch_may_mix_languages_tasks_and_prompts(info: WorkerInfo) -> None:
-    clips = [
-        clip("short00", word_timestamps=True),
-        clip("talk_es", language="es", word_timestamps=True),
-        clip("talk_de"),
-        clip("talk_es", language="es", task="translate"),
-        clip("short01", prompt="The captain.", hotwords="bridge", word_timestamps=True),
+    windows = [
+        window("short00", word_timestamps=True),
+        window("talk_es", language="es", word_timestamps=True),
+        window("talk_de"),
+        window("talk_es", language="es", task="translate"),
+        window("short01", prompt="The captain.", hotwords="bridge", word_timestamps=True),
     ]
-    singly = [whisper.transcribe([one])[0] for one in clips]
-    assert whisper.transcribe(clips) == singly
+    singly = [whisper.decode([one])[0] for one in windows]
+    assert whisper.decode(windows) == singly
     assert [result.language for result in singly] == ["en", "es", "de", "es", "en"]
     assert [bool(result.language_probs) for result in singly] == [True, False, True, False, True]
     assert all(text(result) for result in singly)
     assert text(singly[1]) != text(singly[3])
 
 
-def test_only_clips_with_word_timestamps_get_words(info: WorkerInfo) -> None:
-    with_words, without = whisper.transcribe([clip("short00", word_timestamps=True), clip("short00")])
-    assert text(with_words) == text(without)
+def test_only_windows_with_word_timestamps_get_words(info: WorkerInfo, tmp_path: Path) -> None:
+    one, path = window("short00"), tmp_path / "pcm"
+    path.write_bytes(one.pcm)
+    decodings = [replace(one.decoding, word_timestamps=words) for words in (True, False)]
+    clips = [ClipRequest(path, 0, one.samples, one.speech, decoding) for decoding in decodings]
+    with_words, without = transcribe_clips(whisper.decode, clips)
+    assert [segment.text for segment in with_words.segments] == [segment.text for segment in without.segments]
+    assert with_words.segments
     for segment in with_words.segments:
         assert "".join(word.text for word in segment.words) == segment.text
         assert segment.words[0].start >= segment.start
@@ -63,21 +72,42 @@ def test_only_clips_with_word_timestamps_get_words(info: WorkerInfo) -> None:
 
 
 def test_the_beam_size_and_the_temperature_are_used(info: WorkerInfo) -> None:
-    greedy = whisper.transcribe([clip("short00", beam_size=1)])[0]
-    sampled = whisper.transcribe([clip("short00", temperature=0.2)])[0]
+    greedy = whisper.decode([window("short00", beam_size=1)])[0]
+    sampled = whisper.decode([window("short00", temperature=0.2)])[0]
     assert text(greedy)
     assert {segment.temperature for segment in sampled.segments} == {0.2}
 
 
+def test_a_window_may_be_decoded_without_repetition(info: WorkerInfo) -> None:
+    def repeats(**decoding: object) -> bool:
+        [result] = whisper.decode([window("talk_de", **decoding)])
+        tokens = [token for segment in result.segments for token in segment.tokens]
+        return len(set(tokens)) < len(tokens)
+
+    assert repeats()
+    assert not repeats(no_repeat_ngram_size=1)
+
+
+def test_the_features_of_a_window_are_those_of_its_audio_padded_with_silence(info: WorkerInfo) -> None:
+    model = whisper._models["demo"]
+    long, short = model.features([window("talk_es"), window("short00")])
+    assert long.shape == short.shape == (80, 3000)
+    again, _ = model.features([window("short00"), window("talk_es")])
+    assert (again == short).all()
+    assert (long != short).any()
+    speech_frames = window("short00").samples // 160
+    assert short[:, speech_frames + 1 :].std() < short[:, :speech_frames].std() / 10
+
+
 def test_a_long_prompt_is_cut_to_the_limit(info: WorkerInfo) -> None:
     long = "the captain reads a letter " * 150
-    assert whisper.transcribe([clip("short00", prompt=long, hotwords=long)])[0].language == "en"
+    assert whisper.decode([window("short00", prompt=long, hotwords=long)])[0].language == "en"
 
 
 def test_a_worker_without_a_model_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(whisper, "_models", {})
     with pytest.raises(RuntimeError, match="not loaded"):
-        whisper.transcribe([clip("short00")])
+        whisper.decode([window("short00")])
 
 
 def test_the_compute_types_of_a_cpu() -> None:
@@ -85,14 +115,14 @@ def test_the_compute_types_of_a_cpu() -> None:
 
 
 def test_a_language_that_the_model_lacks_is_detected(info: WorkerInfo) -> None:
-    lacking, known = whisper.transcribe([clip("short00", language="yue"), clip("short00", language="en")])
+    lacking, known = whisper.decode([window("short00", language="yue"), window("short00", language="en")])
     assert (lacking.language, text(lacking)) == ("en", text(known))
 
 
 def test_control_tokens_in_a_prompt_are_removed(info: WorkerInfo) -> None:
     control = "<|startoftranscript|> <|en|> hello <|endoftext|>"
-    first, second = whisper.transcribe(
-        [clip("short00", prompt=control, hotwords=control), clip("short01", prompt="hello hello")]
+    first, second = whisper.decode(
+        [window("short00", prompt=control, hotwords=control), window("short01", prompt="hello hello")]
     )
-    assert text(first) == text(whisper.transcribe([clip("short00", prompt="hello", hotwords="hello")])[0])
+    assert text(first) == text(whisper.decode([window("short00", prompt="hello", hotwords="hello")])[0])
     assert text(second)

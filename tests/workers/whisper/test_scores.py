@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from workers.whisper.scores import LOWEST_LOGPROB, finite_logprob, finite_probability, rank_languages
+from workers.messages import LOWEST_LOGPROB
+from workers.whisper.scores import finite_logprob, finite_probability, rank_languages
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 
