@@ -34,6 +34,7 @@ class ThroughputEstimator:
 
     def __init__(self, slots: int) -> None:
         self._ratios: list[float | None] = [None] * slots
+        self._mean = 1.0  # of those that are known
         self._batches = [0] * slots
         self._in_flight: list[deque[float]] = [deque() for _ in range(slots)]  # expected seconds
         self._began = [0.0] * slots  # the first of these batches
@@ -51,6 +52,8 @@ class ThroughputEstimator:
         self._batches[slot] += 1
         before = self._ratios[slot]
         self._ratios[slot] = latest if before is None else before + _LATEST_WEIGHT * (latest - before)
+        known = [ratio for ratio in self._ratios if ratio is not None]
+        self._mean = sum(known) / len(known)
 
     def discard(self, slot: int, now: float) -> None:
         """The slot's first batch failed, so its time does not count."""
@@ -60,10 +63,7 @@ class ThroughputEstimator:
     def ratio(self, slot: int) -> float:
         """The slot's ratio; before its first batch, the mean of the other slots'."""
         ratio = self._ratios[slot]
-        if ratio is not None:
-            return ratio
-        known = [ratio for ratio in self._ratios if ratio is not None]
-        return sum(known) / len(known) if known else 1.0
+        return self._mean if ratio is None else ratio
 
     def expected(self, slot: int, cost_s: float) -> float | None:
         """How long a batch of this cost should take (s); None until the slot has run some batches."""

@@ -302,6 +302,8 @@ class Dispatcher(Generic[P, R]):
                 return
             before = batch if _overlapping(slot) else []
             used_at = now()
+            if not before:
+                slot.status.state = "idle"  # tasks that come now wake no other slot
             await asyncio.sleep(0)  # callers submit what continues the tasks that are answered
 
     def _next_batch(self, slot: Slot[P, R], before: Sequence[Task[P, R]]) -> list[Task[P, R]]:

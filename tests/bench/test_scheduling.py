@@ -35,7 +35,7 @@ def test_the_host_delays_a_job_by_no_more_than_its_first_batches() -> None:
     clips = drawn_clips("lecture", 60)
     for slots in SLOTS:
         without, host = (run_job(clips, slots, Simulation(host_ms=ms)).makespan for ms in (0, 5))
-        assert without < host <= without + 8 * 0.005 + 1e-6
+        assert without < host <= 1.01 * without + 8 * 0.005
 
 
 def test_devices_are_busy_beside_host_work_and_with_clips_of_several_windows() -> None:

@@ -46,6 +46,17 @@ async def test_an_idle_slot_ends_its_process_and_wakes_for_work() -> None:
     await dispatcher.stop()
 
 
+async def test_a_task_that_continues_another_wakes_no_other_slot() -> None:
+    slots = [ClosableSlot(index) for index in range(3)]
+    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=60)
+    dispatcher.start(awake=1)
+    await let_tasks_run()
+    for number in range(5):
+        await dispatcher.submit("job", "a", continues=number > 0)
+    assert [slot.starts for slot in slots] == [1, 0, 0]
+    await dispatcher.stop()
+
+
 async def test_as_many_slots_wake_as_the_work_needs() -> None:
     slots = [ClosableSlot(index, batch_limit=4) for index in range(4)]
     for slot in slots:
