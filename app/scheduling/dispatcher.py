@@ -302,7 +302,7 @@ class Dispatcher(Generic[P, R]):
                 return
             before = batch if _overlapping(slot) else []
             used_at = now()
-            if not before:
+            if not before and slot.status.state == "busy":  # else it has failed meanwhile
                 slot.status.state = "idle"  # tasks that come now wake no other slot
             await asyncio.sleep(0)  # callers submit what continues the tasks that are answered
 
