@@ -14,8 +14,14 @@ import numpy.typing as npt
 import structlog
 
 from app.engines.clip_request import ClipRequest, ClipSource, expected_tokens
+from app.engines.model_files import DEMO
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
-from app.media.clip_planner import ClipPlanner, PlannedClip
+from app.media.clip_planner import (
+    DEMO_MAX_SILENCE_SAMPLES,
+    MAX_SILENCE_SAMPLES,
+    ClipPlanner,
+    PlannedClip,
+)
 from app.media.pcm_budget import audio_too_long
 from app.media.pool import MAX_WORKERS, MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
@@ -158,7 +164,7 @@ class Pipeline:
                 options.vad_threshold, options.min_speech_ms, options.min_silence_ms, options.speech_pad_ms
             )
         )
-        planner = ClipPlanner()
+        planner = ClipPlanner(DEMO_MAX_SILENCE_SAMPLES if self.model == DEMO else MAX_SILENCE_SAMPLES)
         async with aclosing(self._probabilities()) as parts:
             async for probabilities in parts:
                 spans = detector.feed(probabilities)
