@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from app.engines.model_files import DEMO_PATH
-from app.media.clip_planner import ClipPlanner, PlannedClip
+from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.transcription.clip_request import ClipRequest
 from bench.decoding import transcribe_clips
@@ -193,8 +193,8 @@ def _planned_clips(path: Path, pcm_path: Path) -> list[ClipRequest]:
 
 
 def plan(pcm_path: Path, samples: int) -> list[PlannedClip]:
-    """The clip plan of decoded audio."""
-    detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
+    """The clip plan of decoded audio, for the demo model."""
+    detector, planner = SpeechDetector(VadParameters()), ClipPlanner(DEMO_MAX_SILENCE_SAMPLES)
     frames = -(-samples // FRAME_SAMPLES)
     clips: list[PlannedClip] = []
     for start in range(0, frames, CHUNK_FRAMES):

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import numpy.typing as npt
 
-from app.media.clip_planner import ClipPlanner, PlannedClip
+from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
@@ -38,7 +38,8 @@ def drawn_clips(kind: str, minutes: float, seed: int = 0) -> list[PlannedClip]:
         if end > total:
             break
         spans.append((start, end))
-    planner = ClipPlanner()
+    # Many short clips beside long ones are the hardest to schedule.
+    planner = ClipPlanner(DEMO_MAX_SILENCE_SAMPLES)
     probabilities = np.ones(-(-total // FRAME_SAMPLES), np.float32)
     return [*planner.extend(spans, None, total, probabilities), *planner.finish([], total)]
 
@@ -47,7 +48,7 @@ def tiled_clips(probabilities: npt.NDArray[np.float32], minutes: float) -> list[
     """The clips of a recording that repeats these speech probabilities, shape (n,)."""
     frames = round(minutes * 60 * SAMPLE_RATE / FRAME_SAMPLES)
     total = frames * FRAME_SAMPLES
-    detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
+    detector, planner = SpeechDetector(VadParameters()), ClipPlanner(DEMO_MAX_SILENCE_SAMPLES)
     clips: list[PlannedClip] = []
     tiled = np.resize(probabilities, frames)
     for first in range(0, frames, CHUNK_FRAMES):

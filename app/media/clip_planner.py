@@ -12,8 +12,12 @@ import numpy.typing as npt
 
 from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
 
-# Silence longer than this separates clips and belongs to none.
-MAX_SILENCE_SAMPLES = 2 * SAMPLE_RATE
+# Silence longer than this separates clips and belongs to none. A window costs the encoder the same however
+# little is said in it, so short lines with pauses between them share one. Whisper was trained on windows with
+# such pauses, but invents text in long ones.
+MAX_SILENCE_SAMPLES = 4 * SAMPLE_RATE
+# The same for the demo model. It was trained on shorter pauses, and loses words around longer ones.
+DEMO_MAX_SILENCE_SAMPLES = 2 * SAMPLE_RATE
 # Most silence kept on either side of a clip's speech. Whisper gives a window's first word no timestamp later
 # than 1.0 s, and words lose their edges when the cut is too close.
 MARGIN_SAMPLES = 3 * SAMPLE_RATE // 10
@@ -36,9 +40,13 @@ class PlannedClip:
 
 
 class ClipPlanner:
-    """Groups speech spans into clips as they become known."""
+    """Groups speech spans into clips as they become known.
 
-    def __init__(self) -> None:
+    `max_silence`: silence of more samples separates clips.
+    """
+
+    def __init__(self, max_silence: int = MAX_SILENCE_SAMPLES) -> None:
+        self._max_silence = max_silence
         self._planned = 0  # clips returned so far
         self._spans: list[Span] = []  # speech that is in no clip yet
         self._floor = 0  # no clip may start before this sample
@@ -69,7 +77,7 @@ class ClipPlanner:
     def finish(self, spans: Sequence[Span], total: int) -> list[PlannedClip]:
         """The remaining clips of a recording of `total` samples."""
         self._add(spans)
-        clips = self._plan(None, total + MAX_SILENCE_SAMPLES + 1)
+        clips = self._plan(None, total + self._max_silence + 1)
         return [replace(clip, end=min(clip.end, total)) for clip in clips]
 
     def _add(self, spans: Sequence[Span]) -> None:
@@ -100,7 +108,7 @@ class ClipPlanner:
         for (_, end), start in zip(spans, following, strict=True):
             if end > limit:
                 return self._cut_in_pause(pauses, limit) or self._cut_in_speech(limit)
-            if start - end > MAX_SILENCE_SAMPLES:
+            if start - end > self._max_silence:
                 return min(end + MARGIN_SAMPLES, limit), start - MARGIN_SAMPLES
             pauses.append((end, start))
         return None  # the last pause or the last speech may still continue

@@ -15,7 +15,7 @@ import structlog
 
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
-from app.media.clip_planner import ClipPlanner, PlannedClip
+from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.pcm_budget import audio_too_long
 from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
@@ -80,6 +80,7 @@ class Pipeline:
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
     max_duration_s: float = math.inf
+    max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
     failed_spans: list[Span] = field(default_factory=list)
@@ -163,7 +164,7 @@ class Pipeline:
                 options.vad_threshold, options.min_speech_ms, options.min_silence_ms, options.speech_pad_ms
             )
         )
-        planner = ClipPlanner()
+        planner = ClipPlanner(self.max_silence)
         async with aclosing(self._probabilities()) as parts:
             async for probabilities in parts:
                 spans = detector.feed(probabilities)

@@ -13,6 +13,7 @@ from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, media_workers
 from app.engines.slot import WhisperSlot
 from app.errors import ModelUnavailable, NotReady
+from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.options import Options
@@ -140,6 +141,7 @@ class TranscriptionService:
             results=results,
             observer=observer,
             max_duration_s=self.settings.max_duration_s,
+            max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
             min_context_s=self.catalogue.options[model].min_context_s,
             decoded_samples=decoded_samples,
         )

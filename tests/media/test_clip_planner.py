@@ -4,10 +4,17 @@ import itertools
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.media.clip_planner import MARGIN_SAMPLES, MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
+from app.media.clip_planner import (
+    DEMO_MAX_SILENCE_SAMPLES,
+    MARGIN_SAMPLES,
+    MAX_SILENCE_SAMPLES,
+    ClipPlanner,
+    PlannedClip,
+)
 from app.media.speech import SpeechDetector, VadParameters
 from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
 
@@ -16,6 +23,7 @@ stretches = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.4, 0.7, 1.0]), st.integers(1, 1400)), min_size=1, max_size=25
 )
 chunk_lengths = st.lists(st.integers(1, 2000), max_size=20)
+limits = st.sampled_from([DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES])
 
 
 def probabilities_of(drawn: list[tuple[float, int]]) -> npt.NDArray[np.float32]:
@@ -23,10 +31,13 @@ def probabilities_of(drawn: list[tuple[float, int]]) -> npt.NDArray[np.float32]:
 
 
 def plan(
-    probabilities: npt.NDArray[np.float32], counts: list[int] | None = None, total: int | None = None
+    probabilities: npt.NDArray[np.float32],
+    counts: list[int] | None = None,
+    total: int | None = None,
+    max_silence: int = MAX_SILENCE_SAMPLES,
 ) -> tuple[list[Span], list[PlannedClip]]:
     """The speech and the clips of a recording whose probabilities come in chunks of so many frames."""
-    detector, planner = SpeechDetector(VadParameters()), ClipPlanner()
+    detector, planner = SpeechDetector(VadParameters()), ClipPlanner(max_silence)
     total = len(probabilities) * FRAME_SAMPLES if total is None else total
     speech: list[Span] = []
     clips: list[PlannedClip] = []
@@ -46,9 +57,11 @@ def seconds(*spans: tuple[float, float]) -> npt.NDArray[np.float32]:
     return frames
 
 
-@given(stretches)
-def test_every_sample_of_speech_is_in_exactly_one_clip(drawn: list[tuple[float, int]]) -> None:
-    speech, clips = plan(probabilities_of(drawn))
+@given(stretches, limits)
+def test_every_sample_of_speech_is_in_exactly_one_clip(
+    drawn: list[tuple[float, int]], max_silence: int
+) -> None:
+    speech, clips = plan(probabilities_of(drawn), max_silence=max_silence)
     assert sum(end - start for start, end in speech) == sum(
         end - start for clip in clips for start, end in clip.speech
     )
@@ -58,10 +71,12 @@ def test_every_sample_of_speech_is_in_exactly_one_clip(drawn: list[tuple[float, 
         assert any(a <= start and end <= b for a, b in speech)
 
 
-@given(stretches)
-def test_clips_are_short_do_not_overlap_and_have_narrow_margins(drawn: list[tuple[float, int]]) -> None:
+@given(stretches, limits)
+def test_clips_are_short_do_not_overlap_and_have_narrow_margins(
+    drawn: list[tuple[float, int]], max_silence: int
+) -> None:
     probabilities = probabilities_of(drawn)
-    _, clips = plan(probabilities)
+    _, clips = plan(probabilities, max_silence=max_silence)
     assert [clip.index for clip in clips] == list(range(len(clips)))
     assert all(before.end <= after.start for before, after in itertools.pairwise(clips))
     for clip in clips:
@@ -71,34 +86,55 @@ def test_clips_are_short_do_not_overlap_and_have_narrow_margins(drawn: list[tupl
         assert 0 <= clip.speech[0][0] - clip.start <= MARGIN_SAMPLES
         assert 0 <= clip.end - clip.speech[-1][1] <= MARGIN_SAMPLES
         for (_, end), (start, _) in zip(clip.speech, clip.speech[1:], strict=False):
-            assert start - end <= MAX_SILENCE_SAMPLES
+            assert start - end <= max_silence
+    for before, after in itertools.pairwise(clips):
+        # Clips that would fit into one window are apart for a reason: a long silence between them.
+        if after.speech[-1][1] - before.start <= MAX_CLIP_SAMPLES:
+            assert after.speech[0][0] - before.speech[-1][1] > max_silence
 
 
-@given(stretches, chunk_lengths)
-def test_the_plan_does_not_depend_on_the_chunks(drawn: list[tuple[float, int]], counts: list[int]) -> None:
-    assert plan(probabilities_of(drawn), counts) == plan(probabilities_of(drawn))
+@given(stretches, chunk_lengths, limits)
+def test_the_plan_does_not_depend_on_the_chunks(
+    drawn: list[tuple[float, int]], counts: list[int], max_silence: int
+) -> None:
+    probabilities = probabilities_of(drawn)
+    assert plan(probabilities, counts, max_silence=max_silence) == plan(
+        probabilities, max_silence=max_silence
+    )
 
 
-@given(stretches, stretches)
+@given(stretches, stretches, limits)
 def test_the_plan_has_a_bounded_lookahead(
-    drawn: list[tuple[float, int]], more: list[tuple[float, int]]
+    drawn: list[tuple[float, int]], more: list[tuple[float, int]], max_silence: int
 ) -> None:
     """Further audio changes only the clips that reach into the last window before it."""
     short = probabilities_of(drawn)
     total = len(short) * FRAME_SAMPLES
-    horizon = total - MAX_CLIP_SAMPLES - 2 * MAX_SILENCE_SAMPLES
-    _, clips = plan(short)
-    _, longer = plan(np.concatenate((short, probabilities_of(more))))
+    horizon = total - MAX_CLIP_SAMPLES - 2 * max_silence
+    _, clips = plan(short, max_silence=max_silence)
+    _, longer = plan(np.concatenate((short, probabilities_of(more))), max_silence=max_silence)
     settled = [clip for clip in clips if clip.end < horizon]
     assert longer[: len(settled)] == settled
 
 
-def test_silence_belongs_to_no_clip() -> None:
-    _, clips = plan(seconds((1, 5), (8, 12)))
-    assert [(round(c.start / SAMPLE_RATE, 1), round(c.end / SAMPLE_RATE, 1)) for c in clips] == [
-        (0.7, 5.3),
-        (7.7, 12.3),
-    ]
+@pytest.mark.parametrize(
+    ("max_silence_s", "edges"),
+    [(2, [(0.7, 5.3), (7.7, 12.3), (16.7, 18.3)]), (4, [(0.7, 12.3), (16.7, 18.3)])],
+)
+def test_silence_over_the_limit_belongs_to_no_clip(
+    max_silence_s: int, edges: list[tuple[float, float]]
+) -> None:
+    _, clips = plan(seconds((1, 5), (8, 12), (17, 18)), max_silence=max_silence_s * SAMPLE_RATE)
+    assert [(round(c.start / SAMPLE_RATE, 1), round(c.end / SAMPLE_RATE, 1)) for c in clips] == edges
+
+
+def test_short_lines_with_pauses_share_windows() -> None:
+    """A window costs the encoder the same however little is said in it."""
+    lines = [(4.5 * number, 4.5 * number + 1.5) for number in range(24)]  # pauses of 3 s
+    frames = seconds(*lines)
+    assert len(plan(frames, max_silence=DEMO_MAX_SILENCE_SAMPLES)[1]) == 24
+    _, clips = plan(frames)
+    assert len(clips) <= 6
 
 
 def test_a_full_window_is_cut_at_its_longest_pause() -> None:

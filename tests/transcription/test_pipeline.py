@@ -11,6 +11,7 @@ import pytest
 
 from app.engines.window_request import WindowRequest
 from app.errors import ClipFailed, TaskCrashes, TooLarge
+from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
@@ -29,9 +30,10 @@ Answer = Callable[[int, str | None], WindowResult]  # of a window's number and t
 class FakeMedia:
     """A `MediaPool` with a recording of so many clips. Decodes a minute at a time."""
 
-    def __init__(self, clips: int, worker_count: int = 4) -> None:
+    def __init__(self, clips: int, worker_count: int = 4, speech_s: float = 5) -> None:
         self.worker_count = worker_count
         self.samples = clips * PERIOD_S * SAMPLE_RATE
+        self.speech_s = speech_s  # of each period
         self.searched_s = 0.0  # of the recording, for speech
         self.cancelled: list[str] = []
 
@@ -46,7 +48,7 @@ class FakeMedia:
         await asyncio.sleep(0)
         self.searched_s = (start + frames) * FRAME_SAMPLES / SAMPLE_RATE
         seconds = (start + np.arange(frames)) * FRAME_SAMPLES / SAMPLE_RATE
-        return np.where(seconds % PERIOD_S < 5, 1.0, 0.0).astype(np.float32)
+        return np.where(seconds % PERIOD_S < self.speech_s, 1.0, 0.0).astype(np.float32)
 
     def cancel(self, job: str) -> None:
         self.cancelled.append(job)
@@ -122,6 +124,7 @@ async def transcribe(
     observer: Observer | None = None,
     max_duration_s: float = 200,
     results: ClipResults | None = None,
+    max_silence: int = MAX_SILENCE_SAMPLES,
     **options: object,
 ) -> Transcript:
     """The transcript of a recording; by default, of eight clips."""
@@ -138,6 +141,7 @@ async def transcribe(
         results=results or CachedRecording(),
         observer=observer or Observer(),
         max_duration_s=max_duration_s,
+        max_silence=max_silence,
     )
     return await pipeline.run()
 
@@ -149,6 +153,16 @@ async def test_segments_are_published_in_order_whichever_clip_is_done_first(tmp_
     assert transcript.text == "".join(published.texts).strip()
     assert transcript.samples == 80 * SAMPLE_RATE
     assert len(transcript.speech) == 8
+
+
+@pytest.mark.parametrize(("max_silence", "clips"), [(DEMO_MAX_SILENCE_SAMPLES, 8), (MAX_SILENCE_SAMPLES, 3)])
+async def test_pauses_of_three_seconds_are_inside_clips_or_between_them(
+    tmp_path: Path, max_silence: int, clips: int
+) -> None:
+    silent = WindowResult("en", (), (), None, 0, -2.0, 0.9, 1.0)
+    fleet = FakeFleet(lambda number, language: silent)
+    await transcribe(tmp_path, fleet, FakeMedia(8, speech_s=7), max_silence=max_silence, language="en")
+    assert len(fleet.requested) == clips
 
 
 async def test_one_result_is_published_in_each_turn_of_the_event_loop(tmp_path: Path) -> None:

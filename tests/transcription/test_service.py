@@ -2,9 +2,17 @@
 
 from pathlib import Path
 
+import pytest
+
 from app.engines.plan import make_plan
+from app.media.uploads import Upload
+from app.options import Options
+from app.scheduling.dispatcher import Dispatcher
 from app.settings import load_settings
+from app.transcription.pipeline import Fleet, Observer
+from app.transcription.result_cache import CachedRecording
 from app.transcription.service import TranscriptionService
+from workers.messages import SAMPLE_RATE, LoadOptions
 
 
 def service(folder: Path, **given: object) -> TranscriptionService:
@@ -29,6 +37,17 @@ def test_the_settings_name_the_data_folder(tmp_path: Path) -> None:
 
 def test_the_settings_give_the_number_of_media_workers(tmp_path: Path) -> None:
     assert service(tmp_path, media_workers=7)._media.worker_count == 7
+
+
+@pytest.mark.parametrize(("model", "seconds"), [("demo", 2), ("large-v3-turbo", 4)])
+def test_only_the_demo_model_gets_no_long_pauses(tmp_path: Path, model: str, seconds: int) -> None:
+    """Whisper knows pauses of three seconds; the demo model loses the words around them."""
+    made = service(tmp_path)
+    made.catalogue.options[model] = LoadOptions(model, "", "cpu", "int8", 1)
+    upload = Upload(tmp_path / "upload", "talk.wav", 1, "")
+    fleet: Fleet = Dispatcher("worker", [])
+    pipeline = made.pipeline("job", upload, Options(), model, fleet, CachedRecording(), Observer())
+    assert pipeline.max_silence == seconds * SAMPLE_RATE
 
 
 def test_a_service_that_is_not_started_says_why_it_is_not_ready(tmp_path: Path) -> None:
