@@ -221,6 +221,12 @@ class Dispatcher(Generic[P, R]):
             watch = asyncio.create_task(self._wake_for_restart(slot))
             try:
                 await self._serve(slot)
+            except Exception as error:  # a fault of this service must not end the slot's loop
+                log.exception("slot not served", pool=self._name, slot=slot.index)
+                lost = list(self._in_flight[slot.index])
+                self._end(slot, lost, succeeded=False)
+                self._requeue(lost, isolated=False)
+                self._mark_failed(slot, explain(error))
             finally:
                 watch.cancel()
             if slot.status.state != "asleep":
@@ -329,7 +335,7 @@ class Dispatcher(Generic[P, R]):
                 return await self._settle(slot, batch, slot.run(payloads, expected_s))
             answer = overlapping.exchange(payloads or None, expected_s)
             return await self._settle(slot, before, answer, following=batch)
-        except Exception as error:  # a fault of this service must not end the slot's loop
+        except Exception as error:  # the same for a batch
             log.exception("batch not settled", pool=self._name, slot=slot.index)
             for task in [*before, *batch]:
                 if not task.future.done():

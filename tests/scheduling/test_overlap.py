@@ -160,6 +160,30 @@ async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(new_dispa
     assert ["y"] not in slot.batches
 
 
+async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
+    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
+    slots = [OverlappingFakeSlot(0), FakeSlot(1)]
+    dispatcher = new_dispatcher(*slots)
+    take_batch = dispatcher._backlog.take_batch
+    faults = iter([False, True])
+
+    def take_or_fail(slot: FakeSlot) -> object:
+        if slot.index == 0 and len(dispatcher._backlog) and next(faults, False):
+            raise ZeroDivisionError
+        return take_batch(slot)
+
+    monkeypatch.setattr(dispatcher._backlog, "take_batch", take_or_fail)
+    dispatcher.start()
+    assert await submit_all(dispatcher, *"abcdefgh") == list("ABCDEFGH")
+    assert next(faults, None) is None, "it failed with a batch in flight"
+    async with asyncio.timeout(5):
+        await slots[0].started.wait()
+        while slots[0].starts < 2:  # noqa: ASYNC110 (it has no event)
+            await asyncio.sleep(0.01)
+
+
 async def test_tasks_that_continue_come_first_and_in_order(new_dispatcher: NewDispatcher) -> None:
     slot = FakeSlot(0)
     slot.unblocked.clear()
