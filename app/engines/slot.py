@@ -236,7 +236,7 @@ class WhisperSlot(ABC):
 
     @abstractmethod
     async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
-        """Run a function of `workers.whisper.model` in the worker, after all earlier calls."""
+        """Run a function of `workers.whisper.worker` in the worker, after all earlier calls."""
 
     @abstractmethod
     async def _end(self) -> None:
