@@ -53,14 +53,27 @@ class Settings(BaseSettings):
     cpu_threads: int | None = Field(
         None, ge=1, le=256, description="Threads of each worker; default: cores / workers."
     )
+    media_workers: int | None = Field(
+        None,
+        ge=1,
+        le=256,
+        description="Processes that decode recordings and detect speech; default: two for each worker on a "
+        "GPU, at least 4, but no more than the cores left when each of these workers has one; on a CPU 4, at "
+        "most one for each core.",
+    )
     batch_size: int | None = Field(
-        None, ge=1, le=128, description="Maximum number of clips in a batch; default: 8 on cuda, 4 on cpu."
+        None, ge=1, le=128, description="Maximum number of windows in a batch; default: 8 on cuda, 4 on cpu."
     )
     batch_timeout_s: float | None = Field(
         None,
         gt=0,
         description="Time after which a batch counts as hung and its worker is replaced (s); default: 50 "
         "times as long as such a batch takes on that worker, at least 60 s.",
+    )
+    audio_context: Literal["full", "auto"] = Field(
+        "full",
+        description="How much audio the encoder sees: `full`, 30 s with every window, or `auto`, less with "
+        "short ones. That is faster, and models that were not trained for it may lose or repeat words.",
     )
     safe_mode: bool = Field(
         False,

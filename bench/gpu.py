@@ -1,11 +1,12 @@
-"""Compares batch sizes, compute types and workers per device: start time, memory, clips per second.
+"""Compares batch sizes, beams, compute types and workers per device: start time, memory, windows per second.
 
     .venv/bin/python bench/random_model.py large-v3-turbo FOLDER      # without a real model
     .venv/bin/python bench/gpu.py FOLDER [--json OUT]
 
 For each compute type and each number of workers on one device, this starts the service's own workers. They
-transcribe full batches of clips of 30 s as fast as they can. Each figure is the median of `--repeat` batches
-of each worker. With a model of random weights, all clips decode to the same number of tokens.
+decode full batches of windows of 30 s as fast as they can: one after the other ("alone"), and with the
+features of each computed while the one before is decoded ("ahead"). Each figure is the median of `--repeat`
+batches of each worker. With a model of random weights, all windows decode to the same number of tokens.
 
 No GPU was available so far: this repository contains no figures from a GPU. To check on a CPU that this
 works, use `--device cpu --compute int8 --batches 1,2`.
@@ -20,6 +21,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -35,7 +37,7 @@ from workers.causes import is_out_of_memory
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Decoding, LoadOptions, Window
 
 MODEL = "model"
-CLIP_S = MAX_CLIP_SAMPLES / SAMPLE_RATE
+WINDOW_S = MAX_CLIP_SAMPLES / SAMPLE_RATE
 
 
 @dataclass(frozen=True)
@@ -46,13 +48,15 @@ class Run:
     compute_type: str
     workers: int
     batch: int
+    beam: int
+    ahead: bool  # features of a batch are computed while the one before is decoded
     start_s: float  # until the last worker has loaded its model
     loaded_mb: float  # memory of the models: on the GPU, or resident in the workers
     used_mb: float  # the same after the batches
     batch_s: float | None  # median time of a batch; None: out of memory
 
     @property
-    def clips_per_s(self) -> float:
+    def windows_per_s(self) -> float:
         """Of all workers together."""
         return self.workers * self.batch / self.batch_s if self.batch_s else 0.0
 
@@ -72,7 +76,7 @@ async def measure(
     """Run `workers` workers on one device with each batch size in turn, the smallest first."""
     options = LoadOptions(MODEL, str(folder), device, compute_type, threads)
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
-    limits = Limits(max(batches))
+    limits = Limits(max(batches), overlap=True)
     slots = [LocalSlot(index, catalogue, limits, visible, niceness=0) for index in range(workers)]
     before = _used_mb(device, visible, [])
     runs: list[Run] = []
@@ -82,9 +86,9 @@ async def measure(
         start_s = time.perf_counter() - began
         pids = [int(str(slot.row()["pid"])) for slot in slots]
         loaded = _used_mb(device, visible, pids) - before
-        for batch in sorted(batches):
+        for batch, ahead in product(sorted(batches), (False, True)):
             try:
-                batch_s = await _batch_s(slots, batch, repeat, decoding)
+                batch_s = await _batch_s(slots, batch, repeat, decoding, ahead=ahead)
             except RequeueBatch:  # memory was short
                 batch_s = None
             except RuntimeError as error:
@@ -94,25 +98,34 @@ async def measure(
             used = _used_mb(device, visible, pids) - before
             # The type that the worker uses: a CPU may not support plain int8.
             found = str(slots[0].row()["compute_type"])
-            runs.append(Run(device, found, workers, batch, start_s, loaded, used, batch_s))
+            runs.append(
+                Run(device, found, workers, batch, decoding.beams, ahead, start_s, loaded, used, batch_s)
+            )
     finally:
         await asyncio.gather(*(slot.close() for slot in slots))
     return runs
 
 
-async def _batch_s(slots: Sequence[LocalSlot], batch: int, repeat: int, decoding: Decoding) -> float:
+async def _batch_s(
+    slots: Sequence[LocalSlot], batch: int, repeat: int, decoding: Decoding, *, ahead: bool
+) -> float:
     """The median time of a batch (s) while all workers run at the same time."""
-    window = noise(decoding)
+    windows = [WindowInMemory(noise(decoding))] * batch
     times: list[float] = []
 
     async def work(slot: LocalSlot) -> None:
-        for _ in range(repeat):
+        if ahead:
+            await slot.exchange(windows)
+        for number in range(repeat):
             began = time.perf_counter()
-            await slot.run([WindowInMemory(window)] * batch)
+            if ahead:
+                await slot.exchange(windows if number < repeat - 1 else None)
+            else:
+                await slot.run(windows)
             times.append(time.perf_counter() - began)
 
     # One unmeasured batch: the first use allocates memory and selects kernels.
-    await asyncio.gather(*(slot.run([WindowInMemory(window)] * batch) for slot in slots))
+    await asyncio.gather(*(slot.run(windows) for slot in slots))
     await asyncio.gather(*(work(slot) for slot in slots))
     return statistics.median(times)
 
@@ -145,28 +158,35 @@ def _used_mb(device: str, visible: str, pids: Sequence[int]) -> float:
 
 def table(runs: Sequence[Run]) -> str:
     """A Markdown table with one row for each run."""
-    columns = "compute type|workers|batch|start|memory, loaded|after|batch takes|clips/s|times real time"
+    columns = (
+        "compute type|workers|batch|beam|features|start|memory, loaded|after|batch takes|windows/s|"
+        "times real time"
+    )
     lines = [f"| {columns.replace('|', ' | ')} |", "| --- |" + " --- |" * columns.count("|")]
     for run in runs:
         took = f"{run.batch_s * 1000:.0f} ms" if run.batch_s else "out of memory"
-        cells = [run.compute_type, run.workers, run.batch, f"{run.start_s:.1f} s", f"{run.loaded_mb:.0f} MB"]
-        cells += [f"{run.used_mb:.0f} MB", took, f"{run.clips_per_s:.2f}", f"{run.clips_per_s * CLIP_S:.0f}"]
+        cells = [run.compute_type, run.workers, run.batch, run.beam, "ahead" if run.ahead else "alone"]
+        cells += [f"{run.start_s:.1f} s", f"{run.loaded_mb:.0f} MB", f"{run.used_mb:.0f} MB", took]
+        cells += [f"{run.windows_per_s:.2f}", f"{run.windows_per_s * WINDOW_S:.0f}"]
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)
 
 
 def cost_of_batches(runs: Sequence[Run]) -> str:
-    """The fixed cost of a batch and the cost of each clip, by least squares. Planning uses their ratio."""
+    """The fixed cost of a batch and the cost of each window, by least squares. Planning uses their ratio."""
     lines = []
-    for compute_type in dict.fromkeys(run.compute_type for run in runs):
+    for compute_type, beam in dict.fromkeys((run.compute_type, run.beam) for run in runs):
         known = [
             (run.batch, run.batch_s)
             for run in runs
-            if run.compute_type == compute_type and run.workers == 1 and run.batch_s
+            if (run.compute_type, run.beam, run.workers) == (compute_type, beam, 1)
+            and run.batch_s
+            and not run.ahead
         ]
         if len(known) > 1:
-            clip_s, fixed_s = np.polyfit(*zip(*known, strict=True), 1)
-            lines.append(f"{compute_type}: {fixed_s * 1000:.0f} ms + {clip_s * 1000:.0f} ms x clips")
+            window_s, fixed_s = np.polyfit(*zip(*known, strict=True), 1)
+            cost = f"{fixed_s * 1000:.0f} ms + {window_s * 1000:.0f} ms x windows"
+            lines.append(f"{compute_type}, beam {beam}: {cost}")
     return "\n".join(lines)
 
 
@@ -180,34 +200,37 @@ def main() -> None:
     parser.add_argument("--workers", default="1,2", help="on the one device")
     parser.add_argument("--batches", default="1,4,8,16,32")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--beams", default="1,5")
     parser.add_argument("--words", action="store_true", help="with word times")
     parser.add_argument("--threads", type=int, default=4, help="of each worker")
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args()
-    decoding = Decoding(MODEL, language="en", beam_size=arguments.beam, word_timestamps=arguments.words)
     visible = arguments.gpu if arguments.device == "cuda" else ""
     runs: list[Run] = []
-    for compute_type in arguments.compute.split(","):
-        for workers in map(int, arguments.workers.split(",")):
-            runs += asyncio.run(
-                measure(
-                    arguments.folder,
-                    arguments.device,
-                    visible,
-                    compute_type,
-                    workers,
-                    [int(batch) for batch in arguments.batches.split(",")],
-                    arguments.repeat,
-                    decoding=decoding,
-                    threads=arguments.threads,
-                )
+    configurations = product(
+        arguments.compute.split(","),
+        map(int, arguments.workers.split(",")),
+        map(int, arguments.beams.split(",")),
+    )
+    for compute_type, workers, beam in configurations:
+        runs += asyncio.run(
+            measure(
+                arguments.folder,
+                arguments.device,
+                visible,
+                compute_type,
+                workers,
+                [int(batch) for batch in arguments.batches.split(",")],
+                arguments.repeat,
+                decoding=Decoding(MODEL, language="en", beam_size=beam, word_timestamps=arguments.words),
+                threads=arguments.threads,
             )
+        )
     print(table(runs))
     print(f"\nA batch, with one worker:\n{cost_of_batches(runs)}")
     if arguments.json:
         arguments.json.write_text(
-            json.dumps([asdict(run) | {"clips_per_s": run.clips_per_s} for run in runs], indent=1)
+            json.dumps([asdict(run) | {"windows_per_s": run.windows_per_s} for run in runs], indent=1)
         )
 
 

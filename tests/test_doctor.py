@@ -182,8 +182,9 @@ def plan_of(monkeypatch: pytest.MonkeyPatch, nvml: FakeNvml, **given: object) ->
 def test_the_mig_instances_that_are_used_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     nvml = FakeNvml(mig_gpu("GPU-9", "MIG-0", "MIG-1"), mig_gpu("GPU-8"), whole_gpu("GPU-7"))
     plan = plan_of(monkeypatch, nvml)
-    finding = plan_finding(plan)
+    finding = plan_finding(plan, 4)
     assert finding.found.startswith("3 workers on cuda (MIG-0,MIG-1,GPU-7)")
+    assert finding.found.endswith("; 4 media workers")
     assert finding.severity is Severity.WARN
     assert "GPU 1 has MIG enabled but no instances" in finding.remedy
     _, divided, empty, whole = gpus.check_gpus(gpus.query_nvml(), "auto", plan.devices.visible, {})
@@ -197,7 +198,7 @@ def test_a_part_of_the_mig_instances(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(monkeypatch, FakeNvml(mig_gpu("GPU-9", "MIG-0", "MIG-1")), gpus="MIG-1")
     _, divided = gpus.check_gpus(gpus.query_nvml(), "auto", plan.devices.visible, {})
     assert divided.found.endswith("MIG: MIG-0, MIG-1; used: MIG-1")
-    assert plan_finding(plan).severity is Severity.OK
+    assert plan_finding(plan, 4).severity is Severity.OK
 
 
 @pytest.mark.parametrize(

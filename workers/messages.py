@@ -10,6 +10,7 @@ from dataclasses import dataclass
 SAMPLE_RATE = 16_000  # Hz
 BYTES_PER_SAMPLE = 2  # int16
 MAX_CLIP_SAMPLES = 30 * SAMPLE_RATE  # Whisper's window
+FULL_CONTEXT_S = 30  # of audio that Whisper's encoder sees
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
 
 LOWEST_LOGPROB = -100.0  # stands for a log-probability that is not finite: far below any that a model gives
@@ -40,11 +41,18 @@ class Decoding:
     beam_size: int = 5
     word_timestamps: bool = False
     no_repeat_ngram_size: int = 0  # the text may not repeat any run of so many tokens; 0: it may
+    context_s: int = FULL_CONTEXT_S  # of audio for the encoder: the window is padded to this length
 
     @property
-    def batch_key(self) -> tuple[str, float, int, int]:
+    def batch_key(self) -> tuple[str, float, int, int, int]:
         """Windows with equal keys may be in one batch; language, task and prompt may differ within it."""
-        return (self.model, self.temperature, self.beam_size, self.no_repeat_ngram_size)
+        return (
+            self.model,
+            self.temperature,
+            self.beam_size,
+            self.no_repeat_ngram_size,
+            self.context_s,
+        )
 
     @property
     def beams(self) -> int:
@@ -142,6 +150,7 @@ class LoadOptions:
     compute_type: str
     cpu_threads: int
     safe: bool = False  # `auto` then means the compute type that takes the least memory
+    min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, with short windows
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,9 @@ from rich.text import Text
 
 from app.doctor import fleet, gpus, machine, model
 from app.doctor.finding import Finding, Severity, fail_setting, ok, warn
+from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
-from app.engines.plan import Plan, make_plan
+from app.engines.plan import Plan, make_plan, media_workers
 from app.errors import InvalidSetting
 from app.logs import configure_logs
 from app.settings import Settings, load_settings
@@ -54,7 +55,7 @@ async def run_checks() -> AsyncGenerator[Finding]:
     if isinstance(plan, InvalidSetting):
         yield fail_setting("plan", plan)
         return
-    yield plan_finding(plan)
+    yield plan_finding(plan, media_workers(settings, plan, usable_cores()))
     if plan.simulation is not None:
         remedy = "Leave WHISPER_ENGINE unset to transcribe recordings."
         yield warn("workers", "simulated: their transcripts are made up", remedy)
@@ -102,12 +103,13 @@ def _visible(plan: Plan | InvalidSetting) -> tuple[str, ...] | None:
     return plan.devices.visible if plan.devices.device == "cuda" else ()
 
 
-def plan_finding(plan: Plan) -> Finding:
-    """Which workers there are, and which GPUs have none."""
+def plan_finding(plan: Plan, media_worker_count: int) -> Finding:
+    """Which workers and how many media workers there are, and which GPUs have no worker."""
     devices, clips = plan.devices, _counted(plan.limits.batch_size, "clip")
     found = (
         f"{_counted(len(devices.visible), 'worker')} on {devices.device} ({','.join(devices.visible)}), "
-        f"{_counted(devices.cpu_threads, 'thread')} each, up to {clips} at once"
+        f"{_counted(devices.cpu_threads, 'thread')} each, up to {clips} at once; "
+        f"{_counted(media_worker_count, 'media worker')}"
     )
     if devices.warnings:
         return warn("plan", found, f"{'; '.join(devices.warnings)}.", "wrong-gpu-names")

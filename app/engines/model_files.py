@@ -1,6 +1,7 @@
 """Which model a setting names, and where its files are. Downloads them once, not in each worker."""
 
 import asyncio
+import json
 import os
 import re
 import threading
@@ -9,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import InvalidSetting, ModelUnavailable
+from workers.messages import FULL_CONTEXT_S
 
 DEMO = "demo"
 DEMO_PATH = Path(__file__).parents[2] / "workers" / "demo_model"
 AUTO = {"cuda": "large-v3-turbo", "cpu": "small"}
 CONNECT_TIMEOUT_S = 10.0
+_USUAL_MIN_CONTEXT_S = 10.0  # real models repeat themselves, or lose words, with less
 
 # Sizes and the repositories that hold them in CTranslate2 format, as faster-whisper names them.
 REPOSITORIES = {
@@ -93,6 +96,19 @@ def can_translate(name: str) -> bool:
     """Whether a model was trained to translate. Turbo, distilled and English-only models were not."""
     lowered = name.lower()
     return not ("turbo" in lowered or "distil" in lowered or lowered.endswith(".en"))
+
+
+def min_context_s(folder: Path) -> float:
+    """The least audio context (s) for short windows that a model was trained for, at most 30.
+
+    A model says so as `min_audio_context_s` in its `generation_config.json`; else it is 10 s.
+    """
+    path = folder / "generation_config.json"
+    with suppress(OSError, ValueError):
+        value = json.loads(path.read_text(encoding="utf-8")).get("min_audio_context_s")
+        if isinstance(value, int | float) and value > 0:
+            return min(float(value), FULL_CONTEXT_S)
+    return _USUAL_MIN_CONTEXT_S
 
 
 def locate(name: str) -> ModelFiles:

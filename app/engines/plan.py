@@ -10,13 +10,13 @@ import structlog
 from app.engines.catalogue import ModelCatalogue
 from app.engines.devices import Devices, list_gpus, plan_devices, usable_cores
 from app.engines.local import InlineSlot, LocalSlot
-from app.engines.model_files import ModelFiles, model_name
+from app.engines.model_files import ModelFiles, min_context_s, model_name
 from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, parse_simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.errors import InvalidSetting
 from app.scheduling.batching import BatchCost
 from app.settings import Settings
-from workers.messages import LoadOptions
+from workers.messages import FULL_CONTEXT_S, LoadOptions
 
 KERNEL_CACHE = "cuda-cache"  # in the data folder
 _BATCH_SIZE = {"cuda": 8, "cpu": 4}
@@ -27,6 +27,10 @@ _ONE_THREAD_COST = BatchCost(fixed_ms=5, task_ms=450, size_ms=0.1)
 # A worker that computes on the CPU must not slow the server's answers. One that feeds a GPU takes a single
 # core, and the GPU would wait for it.
 _NICENESS = {"cuda": 0, "cpu": 10}
+_FEWEST_MEDIA_WORKERS = 4
+# One decodes and finds speech at 420 times real time, and a GPU transcribes at up to 400 times. The second
+# one is for slower codecs and busy cores. It starts only if there is work for it.
+_MEDIA_WORKERS_PER_GPU = 2
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +47,7 @@ class Plan:
     safe_mode: bool
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
     simulation: Simulation | None = None
+    short_context: bool = False  # whether the encoder sees less than 30 s with short windows
     kernel_cache: Path | None = None  # where the driver keeps code that it has compiled for a GPU
 
     def load_options(self, files: ModelFiles) -> LoadOptions:
@@ -54,6 +59,7 @@ class Plan:
             compute_type=self.compute_type,
             cpu_threads=self.devices.cpu_threads,
             safe=self.safe_mode,
+            min_context_s=min_context_s(files.path) if self.short_context else FULL_CONTEXT_S,
         )
 
     @property
@@ -100,6 +106,7 @@ def make_plan(settings: Settings) -> Plan:
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
         cost=_cost(devices),
+        short_context=settings.audio_context == "auto",
         kernel_cache=settings.data_dir / KERNEL_CACHE,
     )
 
@@ -138,6 +145,20 @@ def _limits(settings: Settings, batch_size: int, *, overlap: bool) -> Limits:
         one_model=settings.safe_mode,
         overlap=overlap and not settings.safe_mode,
     )
+
+
+def media_workers(settings: Settings, plan: Plan, cores: int) -> int:
+    """How many media workers there are, on so many cores. Pure.
+
+    By default two for each Whisper worker on a GPU, four at least, but only as many as there are cores beside
+    one for each of these Whisper workers. Those on the CPU have no cores of their own.
+    """
+    if settings.media_workers is not None:
+        return settings.media_workers
+    device, workers = plan.devices.device, plan.worker_count
+    wanted = 0 if device == "cpu" else _MEDIA_WORKERS_PER_GPU * workers
+    taken = workers if device == "cuda" else 0  # simulated workers have no processes
+    return max(1, min(max(wanted, _FEWEST_MEDIA_WORKERS), cores - taken))
 
 
 def check_compute_type(plan: Plan) -> None:

@@ -51,7 +51,12 @@ class _Batch:
 
     payloads: Sequence[WindowSource]
     expected_s: float | None
-    windows: Sequence[Window] | None = None  # which the worker has; None: it has not got them yet
+    windows: Sequence[Window] = ()  # that the worker has got; empty: none yet
+
+    @property
+    def model(self) -> str | None:
+        """The model that the worker needs for it, if it has got it."""
+        return self.windows[0].decoding.model if self.windows else None
 
 
 class WhisperSlot(ABC):
@@ -134,42 +139,44 @@ class WhisperSlot(ABC):
         """
         before = self._batch
         following = self._batch = None if payloads is None else _Batch(payloads, expected_s)
-        if before is None or before.windows is not None:
-            return await self._hand_over(following, before)
-        results = await self.run(before.payloads, before.expected_s)
-        await self._hand_over(following, None)
-        return results
+        if before is not None and not before.windows:
+            results = await self.run(before.payloads, before.expected_s)
+            await self._swap(None, following)
+            return results
+        return await self._swap(before, following)
 
-    async def _hand_over(self, batch: _Batch | None, before: _Batch | None) -> list[WindowResult] | None:
-        """Give the worker a batch if it holds its model, and return the results of the batch before."""
-        windows = None if batch is None else await self._read_ahead(batch)
-        if windows is None and before is None:
+    async def _swap(self, before: _Batch | None, following: _Batch | None) -> list[WindowResult] | None:
+        """Give the worker a batch if it holds its model, and return the results of the one that it has."""
+        if following is not None:
+            await self._read_ahead(following)
+        at_worker = [batch for batch in (before, following) if batch is not None and batch.windows]
+        if not at_worker:
             return None
-        known = [each for each in (before, batch) if each is not None and each.windows is not None]
-        deadline_s = max(self._deadline_s(each.windows or (), each.expected_s) for each in known)
+        windows = following.windows if following is not None else ()
+        deadline_s = max(self._deadline_s(batch.windows, batch.expected_s) for batch in at_worker)
         try:
             with _device_failures():
-                results = await self._call(whisper.exchange, windows, deadline_s=deadline_s)
+                results = await self._call(whisper.exchange, windows or None, deadline_s=deadline_s)
         except (RuntimeError, MemoryError) as error:
             if before is not None and is_out_of_memory(error):
-                await self._free_memory_and_requeue(before.windows or (), error)
+                await self._free_memory_and_requeue(before.windows, error)
             raise
         finally:
-            if before is not None and before.windows:
-                self._start_unload_timer(before.windows[0].decoding.model)
-        if before is not None and before.windows and results is not None:
+            next_model = following.model if following is not None else None
+            if before is not None and before.model and before.model != next_model:
+                self._start_unload_timer(before.model)
+        if before is not None and results is not None:
             self._count(before.payloads, before.windows, results)
         return results
 
-    async def _read_ahead(self, batch: _Batch) -> Sequence[Window] | None:
-        """The windows of a batch; None if it must be run: its model is not loaded or its audio is gone."""
+    async def _read_ahead(self, batch: _Batch) -> None:
+        """Read the windows of a batch. It must be run if its model is not loaded or its audio is gone."""
         with suppress(OSError):
             windows = await self._read(batch.payloads)
             model = windows[0].decoding.model
             if model in self._held:
                 self._stop_unload_timer(model)
                 batch.windows = windows
-        return batch.windows
 
     def _count(
         self, payloads: Sequence[WindowSource], windows: Sequence[Window], results: Sequence[WindowResult]

@@ -19,7 +19,7 @@ def result_digest(options: Options, model: LoadOptions) -> str:
     parts = {
         "versions": {package: version(package) for package in _PACKAGES},
         "options": options.model_dump(mode="json", exclude=set(CUE_OPTIONS)),
-        "model": [model.model, model.device, model.compute_type, model.safe],
+        "model": [model.model, model.device, model.compute_type, model.safe, model.min_context_s],
         "files": _files(Path(model.path)) if model.path else [],
     }
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -34,7 +34,6 @@ from workers.messages import FRAME_SAMPLES, RecordingRefused
 
 log = structlog.get_logger(__name__)
 
-MAX_WORKERS = 4
 STEP_SAMPLES = CHUNK_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
 _HEADROOM_BYTES = 2 << 30  # address space that a worker may use beyond its libraries
 # Below the Whisper workers, even those on the CPU. With equal priority a long recording would keep its first
@@ -89,11 +88,12 @@ class MediaPool:
     """Decodes recordings and detects speech in them."""
 
     def __init__(self, workers: int, disk: DiskSpace) -> None:
-        """`disk` is the one to which recordings are decoded."""
+        """`workers` is their number, and `disk` the one to which recordings are decoded."""
+        self.worker_count = workers
         self._disk = disk
         self._dispatcher = Dispatcher[Call, Any](
             "media process",
-            [MediaWorkerSlot(index) for index in range(min(MAX_WORKERS, workers))],
+            [MediaWorkerSlot(index) for index in range(workers)],
             sleep_after_s=_SLEEP_AFTER_S,
             always_awake=1,
         )

@@ -7,12 +7,14 @@ samples of the recording.
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
+from app.transcription.audio_context import context_s, is_doubtful
 from app.transcription.clip_request import ClipRequest
 from app.transcription.words import place_words
-from workers.messages import SAMPLE_RATE, Segment, Span, WindowResult
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Segment, Span, WindowResult
 
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
@@ -47,7 +49,7 @@ def _first_window(clip: ClipRequest) -> WindowRequest:
         clip.start,
         clip.end,
         clip.speech,
-        clip.decoding,
+        replace(clip.decoding, context_s=context_s(clip.end - clip.start, clip.min_context_s)),
         late_language=clip.late_language,
         speculative=clip.speculative,
     )
@@ -60,8 +62,18 @@ def _further_window(
     speech = tuple(
         (max(begin, start), min(stop, end)) for begin, stop in clip.speech if begin < end and stop > start
     )
-    decoding = replace(window.decoding, language=language, no_repeat_ngram_size=0)
+    decoding = replace(
+        window.decoding,
+        language=language,
+        no_repeat_ngram_size=0,
+        context_s=context_s(end - start, clip.min_context_s),
+    )
     return replace(window, start=start, end=end, speech=speech, decoding=decoding, continues=True)
+
+
+def _again(window: WindowRequest, **changes: Any) -> WindowRequest:
+    """The same window once more, with other options for decoding."""
+    return replace(window, decoding=replace(window.decoding, **changes), continues=True)
 
 
 def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
@@ -80,22 +92,26 @@ def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> Win
 def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
     """Decode a window. A poor result at temperature 0 is retried without repetition, then in halves.
 
-    The first retry counts if it is not poor. Otherwise the best attempt counts: the one with the highest
-    average log-probability, among those without repetition if there are any. `halvings` is how often the
-    window may still be halved.
+    Before that, a doubtful result of a short audio context is replaced by that of the full one. The first
+    retry counts if it is not poor. Otherwise the best attempt counts: the one with the highest average
+    log-probability, among those without repetition if there are any. `halvings` is how often the window may
+    still be halved.
     """
     first = yield window
+    if window.decoding.context_s < FULL_CONTEXT_S and is_doubtful(first):
+        window = _again(window, context_s=FULL_CONTEXT_S)
+        first = yield window
     if clip.decoding.temperature > 0 or not first.poor:
         return [(window, first)]
-    retry = _further_window(window, clip, window.start, window.end, first.language)
     attempts: list[DecodedWindows] = [[(window, first)]]
     if first.repetitive:
-        retry = replace(retry, decoding=replace(retry.decoding, no_repeat_ngram_size=RETRY_NGRAM_SIZE))
+        retry = _again(window, language=first.language, no_repeat_ngram_size=RETRY_NGRAM_SIZE)
         second = yield retry
         if not second.poor:
             return [(retry, second)]
         attempts.append([(retry, second)])
     if halvings and window.end - window.start >= _MIN_HALVED_SAMPLES:
+        clip = replace(clip, min_context_s=FULL_CONTEXT_S)  # poor already
         middle = _split_point(clip.speech, window.start, window.end)
         halves: DecodedWindows = []
         for start, end in ((window.start, middle), (middle, window.end)):

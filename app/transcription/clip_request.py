@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers.messages import Decoding, Span
+from workers.messages import FULL_CONTEXT_S, Decoding, Span
 
 # What tells the results of a recording's clips apart: first and last sample, and the language asked for.
 ClipKey = tuple[int, int, str | None]
@@ -21,6 +21,7 @@ class ClipRequest:
     decoding: Decoding
     late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
+    min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
 
     @property
     def key(self) -> ClipKey:

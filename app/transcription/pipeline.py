@@ -17,7 +17,7 @@ from app.engines.window_request import WindowRequest, WindowSource, expected_tok
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import ClipPlanner, PlannedClip
 from app.media.pcm_budget import audio_too_long
-from app.media.pool import MAX_WORKERS, MediaPool
+from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from app.options import Options
@@ -30,14 +30,14 @@ from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
+from workers.messages import FRAME_SAMPLES, FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
 
 log = structlog.get_logger(__name__)
 
 Fleet = Dispatcher[WindowSource, WindowResult]
 Probabilities = npt.NDArray[np.float32]
 
-_CHUNKS_AHEAD = 2 * MAX_WORKERS  # in flight at the media workers
+_CHUNKS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
 _FAILED = ClipResult("", (), ())  # stands for a clip that failed
 _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
 
@@ -80,6 +80,7 @@ class Pipeline:
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
     max_duration_s: float = math.inf
+    min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
     failed_spans: list[Span] = field(default_factory=list)
     _progress: Progress = field(default_factory=Progress)
@@ -210,7 +211,8 @@ class Pipeline:
         workers on the CPU. Only the last chunk of a recording may be short.
         """
         is_complete = frames >= CHUNK_FRAMES or (finished and frames > 0)
-        return is_complete and in_flight < _CHUNKS_AHEAD and self._unfinished < self.fleet.prefetch_limit
+        limit = _CHUNKS_PER_WORKER * self.media.worker_count
+        return is_complete and in_flight < limit and self._unfinished < self.fleet.prefetch_limit
 
     async def _decode(self) -> None:
         """Decode the recording, unless an earlier run did, and record how far decoding is."""
@@ -295,6 +297,7 @@ class Pipeline:
             ),
             late_language=(lambda: self._vote.elected) if follows_vote else None,
             speculative=follows_vote and self._vote.elected is None,
+            min_context_s=self.min_context_s,
         )
         try:
             return await self.results.get_or_transcribe(request, self._dispatch)

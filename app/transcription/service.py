@@ -10,7 +10,7 @@ import structlog
 from app.engines.catalogue import ModelCatalogue
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, find
-from app.engines.plan import Plan
+from app.engines.plan import Plan, media_workers
 from app.engines.slot import WhisperSlot
 from app.errors import ModelUnavailable, NotReady
 from app.media.pool import MediaPool
@@ -41,7 +41,7 @@ class TranscriptionService:
         self.jobs_at_once = max(_MIN_JOBS_AT_ONCE, 2 * plan.worker_count)
         self.helper = Helper()
         self._plan = plan
-        self._media = MediaPool(usable_cores(), self.folder.disk)
+        self._media = MediaPool(media_workers(settings, plan, usable_cores()), self.folder.disk)
         self._cache = ResultCache()
         self._slots: list[WhisperSlot] = []
         self._fleet: Fleet | None = None
@@ -140,6 +140,7 @@ class TranscriptionService:
             results=results,
             observer=observer,
             max_duration_s=self.settings.max_duration_s,
+            min_context_s=self.catalogue.options[model].min_context_s,
             decoded_samples=decoded_samples,
         )
 

@@ -27,6 +27,11 @@ class Sabotage:
         return log.read_text().splitlines() if log.exists() else []
 
     @property
+    def overlapped(self) -> bool:
+        """Whether a worker has decoded a batch that it took over ahead."""
+        return (self._folder / "overlapped").exists()
+
+    @property
     def settings(self) -> dict[str, Any]:
         folders = [str(Path(sitecustomize.__file__).parent), os.environ.get("PYTHONPATH", "")]
         return {"SABOTAGE": self._folder, "PYTHONPATH": os.pathsep.join(filter(None, folders))}

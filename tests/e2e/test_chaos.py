@@ -16,18 +16,23 @@ def undisturbed(server: Server, recordings: dict[str, Path]) -> dict[str, str]:
 
 
 @pytest.mark.timeout(240)
-def test_jobs_survive_kills(commands, server, sabotage, talk_pcm, tmp_path):
+@pytest.mark.parametrize("overlap", [False, True])
+def test_jobs_survive_kills(commands, server, sabotage, talk_pcm, tmp_path, overlap):
+    sabotage.plan(overlap=overlap)
     recordings = mixed_recordings(talk_pcm, tmp_path, (4, 60, 20, 40, 90))
     chaos = Chaos(commands, tmp_path, sabotage, seed=1, pause_s=(0.3, 3))
     results = chaos.run(recordings, ("server", "worker", "media"))
     assert results == undisturbed(server, recordings)
     assert chaos.report.transcribed_again == []
+    assert sabotage.overlapped == overlap
     assert chaos.left() == []
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
-def test_thirty_jobs_survive_twenty_kills(commands, server, sabotage, talk_pcm, tmp_path, record_property):
+@pytest.mark.parametrize("overlap", [False, True])
+def test_thirty_jobs_survive_twenty_kills(commands, server, sabotage, talk_pcm, tmp_path, overlap):
+    sabotage.plan(overlap=overlap)
     lengths = random.Random(0)
     recordings = mixed_recordings(talk_pcm, tmp_path, [lengths.uniform(4, 300) for _ in range(30)])
     chaos = Chaos(commands, tmp_path, sabotage, seed=2, pause_s=(1, 12))
@@ -38,4 +43,5 @@ def test_thirty_jobs_survive_twenty_kills(commands, server, sabotage, talk_pcm, 
     assert results == undisturbed(server, recordings)
     assert chaos.report.transcribed_again == []
     assert chaos.report.stored > 0
+    assert sabotage.overlapped == overlap
     assert chaos.left() == []

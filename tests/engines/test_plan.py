@@ -7,7 +7,7 @@ import pytest
 
 from app.engines.devices import PresentGpu
 from app.engines.model_files import ModelFiles
-from app.engines.plan import Plan, check_compute_type, make_plan
+from app.engines.plan import Plan, check_compute_type, make_plan, media_workers
 from app.errors import InvalidSetting
 from app.known_errors import diagnose
 from app.settings import load_settings
@@ -62,6 +62,42 @@ def test_compiled_kernels_lie_in_the_data_folder(monkeypatch: pytest.MonkeyPatch
     plan(monkeypatch, gpus=1, data_dir=tmp_path).slots(new_catalogue())
     plan(monkeypatch, gpus=0, cpu_workers=1, data_dir=tmp_path).slots(new_catalogue())
     assert [args[5] for args in given] == [tmp_path / "cuda-cache", None]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cores", "count"),
+    [
+        (1, 64, 4),
+        (2, 64, 4),
+        (3, 64, 6),
+        (8, 64, 16),
+        (8, 20, 12),  # each Whisper worker keeps a core
+        (8, 9, 1),
+        (8, 4, 1),
+        (0, 64, 4),
+        (0, 3, 3),
+        (0, 1, 1),
+    ],
+)
+def test_media_workers_follow_gpus_and_cores(
+    monkeypatch: pytest.MonkeyPatch, gpus: int, cores: int, count: int
+) -> None:
+    assert media_workers(load_settings(), plan(monkeypatch, gpus=gpus), cores) == count
+
+
+def test_two_workers_on_a_gpu_have_twice_the_media_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubled = plan(monkeypatch, gpus=2, gpus_setting="0,0,1,1")
+    assert media_workers(load_settings(), doubled, 64) == 8
+
+
+def test_simulated_workers_count_as_gpus_and_take_no_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = plan(monkeypatch, engine="simulated", gpus_setting="0,1,2,3,4")
+    assert [media_workers(load_settings(), simulated, cores) for cores in (64, 8, 2)] == [10, 8, 2]
+
+
+@pytest.mark.parametrize("gpus", [0, 8])
+def test_the_number_of_media_workers_can_be_set(monkeypatch: pytest.MonkeyPatch, gpus: int) -> None:
+    assert media_workers(load_settings(media_workers=7), plan(monkeypatch, gpus=gpus), 1) == 7
 
 
 TYPES = {"0": {"float32"}, "1": {"float16", "float32"}, "2": {"int8", "float32"}}

@@ -91,6 +91,51 @@ async def test_one_worker_decodes_while_the_other_finds_speech(
     await pool.stop()
 
 
+class BarrierSlot:
+    """A `Slot[Call, Any]` whose calls wait for those of the other slots."""
+
+    def __init__(self, index: int, started: list[int], barrier: asyncio.Barrier) -> None:
+        self.index = index
+        self.status = SlotStatus()
+        self.needs_restart = asyncio.Event()
+        self._started = started
+        self._barrier = barrier
+
+    async def start(self) -> None:
+        self._started.append(self.index)
+
+    def batch_limit(self, weight: int = 1) -> int:
+        return 1
+
+    async def probe(self) -> None: ...
+
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+        await self._barrier.wait()
+        return [b"\0\0\0\0"]
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("workers", [1, 6])
+async def test_all_workers_start_when_there_is_work_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    started: list[int] = []
+    barrier = asyncio.Barrier(workers)
+    monkeypatch.setattr("app.media.pool.MediaWorkerSlot", lambda index: BarrierSlot(index, started, barrier))
+    pool = MediaPool(workers, DiskSpace(tmp_path))
+    pool.start()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert started == [0]
+    chunks = [pool.speech_probabilities("job", tmp_path / "pcm", frame, 1) for frame in range(2 * workers)]
+    async with asyncio.timeout(5):  # fewer workers would wait for ever
+        await asyncio.gather(*chunks)
+    assert sorted(started) == list(range(workers))
+    assert pool.worker_count == workers
+    await pool.stop()
+
+
 class CrashingDispatcher:
     """A `Dispatcher` whose slot crashes once before each step but the first."""
 

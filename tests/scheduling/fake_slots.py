@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from app.errors import DeviceFailed, ProcessCrashed
+from app.errors import DeviceFailed, ProcessCrashed, RequeueBatch
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
 
@@ -73,3 +73,33 @@ class SickSlot(FakeSlot):
             await asyncio.sleep(0)
             raise DeviceFailed("CUDA failed with error an illegal memory access was encountered")
         return await super().run(payloads, expected_s)
+
+
+class OverlappingFakeSlot(FakeSlot):
+    """Takes over a batch while it runs the one before. `in_flight` has what it holds at each exchange.
+
+    "no memory" cannot run beside other tasks. An `OverlappingSlot[str, str]`.
+    """
+
+    overlaps = True
+
+    def __init__(self, index: int, *, batch_limit: int = 1) -> None:
+        super().__init__(index, batch_limit=batch_limit)
+        self.in_flight: list[tuple[list[str], list[str]]] = []
+        self._taken: list[str] | None = None
+
+    async def exchange(self, payloads: Sequence[str] | None, expected_s: float | None) -> list[str] | None:
+        before, self._taken = self._taken, None if payloads is None else list(payloads)
+        self.in_flight.append((before or [], self._taken or []))
+        return None if before is None else await self.run(before, expected_s)
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        if "no memory" in payloads and len(payloads) > 1:
+            self.limit = len(payloads) // 2
+            raise RequeueBatch("out of memory")
+        if "sick" in payloads:
+            raise DeviceFailed("CUDA failed with error an illegal memory access was encountered")
+        return await super().run(payloads, expected_s)
+
+    async def close(self) -> None:
+        self._taken = None

@@ -220,8 +220,19 @@ def test_one_slow_batch_changes_the_ratio_only_in_part() -> None:
 def test_a_discarded_batch_leaves_the_ratio_as_it_was() -> None:
     throughput = ThroughputEstimator(1)
     throughput.begin(0, expected_s=2, now=0)
-    throughput.discard(0, now=7)
-    assert (throughput.ratio(0), throughput.free_in(0, now=7)) == (1, 0)
+    throughput.discard(0, now=1)
+    assert (throughput.ratio(0), throughput.free_in(0, now=0)) == (1, 0)
+
+
+def test_a_second_batch_begins_when_the_first_ends() -> None:
+    throughput = ThroughputEstimator(1)
+    throughput.begin(0, expected_s=2, now=0)
+    throughput.begin(0, expected_s=3, now=1)
+    assert throughput.free_in(0, now=1) == 4
+    throughput.end(0, now=2)
+    assert (throughput.ratio(0), throughput.free_in(0, now=4)) == (1, 1)
+    throughput.end(0, now=5)
+    assert (throughput.ratio(0), throughput.free_in(0, now=5)) == (1, 0)
 
 
 def test_the_longer_a_batch_is_overdue_the_longer_it_may_take() -> None:

@@ -29,7 +29,8 @@ Answer = Callable[[int, str | None], WindowResult]  # of a window's number and t
 class FakeMedia:
     """A `MediaPool` with a recording of so many clips. Decodes a minute at a time."""
 
-    def __init__(self, clips: int) -> None:
+    def __init__(self, clips: int, worker_count: int = 4) -> None:
+        self.worker_count = worker_count
         self.samples = clips * PERIOD_S * SAMPLE_RATE
         self.searched_s = 0.0  # of the recording, for speech
         self.cancelled: list[str] = []
@@ -171,9 +172,10 @@ async def test_one_result_is_published_in_each_turn_of_the_event_loop(tmp_path: 
     assert len(turns) == len(set(turns)) == 8
 
 
-async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("media_workers", [1, 4])
+async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path, media_workers: int) -> None:
     ahead: list[float] = []
-    media = FakeMedia(120)
+    media = FakeMedia(120, media_workers)
 
     def answer(number: int, language: str | None) -> WindowResult:
         ahead.append(media.searched_s / PERIOD_S - number)
@@ -183,8 +185,38 @@ async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path) -> No
     fleet.prefetch_limit = 2
     transcript = await transcribe(tmp_path, fleet, media=media, max_duration_s=2000, language="en")
     assert len(transcript.segments) == 120
-    # Eight minutes are searched before the first clips are known, and a clip is certain only with the next.
-    assert max(ahead) <= 2 + 9 * 60 / PERIOD_S
+    # So many minutes are searched before the first clips are known. A clip is certain only with the next.
+    assert max(ahead) <= 2 + (2 * media_workers + 1) * 60 / PERIOD_S
+
+
+class SlowMedia(FakeMedia):
+    """Answers no chunk before `released`."""
+
+    def __init__(self, clips: int, worker_count: int) -> None:
+        super().__init__(clips, worker_count)
+        self.released = asyncio.Event()
+        self.in_flight = self.most_in_flight = 0
+
+    async def speech_probabilities(self, job: str, pcm_path: Path, start: int, frames: int) -> Any:
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        await self.released.wait()
+        self.in_flight -= 1
+        return await super().speech_probabilities(job, pcm_path, start, frames)
+
+
+@pytest.mark.parametrize("workers", [1, 3, 16])
+async def test_each_media_worker_has_two_chunks_in_flight(tmp_path: Path, workers: int) -> None:
+    media = SlowMedia(240, workers)
+    transcribing = asyncio.create_task(
+        transcribe(tmp_path, FakeFleet(clip_result), media=media, max_duration_s=3000, language="en")
+    )
+    for _ in range(200):  # the recording has 40 chunks, and is decoded by then
+        await asyncio.sleep(0)
+    assert media.in_flight == 2 * workers
+    media.released.set()
+    assert len((await transcribing).segments) == 240
+    assert media.most_in_flight == 2 * workers
 
 
 async def test_the_first_clips_elect_the_language_and_an_outvoted_one_is_transcribed_again(

@@ -27,6 +27,10 @@ def test_the_settings_name_the_data_folder(tmp_path: Path) -> None:
     folder.release()
 
 
+def test_the_settings_give_the_number_of_media_workers(tmp_path: Path) -> None:
+    assert service(tmp_path, media_workers=7)._media.worker_count == 7
+
+
 def test_a_service_that_is_not_started_says_why_it_is_not_ready(tmp_path: Path) -> None:
     assert service(tmp_path).readiness() == "the service is starting"
     assert service(tmp_path).workers() == []

@@ -77,7 +77,7 @@ class LoadedModel:
         self._suppressed = get_suppressed_tokens(self._tokenizer("en", "transcribe"), [_SUPPRESS_NON_SPEECH])
 
     def features(self, windows: Sequence[Window]) -> "list[npt.NDArray[np.float32]]":
-        """The log-mel spectrogram of each window, padded to 30 s: shape (mel bins, 3000).
+        """The log-mel spectrogram of each window, padded to its audio context: shape (mel bins, frames).
 
         All threads compute them.
         """
@@ -192,8 +192,9 @@ class LoadedModel:
 
         extractor = self._whisper.feature_extractor
         pcm = np.frombuffer(window.pcm, "<i2")
-        features = extractor(pcm.astype(np.float32) / 32768)[:, : extractor.nb_max_frames]
-        return np.pad(features, ((0, 0), (0, extractor.nb_max_frames - features.shape[1])))
+        frames = window.decoding.context_s * SAMPLE_RATE // _SAMPLES_PER_MEL_FRAME
+        features = extractor(pcm.astype(np.float32) / 32768)[:, :frames]
+        return np.pad(features, ((0, 0), (0, frames - features.shape[1])))
 
     def _detect_languages(self, windows: Sequence[Window], encoded: Any) -> list[LanguageProbs]:
         """The likeliest languages of each window, likeliest first; empty if its language is known."""

@@ -7,7 +7,8 @@
 `poisoned`: slots whose device fails in each batch (their `CUDA_VISIBLE_DEVICES`);
 `unkillable`: if true, no process can be killed.
 Read when the server starts:
-`memory_wait_s`: the time after which a limit is raised again, instead of a minute.
+`memory_wait_s`: the time after which a limit is raised again, instead of a minute;
+`overlap`: if true, workers on the CPU take over a batch while they decode the one before, as on a GPU.
 The `window_name` of each decoded window is appended to the file `decoded` in that folder.
 A window that contains `POISON` kills its worker. The first one that contains `HANGING` blocks it for an hour.
 """
@@ -19,6 +20,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from array import array
 from pathlib import Path
@@ -53,6 +55,11 @@ def sabotage_limits(module) -> None:
     module._FIRST_WAIT_S = plan().get("memory_wait_s", module._FIRST_WAIT_S)
 
 
+def sabotage_plan(module) -> None:
+    if plan().get("overlap"):
+        module._overlaps = lambda settings, devices: True
+
+
 def sabotage_kill() -> None:
     kill = os.kill
 
@@ -85,6 +92,8 @@ def sabotage_model(module) -> None:
             raise out_of_memory()
         if len(windows) > plan().get("batch_limits", {}).get(self.requested, len(windows)):
             raise out_of_memory()
+        if threading.current_thread().name.startswith("decoder"):
+            (folder() / "overlapped").touch()
         results = decode(self, windows, features)
         with (folder() / "decoded").open("a") as log:
             for window, result in zip(windows, results, strict=True):
@@ -123,4 +132,5 @@ def folder() -> Path:
 if "SABOTAGE" in os.environ:
     sys.meta_path.insert(0, Saboteur("workers.whisper.model", sabotage_model))
     sys.meta_path.insert(0, Saboteur("app.engines.oom_fallback", sabotage_limits))
+    sys.meta_path.insert(0, Saboteur("app.engines.plan", sabotage_plan))
     sabotage_kill()

@@ -1,0 +1,95 @@
+"""Workers that take over a batch while they decode the one before, as those on GPUs do, here on the CPU."""
+
+import os
+import re
+import signal
+
+import pytest
+
+from tests.e2e.conftest import write_wav
+from tests.e2e.running import Server, wait_for
+from tests.e2e.saboteur.sitecustomize import HANGING, POISON
+from tests.e2e.test_faults import with_pattern
+from tests.media_files import RATE
+
+pytestmark = pytest.mark.timeout(120)
+
+POISONED_S = 40.0
+
+
+@pytest.fixture
+def overlapping(commands, sabotage) -> Server:
+    """One worker, which forms batches of up to 4 windows; its faults can be planned."""
+    sabotage.plan(overlap=True)
+    return commands.ready(
+        WHISPER_GPUS="0", WHISPER_CPU_THREADS=2, WHISPER_BATCH_TIMEOUT_S=5, **sabotage.settings
+    )
+
+
+def the_worker(server: Server) -> dict:
+    [row] = server.workers()
+    return row
+
+
+def test_kills_cost_only_time(
+    overlapping, sabotage, two_minutes, two_minutes_srt, shorts, server, background
+):
+    work = [background.submit(overlapping.srt, path) for path in (two_minutes, *shorts)]
+    for _ in range(2):
+        victim = wait_for(lambda: the_worker(overlapping)["state"] == "busy" and the_worker(overlapping))
+        overlapping.kill(victim["pid"])
+        wait_for(lambda pid=victim["pid"]: the_worker(overlapping)["pid"] not in (pid, None))
+    subtitles = [one.result() for one in work]
+    assert subtitles == [two_minutes_srt, *(server.srt(path) for path in shorts)]
+    assert sabotage.overlapped
+    assert the_worker(overlapping)["restarts"] == 2
+    assert not overlapping.left_files()
+
+
+def test_only_the_clip_at_fault_fails(overlapping, server, talk_pcm, tmp_path, shorts, background):
+    poisoned = write_wav(tmp_path, with_pattern(talk_pcm[: 66 * RATE], POISONED_S, POISON))
+    failing = background.submit(overlapping.post, poisoned)
+    others = [background.submit(overlapping.srt, path) for path in shorts]
+    answer = failing.result()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "clip_failed")
+    message = answer.json()["error"]["message"]
+    named = re.match(r"The span from ([\d.]+) s to ([\d.]+) s could not be transcribed: 3 processes", message)
+    assert named, message
+    assert float(named[1]) < POISONED_S < float(named[2])
+    assert [other.result() for other in others] == [server.srt(path) for path in shorts]
+
+
+def test_a_hang_and_short_memory_cost_no_words(
+    overlapping, sabotage, server, talk_pcm, tmp_path, two_minutes, two_minutes_srt
+):
+    hanging = write_wav(tmp_path, with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
+    assert overlapping.srt(hanging) == server.srt(hanging)
+    assert the_worker(overlapping)["restarts"] == 1
+    sabotage.plan(batch_limits={"auto": 2})
+    assert overlapping.srt(two_minutes) == two_minutes_srt
+    row = the_worker(overlapping)
+    assert row["batch_size"] in (1, 2)
+    assert "out of memory" in row["error"]
+    assert row["restarts"] == 1
+
+
+def test_a_cancelled_job_ends_and_the_next_one_runs(overlapping, two_minutes, shorts, server):
+    job = overlapping.submit(two_minutes)
+    wait_for(lambda: the_worker(overlapping)["clips"] >= 1)
+    overlapping.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    assert overlapping.srt(shorts[0]) == server.srt(shorts[0])
+    wait_for(lambda: the_worker(overlapping)["state"] == "idle")
+    clips = the_worker(overlapping)["clips"]
+    assert overlapping.srt(shorts[1]) == server.srt(shorts[1])
+    assert the_worker(overlapping)["clips"] == clips + 1
+
+
+def test_a_server_stops_with_two_batches_in_flight(overlapping, half_an_hour, background):
+    work = background.submit(overlapping.post, half_an_hour)
+    wait_for(lambda: the_worker(overlapping)["clips"] >= 1)
+    os.kill(overlapping.pid, signal.SIGTERM)
+    assert overlapping.wait(30) == 0
+    wait_for(lambda: not overlapping.running(), 2)
+    assert not overlapping.left_files()
+    assert work.result().status_code == 503
+    assert "Traceback" not in overlapping.stderr

@@ -1,0 +1,172 @@
+"""Slots that hand over a batch while their worker decodes the one before."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engines.slot import Limits, WhisperSlot
+from app.engines.window_request import WindowInMemory, WindowRequest
+from app.errors import DeviceFailed, ProcessHung, RequeueBatch
+from tests.engines.catalogues import new_catalogue
+from workers.messages import Decoding, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.whisper import worker as whisper
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+
+OUT_OF_MEMORY = RuntimeError("CUDA failed with error out of memory")
+DEVICE_ERROR = RuntimeError("CUDA failed with error an illegal memory access was encountered")
+
+
+class FakeSlot(WhisperSlot):
+    """Its worker answers as `worker.exchange` does, with an error for the batches of some models."""
+
+    def __init__(self, *, idle_s: float = 99, batch_timeout_s: float | None = None) -> None:
+        limits = Limits(8, batch_timeout_s=batch_timeout_s, overlap=True)
+        super().__init__(0, new_catalogue(idle_s, "int8"), limits)
+        self.calls: list[str] = []
+        self.errors: dict[str, Exception] = {}  # by language of a batch
+        self.deadlines_s: list[float] = []
+        self._worker: Sequence[Window] | None = None
+
+    async def _spawn(self) -> None: ...
+
+    async def _end(self) -> None: ...
+
+    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
+        await asyncio.sleep(0)
+        if function is whisper.load:
+            options: LoadOptions = args[0]
+            self.calls.append(f"load {options.model}")
+            return WorkerInfo(1, "0", options.model, "cuda", "int8", 1, ("en", "de"))
+        if function is whisper.unload:
+            self.calls.append(f"unload {args[0]}")
+            return None
+        if function is whisper.smaller_compute_type:
+            return None
+        self.deadlines_s.append(deadline_s)
+        if function is whisper.decode:
+            return self._decoded("decode", args[0])
+        before, self._worker = self._worker, args[0]
+        return None if before is None else self._decoded("exchange", before)
+
+    def _decoded(self, call: str, windows: Sequence[Window]) -> list[WindowResult]:
+        name = str(windows[0].decoding.language)
+        self.calls.append(f"{call} {name}")
+        if name in self.errors:
+            raise self.errors[name]
+        return [WindowResult(name, (), (), None, 0, 0, 0, 1)] * len(windows)
+
+
+def batch(name: str, model: str = "main", windows: int = 1) -> list[WindowInMemory]:
+    """Windows of one second whose result has `name` for its language."""
+    return [WindowInMemory(Window(bytes(32_000), ((0, 16_000),), Decoding(model, language=name)))] * windows
+
+
+def names(results: list[WindowResult] | None) -> list[str] | None:
+    return None if results is None else [result.language for result in results]
+
+
+@pytest.fixture
+async def slot() -> FakeSlot:
+    slot = FakeSlot()
+    await slot.start()
+    return slot
+
+
+async def test_an_exchange_answers_the_batch_before(slot: FakeSlot) -> None:
+    assert await slot.exchange(batch("a", windows=2)) is None
+    assert names(await slot.exchange(batch("b"))) == ["a", "a"]
+    assert names(await slot.exchange(None)) == ["b"]
+    assert await slot.exchange(None) is None
+    assert slot.overlaps
+    assert slot.calls == ["load main", "exchange a", "exchange b"]
+    assert (slot.row()["clips"], slot.row()["audio_s"]) == (3, 3.0)
+
+
+async def test_only_the_first_windows_of_clips_are_counted(slot: FakeSlot) -> None:
+    [first] = batch("a")
+    await slot.exchange([first, WindowInMemory(first.window, continues=True)])
+    await slot.exchange(None)
+    assert (slot.row()["clips"], slot.row()["audio_s"]) == (1, 1.0)
+
+
+async def test_a_batch_of_a_model_that_is_not_loaded_runs_when_it_is_answered(slot: FakeSlot) -> None:
+    assert await slot.exchange(batch("a")) is None
+    assert names(await slot.exchange(batch("b", "a"))) == ["a"]
+    assert names(await slot.exchange(batch("c", "a"))) == ["b"]
+    assert names(await slot.exchange(batch("d"))) == ["c"], "handed over: its model is loaded by now"
+    assert names(await slot.exchange(None)) == ["d"]
+    assert slot.calls == ["load main", "exchange a", "load a", "decode b", "exchange c", "exchange d"]
+
+
+async def test_memory_that_is_short_requeues_one_batch(slot: FakeSlot) -> None:
+    slot.errors["a"] = OUT_OF_MEMORY
+    await slot.exchange(batch("a", windows=8))
+    with pytest.raises(RequeueBatch):
+        await slot.exchange(batch("b"))
+    assert slot.batch_limit() == 4
+    assert names(await slot.exchange(None)) == ["b"], "the following one is not lost"
+
+
+async def test_the_other_models_are_unloaded_before_batches_become_smaller(slot: FakeSlot) -> None:
+    await slot.exchange(batch("a", "a"))
+    await slot.exchange(None)
+    slot.errors["b"] = OUT_OF_MEMORY
+    await slot.exchange(batch("b", windows=8))
+    with pytest.raises(RequeueBatch, match="beside other models"):
+        await slot.exchange(None)
+    assert (slot.calls[-1], slot.batch_limit()) == ("unload a", 8)
+
+
+async def test_a_device_error_and_a_hang_are_the_devices(slot: FakeSlot) -> None:
+    slot.errors |= {"a": DEVICE_ERROR, "b": ProcessHung("no answer")}
+    for name in ("a", "b"):
+        await slot.exchange(batch(name))
+        with pytest.raises(DeviceFailed):
+            await slot.exchange(None)
+
+
+async def test_a_batch_that_was_taken_over_ends_with_the_process(slot: FakeSlot) -> None:
+    await slot.exchange(batch("a"))
+    await slot.close()
+    await slot.start()
+    slot._worker = None  # as in a new process
+    assert await slot.exchange(batch("b")) is None
+    assert names(await slot.exchange(None)) == ["b"]
+
+
+async def test_audio_that_is_gone_is_an_error_of_its_own_batch(slot: FakeSlot, tmp_path: Path) -> None:
+    gone = WindowRequest(tmp_path / "gone", 0, 16_000, ((0, 16_000),), Decoding("main", language="g"))
+    await slot.exchange(batch("a"))
+    assert names(await slot.exchange([gone])) == ["a"]
+    with pytest.raises(FileNotFoundError):
+        await slot.exchange(batch("c"))
+    assert names(await slot.exchange(None)) == ["c"]
+
+
+async def test_a_model_with_a_batch_in_flight_is_not_idle() -> None:
+    slot = FakeSlot(idle_s=0.05)
+    await slot.start()
+    for name in ("a", "b", "c"):  # the first one loads the model
+        await slot.exchange(batch(name, "a"))
+    await asyncio.sleep(0.15)
+    assert "unload a" not in slot.calls
+    await slot.exchange(None)
+    await asyncio.sleep(0.15)
+    assert slot.calls[-1] == "unload a"
+
+
+async def test_the_deadline_is_that_of_the_longer_batch() -> None:
+    slot = FakeSlot()
+    await slot.start()
+    await slot.exchange(batch("a"), 10)
+    await slot.exchange(batch("b"), 2)
+    await slot.exchange(None)
+    assert slot.deadlines_s == [500, 500, 100]
+    fixed = FakeSlot(batch_timeout_s=7)
+    await fixed.start()
+    await fixed.exchange(batch("a"), 10)
+    assert fixed.deadlines_s == [7]

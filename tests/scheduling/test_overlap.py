@@ -1,0 +1,214 @@
+"""The dispatcher with slots that prepare a batch while they run the one before."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.errors import TaskCrashes
+from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
+from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+
+
+async def submit_all(dispatcher: Dispatcher[str, str], *payloads: str) -> list[str | BaseException]:
+    """The results of one job's payloads, or their errors."""
+    answers = await asyncio.gather(
+        *(dispatcher.submit("job", payload, key="k") for payload in payloads), return_exceptions=True
+    )
+    return [answer if isinstance(answer, BaseException) else answer.result for answer in answers]
+
+
+async def test_a_batch_is_handed_over_while_the_one_before_runs(new_dispatcher: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=2)
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    answers = asyncio.create_task(submit_all(dispatcher, *"abcdef"))
+    await let_tasks_run()
+    assert slot.batches == [["a", "b"]], "running"
+    assert slot.in_flight == [([], ["a", "b"]), (["a", "b"], ["c", "d"])]
+    slot.unblocked.set()
+    assert await answers == list("ABCDEF")
+    assert slot.in_flight[2:] == [(["c", "d"], ["e", "f"]), (["e", "f"], [])]
+    assert (slot.status.batches, slot.status.state) == (3, "idle")
+
+
+async def test_without_overlap_a_batch_waits_for_the_one_before(new_dispatcher: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=2)
+    slot.overlaps = False
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    assert await submit_all(dispatcher, *"abcd") == list("ABCD")
+    assert (slot.batches, slot.in_flight) == ([["a", "b"], ["c", "d"]], [])
+
+
+async def test_both_batches_are_requeued_singly_when_the_process_crashes(
+    new_dispatcher: NewDispatcher,
+) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=2)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    counts: list[int] = []
+    tasks = [
+        asyncio.create_task(dispatcher.submit("job", payload, key="k", on_crash=counts.append))
+        for payload in ("a", "crash", "c", "d", "e")
+    ]
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(answers[1], TaskCrashes)
+    others = [answers[0], *answers[2:]]
+    assert [getattr(answer, "result", answer) for answer in others] == ["A", "C", "D", "E"]
+    assert counts == list(range(1, MAX_CRASHES + 1)), "only of processes with this task alone"
+    # After the first crash the four suspects run alone: nothing else is in flight with them.
+    for before, following in slot.in_flight[2:]:
+        if set(before) & {"a", "crash", "c", "d"}:
+            assert (len(before), following) == (1, [])
+
+
+async def test_the_only_task_in_flight_is_counted_at_once(new_dispatcher: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=4)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    counts: list[int] = []
+    with pytest.raises(TaskCrashes):
+        await dispatcher.submit("job", "crash", on_crash=counts.append)
+    assert counts == [1, 2, 3]
+    assert slot.starts == 1 + MAX_CRASHES
+
+
+async def test_an_error_of_a_batch_costs_the_following_one_nothing(new_dispatcher: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=2)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    answers = await submit_all(dispatcher, "raise", "b", "c", "d")
+    assert isinstance(answers[0], ValueError)
+    assert answers[1:] == ["B", "C", "D"]
+    assert slot.batches.count(["c", "d"]) == 1, "it ran once"
+    assert slot.status.restarts == 0
+
+
+async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(
+    new_dispatcher: NewDispatcher,
+) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=2)
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    assert await submit_all(dispatcher, "no memory", "b", "c", "d") == ["NO MEMORY", "B", "C", "D"]
+    assert slot.batches[0] == ["c", "d"]
+    assert slot.status.restarts == 0
+
+
+async def test_a_failed_device_is_no_fault_of_two_batches(new_dispatcher: NewDispatcher) -> None:
+    slot, sound = OverlappingFakeSlot(0, batch_limit=2), OverlappingFakeSlot(1, batch_limit=2)
+    dispatcher = new_dispatcher(slot, sound)
+    dispatcher.start()
+    answers = await submit_all(dispatcher, "sick", "b", "c", "d", "e", "f", "g", "h")
+    assert isinstance(answers[0], TaskCrashes), "each device fails on it, and works after it"
+    assert answers[1:] == list("BCDEFGH")
+
+
+async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(new_dispatcher: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=1)
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    answers = asyncio.create_task(submit_all(dispatcher, *"abc"))
+    await let_tasks_run()
+    slot.needs_restart.set()
+    slot.unblocked.set()
+    assert await answers == list("ABC")
+    assert (slot.batches, slot.starts) == ([["a"], ["b"], ["c"]], 2)
+
+
+async def test_cancel_and_drain_with_two_batches_in_flight(new_dispatcher: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=1)
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    tasks = [asyncio.create_task(dispatcher.submit(job, job)) for job in ("a", "b", "c", "d")]
+    await let_tasks_run()
+    dispatcher.cancel("b")  # in flight: runs on
+    dispatcher.cancel("c")  # waits: never sent
+    draining = asyncio.create_task(dispatcher.drain(10))
+    await let_tasks_run()
+    assert not draining.done()
+    slot.unblocked.set()
+    await draining
+    assert slot.batches == [["a"], ["b"]]
+    assert [task.done() for task in tasks] == [True, True, True, False]
+    assert tasks[2].cancelled()
+
+
+async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(new_dispatcher: NewDispatcher) -> None:
+    slot = OverlappingFakeSlot(0, batch_limit=1)
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    first = asyncio.create_task(dispatcher.submit("x", "crash"))
+    second = asyncio.create_task(dispatcher.submit("y", "y"))
+    await let_tasks_run()
+    dispatcher.cancel("y")
+    slot.unblocked.set()
+    with pytest.raises(TaskCrashes):
+        await first
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    assert ["y"] not in slot.batches
+
+
+async def test_tasks_that_continue_come_first_and_in_order(new_dispatcher: NewDispatcher) -> None:
+    slot = FakeSlot(0)
+    slot.unblocked.clear()
+    dispatcher = new_dispatcher(slot)
+    dispatcher.start()
+    submitted = [asyncio.create_task(dispatcher.submit("film", "film 1"))]
+    await let_tasks_run()
+    submitted += [
+        asyncio.create_task(dispatcher.submit(job, payload, continues=payload.startswith("next")))
+        for job, payload in (
+            ("film", "film 2"),
+            ("film", "film 3"),
+            ("talk", "talk 1"),
+            ("film", "next of 1"),
+            ("film", "next of 2"),
+        )
+    ]
+    await let_tasks_run()
+    slot.unblocked.set()
+    await asyncio.gather(*submitted)
+    assert [batch[0] for batch in slot.batches] == [
+        "film 1",
+        "next of 1",  # what was begun has the next turn
+        "talk 1",
+        "next of 2",
+        "film 2",
+        "film 3",
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from(["ok", "crash", "raise", "no memory"]), max_size=14),
+    st.integers(1, 5),
+    st.integers(1, 3),
+)
+def test_whatever_happens_each_task_is_answered_once(kinds: list[str], limit: int, count: int) -> None:
+    async def run() -> None:
+        slots = [OverlappingFakeSlot(index, batch_limit=limit) for index in range(count)]
+        dispatcher = Dispatcher[str, str]("worker", slots)
+        dispatcher.start()
+        try:
+            answers = await submit_all(dispatcher, *kinds)
+        finally:
+            await dispatcher.stop()
+        for kind, answer in zip(kinds, answers, strict=True):
+            expected = {"crash": TaskCrashes, "raise": ValueError}.get(kind)
+            assert isinstance(answer, expected) if expected else answer == kind.upper()
+        ran = Counter(payload for slot in slots for batch in slot.batches for payload in batch)
+        assert ran["ok"] >= kinds.count("ok")
+
+    asyncio.run(run())

@@ -1,0 +1,77 @@
+"""Speech detection in real media workers."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from app.media.disk import DiskSpace
+from app.media.pool import MediaPool
+from app.media.uploads import Upload
+from app.options import Options
+from app.transcription.pipeline import Fleet, Pipeline
+from app.transcription.result_cache import CachedRecording
+from tests.media_files import RATE, encode, read_pcm, talk
+from workers.messages import FRAME_SAMPLES
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+LENGTH_S = 250  # four chunks of a minute, and a short one
+TALK = Path(__file__).parents[1] / "data" / "talk.flac"
+
+
+@asynccontextmanager
+async def media_pool(workers: int, folder: Path) -> AsyncIterator[MediaPool]:
+    """A pool whose workers all run."""
+    pool = MediaPool(workers, DiskSpace(folder))
+    pool._dispatcher.start()
+    try:
+        while any(slot.status.state != "idle" for slot in pool._dispatcher.slots):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        yield pool
+    finally:
+        await pool.stop()
+
+
+async def probabilities(
+    pool: MediaPool, upload: Upload, pcm_path: Path, decoded_samples: int | None = None
+) -> npt.NDArray[np.float32]:
+    """The speech probabilities of a recording, which is decoded to `pcm_path`."""
+    pipeline = Pipeline(
+        job=pcm_path.name,
+        upload=upload,
+        options=Options(),
+        model="",
+        media=pool,
+        fleet=cast(Fleet, SimpleNamespace(prefetch_limit=1)),  # there are no clips
+        pcm_path=pcm_path,
+        results=CachedRecording(),
+        decoded_samples=decoded_samples,
+    )
+    return np.concatenate([part async for part in pipeline._probabilities()])
+
+
+async def test_the_result_is_the_same_with_one_worker_and_with_three(tmp_path: Path) -> None:
+    path = tmp_path / "talk.flac"
+    path.write_bytes(encode(talk(LENGTH_S, read_pcm(TALK)), "flac", "flac"))
+    upload = Upload(path, path.name, 0, "")
+    async with media_pool(1, tmp_path) as pool:
+        expected = await probabilities(pool, upload, tmp_path / "one")
+    async with media_pool(3, tmp_path) as pool:
+        found = await probabilities(pool, upload, tmp_path / "three")
+        workers = [slot.status for slot in pool._dispatcher.slots]
+        before = [worker.batches for worker in workers]
+        # All chunks are there at once, so each worker gets one.
+        again = await probabilities(pool, upload, tmp_path / "three", LENGTH_S * RATE)
+        assert all(worker.batches > batches for worker, batches in zip(workers, before, strict=True))
+    assert len(expected) == -(-LENGTH_S * RATE // FRAME_SAMPLES)
+    assert expected.max() > 0.9
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(again, expected)
+    assert (tmp_path / "three").read_bytes() == (tmp_path / "one").read_bytes()

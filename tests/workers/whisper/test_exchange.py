@@ -1,0 +1,80 @@
+"""Batches whose features are computed while the one before is decoded: the demo model in this process."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engines.model_files import DEMO_PATH
+from tests.media_files import read_pcm
+from workers.messages import MAX_CLIP_SAMPLES, Decoding, LoadOptions, Window
+from workers.whisper import worker as whisper
+from workers.whisper.model import LoadedModel
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def demo() -> Iterator[None]:
+    loads = whisper._loads
+    whisper.load(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
+    yield
+    whisper.unload("demo")
+    whisper._loads = loads  # other tests of this process count them
+
+
+@pytest.fixture(autouse=True)
+def empty() -> Iterator[None]:
+    yield
+    while whisper._ahead is not None:
+        with suppress(RuntimeError):
+            whisper.exchange(None)
+
+
+def window(name: str, model: str = "demo") -> Window:
+    pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
+    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding(model, beam_size=1))
+
+
+def test_an_exchange_returns_the_results_of_the_batch_before() -> None:
+    first, second = [window("short00"), window("short01")], [window("short02")]
+    assert whisper.exchange(first) is None
+    assert whisper.exchange(second) == whisper.decode(first)
+    assert whisper.exchange(None) == whisper.decode(second)
+    assert whisper.exchange(None) is None
+
+
+def test_features_are_computed_while_the_batch_before_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    features, decode = LoadedModel.features, LoadedModel.decode
+    prepared = threading.Semaphore(0)
+
+    def prepare(self: LoadedModel, windows: Sequence[Window]) -> Any:
+        prepared.release()
+        return features(self, windows)
+
+    def decode_later(self: LoadedModel, windows: Sequence[Window], given: Any) -> Any:
+        for _ in range(2):  # the features of this batch, and of the one after
+            assert prepared.acquire(timeout=20)
+        prepared.release()
+        return decode(self, windows, given)
+
+    monkeypatch.setattr(LoadedModel, "features", prepare)
+    monkeypatch.setattr(LoadedModel, "decode", decode_later)
+    assert whisper.exchange([window("short00")]) is None
+    results = whisper.exchange([window("short01")])
+    assert results is not None
+    assert len(results) == 1
+    prepared.release()  # none follows the second batch
+    assert whisper.exchange(None) is not None
+
+
+def test_an_error_belongs_to_its_own_batch() -> None:
+    first, lost, last = [window("short00")], [window("short01", "other")], [window("short02")]
+    assert whisper.exchange(first) is None
+    assert whisper.exchange(lost) == whisper.decode(first)
+    with pytest.raises(RuntimeError, match="'other' is not loaded"):
+        whisper.exchange(last)
+    assert whisper.exchange(None) == whisper.decode(last)
