@@ -27,7 +27,7 @@ class Batch:
     """A batch of a slot, with its start and end (s since the epoch)."""
 
     slot: int
-    clips: int
+    windows: int
     start: float
     end: float
 
@@ -58,7 +58,7 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
                 seconds = timed(partial(request_srt, clients[name], path))
                 batches = batches_of(logs[name], begun)
                 fractions[name].append(busy_fractions(batches))
-                sizes[name].append(sum(batch.clips for batch in batches) / len(batches))
+                sizes[name].append(sum(batch.windows for batch in batches) / len(batches))
                 return seconds
 
             ways: dict[str, Callable[[], float]] = {name: partial(run, name) for name in clients}
@@ -69,7 +69,7 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
                 "median_s": {name: median(times) for name, times in runs_s.items()},
                 "ratio": round(ratio(runs_s[ONE], runs_s[TWO]), 3),
                 "least_busy_share": busy,
-                "clips_in_a_batch": {name: median(counts[1:], 2) for name, counts in sizes.items()},
+                "windows_in_a_batch": {name: median(counts[1:], 2) for name, counts in sizes.items()},
             }
             figures[f"{minutes:g} min"] = found
             rows.append(
@@ -102,9 +102,9 @@ def batches_of(log: Path, begun: int) -> list[Batch]:
         lines.seek(begun)
         for line in lines:
             entry = json.loads(line)
-            if entry.get("event") == "batch transcribed":
+            if entry.get("event") == "batch decoded":
                 end = datetime.fromisoformat(entry["timestamp"]).timestamp()
-                found.append(Batch(entry["slot"], entry["clips"], end - entry["took_s"], end))
+                found.append(Batch(entry["slot"], entry["windows"], end - entry["took_s"], end))
     return found
 
 

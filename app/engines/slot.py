@@ -1,6 +1,7 @@
 """What the slots of all engines share: the models that their worker holds, and their counters."""
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -122,10 +123,11 @@ class WhisperSlot(ABC):
         type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if a
         window's audio is gone, and the worker's own errors.
         """
+        began = time.monotonic()
         windows = await self._read(payloads)
         with _device_failures():
             results = await self._decode_with_model(windows, expected_s)
-        self._count(payloads, windows, results)
+        self._count(payloads, windows, results, began)
         return results
 
     async def exchange(
@@ -147,6 +149,7 @@ class WhisperSlot(ABC):
 
     async def _swap(self, before: _Batch | None, following: _Batch | None) -> list[WindowResult] | None:
         """Give the worker a batch if it holds its model, and return the results of the one that it has."""
+        began = time.monotonic()
         if following is not None:
             await self._read_ahead(following)
         at_worker = [batch for batch in (before, following) if batch is not None and batch.windows]
@@ -166,7 +169,7 @@ class WhisperSlot(ABC):
             if before is not None and before.model and before.model != next_model:
                 self._start_unload_timer(before.model)
         if before is not None and results is not None:
-            self._count(before.payloads, before.windows, results)
+            self._count(before.payloads, before.windows, results, began)
         return results
 
     async def _read_ahead(self, batch: _Batch) -> None:
@@ -179,7 +182,11 @@ class WhisperSlot(ABC):
                 batch.windows = windows
 
     def _count(
-        self, payloads: Sequence[WindowSource], windows: Sequence[Window], results: Sequence[WindowResult]
+        self,
+        payloads: Sequence[WindowSource],
+        windows: Sequence[Window],
+        results: Sequence[WindowResult],
+        began: float,
     ) -> None:
         """Count what a batch has done. Restart the worker if a larger compute type may fit again."""
         model = windows[0].decoding.model
@@ -188,7 +195,8 @@ class WhisperSlot(ABC):
         first = [window for payload, window in zip(payloads, windows, strict=True) if not payload.continues]
         self._clips += len(first)
         self._samples += sum(window.samples for window in first)
-        log.debug("batch decoded", slot=self.index, model=model, windows=len(windows))
+        took_s = round(time.monotonic() - began, 3)
+        log.debug("batch decoded", slot=self.index, model=model, windows=len(windows), took_s=took_s)
         if self._oom.wants_restart():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
             self.needs_restart.set()
@@ -243,7 +251,7 @@ class WhisperSlot(ABC):
 
     @abstractmethod
     async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
-        """Run a function of `workers.whisper.model` in the worker, after all earlier calls."""
+        """Run a function of `workers.whisper.worker` in the worker, after all earlier calls."""
 
     @abstractmethod
     async def _end(self) -> None:

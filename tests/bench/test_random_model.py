@@ -70,7 +70,8 @@ def test_the_vocabulary_fits_the_shape(tmp_path: Path) -> None:
 async def test_the_gpu_benchmark_runs_on_a_cpu(folder: Path) -> None:
     decoding = Decoding("model", language="en", beam_size=1)
     runs = await measure(folder, "cpu", "", "int8", 2, [2, 1], 1, decoding=decoding, threads=1)
-    assert [(run.workers, run.batch) for run in runs] == [(2, 1), (2, 2)]
+    ways = [(run.workers, run.batch, run.ahead) for run in runs]
+    assert ways == [(2, 1, False), (2, 1, True), (2, 2, False), (2, 2, True)]
     assert all(run.batch_s and run.loaded_mb > 50 for run in runs)
-    assert table(runs).count("\n") == 3
+    assert table(runs).count("\n") == 5, "a line for each run, below two of the head"
     assert cost_of_batches(runs) == "", "there was no run with one worker"
