@@ -65,7 +65,7 @@ class Window:
     """What a model decodes at once: a continuous span of a recording, at most `MAX_CLIP_SAMPLES` long."""
 
     pcm: bytes  # int16, little-endian
-    speech: tuple[Span, ...]  # spans with speech, in samples from the window's start
+    speech: tuple[Span, ...]  # in samples from the window's start; simulated workers need it
     decoding: Decoding
 
     @property

@@ -188,7 +188,7 @@ class SimulatedSlot(WhisperSlot):
             await self._compute_features(windows)
             following = asyncio.create_task(self._decode_after(before, windows))
         self._ahead = following
-        return None if before is None else await asyncio.shield(before)
+        return None if before is None else await before
 
     async def _compute_features(self, windows: Sequence[Window]) -> None:
         await self._elapse(self._simulation.host_ms * len(windows) / 1000)

@@ -143,7 +143,11 @@ class WhisperSlot(ABC):
         following = self._batch = None if payloads is None else _Batch(payloads, expected_s)
         if before is not None and not before.windows:
             results = await self.run(before.payloads, before.expected_s)
-            await self._swap(None, following)
+            try:
+                await self._swap(None, following)
+            except Exception:  # it belongs to the following batch, which is run instead
+                if following is not None:
+                    following.windows = ()
             return results
         return await self._swap(before, following)
 

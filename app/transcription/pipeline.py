@@ -313,15 +313,14 @@ class Pipeline:
         """Have workers transcribe a clip, window by window."""
         windows = decode_clip(request)
         window = next(windows)
-        while True:
+        while not self._ended:
             result = await self._decode_window(request, window)
             try:
                 window = windows.send(result)
             except StopIteration as done:
                 clip_result: ClipResult = done.value
                 return clip_result
-            if self._ended:  # the rest of the clip would be for nobody
-                raise asyncio.CancelledError
+        raise asyncio.CancelledError  # the rest of the clip would be for nobody
 
     async def _decode_window(self, clip: ClipRequest, window: WindowRequest) -> WindowResult:
         answer = await self.fleet.submit(

@@ -29,6 +29,7 @@ class FakeSlot(WhisperSlot):
         self.calls: list[str] = []
         self.errors: dict[str, Exception] = {}  # by language of a batch
         self.deadlines_s: list[float] = []
+        self.failing_exchanges = 0
         self._worker: Sequence[Window] | None = None
 
     async def _spawn(self) -> None: ...
@@ -49,6 +50,9 @@ class FakeSlot(WhisperSlot):
         self.deadlines_s.append(deadline_s)
         if function is whisper.decode:
             return self._decoded("decode", args[0])
+        if self.failing_exchanges:
+            self.failing_exchanges -= 1
+            raise ProcessHung("no answer")
         before, self._worker = self._worker, args[0]
         return None if before is None else self._decoded("exchange", before)
 
@@ -100,6 +104,14 @@ async def test_a_batch_of_a_model_that_is_not_loaded_runs_when_it_is_answered(sl
     assert names(await slot.exchange(batch("d"))) == ["c"], "handed over: its model is loaded by now"
     assert names(await slot.exchange(None)) == ["d"]
     assert slot.calls == ["load main", "exchange a", "load a", "decode b", "exchange c", "exchange d"]
+
+
+async def test_a_failed_handing_over_costs_no_results(slot: FakeSlot) -> None:
+    await slot.exchange(batch("a", "a"))  # its model is not loaded: it runs when it is answered
+    slot.failing_exchanges = 1
+    assert names(await slot.exchange(batch("b", "a"))) == ["a"]
+    assert names(await slot.exchange(None)) == ["b"]
+    assert slot.calls[-1] == "decode b"
 
 
 async def test_memory_that_is_short_requeues_one_batch(slot: FakeSlot) -> None:
