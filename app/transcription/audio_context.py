@@ -7,13 +7,16 @@ and a least length, and a doubtful result is not used.
 
 import math
 import re
+from unicodedata import category
 
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, WindowResult
 
 # Windows of one step share batches, and none depends on the others of its batch.
 _STEP_S = 5
 _MARGIN_S = 1.0  # of silence behind the window, in which the decoder ends its text
-_REPEATED = re.compile(r"(.{4,}?)\1")  # a run of letters, twice in a row: shorter ones are in many words
+# Letters that are repeated at once: a few of them three times or at the end of the text, many of them twice.
+# People do say "Come in, come in." in the middle of something. The upper limit bounds the time of the search.
+_REPEATED = re.compile(r"(.{4,11}?)\1(?:\1|$)|(.{12,200}?)\2")
 
 
 def context_s(samples: int, min_s: float) -> int:
@@ -25,10 +28,13 @@ def context_s(samples: int, min_s: float) -> int:
 def is_doubtful(result: WindowResult) -> bool:
     """Whether a window with a short context is to be decoded again with the full one.
 
-    A result that is half as improbable as a poor one is doubtful, and so is one without text or with a
-    repetition.
+    A result is doubtful if its text is missing, repeats itself or is improbable. The log-probability must be
+    at least half the threshold of poor results.
     """
+    if result.poor or result.avg_logprob < result.thresholds.logprob / 2:
+        return True
     segments = [*result.segments, *([result.tail] if result.tail else [])]
-    letters = "".join(filter(str.isalnum, "".join(segment.text for segment in segments).casefold()))
-    improbable = result.poor or result.avg_logprob < result.thresholds.logprob / 2
-    return improbable or not letters or _REPEATED.search(letters) is not None
+    text = "".join(segment.text for segment in segments).casefold()
+    # Marks are the vowels of some scripts.
+    letters = "".join(letter for letter in text if category(letter)[0] in "LMN")
+    return not letters or _REPEATED.search(letters) is not None
