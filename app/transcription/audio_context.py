@@ -13,6 +13,7 @@ from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, WindowResult
 
 # Windows of one step share batches, and none depends on the others of its batch.
 _STEP_S = 5
+_LONGEST_STEP_S = 20  # 25 s save little, and changed words
 _MARGIN_S = 1.0  # of silence behind the window, in which the decoder ends its text
 # Letters that are repeated at once: a few of them three times or at the end of the text, many of them twice.
 # People do say "Come in, come in." in the middle of something. The upper limit bounds the time of the search.
@@ -20,9 +21,10 @@ _REPEATED = re.compile(r"(.{4,11}?)\1(?:\1|$)|(.{12,200}?)\2")
 
 
 def context_s(samples: int, min_s: float) -> int:
-    """The audio context for a window of so many samples (s), `min_s` or more."""
+    """The audio context for a window of so many samples (s): `min_s` or more, or all 30 s."""
     steps = math.ceil((samples / SAMPLE_RATE + _MARGIN_S) / _STEP_S)
-    return min(max(steps * _STEP_S, math.ceil(min_s)), FULL_CONTEXT_S)
+    context = max(steps * _STEP_S, math.ceil(min_s))
+    return context if context <= _LONGEST_STEP_S else FULL_CONTEXT_S
 
 
 def is_doubtful(result: WindowResult) -> bool:

@@ -120,7 +120,7 @@ def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int
 def _decode_in_context(
     window: WindowRequest,
 ) -> Generator[WindowRequest, WindowResult, tuple[WindowRequest, WindowResult]]:
-    """Decode a window once. A doubtful result of a short audio context is replaced by that of the full one."""
+    """Decode a window. A doubtful result of a short audio context is replaced by that of the full one."""
     result = yield window
     if window.decoding.context_s == FULL_CONTEXT_S or not is_doubtful(result):
         return window, result

@@ -33,7 +33,9 @@ def clip_of(
     return ClipRequest(Path("pcm"), start, end, spans, options, min_context_s=min_context_s)
 
 
-def text(end: float, words: str = "one two", *, tail: Segment | None = None, **changes: object) -> WindowResult:
+def text(
+    end: float, words: str = "one two", *, tail: Segment | None = None, **changes: object
+) -> WindowResult:
     """The result of a window with one segment up to `end` (s)."""
     result = WindowResult("en", (), (segment(0, end, words),), tail, 10, -0.2, 0.01, 1.0)
     return replace(result, **changes)  # type: ignore[arg-type]
@@ -155,7 +157,11 @@ def test_the_full_context_may_detect_another_language() -> None:
     clip = clip_of(4, language=None)
 
     result, windows = decode(clip, script(*german, text(4, "four")))
-    assert [(w.decoding.language, w.decoding.context_s) for w in windows] == [(None, 5), (None, 30), ("en", 5)]
+    assert [(w.decoding.language, w.decoding.context_s) for w in windows] == [
+        (None, 5),
+        (None, 30),
+        ("en", 5),
+    ]
     known, _ = decode(replace(clip, decoding=replace(clip.decoding, language="en")), script(text(4, "four")))
     assert result.segments == known.segments
     assert (result.language, result.language_probs) == ("en", (("en", 0.9),))

@@ -48,7 +48,9 @@ def test_a_spectrogram_is_cut_if_the_window_is_longer(model: LoadedModel) -> Non
 
 
 @pytest.mark.parametrize("context_s", [5, 10, 20])
-@pytest.mark.parametrize(("name", "seconds"), [("short00", 30), ("talk", 3.7), ("talk_de", 4), ("talk_es", 4)])
+@pytest.mark.parametrize(
+    ("name", "seconds"), [("short00", 30), ("talk", 3.7), ("talk_de", 4), ("talk_es", 4)]
+)
 def test_a_short_context_gives_the_same_words(
     model: LoadedModel, name: str, seconds: float, context_s: int
 ) -> None:
