@@ -7,7 +7,8 @@ CUES = [{"start": 1.0, "end": 3.0}, {"start": 3.5, "end": 5.0}, {"start": 6.0, "
 
 
 def test_pieces_begin_with_a_sentence_and_end_in_a_pause() -> None:
-    assert pieces(CUES, 2.4) == [(0.8, 3.2), (5.8, 8.2)]
+    assert [round(end, 1) for _, end in pieces(CUES, 2.4)] == [3.2, 5.7, 8.2]
+    assert pieces(CUES, 1.6) == []
     assert pieces(CUES, 4.5) == [(0.8, 5.3)]
     assert pieces(CUES, 8) == []
 
