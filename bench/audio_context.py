@@ -186,6 +186,17 @@ def _compare_speed(
     return figures, Table("Time of short recordings", columns, rows)
 
 
+def _piece(usual: ClipRequest, cues: Sequence[dict[str, Any]], start_s: float, end_s: float) -> ClipRequest:
+    """The clip of a span that ends in a pause. Its cues are its speech."""
+    start, end = round(start_s * SAMPLE_RATE), round(end_s * SAMPLE_RATE)
+    speech = tuple(
+        (round(cue["start"] * SAMPLE_RATE), round(cue["end"] * SAMPLE_RATE))
+        for cue in cues
+        if start_s <= cue["start"] < end_s
+    )
+    return replace(usual, start=start, end=end, speech=speech)
+
+
 def _time(
     talk: Talk, spans: Sequence[tuple[float, float]], threads: int, repetitions: int
 ) -> dict[str, list[float]]:
@@ -202,8 +213,7 @@ def _time(
 
     with tempfile.TemporaryDirectory() as folder:
         usual = planned_clips(talk.path, Path(folder) / "pcm")[0]
-        samples = [(round(start * SAMPLE_RATE), round(end * SAMPLE_RATE)) for start, end in spans]
-        clips = [replace(usual, start=start, end=end, speech=((start, end),)) for start, end in samples]
+        clips = [_piece(usual, talk.cues, *span) for span in spans]
         ways = {
             f"{way}, {kind}": partial(run, [_in(talk.language, clip, min_s) for clip in clips], size)
             for kind, size in (("single", 1), ("batch", BATCH_SIZE))

@@ -15,9 +15,15 @@ from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, WindowResult
 _STEP_S = 5
 _LONGEST_STEP_S = 20  # 25 s save little, and changed words
 _MARGIN_S = 1.0  # of silence behind the window, in which the decoder ends its text
-# Letters that are repeated at once: a few of them three times or at the end of the text, many of them twice.
-# People do say "Come in, come in." in the middle of something. The upper limit bounds the time of the search.
-_REPEATED = re.compile(r"(.{4,11}?)\1(?:\1|$)|(.{12,200}?)\2")
+# Letters that are repeated at once. People do say "come in, come in" before they go on, and end with "nine
+# nine". The upper limits bound the time of the search.
+_REPEATED = re.compile(
+    r"""^(.{4,11}?)\1$        # nothing else
+      | (.{4,11}?)\2\2       # three times
+      | (.{6,11}?)\3$        # at the end
+      | (.{12,200}?)\4       # many letters""",
+    re.VERBOSE,
+)
 
 
 def context_s(samples: int, min_s: float) -> int:

@@ -127,7 +127,7 @@ def test_further_windows_have_the_context_of_their_own_length() -> None:
     clip = clip_of(18, (0, 12), (13, 18))
     _, windows = decode(clip, script(text(12), text(5.3)))
     assert list(zip(places(windows), contexts(windows), strict=True)) == [((0, 18), 20), ((12.7, 18), 10)]
-    _, windows = decode(clip, script(text(12, "no no no no no"), text(12), text(5.3)))
+    _, windows = decode(clip, script(text(12, "no no no no no no"), text(12), text(5.3)))
     assert contexts(windows) == [20, 30, 10]
 
 
