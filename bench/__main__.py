@@ -14,7 +14,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import clients, first_cue, idle, media, memory, scaling, scheduling, stages, throughput
+from bench import (
+    audio_context,
+    clients,
+    first_cue,
+    idle,
+    media,
+    memory,
+    scaling,
+    scheduling,
+    stages,
+    throughput,
+)
 from bench.command import Measure, Options, add_options, options_of, silence_logs
 from bench.measuring import Figures, Table, machine, write_json
 
@@ -26,6 +37,7 @@ PARTS: dict[str, Measure] = {
     "first_cue": first_cue.measure,
     "memory": memory.measure,
     "idle": idle.measure,
+    "audio_context": audio_context.measure,
     "media": media.measure,
     "stages": stages.measure,
 }

@@ -121,14 +121,14 @@ def _timed(work: Callable[[], Any]) -> Run:
 
 
 def _engine(path: Path, threads: int, batch_size: int) -> Run:
-    model = _loaded_model(threads)
+    model = loaded_model(threads)
     stages_s: dict[str, float] = defaultdict(float)
 
     def note(stage: str, start: float, end: float) -> None:
         stages_s[stage] += end - start
 
     with tempfile.TemporaryDirectory() as folder:
-        clips = _planned_clips(path, Path(folder) / "pcm")
+        clips = planned_clips(path, Path(folder) / "pcm")
         began = time.perf_counter()
         with clocked(
             model, lambda stage, start, end: stages_s.update({stage: stages_s[stage] + end - start})
@@ -147,7 +147,7 @@ def _engine(path: Path, threads: int, batch_size: int) -> Run:
 
 
 @cache
-def _loaded_model(threads: int) -> LoadedModel:
+def loaded_model(threads: int) -> LoadedModel:
     return LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", COMPUTE_TYPE, threads), COMPUTE_TYPE)
 
 
@@ -182,7 +182,7 @@ def clocked(loaded: LoadedModel, note: Callable[[str, float, float], None]) -> I
         del patched.features
 
 
-def _planned_clips(path: Path, pcm_path: Path) -> list[ClipRequest]:
+def planned_clips(path: Path, pcm_path: Path) -> list[ClipRequest]:
     """The clips of a recording as the service plans them, with a given language. Decodes it to `pcm_path`."""
     pcm_path.touch()
     while not media.decode("bench", str(path), str(pcm_path), 10**9).finished:

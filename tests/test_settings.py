@@ -70,3 +70,11 @@ def test_urls_need_yt_dlp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_webhook_secret_by_default() -> None:
     assert load_settings().webhook_secret is None
+
+
+@pytest.mark.parametrize("value", ["short", "AUTO", "10"])
+def test_an_unknown_audio_context_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().audio_context == "full"
+    monkeypatch.setenv("WHISPER_AUDIO_CONTEXT", value)
+    with pytest.raises(InvalidSetting, match=rf"WHISPER_AUDIO_CONTEXT='{value}': .*'full' or 'auto'"):
+        load_settings()

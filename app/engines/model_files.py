@@ -103,10 +103,10 @@ def min_context_s(folder: Path) -> float:
 
     A model says so as `min_audio_context_s` in its `generation_config.json`; else it is 10 s.
     """
-    path = folder / "generation_config.json"
     with suppress(OSError, ValueError):
-        value = json.loads(path.read_text(encoding="utf-8")).get("min_audio_context_s")
-        if isinstance(value, int | float) and value > 0:
+        config = json.loads((folder / "generation_config.json").read_text(encoding="utf-8"))
+        value = config.get("min_audio_context_s") if isinstance(config, dict) else None
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
             return min(float(value), FULL_CONTEXT_S)
     return _USUAL_MIN_CONTEXT_S
 

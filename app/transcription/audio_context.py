@@ -7,28 +7,42 @@ and a least length, and a doubtful result is not used.
 
 import math
 import re
+from unicodedata import category
 
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, WindowResult
 
 # Windows of one step share batches, and none depends on the others of its batch.
 _STEP_S = 5
+_LONGEST_STEP_S = 20  # 25 s save little, and changed words
 _MARGIN_S = 1.0  # of silence behind the window, in which the decoder ends its text
-_REPEATED = re.compile(r"(.{4,}?)\1")  # a run of letters, twice in a row: shorter ones are in many words
+# Letters that are repeated at once. People do say "come in, come in" before they go on, and end with "nine
+# nine". The upper limits bound the time of the search.
+_REPEATED = re.compile(
+    r"""^(.{4,11}?)\1$        # nothing else
+      | (.{4,11}?)\2\2       # three times
+      | (.{6,11}?)\3$        # at the end
+      | (.{12,200}?)\4       # many letters""",
+    re.VERBOSE,
+)
 
 
 def context_s(samples: int, min_s: float) -> int:
-    """The audio context for a window of so many samples (s), `min_s` or more."""
+    """The audio context for a window of so many samples (s): `min_s` or more, or all 30 s."""
     steps = math.ceil((samples / SAMPLE_RATE + _MARGIN_S) / _STEP_S)
-    return min(max(steps * _STEP_S, math.ceil(min_s)), FULL_CONTEXT_S)
+    context = max(steps * _STEP_S, math.ceil(min_s))
+    return context if context <= _LONGEST_STEP_S else FULL_CONTEXT_S
 
 
 def is_doubtful(result: WindowResult) -> bool:
     """Whether a window with a short context is to be decoded again with the full one.
 
-    A result that is half as improbable as a poor one is doubtful, and so is one without text or with a
-    repetition.
+    A result is doubtful if its text is missing, repeats itself or is improbable. The log-probability must be
+    at least half the threshold of poor results.
     """
+    if result.poor or result.avg_logprob < result.thresholds.logprob / 2:
+        return True
     segments = [*result.segments, *([result.tail] if result.tail else [])]
-    letters = "".join(filter(str.isalnum, "".join(segment.text for segment in segments).casefold()))
-    improbable = result.poor or result.avg_logprob < result.thresholds.logprob / 2
-    return improbable or not letters or _REPEATED.search(letters) is not None
+    text = "".join(segment.text for segment in segments).casefold()
+    # Marks are the vowels of some scripts.
+    letters = "".join(letter for letter in text if category(letter)[0] in "LMN")
+    return not letters or _REPEATED.search(letters) is not None

@@ -92,15 +92,11 @@ def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> Win
 def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
     """Decode a window. A poor result at temperature 0 is retried without repetition, then in halves.
 
-    Before that, a doubtful result of a short audio context is replaced by that of the full one. The first
-    retry counts if it is not poor. Otherwise the best attempt counts: the one with the highest average
-    log-probability, among those without repetition if there are any. `halvings` is how often the window may
-    still be halved.
+    The first retry counts if it is not poor. Otherwise the best attempt counts: the one with the highest
+    average log-probability, among those without repetition if there are any. `halvings` is how often the
+    window may still be halved.
     """
-    first = yield window
-    if window.decoding.context_s < FULL_CONTEXT_S and is_doubtful(first):
-        window = _again(window, context_s=FULL_CONTEXT_S)
-        first = yield window
+    window, first = yield from _decode_in_context(window)
     if clip.decoding.temperature > 0 or not first.poor:
         return [(window, first)]
     attempts: list[DecodedWindows] = [[(window, first)]]
@@ -119,6 +115,25 @@ def _decode_with_retries(window: WindowRequest, clip: ClipRequest, halvings: int
             halves += yield from _decode_span(half, clip, halvings - 1)
         attempts.append(halves)
     return max(attempts, key=_quality)
+
+
+def _decode_in_context(
+    window: WindowRequest,
+) -> Generator[WindowRequest, WindowResult, tuple[WindowRequest, WindowResult]]:
+    """Decode a window. A doubtful result of a short audio context is replaced by that of the full one."""
+    result = yield window
+    if window.decoding.context_s == FULL_CONTEXT_S or not is_doubtful(result):
+        return window, result
+    full = _again(window, context_s=FULL_CONTEXT_S)
+    full_result = yield full
+    if full_result.language != result.language:
+        # The short context gets a second chance in this language: so the transcript does not depend on
+        # whether the language was known when the window's turn came.
+        named = _again(window, language=full_result.language)
+        result = yield named
+        if not is_doubtful(result):
+            return named, replace(result, language_probs=full_result.language_probs)
+    return full, full_result
 
 
 def _quality(windows: DecodedWindows) -> tuple[bool, float]:

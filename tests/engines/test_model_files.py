@@ -4,7 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from app.engines.model_files import DEMO_PATH, REPOSITORIES, can_translate, locate, model_name
+from app.engines.model_files import (
+    DEMO_PATH,
+    REPOSITORIES,
+    can_translate,
+    locate,
+    min_context_s,
+    model_name,
+)
 from app.errors import InvalidSetting, ModelUnavailable
 
 
@@ -61,3 +68,40 @@ def test_turbo_and_english_models_cannot_translate() -> None:
     able = {name for name in REPOSITORIES if can_translate(name)}
     assert able == {"tiny", "base", "small", "medium", "large-v1", "large-v2", "large-v3", "large"}
     assert can_translate("demo")
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("5", 5), ("7.5", 7.5), ("1e-3", 0.001), ("30", 30), ("31", 30), ("1e400", 30), ("Infinity", 30)],
+)
+def test_a_model_may_name_its_least_audio_context(tmp_path: Path, value: str, seconds: float) -> None:
+    (tmp_path / "generation_config.json").write_text(f'{{"min_audio_context_s": {value}}}')
+    assert min_context_s(tmp_path) == seconds
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"{}",
+        b"[5]",
+        b"5",
+        b'{"min_audio_context_s": 5',
+        b'\xff\xfe{"min_audio_context_s": 5}',
+        *(
+            b'{"min_audio_context_s": %s}' % value
+            for value in (b"0", b"-5", b"-1e400", b'"5"', b"true", b"null", b"[5]", b"NaN")
+        ),
+    ],
+)
+def test_the_least_audio_context_is_ten_seconds_unless_the_model_says_otherwise(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "generation_config.json").write_bytes(content)
+    assert min_context_s(tmp_path) == 10
+
+
+def test_the_demo_model_knows_five_seconds() -> None:
+    assert min_context_s(DEMO_PATH) == 5

@@ -46,6 +46,24 @@ def test_safe_mode_has_batches_of_one_clip_and_a_compute_type_that_fits(
     assert not options(plan(monkeypatch, gpus=gpus)).safe
 
 
+@pytest.mark.parametrize("safe_mode", [False, True])
+def test_windows_have_a_short_audio_context_only_if_the_settings_say_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, safe_mode: bool
+) -> None:
+    (tmp_path / "generation_config.json").write_text('{"min_audio_context_s": 7}')
+    files = ModelFiles("demo", tmp_path)
+    usual = plan(monkeypatch, safe_mode=safe_mode)
+    full = plan(monkeypatch, safe_mode=safe_mode, audio_context="full")
+    auto = plan(monkeypatch, safe_mode=safe_mode, audio_context="auto")
+    assert [each.load_options(files).min_context_s for each in (usual, full, auto)] == [30, 30, 7]
+    assert options(auto).min_context_s == 10  # no such folder
+
+
+def test_simulated_models_have_no_audio_context(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = plan(monkeypatch, engine="simulated", audio_context="auto")
+    assert options(simulated).min_context_s == 30
+
+
 def test_workers_on_the_cpu_have_a_lower_priority_than_those_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

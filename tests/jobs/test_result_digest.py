@@ -9,8 +9,10 @@ from app.options import CUE_OPTIONS, Options
 from workers.messages import LoadOptions
 
 
-def load_options(path: Path | str, compute_type: str = "int8", *, safe: bool = False) -> LoadOptions:
-    return LoadOptions("demo", str(path), "cpu", compute_type, 1, safe=safe)
+def load_options(
+    path: Path | str, compute_type: str = "int8", *, safe: bool = False, min_context_s: float = 30
+) -> LoadOptions:
+    return LoadOptions("demo", str(path), "cpu", compute_type, 1, safe, min_context_s)
 
 
 def folder(parent: Path, name: str, content: bytes) -> Path:
@@ -28,9 +30,11 @@ def test_the_digest_depends_on_the_options_and_the_model_with_its_files(tmp_path
         result_digest(Options(), load_options(other)),
         result_digest(Options(), load_options(one, "float32")),
         result_digest(Options(), load_options(one, safe=True)),
+        result_digest(Options(), load_options(one, min_context_s=10)),
+        result_digest(Options(), load_options(one, min_context_s=5)),
         result_digest(Options(language="de"), load_options(one)),
     }
-    assert len(different) == 5
+    assert len(different) == 7
 
 
 OTHER_VALUES = {

@@ -1,0 +1,35 @@
+"""WHISPER_AUDIO_CONTEXT=auto: the same words in less time, and the same subtitles in any batch."""
+
+import pytest
+
+from tests.e2e.running import DATA
+
+pytestmark = pytest.mark.timeout(170)
+
+TALKS = [DATA / f"{name}.flac" for name in ("talk", "talk_de", "talk_es")]
+ONE_WORKER = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREADS": 2}
+
+
+def test_the_words_are_those_of_the_full_context(server, commands, shorts):
+    auto = commands.ready(WHISPER_AUDIO_CONTEXT="auto")
+    for recording in (*TALKS, *shorts):
+        assert auto.text(recording) == server.text(recording) != "", recording.name
+
+
+def test_the_subtitles_depend_neither_on_batches_nor_on_other_files(commands, shorts, background):
+    """Clips of one request share batches with those of others."""
+    files = [*TALKS, *shorts]
+    alone = commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=1)
+    expected = [alone.srt(file) for file in files]
+    assert alone.end() == []
+    batched = commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=8, **ONE_WORKER)
+    requests = [background.submit(batched.srt, file) for file in files * 2]
+    assert [request.result() for request in requests] == expected * 2
+    [row] = batched.workers()
+    assert row["clips"] > row["batches"]
+
+
+def test_an_unknown_context_ends_the_start_with_an_explanation(commands):
+    run = commands.run("serve", WHISPER_AUDIO_CONTEXT="short")
+    assert run.process.returncode == 2
+    assert "WHISPER_AUDIO_CONTEXT='short': Input should be 'full' or 'auto'" in run.stderr

@@ -1,0 +1,98 @@
+"""Windows with less audio for the encoder than 30 s, with the demo model in this process."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from app.engines.model_files import DEMO_PATH
+from tests.media_files import read_pcm
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
+from workers.whisper.model import LoadedModel
+
+DATA = Path(__file__).parents[2] / "data"
+
+
+@pytest.fixture(scope="module")
+def model() -> LoadedModel:
+    return LoadedModel(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 2), "int8")
+
+
+def window(name: str, context_s: int, *, seconds: float = 30.0) -> Window:
+    """The beginning of a recording."""
+    pcm = read_pcm(DATA / f"{name}.flac")[: round(seconds * SAMPLE_RATE)]
+    decoding = Decoding("demo", word_timestamps=True, context_s=context_s)
+    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), decoding)
+
+
+def decode(model: LoadedModel, *windows: Window) -> list[WindowResult]:
+    return model.decode(windows, model.features(windows))
+
+
+def words(result: WindowResult) -> str:
+    assert result.tail is None
+    return "".join(segment.text for segment in result.segments)
+
+
+@pytest.mark.parametrize("context_s", [5, 8, 20, FULL_CONTEXT_S])
+def test_the_spectrogram_is_as_long_as_the_context(model: LoadedModel, context_s: int) -> None:
+    [full] = model.features([window("short00", FULL_CONTEXT_S)])
+    [short] = model.features([window("short00", context_s)])
+    assert short.shape == (full.shape[0], 100 * context_s)
+    assert (short == full[:, : 100 * context_s]).all()
+
+
+def test_a_spectrogram_is_cut_if_the_window_is_longer(model: LoadedModel) -> None:
+    [cut] = model.features([window("talk", 10, seconds=12)])
+    assert cut.shape[1] == 1000
+
+
+@pytest.mark.parametrize("context_s", [5, 10, 20])
+@pytest.mark.parametrize(
+    ("name", "seconds"), [("short00", 30), ("talk", 3.7), ("talk_de", 4), ("talk_es", 4)]
+)
+def test_a_short_context_gives_the_same_words(
+    model: LoadedModel, name: str, seconds: float, context_s: int
+) -> None:
+    [full] = decode(model, window(name, FULL_CONTEXT_S, seconds=seconds))
+    [short] = decode(model, window(name, context_s, seconds=seconds))
+    assert words(short) == words(full) != ""
+    assert (short.language, short.poor) == (full.language, False)
+    times = [
+        time
+        for segment in short.segments
+        for word in segment.words
+        for time in (segment.start, word.start, word.end, segment.end)
+    ]
+    length = window(name, context_s, seconds=seconds).samples
+    assert len(times) > 8
+    assert min(times) >= 0
+    assert max(times) <= length
+    edges = [(segment.start, segment.end) for segment in full.segments]
+    for segment, (start, end) in zip(short.segments, edges, strict=True):
+        assert abs(segment.start - start) <= SAMPLE_RATE // 10
+        assert abs(segment.end - end) <= SAMPLE_RATE // 10
+
+
+def timed(results: Iterable[WindowResult]) -> list[object]:
+    """Languages, texts and times. Scores may differ in the seventh digit between batches."""
+    return [
+        (result.language, s.start, s.end, s.text, [(w.start, w.end, w.text) for w in s.words])
+        for result in results
+        for s in result.segments
+    ]
+
+
+@pytest.mark.parametrize("context_s", [5, 10])
+def test_neighbours_in_a_batch_change_nothing(model: LoadedModel, context_s: int) -> None:
+    windows = [
+        window("short00", context_s),
+        window("talk_de", context_s, seconds=3),
+        window("short02", context_s),
+        window("talk", context_s, seconds=4),
+    ]
+    together = decode(model, *windows)
+    singly = [result for one in windows for result in decode(model, one)]
+    assert timed(together) == timed(singly)
+    scores = [[result.avg_logprob for result in results] for results in (together, singly)]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
