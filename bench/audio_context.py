@@ -25,7 +25,7 @@ from app.engines.model_files import DEMO_PATH, min_context_s
 from app.transcription.clip_request import ClipRequest
 from bench.command import Options, run_alone
 from bench.decoding import transcribe_clips
-from bench.measuring import Figures, Table, interleaved, median
+from bench.measuring import Figures, Table, interleaved, median, timed
 from bench.peers import loaded_model, planned_clips
 from bench.quality import normalise
 from workers import runtime
@@ -178,7 +178,7 @@ def _compare_speed(
     columns = [
         "speech",
         "clips",
-        *(f"s for a clip, `{way}`" for way in WAYS),
+        *(f"s for the median clip, `{way}`" for way in WAYS),
         "ratio",
         *(f"clips a second in batches of {BATCH_SIZE}, `{way}`" for way in WAYS),
         "ratio",
@@ -200,23 +200,25 @@ def _piece(usual: ClipRequest, cues: Sequence[dict[str, Any]], start_s: float, e
 def _time(
     talk: Talk, spans: Sequence[tuple[float, float]], threads: int, repetitions: int
 ) -> dict[str, list[float]]:
-    """The times (s) of a clip, by way: "full, single", "full, batch", and so on."""
+    """Times (s) by way. "full, single": of the median clip; "full, batch": of all, for each clip."""
     model = loaded_model(threads)
 
-    def run(clips: Sequence[ClipRequest], size: int) -> float:
-        began = time.perf_counter()
-        for first in range(0, len(clips), size):
-            transcribe_clips(
-                lambda batch: model.decode(batch, model.features(batch)), clips[first : first + size]
-            )
-        return (time.perf_counter() - began) / len(clips)
+    def decode(batch: Sequence[Window]) -> list[WindowResult]:
+        return model.decode(batch, model.features(batch))
+
+    def single(clips: Sequence[ClipRequest]) -> float:
+        return median([timed(partial(transcribe_clips, decode, [clip])) for clip in clips], 4)
+
+    def batch(clips: Sequence[ClipRequest]) -> float:
+        batches = [clips[first : first + BATCH_SIZE] for first in range(0, len(clips), BATCH_SIZE)]
+        return timed(lambda: [transcribe_clips(decode, each) for each in batches]) / len(clips)
 
     with tempfile.TemporaryDirectory() as folder:
         usual = planned_clips(talk.path, Path(folder) / "pcm")[0]
         clips = [_piece(usual, talk.cues, *span) for span in spans]
         ways = {
-            f"{way}, {kind}": partial(run, [_in(talk.language, clip, min_s) for clip in clips], size)
-            for kind, size in (("single", 1), ("batch", BATCH_SIZE))
+            f"{way}, {kind}": partial(run, [_in(talk.language, clip, min_s) for clip in clips])
+            for kind, run in (("single", single), ("batch", batch))
             for way, min_s in WAYS.items()
         }
         return interleaved(ways, repetitions)
