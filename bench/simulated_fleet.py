@@ -17,7 +17,7 @@ from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipRequest
 from app.transcription.pipeline import Fleet
 from bench import virtual_clock
-from workers.messages import BYTES_PER_SAMPLE, Decoding, LoadOptions, Window, WindowResult
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
 
 DECODING = Decoding(SIMULATED, language="en")
 
@@ -64,7 +64,7 @@ def _make_slots(slots: int, simulation: Simulation) -> list[SimulatedSlot]:
 
 @dataclass(frozen=True)
 class NumberedWindow:
-    """A window whose audio says where it begins, and nothing else. It takes memory only once it is read."""
+    """A window with a second of audio that says where it begins: simulated workers need no more."""
 
     request: WindowRequest
 
@@ -76,7 +76,8 @@ class NumberedWindow:
         request = self.request
         speech = tuple((start - request.start, end - request.start) for start, end in request.speech)
         number = request.start.to_bytes(2 * BYTES_PER_SAMPLE, "little")  # of two samples
-        return Window(number * ((request.end - request.start) // 2), speech, request.decoding)
+        samples = min(request.end - request.start, SAMPLE_RATE)
+        return Window(number * (samples // 2), speech, request.decoding)
 
 
 async def transcribe(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:

@@ -112,16 +112,18 @@ class Backlog(FairQueue[Task[P, R]]):
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
         and so are tasks that cannot share every batch.
         """
+        if not len(self):
+            return []
+        few_left = self._few_left()
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
-            lookahead = len(self) if self._few_left() else WINDOW_BATCHES * slot.batch_limit()
-            line = self.only_line(lookahead)
+            line = self.only_line(len(self) if few_left else WINDOW_BATCHES * slot.batch_limit())
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
-                places = self._choose(slot, line)
+                places = self._choose(slot, line, few_left=few_left)
                 return self.take_at(places) if places else []
-        return self._take_in_turns(slot)
+        return self._take_in_turns(slot, self._batch_quota(slot, few_left=few_left))
 
-    def _take_in_turns(self, slot: Slot[P, R]) -> list[Task[P, R]]:
-        """Remove and return the next tasks for a slot, job by job, up to its quota."""
+    def _take_in_turns(self, slot: Slot[P, R], quota: int) -> list[Task[P, R]]:
+        """Remove and return the next tasks for a slot, job by job, `quota` at most."""
 
         batch: list[Task[P, R]] = []
 
@@ -147,7 +149,6 @@ class Backlog(FairQueue[Task[P, R]]):
                 first.passed_over += 1  # often enough, and it is taken whatever its size
             return place
 
-        quota = self._batch_quota(slot)
         if quota == 0:
             return []
         window = WINDOW_BATCHES * slot.batch_limit() if quota > 1 else 1
@@ -179,20 +180,20 @@ class Backlog(FairQueue[Task[P, R]]):
         """Whether so few tasks wait that the last batches are planned."""
         return len(self) <= PLANNED_ROUNDS * self._full_round()
 
-    def _batch_quota(self, slot: Slot[P, R]) -> int:
+    def _batch_quota(self, slot: Slot[P, R], *, few_left: bool) -> int:
         """How many tasks the slot's next batch may have; 0 if the others are to run them."""
         weight = self._first_weight()
         limit = slot.batch_limit(weight)
-        if limit == 1 or not len(self):
+        if limit == 1:
             return 1
-        return len(self._plan_last(slot, self, weight)) if self._few_left() else limit
+        return len(self._plan_last(slot, self, weight)) if few_left else limit
 
-    def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]]) -> list[int]:
+    def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]], *, few_left: bool) -> list[int]:
         """The places of the slot's next batch in the only job's line; none if the others are to run them."""
         first = line[0]
         # The last batches are planned longest first, and new tasks may come while a recording is decoded:
         # the first task in line must not wait for ever.
-        if self._few_left() and first.passed_over < PLANNED_ROUNDS * len(self._slots):
+        if few_left and first.passed_over < PLANNED_ROUNDS * len(self._slots):
             places = self._plan_last(slot, line, first.weight)
         else:
             urgent = [place for place, task in enumerate(line) if task.continues] if first.continues else []

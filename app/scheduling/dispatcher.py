@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Generic, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 
 import structlog
 
@@ -77,6 +77,8 @@ class Dispatcher(Generic[P, R]):
         self.slots = slots
         self._name = name
         self._cost = cost
+        # By slot. Found once: checking a protocol takes as long as planning a batch.
+        self._overlapping = [slot if _overlaps(slot) else None for slot in slots]
         self._retries_errors = retries_errors
         self._sleep_after_s = [None if index < always_awake else sleep_after_s for index in range(len(slots))]
         self._health = [_Health[P, R]() for _ in slots]
@@ -306,7 +308,7 @@ class Dispatcher(Generic[P, R]):
             self._wake_sleepers()
             if not await self._send(slot, before, batch):
                 return
-            before = batch if _overlapping(slot) else []
+            before = batch if self._overlapping[slot.index] else []
             used_at = now()
             if not before and slot.status.state == "busy":  # else it has failed meanwhile
                 slot.status.state = "idle"  # tasks that come now wake no other slot
@@ -329,7 +331,7 @@ class Dispatcher(Generic[P, R]):
         """
         payloads = [task.payload for task in batch]
         expected_s = self._begin(slot, batch) if batch else None
-        overlapping = _overlapping(slot)
+        overlapping = self._overlapping[slot.index]
         try:
             if overlapping is None:
                 return await self._settle(slot, batch, slot.run(payloads, expected_s))
@@ -504,8 +506,8 @@ class Dispatcher(Generic[P, R]):
         return None if limit is None else max(limit - idle_s, 0.01)
 
 
-def _overlapping(slot: Slot[P, R]) -> OverlappingSlot[P, R] | None:
-    return slot if isinstance(slot, OverlappingSlot) and slot.overlaps else None
+def _overlaps(slot: Slot[P, R]) -> TypeGuard[OverlappingSlot[P, R]]:
+    return isinstance(slot, OverlappingSlot) and slot.overlaps
 
 
 def _crashes(count: int) -> TaskCrashes:

@@ -38,13 +38,18 @@ class ScriptedSlot(SimulatedSlot):
         self, before: asyncio.Task[list[WindowResult]] | None, windows: Sequence[Window]
     ) -> list[WindowResult]:
         results = await super()._decode_after(before, windows)
-        self.lengths_s.append([window.samples // SAMPLE_RATE for window in windows])
+        self.lengths_s.append([length_s(window) for window in windows])
         self.ended.append(asyncio.get_running_loop().time())
         return [script(window, result) for window, result in zip(windows, results, strict=True)]
 
 
+def length_s(window: Window) -> int:
+    [(_, end)] = window.speech
+    return end // SAMPLE_RATE
+
+
 def script(window: Window, result: WindowResult) -> WindowResult:
-    seconds = window.samples // SAMPLE_RATE
+    seconds = length_s(window)
     if seconds == SHORT_S or seconds <= STEP_S:
         return result
     [whole] = result.segments
