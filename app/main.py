@@ -101,7 +101,7 @@ def _middleware(settings: Settings, service: "TranscriptionService") -> list[Mid
         *([cors] if settings.cors_origins else []),
         Middleware(DrainBody),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
-        Middleware(ApiKeys, keys=settings.api_keys),
+        Middleware(ApiKeys, keys=settings.api_keys, public_docs=settings.public_docs),
         Middleware(CatchAll),
     ]
 

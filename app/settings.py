@@ -8,17 +8,38 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    DotEnvSettingsSource,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from app.errors import InvalidSetting
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
+
+# An empty value counts as absent, except of these, whose defaults it switches off.
+_MAY_BE_EMPTY = frozenset({"model_aliases"})
 
 _HOST_PATTERN = re.compile(r"\*|(\*?\.)?[^\s/:@*.\[\]]+(\.[^\s/:@*.\[\]]+)*\.?(:\d+)?")
 
 
 def _data_dir() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "whisperfleet"
+
+
+class _EmptyEnv(EnvSettingsSource):
+    """The variables of the environment that may be empty."""
+
+    def __call__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__call__().items() if name in _MAY_BE_EMPTY}
+
+
+class _EmptyDotEnv(_EmptyEnv, DotEnvSettingsSource):
+    """The variables of `.env` that may be empty."""
 
 
 class Settings(BaseSettings):
@@ -33,6 +54,11 @@ class Settings(BaseSettings):
     )
     demo_fallback: bool = Field(False, description="Let `auto` fall back to the bundled demo model.")
     models: CommaList = Field((), description="Further models that requests may name, loaded on first use.")
+    model_aliases: CommaList = Field(
+        ("gpt-4o-transcribe", "gpt-4o-mini-transcribe"),
+        description="Further names of models: `alias`, which means the default model, or `alias=model`; "
+        "empty: none.",
+    )
     model_idle_s: float = Field(600, gt=0, description="Idle time after which such a model is unloaded (s).")
     keep_default_model: bool = Field(
         True,
@@ -89,6 +115,7 @@ class Settings(BaseSettings):
     api_keys: CommaList = Field(
         (), repr=False, description="Keys that clients may use; none: no key is required."
     )
+    public_docs: bool = Field(False, description="Open `/docs` and `/openapi.json` to clients without a key.")
     cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*`: all.")
     allowed_hosts: CommaList = Field(
         (),
@@ -149,7 +176,28 @@ class Settings(BaseSettings):
     )
     log_format: Literal["console", "json"] = Field("console", description="Format of log lines.")
 
-    @field_validator("models", "gpus", "api_keys", "cors_origins", "allowed_hosts", mode="before")
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        assert isinstance(dotenv_settings, DotEnvSettingsSource)
+        return (
+            init_settings,
+            _EmptyEnv(settings_cls, env_ignore_empty=False),
+            env_settings,
+            _EmptyDotEnv(settings_cls, env_file=dotenv_settings.env_file, env_ignore_empty=False),
+            dotenv_settings,
+            file_secret_settings,
+        )
+
+    @field_validator(
+        "models", "model_aliases", "gpus", "api_keys", "cors_origins", "allowed_hosts", mode="before"
+    )
     @classmethod
     def _split(cls, value: Any) -> Any:
         if isinstance(value, str):

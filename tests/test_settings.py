@@ -2,6 +2,7 @@
 
 import base64
 import importlib.util
+from pathlib import Path
 
 import pytest
 from standardwebhooks import Webhook
@@ -66,6 +67,21 @@ def test_urls_need_yt_dlp(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not load_settings().allow_urls
     with pytest.raises(InvalidSetting, match=r"WHISPER_ALLOW_URLS=True: .*whisperfleet\[url\]"):
         load_settings(allow_urls=True)
+
+
+def test_an_empty_list_of_aliases_switches_the_usual_ones_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = ("gpt-4o-transcribe", "gpt-4o-mini-transcribe")
+    assert load_settings().model_aliases == usual
+    Path(".env").write_text("WHISPER_MODEL_ALIASES=\nWHISPER_MODEL=\n")
+    assert load_settings().model_aliases == ()
+    assert load_settings(_env_file=None).model_aliases == usual
+    monkeypatch.setenv("WHISPER_MODEL_ALIASES", "a, b=large-v3")
+    assert load_settings().model_aliases == ("a", "b=large-v3")
+    Path(".env").write_text("WHISPER_MODEL_ALIASES=c\nWHISPER_MODEL=demo\n")
+    monkeypatch.setenv("WHISPER_MODEL_ALIASES", "")
+    monkeypatch.setenv("WHISPER_MODEL", "")
+    settings = load_settings()
+    assert (settings.model_aliases, settings.model) == ((), "demo")  # any other empty value counts as absent
 
 
 def test_no_webhook_secret_by_default() -> None:

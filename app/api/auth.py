@@ -11,20 +11,23 @@ from app.api.errors import error_response
 from app.errors import Unauthorized
 
 OPEN_PATHS = frozenset({"/health", "/ready"})  # probes send no keys
+DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
+DOCS_ASSETS = "/docs/assets/"
 
 
 class ApiKeys:
     """ASGI middleware: refuses requests without one of `keys` as bearer token. Without keys, all pass.
 
-    With keys, `state.owner` of a request is the digest of its key.
+    With keys, `state.owner` of a request is the digest of its key. `public_docs`: documentation needs no key.
     """
 
-    def __init__(self, app: ASGIApp, keys: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, keys: Collection[str], *, public_docs: bool = False) -> None:
         self.app = app
+        self._public_docs = public_docs
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._keys and scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and self._keys and not self._is_open(scope["path"]):
             try:
                 key = self._check(Headers(scope=scope).get("authorization", ""))
             except Unauthorized as error:
@@ -32,6 +35,11 @@ class ApiKeys:
                 return
             scope.setdefault("state", {})["owner"] = hashlib.sha256(key).hexdigest()
         await self.app(scope, receive, send)
+
+    def _is_open(self, path: str) -> bool:
+        if self._public_docs and (path in DOCS_PATHS or path.startswith(DOCS_ASSETS)):
+            return True
+        return path in OPEN_PATHS
 
     def _check(self, authorization: str) -> bytes:
         """The key in an Authorization header. Raises Unauthorized if it is missing or wrong."""

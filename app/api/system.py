@@ -26,8 +26,8 @@ def model_routes(service: "TranscriptionService") -> APIRouter:
 
     @router.get("/v1/models", responses=documented_errors(401))
     async def list_models() -> ModelList:
-        models = service.catalogue.states().items()
-        return ModelList(data=[Model(id=name, created=created, state=state) for name, state in models])
+        names = service.catalogue.listed().items()
+        return ModelList(data=[Model(id=name, created=created, state=state) for name, state in names])
 
     @router.get("/v1/models/{model:path}", responses=documented_errors(401, 404))
     async def retrieve_model(model: str) -> Model:

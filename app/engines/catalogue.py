@@ -2,16 +2,52 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from app.engines.model_files import DEMO, ModelFiles, can_translate, find
-from app.errors import InvalidInput, UnknownModel
+from app.errors import InvalidInput, InvalidSetting, UnknownModel
 from app.languages import language_name
 from workers.messages import LoadOptions
 
 DEFAULT_MODEL_ALIAS = "whisper-1"  # OpenAI's name for its model: many clients send it unasked
+
+
+def parse_aliases(entries: Sequence[str]) -> dict[str, str]:
+    """The aliases that WHISPER_MODEL_ALIASES lists as `alias` or `alias=model`, and what each means.
+
+    An empty string stands for the default model. Raises InvalidSetting for a malformed or repeated alias.
+    """
+    aliases: dict[str, str] = {}
+    for entry in entries:
+        alias, equals, model = (part.strip() for part in entry.partition("="))
+        if not alias or (equals and not model):
+            raise _invalid_alias(entry, "an alias is written `alias` or `alias=model`; write it so")
+        if alias == DEFAULT_MODEL_ALIAS:
+            raise _invalid_alias(entry, f"{alias} always means the default model; leave it out")
+        if alias in aliases:
+            raise _invalid_alias(entry, f"the alias {alias!r} is listed twice; list it once")
+        aliases[alias] = "" if model == DEFAULT_MODEL_ALIAS else model
+    return aliases
+
+
+def check_aliases(aliases: Mapping[str, str], models: Sequence[str]) -> None:
+    """Raise InvalidSetting for an alias that is the name of a model, or that means none of `models`."""
+    for alias, model in aliases.items():
+        entry = f"{alias}={model}" if model else alias
+        if alias in models:
+            raise _invalid_alias(entry, f"{alias!r} is the name of a model; choose another alias")
+        if model and model not in models:
+            raise _invalid_alias(
+                entry,
+                f"the model {model!r} is not offered; add it to WHISPER_MODELS, or let the alias mean one of "
+                f"{', '.join(models)}",
+            )
+
+
+def _invalid_alias(entry: str, fault: str) -> InvalidSetting:
+    return InvalidSetting(f"WHISPER_MODEL_ALIASES={entry}: {fault}")
 
 
 class ModelHolder(Protocol):
@@ -32,6 +68,7 @@ class ModelCatalogue:
     idle_s: float  # any other model is unloaded after this time without use
     options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
     others: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     holders: Sequence[ModelHolder] = ()
     notes: dict[str, str] = field(default_factory=dict)  # what a model's results lack, and why
     _locating: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
@@ -48,11 +85,18 @@ class ModelCatalogue:
             for name in (self.default, *self.others)
         }
 
+    def listed(self) -> dict[str, str]:
+        """Each name that requests may use, models first, with the state of the model that it means."""
+        states = self.states()
+        meant = {alias: model or self.default for alias, model in self.aliases.items()}
+        return states | {alias: states[model] for alias, model in meant.items() if model in states}
+
     def resolve(self, name: str, task: str = "transcribe") -> str:
-        """The model that a request means by `name`; the default one if that is empty.
+        """The model that a request means by `name`, a model's or an alias; the default one if that is empty.
 
         Raises UnknownModel, and InvalidInput if the model cannot do the task.
         """
+        name = self.aliases.get(name, name)
         if name in ("", DEFAULT_MODEL_ALIAS):
             name = self.default
         elif name != self.default and name not in self.others:

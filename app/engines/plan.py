@@ -1,13 +1,13 @@
 """From settings to slots: which engine, which devices, how large a batch."""
 
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import structlog
 
-from app.engines.catalogue import ModelCatalogue
+from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.devices import Devices, list_gpus, plan_devices, usable_cores
 from app.engines.local import InlineSlot, LocalSlot
 from app.engines.model_files import ModelFiles, min_context_s, model_name
@@ -45,6 +45,7 @@ class Plan:
     engine: str
     compute_type: str
     safe_mode: bool
+    aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
     simulation: Simulation | None = None
     short_context: bool = False  # whether the encoder sees less than 30 s with short windows
@@ -98,8 +99,12 @@ def make_plan(settings: Settings) -> Plan:
         return _simulated_plan(settings, devices)
     default = model_name("WHISPER_MODEL", settings.model, devices.device)
     others = [model_name("WHISPER_MODELS", name, devices.device) for name in settings.models]
+    models = tuple(dict.fromkeys([default, *others]))
+    aliases = parse_aliases(settings.model_aliases)
+    check_aliases(aliases, models)
     return Plan(
-        models=tuple(dict.fromkeys([default, *others])),
+        models=models,
+        aliases=aliases,
         devices=devices,
         limits=_limits(settings, _BATCH_SIZE[devices.device], overlap=_overlaps(settings, devices)),
         engine=settings.engine,
@@ -127,6 +132,7 @@ def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
     simulation = parse_simulation(settings.simulated)
     return Plan(
         models=(SIMULATED,),
+        aliases=dict.fromkeys(parse_aliases(settings.model_aliases), ""),
         devices=devices,
         limits=_limits(settings, simulation.batch, overlap=simulation.host_ms > 0),
         engine=settings.engine,

@@ -38,7 +38,9 @@ class TranscriptionService:
     def __init__(self, settings: Settings, plan: Plan) -> None:
         self.settings = settings
         self.folder = DataFolder(settings.data_dir)
-        self.catalogue = ModelCatalogue(plan.models[0], settings.model_idle_s, others=plan.models[1:])
+        self.catalogue = ModelCatalogue(
+            plan.models[0], settings.model_idle_s, others=plan.models[1:], aliases=plan.aliases
+        )
         self.jobs_at_once = max(_MIN_JOBS_AT_ONCE, 2 * plan.worker_count)
         self.helper = Helper()
         self._plan = plan

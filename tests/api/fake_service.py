@@ -3,8 +3,10 @@
 import asyncio
 import hashlib
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from app.engines.catalogue import ModelCatalogue
 from app.media.uploads import Upload
@@ -70,12 +72,14 @@ class FakeWorker:
         return None
 
 
-def catalogue(default: str = "tiny", other: str = OTHER_MODEL) -> ModelCatalogue:
+def catalogue(
+    default: str = "tiny", other: str = OTHER_MODEL, aliases: Mapping[str, str] = MappingProxyType({})
+) -> ModelCatalogue:
     """Two models, whose files are on this machine. The default one is loaded."""
     options = {
         name: LoadOptions(name, str(Path(__file__).parent), "cpu", "int8", 1) for name in (default, other)
     }
-    return ModelCatalogue(default, 300.0, options, (other,), (FakeWorker(default),))
+    return ModelCatalogue(default, 300.0, options, (other,), aliases, (FakeWorker(default),))
 
 
 @dataclass

@@ -22,6 +22,31 @@ def test_one_model(site, name):
     assert (model["id"], model["object"]) == (name, "model")
 
 
+def test_aliases_are_listed_and_retrieved_as_models(site):
+    site.service.catalogue = catalogue(aliases={"gpt-4o-transcribe": "", "openai/mini": OTHER_MODEL})
+    listed = site.client.get("/v1/models").json()["data"]
+    assert [(model["id"], model["state"]) for model in listed] == [
+        ("tiny", "loaded"),
+        (OTHER_MODEL, "unloaded"),
+        ("gpt-4o-transcribe", "loaded"),
+        ("openai/mini", "unloaded"),
+    ]
+    for model in listed:
+        assert site.client.get(f"/v1/models/{model['id']}").json() == model
+
+
+def test_an_alias_means_its_model_everywhere(site):
+    site.service.catalogue = catalogue(aliases={"gpt-4o-transcribe": "", "mini": OTHER_MODEL})
+    for alias, model in (("gpt-4o-transcribe", "tiny"), ("mini", OTHER_MODEL)):
+        assert site.transcribe(model=alias, response_format="srt").status_code == 200
+        assert site.service.calls[-1].model == model
+    for alias, model in (("gpt-4o-transcribe", "tiny"), ("mini", OTHER_MODEL)):
+        job = site.submit(model=alias, headers={"Idempotency-Key": alias}).json()
+        assert job["model"] == model
+        # The same request with the model's own name is the same job.
+        assert site.submit(model=model, headers={"Idempotency-Key": alias}).json()["id"] == job["id"]
+
+
 @pytest.mark.parametrize("name", ["", "gpt-4", "a/b/c"])
 def test_unknown_models(site, name):
     response = site.client.get(f"/v1/models/{name}")

@@ -10,6 +10,8 @@ from tests.e2e.running import Server
 
 pytestmark = pytest.mark.timeout(60)
 
+ALIASES = ["gpt-4o-transcribe", "gpt-4o-mini-transcribe"]
+
 
 def connect(server: Server, key: str = "unused") -> openai.OpenAI:
     return openai.OpenAI(api_key=key, base_url=f"{server.url}/v1", max_retries=0, timeout=60)
@@ -55,7 +57,15 @@ def test_openai_client_gets_its_own_exceptions(client, shorts):
 
 
 def test_openai_client_lists_models(client):
-    assert [model.id for model in client.models.list()] == ["demo"]
+    assert [model.id for model in client.models.list()] == ["demo", *ALIASES]
+
+
+def test_openai_client_uses_names_that_are_built_in(client, shorts):
+    said = client.audio.transcriptions.create(model="whisper-1", file=shorts[0], response_format="srt")
+    for alias in ALIASES:
+        assert client.models.retrieve(alias).id == alias
+        again = client.audio.transcriptions.create(model=alias, file=shorts[0], response_format="srt")
+        assert again == said
 
 
 def test_keys(commands, shorts):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.engines.catalogue import ModelCatalogue, ModelHolder
+from app.engines.catalogue import ModelCatalogue, ModelHolder, check_aliases, parse_aliases
 from app.engines.model_files import ModelFiles
-from app.errors import InvalidInput, UnknownModel
+from app.errors import InvalidInput, InvalidSetting, UnknownModel
 from workers.messages import LoadOptions
 
 TURBO = "large-v3-turbo"
@@ -46,6 +46,72 @@ def test_a_model_that_cannot_translate_is_refused_and_the_error_names_one_that_c
     assert catalogue.resolve(TURBO, "transcribe") == TURBO
     with pytest.raises(InvalidInput, match="WHISPER_MODELS=large-v3"):
         catalogue.resolve(TURBO, "translate")
+
+
+ALIASES = {"gpt-4o-transcribe": "", "gpt-4o-mini-transcribe": TURBO, "lost": "large-v2"}
+
+
+def test_an_alias_means_its_model_and_does_as_much() -> None:
+    catalogue = ModelCatalogue("demo", idle_s=600, others=(TURBO,), aliases=ALIASES)
+    assert catalogue.resolve("gpt-4o-transcribe") == "demo"
+    assert catalogue.resolve("gpt-4o-mini-transcribe") == TURBO
+    assert catalogue.resolve("gpt-4o-transcribe", "translate") == "demo"
+    with pytest.raises(InvalidInput, match=f"{TURBO!r} cannot translate"):
+        catalogue.resolve("gpt-4o-mini-transcribe", "translate")
+    catalogue.default = "base"  # another default model has taken the place of the first
+    assert catalogue.resolve("gpt-4o-transcribe") == "base"
+
+
+def test_names_are_listed_with_the_states_of_their_models() -> None:
+    holders = (FakeHolder(models=(TURBO,)),)
+    catalogue = ModelCatalogue("demo", idle_s=600, others=(TURBO,), aliases=ALIASES, holders=holders)
+    assert list(catalogue.listed().items()) == [
+        ("demo", "unloaded"),
+        (TURBO, "loaded"),
+        ("gpt-4o-transcribe", "unloaded"),
+        ("gpt-4o-mini-transcribe", "loaded"),
+    ]
+    assert catalogue.states().keys() == {"demo", TURBO}
+    with pytest.raises(UnknownModel, match="large-v2"):
+        catalogue.resolve("lost")
+
+
+def test_aliases_are_written_alone_or_with_their_model() -> None:
+    assert parse_aliases(()) == {}
+    assert parse_aliases(("a", "b = large-v3", "c=/models/x=y", "d=whisper-1")) == {
+        "a": "",
+        "b": "large-v3",
+        "c": "/models/x=y",
+        "d": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("entries", "hint"),
+    [
+        (("=large-v3",), "WHISPER_MODEL_ALIASES==large-v3: an alias is written"),
+        (("a=",), "write it so"),
+        (("a", "a"), "'a' is listed twice; list it once"),
+        (("a", "a=large-v3"), "WHISPER_MODEL_ALIASES=a=large-v3: the alias 'a' is listed twice"),
+        (("whisper-1=large-v3",), "whisper-1 always means the default model; leave it out"),
+    ],
+)
+def test_a_malformed_or_repeated_alias_is_refused(entries: tuple[str, ...], hint: str) -> None:
+    with pytest.raises(InvalidSetting) as raised:
+        parse_aliases(entries)
+    assert hint in raised.value.message
+
+
+def test_an_alias_of_a_model_that_is_not_offered_is_refused() -> None:
+    check_aliases({"a": "", "b": TURBO, "c": "demo"}, ("demo", TURBO))
+    with pytest.raises(
+        InvalidSetting, match=rf"'large-v3' is not offered; add it to WHISPER_MODELS.*{TURBO}"
+    ):
+        check_aliases({"b": "large-v3"}, ("demo", TURBO))
+    with pytest.raises(InvalidSetting, match="'a' is not offered"):
+        check_aliases({"a": "", "b": "a"}, ("demo", TURBO))
+    with pytest.raises(InvalidSetting, match=f"{TURBO!r} is the name of a model; choose another alias"):
+        check_aliases({TURBO: "demo"}, ("demo", TURBO))
 
 
 def test_only_the_demo_model_is_a_demo() -> None:

@@ -59,6 +59,16 @@ def test_windows_have_a_short_audio_context_only_if_the_settings_say_so(
     assert options(auto).min_context_s == 10  # no such folder
 
 
+def test_a_plan_has_the_aliases_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert plan(monkeypatch).aliases == {"gpt-4o-transcribe": "", "gpt-4o-mini-transcribe": ""}
+    assert plan(monkeypatch, model_aliases="").aliases == {}
+    assert plan(monkeypatch, models="tiny", model_aliases="a,b=tiny").aliases == {"a": "", "b": "tiny"}
+    with pytest.raises(InvalidSetting, match="WHISPER_MODEL_ALIASES=b=tiny: the model 'tiny' is not offered"):
+        plan(monkeypatch, model_aliases="b=tiny")
+    simulated = plan(monkeypatch, engine="simulated", model_aliases="a,b=tiny")
+    assert simulated.aliases == {"a": "", "b": ""}  # no other model is there
+
+
 def test_simulated_models_have_no_audio_context(monkeypatch: pytest.MonkeyPatch) -> None:
     simulated = plan(monkeypatch, engine="simulated", audio_context="auto")
     assert options(simulated).min_context_s == 30

@@ -27,6 +27,12 @@ def test_the_settings_name_the_models(tmp_path: Path) -> None:
     assert catalogue.resolve("large-v3-turbo") == "large-v3-turbo"
 
 
+def test_the_settings_name_the_aliases(tmp_path: Path) -> None:
+    assert service(tmp_path).catalogue.resolve("gpt-4o-mini-transcribe") == "demo"
+    catalogue = service(tmp_path, models="tiny", model_aliases="gpt-4o-transcribe=tiny").catalogue
+    assert catalogue.resolve("gpt-4o-transcribe") == "tiny"
+
+
 def test_the_settings_name_the_data_folder(tmp_path: Path) -> None:
     folder = service(tmp_path).folder
     folder.lock()
