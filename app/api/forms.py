@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from app.api.errors import invalid_input
 from app.engines.catalogue import ModelCatalogue
@@ -20,10 +20,16 @@ AudioFile = Annotated[Upload, WithJsonSchema({"type": "string", "format": "binar
 GRANULARITIES = "timestamp_granularities[]"
 
 
-class RequestFields(Options):
+class FormFields(BaseModel):
     """The fields of a request. Unknown fields are ignored."""
 
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
     fixed: ClassVar[Mapping[str, object]] = {}  # fields that the endpoint sets itself
+
+
+class RequestFields(FormFields, Options):
+    """The fields of a request with all options of a transcription."""
 
     @property
     def options(self) -> Options:
@@ -112,7 +118,7 @@ class JobUrl(JobFields):
     url: str = Field(max_length=2048, description="URL of the recording.")
 
 
-F = TypeVar("F", bound=RequestFields)
+F = TypeVar("F", bound=FormFields)
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -131,9 +137,20 @@ def check_early(
     fields: Fields,
     defaults: Mapping[str, Any] = NOTHING,
 ) -> None:
-    """Check the fields that arrived before the file. More may follow, so none is missing yet.
+    """Check the fields that arrived before the file, and the model that they name.
 
     Raises InvalidInput and UnknownModel.
+    """
+    values = check_present(form, fields, defaults)
+    catalogue.resolve(str(values.get("model", "")).strip())
+
+
+def check_present(
+    form: type[FormFields], fields: Fields, defaults: Mapping[str, Any] = NOTHING
+) -> Mapping[str, object]:
+    """Check the fields that arrived before the file. More may follow, so none is missing yet.
+
+    Returns their values. Raises InvalidInput.
     """
     values = {**defaults, **_values(form, fields)}
     try:
@@ -142,10 +159,10 @@ def check_early(
         problems = [problem for problem in error.errors(include_url=False) if problem["type"] != "missing"]
         if problems:
             raise invalid_input(problems) from None
-    catalogue.resolve(str(values.get("model", "")).strip())
+    return values
 
 
-def _values(form: type[RequestFields], fields: Fields) -> dict[str, object]:
+def _values(form: type[FormFields], fields: Fields) -> dict[str, object]:
     """The fields of a form, for pydantic, without blank values; the last one of a repeated field."""
     filled = {name: [value for value in values if value.strip()] for name, values in fields.items()}
     granularities = filled.pop(GRANULARITIES, []) + filled.pop("timestamp_granularities", [])
@@ -154,7 +171,7 @@ def _values(form: type[RequestFields], fields: Fields) -> dict[str, object]:
     return last | {GRANULARITIES: granularities} | dict(form.fixed)
 
 
-def request_body(form: type[RequestFields]) -> dict[str, Any]:
+def request_body(form: type[FormFields]) -> dict[str, Any]:
     """OpenAPI's description of a multipart body, from the model that checks it."""
     schema = form.model_json_schema()
     schema["title"] = form.__name__
@@ -164,7 +181,7 @@ def request_body(form: type[RequestFields]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
-def _documented(form: type[RequestFields], properties: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+def _documented(form: type[FormFields], properties: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     own = [name for name in properties if name not in Options.model_fields]
     for name in [*own, *(name for name in properties if name in Options.model_fields)]:
         if name not in form.fixed:

@@ -81,6 +81,11 @@ class VerboseTranscription(BaseModel):
     usage: Usage
 
 
+class SpeechTimestamp(BaseModel):
+    start: int = Field(description="Milliseconds from the recording's start.")
+    end: int = Field(description="Milliseconds from the recording's start.")
+
+
 class Model(BaseModel):
     id: str
     object: Literal["model"] = "model"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from app.media.speech import quietest_frame
 from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span
 
 # Silence longer than this separates clips and belongs to none. A window costs the encoder the same however
@@ -24,9 +25,6 @@ MARGIN_SAMPLES = 3 * SAMPLE_RATE // 10
 # How far back from the end of a full window to look for a cut: first near, then far. A short clip costs the
 # encoder as much as a full one, and gives the decoder less context.
 REACHES = (MAX_CLIP_SAMPLES // 2, MAX_CLIP_SAMPLES * 5 // 6)
-# Frames over which the speech probability is averaged to cut speech without a pause. A single low frame is
-# often a plosive inside a word.
-_CUT_FRAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +125,7 @@ class ClipPlanner:
         """Cut speech without a pause in the frame that is least likely speech, the latest of equals."""
         first = -(-(limit - REACHES[0]) // FRAME_SAMPLES)
         frames = self._probabilities[first - self._first_frame : limit // FRAME_SAMPLES - self._first_frame]
-        around = np.convolve(frames, np.ones(_CUT_FRAMES), mode="valid")
-        frame = first + _CUT_FRAMES // 2 + len(around) - 1 - int(np.argmin(around[::-1]))
-        cut = frame * FRAME_SAMPLES + FRAME_SAMPLES // 2
+        cut = (first + quietest_frame(frames)) * FRAME_SAMPLES + FRAME_SAMPLES // 2
         return cut, cut
 
     def _take(self, end: int, resume: int, spans: list[Span]) -> PlannedClip:

@@ -4,6 +4,7 @@ The spans equal those of silero-vad's `get_speech_timestamps_from_probs` for the
 the probabilities are divided.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,10 @@ CHUNK_FRAMES = 60 * SAMPLE_RATE // FRAME_SAMPLES  # of a recording, in one task 
 # Speech that has begun continues while its probability is above the threshold minus this.
 HYSTERESIS = 0.15
 MIN_THRESHOLD = 0.01
-_SAMPLES_PER_MS = SAMPLE_RATE // 1000
+SAMPLES_PER_MS = SAMPLE_RATE // 1000
+# Frames over which the speech probability is averaged to cut speech without a pause. A single low frame is
+# often a plosive inside a word.
+_CUT_FRAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class VadParameters:
     min_speech_ms: int = 250  # speech must be longer than this
     min_silence_ms: int = 100  # a pause must last this long to end speech
     speech_pad_ms: int = 30  # spans are widened by this on either side, or by half of a shorter pause
+    neg_threshold: float | None = None  # speech may end below this, at most `threshold`; None: see HYSTERESIS
 
 
 class SpeechDetector:
@@ -34,12 +39,12 @@ class SpeechDetector:
 
     def __init__(self, parameters: VadParameters) -> None:
         # Probabilities are 32-bit floats: only a threshold rounded like them compares equal.
-        threshold = parameters.threshold
+        threshold, low = parameters.threshold, parameters.neg_threshold
         self._threshold = float(np.float32(threshold))
-        self._low = float(np.float32(max(threshold - HYSTERESIS, MIN_THRESHOLD)))
-        self._min_speech = parameters.min_speech_ms * _SAMPLES_PER_MS
-        self._min_silence = parameters.min_silence_ms * _SAMPLES_PER_MS
-        self._pad = parameters.speech_pad_ms * _SAMPLES_PER_MS
+        self._low = float(np.float32(max(threshold - HYSTERESIS, MIN_THRESHOLD) if low is None else low))
+        self._min_speech = parameters.min_speech_ms * SAMPLES_PER_MS
+        self._min_silence = parameters.min_silence_ms * SAMPLES_PER_MS
+        self._pad = parameters.speech_pad_ms * SAMPLES_PER_MS
         self._position = 0  # of the next frame
         self._start: int | None = None  # of the ongoing speech, not widened
         self._begin: int | None = None  # the same, widened, once the speech is certainly long enough
@@ -132,3 +137,31 @@ class SpeechDetector:
             return []
         self._ended = None
         return [(start, end + self._pad)]
+
+
+def divide(spans: Iterable[Span], probabilities: npt.NDArray[np.float32], max_samples: float) -> list[Span]:
+    """The spans, with those over `max_samples` in pieces, which follow one another without a gap.
+
+    `probabilities`: of all frames of the recording, shape (n,). A piece ends in its last half, in the frame
+    that is least likely speech. `max_samples` is half a second at least.
+    """
+    pieces = []
+    for start, end in spans:
+        while end - start > max_samples:
+            limit = start + int(max_samples)
+            first = -(-(start + limit) // (2 * FRAME_SAMPLES))
+            frame = first + quietest_frame(probabilities[first : limit // FRAME_SAMPLES])
+            cut = frame * FRAME_SAMPLES + FRAME_SAMPLES // 2
+            pieces.append((start, cut))
+            start = cut
+        pieces.append((start, end))
+    return pieces
+
+
+def quietest_frame(probabilities: npt.NDArray[np.float32]) -> int:
+    """The index of the frame that is least likely speech, with its neighbours; the latest of equals.
+
+    `probabilities`: shape (n,), three at least.
+    """
+    around = np.convolve(probabilities, np.ones(_CUT_FRAMES), mode="valid")
+    return _CUT_FRAMES // 2 + len(around) - 1 - int(np.argmin(around[::-1]))

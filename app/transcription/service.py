@@ -15,6 +15,8 @@ from app.engines.slot import WhisperSlot
 from app.errors import ModelUnavailable, NotReady
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.pool import MediaPool
+from app.media.speech import VadParameters
+from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
@@ -115,6 +117,21 @@ class TranscriptionService:
             return await pipeline.detect_language()
         finally:
             await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
+
+    async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
+        """Where somebody speaks in a recording. Needs no model but that of the media workers.
+
+        Does not remove the upload's file. Cancelling the caller cancels the work. Raises as
+        `media.speech_search.find_speech` does.
+        """
+        job = uuid.uuid4().hex
+        pcm_path = self.folder.pcm / job
+        try:
+            return await find_speech(
+                self._media, job, upload, pcm_path, parameters, self.settings.max_duration_s
+            )
+        finally:
+            await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
 
     def pipeline(
         self,

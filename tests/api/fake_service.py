@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from app.engines.catalogue import ModelCatalogue
+from app.media.speech import VadParameters
+from app.media.speech_search import FoundSpeech
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
@@ -42,6 +46,13 @@ TRANSCRIPT = Transcript(
     samples=int(4.2 * SAMPLE_RATE),
     speech=((int(0.5 * SAMPLE_RATE), int(3.9 * SAMPLE_RATE)),),
     segments=(segment("The quick brown fox.", 0.5, 2.0), segment("Über the lazy dog.", 2.3, 3.9)),
+)
+
+# Twenty seconds, in which somebody speaks from 0.5 s to 18 s. At 10 s it is least likely.
+FOUND = FoundSpeech(
+    spans=((8_007, 18 * SAMPLE_RATE),),
+    probabilities=np.where(abs(np.arange(625) - 312) < 2, 0.6, 0.9).astype(np.float32),
+    samples=20 * SAMPLE_RATE,
 )
 
 # The second segment in the format of openai-whisper and OpenAI's API.
@@ -99,6 +110,8 @@ class FakeService:
     settings: Settings
     transcript: Transcript = TRANSCRIPT
     detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` returns
+    found: FoundSpeech = FOUND
+    parameters: VadParameters | None = None  # of the last search for speech
     error: BaseException | None = None
     late_error: BaseException | None = None  # raised after all segments were published
     reason: str | None = None  # why the service is not ready
@@ -160,6 +173,18 @@ class FakeService:
         if self.error is not None:
             raise self.error
         return self.detected
+
+    async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
+        try:
+            self.parameters = parameters
+            await self.record(upload, Options(), "")
+            if self.error is not None:
+                raise self.error
+            await self.resumed()
+            return self.found
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
 
     async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
         return None, model

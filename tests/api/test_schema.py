@@ -2,13 +2,14 @@
 
 import pytest
 
-from tests.openapi_checks import KEY, check
+from tests.openapi_checks import KEY, check, operations
 
 
 @pytest.mark.timeout(150)
 def test_service_conforms_to_its_openapi_document(serve, tmp_path):
     site = serve(api_keys=(KEY,), data_dir=tmp_path / "data")
     document = site.client.get("/openapi.json", headers={"authorization": f"Bearer {KEY}"}).json()
+    count = operations(document)
     output = check(site.url, document, tmp_path, "--seed=1", "--max-examples=5", "--phases=coverage,stateful")
-    assert "Tested: 16" in output
+    assert f"Tested: {count}" in output
     assert site.service.calls

@@ -29,6 +29,7 @@ def assert_refused(command, *names: str) -> None:
         ("WHISPER_COMPUTE_TYPE", "float16"),
         ("WHISPER_MODEL", "/nowhere/model"),
         ("WHISPER_MODEL", "gigantic"),
+        ("WHISPER_MODEL_ALIASES", "fast=large-v3"),
         ("WHISPER_CPU_WORKERS", "0"),
         ("WHISPER_BATCH_SIZE", "1.5"),
         ("WHISPER_PORT", "http"),

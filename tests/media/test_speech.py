@@ -1,6 +1,7 @@
 """The speech detector, against silero-vad."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from silero_vad import get_speech_timestamps_from_probs
 
-from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
+from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters, divide
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
 
 Probabilities = npt.NDArray[np.float32]
@@ -20,6 +21,7 @@ parameters = st.builds(
     min_silence_ms=st.sampled_from([0, 1, 32, 64, 100, 500, 2000]),
     speech_pad_ms=st.sampled_from([0, 1, 16, 30, 100, 400, 1000]),
 )
+lower = st.one_of(st.sampled_from([0.0, 0.01, 0.2]), st.floats(0, 1))  # thresholds for the end of speech
 # Runs of equal probabilities, as in speech and pauses. The thresholds themselves are among them.
 runs = st.lists(
     st.tuples(
@@ -37,6 +39,7 @@ def silero_spans(probabilities: Probabilities, chosen: VadParameters, total: int
         min_speech_duration_ms=chosen.min_speech_ms,
         min_silence_duration_ms=chosen.min_silence_ms,
         speech_pad_ms=chosen.speech_pad_ms,
+        neg_threshold=chosen.neg_threshold,
         audio_length_samples=total,
     )
     return [(span["start"], span["end"]) for span in found]
@@ -67,6 +70,47 @@ def test_spans_are_those_of_silero_whatever_the_chunks(
     spans += detector.finish(total)
 
     assert spans == silero_spans(probabilities, chosen, total)
+
+
+@settings(max_examples=200, deadline=None)
+@given(runs, parameters, lower, st.integers(1, FRAME_SAMPLES))
+def test_spans_are_those_of_silero_with_a_threshold_for_the_end_of_speech(
+    runs: list[tuple[float, int]], chosen: VadParameters, low: float, last: int
+) -> None:
+    probabilities = np.array([value for value, count in runs for _ in range(count)], np.float32)
+    total = (len(probabilities) - 1) * FRAME_SAMPLES + last if len(probabilities) else 0
+    chosen = replace(chosen, neg_threshold=min(low, chosen.threshold))
+    detector = SpeechDetector(chosen)
+    spans = detector.feed(probabilities) + detector.finish(total)
+    assert spans == silero_spans(probabilities, chosen, total)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.integers(0, 200 * FRAME_SAMPLES), max_size=8, unique=True).map(sorted),
+    st.floats(SAMPLE_RATE, 10 * SAMPLE_RATE),
+    st.integers(0, 2**32 - 1),
+)
+def test_divided_spans_are_short_and_cover_the_same_speech(edges: list[int], most: float, seed: int) -> None:
+    spans = list(zip(edges[::2], edges[1::2], strict=False))
+    probabilities = np.random.default_rng(seed).random(200, np.float32)
+    pieces = divide(spans, probabilities, most)
+    assert all(0 < end - start <= most for start, end in pieces)
+    joined: list[Span] = []
+    for start, end in pieces:
+        if joined and joined[-1][1] == start:
+            start = joined.pop()[0]
+        joined.append((start, end))
+    assert joined == spans
+    assert divide(spans, probabilities, float("inf")) == spans
+
+
+def test_speech_is_divided_where_it_is_least_likely_speech() -> None:
+    probabilities = np.full(100, 0.9, np.float32)
+    probabilities[[20, 40, 41, 42]] = 0.3  # a plosive, and a short pause
+    span, cut = (0, 80 * FRAME_SAMPLES), 41 * FRAME_SAMPLES + FRAME_SAMPLES // 2
+    assert divide([span], probabilities, 60 * FRAME_SAMPLES) == [(0, cut), (cut, span[1])]
+    assert divide([span], probabilities, 80 * FRAME_SAMPLES) == [span]
 
 
 @settings(max_examples=200, deadline=None)

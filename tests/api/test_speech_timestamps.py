@@ -1,0 +1,156 @@
+"""Where somebody speaks, asked as clients of speaches ask."""
+
+import hashlib
+import socket
+
+import pytest
+
+from app.errors import InvalidInput, QueueFull
+from app.media.speech import VadParameters
+from tests.api.conftest import RECORDING
+from tests.api.fake_service import FOUND
+from tests.api.waiting import wait_for
+
+PATH = "/v1/audio/speech/timestamps"
+DEFAULTS = VadParameters(threshold=0.75, min_speech_ms=0, min_silence_ms=1000, speech_pad_ms=0)
+
+
+def post(site, **fields):
+    return site.client.post(PATH, data=fields, files={"file": ("talk.wav", RECORDING)})
+
+
+def test_the_answer_and_the_defaults_are_those_of_speaches(site):
+    response = post(site)
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == [{"start": 500, "end": 18_000}]
+    assert site.service.parameters == DEFAULTS
+    assert site.service.calls[0].sha256 == hashlib.sha256(RECORDING).hexdigest()
+    assert not site.uploads
+
+
+def test_every_field_of_speaches(site):
+    response = post(
+        site,
+        model="silero_vad_v5",
+        threshold="0.6",
+        neg_threshold="0.2",
+        min_speech_duration_ms="250",
+        max_speech_duration_s="12.5",
+        min_silence_duration_ms="100",
+        speech_pad_ms="30",
+    )
+    assert site.service.parameters == VadParameters(0.6, 250, 100, 30, 0.2)
+    assert response.json() == [{"start": 500, "end": 10_000}, {"start": 10_000, "end": 18_000}]
+
+
+@pytest.mark.parametrize("limit", ["", "inf", "Infinity", "1e308", "17.5", "86400"])
+def test_speech_that_is_short_enough_is_not_divided(site, limit):
+    assert post(site, max_speech_duration_s=limit).json() == [{"start": 500, "end": 18_000}]
+
+
+def test_blank_fields_count_as_absent(site):
+    fields = dict.fromkeys(["model", "threshold", "neg_threshold", "speech_pad_ms"], " ")
+    assert post(site, **fields, unknown="x").status_code == 200
+    assert site.service.parameters == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "hint"),
+    [
+        ({"model": "whisper-1"}, "model", "silero_vad_v6"),
+        ({"threshold": "1.1"}, "threshold", "less than or equal to 1"),
+        ({"threshold": "nan"}, "threshold", "less than or equal to 1"),
+        ({"neg_threshold": "0.8"}, "neg_threshold", "above the threshold, 0.75"),
+        ({"neg_threshold": "-0.1"}, "neg_threshold", "greater than or equal to 0"),
+        ({"min_speech_duration_ms": "0.5"}, "min_speech_duration_ms", "integer"),
+        ({"min_silence_duration_ms": "-1"}, "min_silence_duration_ms", "greater than or equal to 0"),
+        ({"max_speech_duration_s": "0.5"}, "max_speech_duration_s", "greater than or equal to 1"),
+        ({"max_speech_duration_s": "nan"}, "max_speech_duration_s", "greater than or equal to 1"),
+    ],
+)
+def test_wrong_fields_are_named(site, fields, param, hint):
+    response = post(site, **fields)
+    error = response.json()["error"]
+    assert (response.status_code, error["param"]) == (400, param)
+    assert hint in error["message"]
+    assert not site.service.calls
+    assert not site.uploads
+
+
+def test_a_lower_threshold_may_come_before_the_threshold_itself(site):
+    parts = {"neg_threshold": (None, "0.8"), "file": ("a", RECORDING), "threshold": (None, "0.9")}
+    assert site.client.post(PATH, files=parts).status_code == 200
+    assert site.service.parameters == VadParameters(0.9, 0, 1000, 0, 0.8)
+
+
+def test_no_file(site):
+    response = site.client.post(PATH, files={"threshold": (None, "0.5")})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "file")
+    assert site.client.post(PATH, data={"threshold": "0.5"}).status_code == 415
+
+
+def test_errors_leave_no_file(site):
+    site.service.error = InvalidInput("It has no sound.", param="file", code="no_audio")
+    response = post(site)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "no_audio")
+    assert not site.uploads
+
+
+def test_a_wrong_field_is_refused_before_the_upload(site):
+    head = (
+        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+        "Content-Length: 1000000\r\n\r\n"
+        '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
+        '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF'
+    )
+    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 400")
+    assert not site.uploads
+
+
+def test_a_disconnect_cancels_the_search(site):
+    site.service.paused = True
+    body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF\r\n--b--\r\n'
+    head = (
+        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
+        connection.sendall(head.encode() + body)
+        assert site.service.started.wait(5)
+        assert not site.service.cancelled.is_set()
+    assert site.service.cancelled.wait(5)
+    wait_for(lambda: not site.uploads)
+
+
+def test_it_has_a_place_among_the_requests_and_needs_a_key(serve):
+    site = serve(max_queued_jobs=1, api_keys=("sk",))
+    assert post(site).status_code == 401
+    site.client.headers["Authorization"] = "Bearer sk"
+    site.service.error = QueueFull("full")
+    response = post(site)
+    assert (response.status_code, response.json()["error"]["code"]) == (429, "queue_full")
+
+
+def test_openapi_documents_the_fields_and_the_answer(site):
+    document = site.client.get("/openapi.json").json()
+    operation = document["paths"][PATH]["post"]
+    form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert form["required"] == ["file"]
+    assert form["properties"].keys() == {
+        "file",
+        "model",
+        "threshold",
+        "neg_threshold",
+        "min_speech_duration_ms",
+        "max_speech_duration_s",
+        "min_silence_duration_ms",
+        "speech_pad_ms",
+    }
+    assert all(field["description"] for field in form["properties"].values())
+    answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    assert answer["items"] == {"$ref": "#/components/schemas/SpeechTimestamp"}
+    assert document["components"]["schemas"]["SpeechTimestamp"]["required"] == ["start", "end"]
+    assert FOUND.seconds == 20
