@@ -2,10 +2,11 @@
 
 import hashlib
 import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.errors import InvalidInput, QueueFull
+from app.errors import InvalidInput
 from app.media.speech import VadParameters
 from tests.api.conftest import RECORDING
 from tests.api.fake_service import FOUND
@@ -125,13 +126,27 @@ def test_a_disconnect_cancels_the_search(site):
     wait_for(lambda: not site.uploads)
 
 
-def test_it_has_a_place_among_the_requests_and_needs_a_key(serve):
-    site = serve(max_queued_jobs=1, api_keys=("sk",))
+def test_it_needs_a_key_where_keys_are_on(serve):
+    site = serve(api_keys=("sk",))
     assert post(site).status_code == 401
     site.client.headers["Authorization"] = "Bearer sk"
-    site.service.error = QueueFull("full")
-    response = post(site)
-    assert (response.status_code, response.json()["error"]["code"]) == (429, "queue_full")
+    assert post(site).status_code == 200
+
+
+def test_it_takes_a_place_among_the_requests(serve):
+    site = serve(max_queued_jobs=1)
+    site.service.paused = True
+    places = 1 + site.service.jobs_at_once
+    with ThreadPoolExecutor(places) as clients:
+        answers = [clients.submit(post, site) for _ in range(places)]
+        try:
+            wait_for(lambda: len(site.service.calls) == places)
+            refused = post(site)
+        finally:
+            site.service.paused = False
+    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
+    assert [answer.result().status_code for answer in answers] == [200] * places
+    assert not site.uploads
 
 
 def test_openapi_documents_the_fields_and_the_answer(site):
