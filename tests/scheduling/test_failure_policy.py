@@ -69,11 +69,18 @@ def test_a_start_that_raises_another_error_fails_the_slot_at_once() -> None:
     assert new_policy().after_failed_start(1, NO_MODEL) == [FailSlot(1, "no such model")]
 
 
-def test_a_crash_takes_the_following_batch_and_an_error_does_not() -> None:
+@pytest.mark.parametrize("error", [CRASHED, DEVICE_FAILED])
+def test_a_crash_takes_the_following_batch_as_well(error: ProcessCrashed) -> None:
     first, second = new_task(), new_task()
     policy = new_policy()
-    assert policy.after_failure(0, [first], [second], CRASHED) == [Requeue([first, second], isolated=True)]
-    assert (first.crash_count, second.crash_count) == (0, 0)
+    assert policy.after_failure(0, [first], [second], error) == [Requeue([first, second], isolated=True)]
+    policy.after_start(0)
+    assert (first.crash_count, second.crash_count) == (0, 0), "either may be at fault"
+
+
+def test_an_error_leaves_the_following_batch_to_its_process() -> None:
+    first, second = new_task(), new_task()
+    policy = new_policy()
     requeued = policy.after_failure(0, [first], [second], RequeueBatch("out of memory"))
     assert requeued == [Requeue([first], isolated=False)]
     error = ValueError("cannot be done")
@@ -165,12 +172,12 @@ def test_errors_of_a_slot_are_forgotten_when_it_succeeds() -> None:
     assert [raise_on_0_and_succeed_on_1(policy) for _ in range(4)] == [[]] * 4
 
 
-def test_an_error_that_does_not_return_on_the_same_slot_counts_against_no_slot() -> None:
+def test_errors_that_do_not_return_on_the_same_slot_do_not_count_against_it() -> None:
     policy = new_policy(1, retries_errors=True)
-    for _ in range(5):
-        task = new_task()
+    tasks = [new_task() for _ in range(5)]
+    for task in tasks:
         policy.after_failure(0, [task], [], ValueError("now and then"))
-        assert policy.after_success(0, [task]) == []
+    assert policy.after_success(0, tasks) == []
 
 
 ERRORS = [DEVICE_FAILED, CRASHED, RequeueBatch("out of memory"), ValueError("cannot be done"), None]
