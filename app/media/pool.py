@@ -24,7 +24,8 @@ from app.media.file_sink import raise_if_full
 from app.media.pcm_budget import PcmBudget
 from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
-from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
+from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import ChildProcess
 from app.scheduling.tasks import SlotStatus, TaskResult
 from app.shielding import run_shielded

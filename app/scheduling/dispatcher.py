@@ -2,57 +2,38 @@
 
 The queue lives here, and a slot has one batch in flight, or two if its process prepares one while it runs the
 other. So a cancelled task is never sent, fast slots take more, and a crash puts few tasks under suspicion.
-`backlog` decides which tasks make a batch.
+`backlog` decides which tasks make a batch, and `failure_policy` what a failure means.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import Generic, TypeGuard, TypeVar
 
 import structlog
 
-from app.errors import DeviceFailed, NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
+from app.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
 from app.scheduling.batching import BatchCost
+from app.scheduling.failure_policy import (
+    Action,
+    FailSlot,
+    FailTask,
+    FailurePolicy,
+    RecordCrash,
+    Requeue,
+    RestartSlot,
+    check_crash_count,
+)
 from app.scheduling.tasks import OverlappingSlot, Slot, Task, TaskResult
 from app.wakeup import Wakeup
 
 P = TypeVar("P")
 R = TypeVar("R")
 
-MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails
-_MAX_START_CRASHES = 3  # in a row, before the slot counts as failed
-_MAX_DEVICE_FAILURES = 3  # without a batch that succeeds between them, before the slot is quarantined
-_MAX_SLOT_ERRORS = 5  # that tasks raise on one slot only, before its process is replaced
-_FIRST_BACKOFF_S = 1.0
-_MAX_BACKOFF_S = 60.0
-
 log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True)
-class _Health(Generic[P, R]):
-    """What went wrong with a slot since its last batch that succeeded."""
-
-    start_crashes: int = 0
-    device_failures: int = 0
-    errors: int = 0  # of tasks that succeeded on another slot
-    backoffs: int = 0
-    suspect: Task[P, R] | None = None  # the only task in flight when the device failed
-
-    def reset(self) -> None:
-        """A batch succeeded."""
-        self.start_crashes = self.device_failures = self.errors = self.backoffs = 0
-
-    def next_backoff(self) -> float:
-        """The time before the next start (s), which grows with every call."""
-        backoff_s: float = _FIRST_BACKOFF_S * 2**self.backoffs
-        self.backoffs += backoff_s < _MAX_BACKOFF_S
-        return min(backoff_s, _MAX_BACKOFF_S)
 
 
 class Dispatcher(Generic[P, R]):
@@ -79,10 +60,8 @@ class Dispatcher(Generic[P, R]):
         self._cost = cost
         # By slot. Found once: checking a protocol takes as long as planning a batch.
         self._overlapping = [slot if _overlaps(slot) else None for slot in slots]
-        self._retries_errors = retries_errors
         self._sleep_after_s = [None if index < always_awake else sleep_after_s for index in range(len(slots))]
-        self._health = [_Health[P, R]() for _ in slots]
-        self._held: list[Task[P, R]] = []  # those that the open suspicions would make fail
+        self._failures = FailurePolicy[P, R](name, len(slots), retries_errors=retries_errors)
         self._throughput = ThroughputEstimator(len(slots))
         self._backlog = Backlog(slots, self._throughput, cost)
         self._wakeups = [Wakeup() for _ in slots]
@@ -144,8 +123,7 @@ class Dispatcher(Generic[P, R]):
         Raises NotReady while the last start of every slot has failed, TaskCrashes if the task crashes each
         process that runs it, and the exception that the task itself raises.
         """
-        if crash_count >= MAX_CRASHES:
-            raise _crashes(crash_count)
+        check_crash_count(crash_count)
         if self._all_failed():
             raise self._not_ready()
         future = asyncio.get_running_loop().create_future()
@@ -169,7 +147,7 @@ class Dispatcher(Generic[P, R]):
 
     def cancel(self, job: str) -> None:
         """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
-        for task in [*self._backlog.remove(job), *(task for task in self._held if task.job == job)]:
+        for task in [*self._backlog.remove(job), *(task for task in self._failures.held if task.job == job)]:
             task.future.cancel()
         for task in chain.from_iterable(self._in_flight):
             task.cancelled = task.cancelled or task.job == job
@@ -204,21 +182,19 @@ class Dispatcher(Generic[P, R]):
 
     async def _keep_serving(self, slot: Slot[P, R]) -> None:
         """Start a slot and let it serve; start it again when its process has ended."""
-        health = self._health[slot.index]
         while True:
             while slot.status.state == "asleep":
                 await self._wakeups[slot.index].wait()
             slot.needs_restart.clear()
             try:
                 await slot.start()
-                if health.device_failures or health.suspect:
+                if self._failures.needs_probe(slot.index):
                     await slot.probe()
             except Exception as error:
                 await slot.close()
                 self._note_failed_start(slot, error)
-                await asyncio.sleep(health.next_backoff())
+                await asyncio.sleep(self._failures.next_backoff(slot.index))
                 continue
-            self._end_suspicion(health, is_task_at_fault=True)
             self._note_start(slot)
             watch = asyncio.create_task(self._wake_for_restart(slot))
             try:
@@ -236,7 +212,7 @@ class Dispatcher(Generic[P, R]):
             self._wake_slots()  # tasks that only this process could run may go to any slot now
             await slot.close()
             if slot.status.state == "failed":
-                await asyncio.sleep(health.next_backoff())
+                await asyncio.sleep(self._failures.next_backoff(slot.index))
 
     def _note_end(self, slot: Slot[P, R]) -> None:
         log.warning("replacing the process", pool=self._name, slot=slot.index)
@@ -245,46 +221,35 @@ class Dispatcher(Generic[P, R]):
             slot.status.state = "restarting"
 
     def _note_start(self, slot: Slot[P, R]) -> None:
-        health = self._health[slot.index]
-        health.start_crashes = 0
-        if not health.device_failures:
-            health.backoffs = 0
+        self._perform(self._failures.after_start(slot.index))
         slot.status.waking = False
         slot.status.error = None
 
     def _note_failed_start(self, slot: Slot[P, R], error: Exception) -> None:
-        health = self._health[slot.index]
-        self._end_suspicion(health, is_task_at_fault=False)
-        if isinstance(error, DeviceFailed):
-            slot.status.restarts += 1
-            self._note_device_failure(slot, error)
-            return
-        # A crash may have a cause outside the slot, so the first ones are only retried.
-        health.start_crashes += isinstance(error, ProcessCrashed)
-        if not isinstance(error, ProcessCrashed) or health.start_crashes >= _MAX_START_CRASHES:
-            self._mark_failed(slot, explain(error))
+        slot.status.restarts += isinstance(error, DeviceFailed)
+        self._perform(self._failures.after_failed_start(slot.index, error))
 
-    def _note_device_failure(self, slot: Slot[P, R], error: DeviceFailed) -> None:
-        health = self._health[slot.index]
-        health.device_failures += 1
-        if health.device_failures >= _MAX_DEVICE_FAILURES:
-            reason = f"quarantined, since its device failed {health.device_failures} times in a row"
-            self._mark_failed(slot, f"{reason}: {explain(error)}")
-
-    def _note_error_of_slot(self, slot: Slot[P, R]) -> None:
-        """A task that raised an error on this slot has succeeded on another."""
-        health = self._health[slot.index]
-        health.errors += 1
-        if health.errors >= _MAX_SLOT_ERRORS:
-            health.errors = 0
-            self._note_device_failure(slot, DeviceFailed("tasks that fail on it succeed on other slots"))
-            slot.needs_restart.set()
+    def _perform(self, actions: Sequence[Action[P, R]]) -> None:
+        """Do what the failure policy has decided."""
+        for action in actions:
+            match action:
+                case RecordCrash(task):
+                    self._record_crash(task)
+                case FailTask(task, error):
+                    if not task.future.done():
+                        task.future.set_exception(error)
+                case Requeue(tasks, isolated):
+                    self._requeue(tasks, isolated=isolated)
+                case FailSlot(index, reason):
+                    self._mark_failed(self.slots[index], reason)
+                case RestartSlot(index):
+                    self.slots[index].needs_restart.set()
 
     def _mark_failed(self, slot: Slot[P, R], reason: str) -> None:
         slot.status.state, slot.status.error, slot.status.waking = "failed", reason, False
         log.error("slot failed", pool=self._name, slot=slot.index, error=reason)
         if self._all_failed():
-            for task in [*self._backlog.clear(), *self._held]:
+            for task in [*self._backlog.clear(), *self._failures.held]:
                 if not task.future.done():
                     task.future.set_exception(self._not_ready())
         self._wake_slots()
@@ -393,25 +358,16 @@ class Dispatcher(Generic[P, R]):
                 self._end(slot, following, succeeded=False)
         if error is None:
             self._succeed(slot, batch, results)
-        elif isinstance(error, DeviceFailed):
-            self._retry_after_device_failure(slot, [*batch, *following], error)
-        elif isinstance(error, ProcessCrashed):
-            self._retry_after_crash([*batch, *following], error)
-        elif isinstance(error, RequeueBatch):
-            log.warning("batch requeued", pool=self._name, tasks=len(batch), reason=error.message)
-            self._requeue(batch, isolated=False)
         else:
-            self._retry_or_fail(slot, batch, error)
+            self._perform(self._failures.after_failure(slot.index, batch, following, error))
         return not is_gone
 
     def _succeed(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], results: Sequence[R]) -> None:
         if not batch:
             return
         slot.status.batches += 1
-        self._health[slot.index].reset()
+        self._perform(self._failures.after_success(slot.index, batch))
         for task, result in zip(batch, results, strict=True):
-            if task.has_raised and task.failed_on not in (None, slot.index):
-                self._note_error_of_slot(self.slots[task.failed_on])
             if not task.future.done():
                 task.future.set_result(TaskResult(result, slot.index, task.crash_count))
 
@@ -423,77 +379,11 @@ class Dispatcher(Generic[P, R]):
         self._backlog.requeue_batch(batch, isolated=isolated)
         self._wake_slots()
 
-    def _retry_after_crash(self, batch: Sequence[Task[P, R]], error: ProcessCrashed) -> None:
-        """Requeue the tasks of a crashed process one by one: so the one at fault is found."""
-        log.warning("process crashed", pool=self._name, tasks=len(batch), error=error.message)
-        if len(batch) == 1:
-            self._count_crash(batch[0])
-        self._requeue_suspects(batch)
-
-    def _retry_after_device_failure(
-        self, slot: Slot[P, R], batch: Sequence[Task[P, R]], error: DeviceFailed
-    ) -> None:
-        """Requeue the tasks one by one. The slot's next process shows whether a task was at fault.
-
-        If that process passes its probe, the device works, and the failure counts as a crash of the only
-        task in flight.
-        """
-        log.warning("device failed", pool=self._name, slot=slot.index, tasks=len(batch), error=error.message)
-        if len(batch) == 1:
-            self._health[slot.index].suspect = batch[0]
-            batch[0].failed_on = slot.index
-            batch[0].open_suspicions += 1
-        self._requeue_suspects(batch)
-        if len(batch) > 1 or not batch[0].crash_count:  # else the task is known to make devices fail
-            self._note_device_failure(slot, error)
-
-    def _end_suspicion(self, health: _Health[P, R], *, is_task_at_fault: bool) -> None:
-        task, health.suspect = health.suspect, None
-        if task is None:
-            return
-        task.open_suspicions -= 1
-        if is_task_at_fault:
-            self._count_crash(task)
-        if task in self._held:
-            self._held.remove(task)
-            self._requeue_suspects([task])
-
-    def _requeue_suspects(self, batch: Sequence[Task[P, R]]) -> None:
-        """Requeue tasks, each for a batch of its own, except those that had their last chance."""
-        retried = []
-        for task in batch:
-            if task.crash_count >= MAX_CRASHES:
-                if not task.future.done():
-                    task.future.set_exception(_crashes(task.crash_count))
-            elif task.crash_count + task.open_suspicions >= MAX_CRASHES:
-                self._held.append(task)
-            else:
-                retried.append(task)
-        self._requeue(retried, isolated=True)
-
-    def _count_crash(self, task: Task[P, R]) -> None:
-        task.crash_count += 1
+    def _record_crash(self, task: Task[P, R]) -> None:
         try:
             task.on_crash(task.crash_count)
         except Exception:  # a caller's fault must not end the slot's loop
             log.exception("crash not recorded", pool=self._name, job=task.job)
-
-    def _retry_or_fail(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], error: Exception) -> None:
-        """Retry the tasks of a larger batch one by one, and a single task once, on another slot.
-
-        A single task that raises an error again has failed.
-        """
-        if len(batch) > 1:
-            log.warning("batch failed", pool=self._name, tasks=len(batch), error=repr(error))
-            self._requeue(batch, isolated=True)
-            return
-        [task] = batch
-        if self._retries_errors and not task.has_raised:
-            log.warning("task failed", pool=self._name, slot=slot.index, error=repr(error))
-            task.failed_on, task.has_raised = slot.index, True
-            self._requeue(batch, isolated=True)
-        elif not task.future.done():
-            task.future.set_exception(error)
 
     def _may_sleep(self, slot: Slot[P, R], idle_s: float) -> bool:
         """Whether a slot has been idle for so long that its process ends."""
@@ -508,7 +398,3 @@ class Dispatcher(Generic[P, R]):
 
 def _overlaps(slot: Slot[P, R]) -> TypeGuard[OverlappingSlot[P, R]]:
     return isinstance(slot, OverlappingSlot) and slot.overlaps
-
-
-def _crashes(count: int) -> TaskCrashes:
-    return TaskCrashes(f"{count} processes crashed on it")

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from app.errors import NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
-from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
+from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.failure_policy import MAX_CRASHES
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
 
@@ -99,7 +100,7 @@ async def test_tasks_fail_at_once_if_no_slot_starts(new_dispatcher: NewDispatche
 async def test_a_slot_that_starts_late_is_used(
     new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
+    monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
     slot = FakeSlot(0, failing_starts=2)
     dispatcher = new_dispatcher(slot)
     dispatcher.start()
@@ -366,7 +367,7 @@ async def test_the_tasks_of_a_cancelled_job_are_not_requeued(new_dispatcher: New
 async def test_a_requeued_task_fails_if_no_slot_starts_again(
     new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
+    monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
     slots = [FakeSlot(0, failing_starts=99), FakeSlot(1)]
     dispatcher = new_dispatcher(*slots)
     dispatcher.start()
@@ -385,8 +386,8 @@ async def test_a_requeued_task_fails_if_no_slot_starts_again(
 async def test_starts_are_retried_without_limit(
     new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 1e-9)
-    monkeypatch.setattr("app.scheduling.dispatcher._MAX_BACKOFF_S", 1e-9)
+    monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 1e-9)
+    monkeypatch.setattr("app.scheduling.failure_policy._MAX_BACKOFF_S", 1e-9)
     slot = FakeSlot(0, failing_starts=2000)
     dispatcher = new_dispatcher(slot)
     dispatcher.start()

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 
 from app.errors import NotReady, TaskCrashes
-from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
+from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import TaskResult
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, SickSlot
 
@@ -15,8 +16,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 @pytest.fixture(autouse=True)
 def short_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
-    monkeypatch.setattr("app.scheduling.dispatcher._MAX_BACKOFF_S", 0.05)
+    monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
+    monkeypatch.setattr("app.scheduling.failure_policy._MAX_BACKOFF_S", 0.05)
 
 
 async def submit_all(dispatcher: Dispatcher[str, str], payloads: Sequence[str]) -> list[str]:

@@ -103,7 +103,7 @@ async def test_work_of_a_process_that_went_to_sleep_may_go_to_any_slot() -> None
 
 
 async def test_a_slot_that_cannot_wake_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
+    monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
     slot = ClosableSlot(0)
     dispatcher = Dispatcher[str, str]("worker", [slot], sleep_after_s=0.05)
     dispatcher.start()

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.errors import TaskCrashes
-from app.scheduling.dispatcher import MAX_CRASHES, Dispatcher
+from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.failure_policy import MAX_CRASHES
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
 
@@ -163,7 +164,7 @@ async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(new_dispa
 async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
     new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.scheduling.dispatcher._FIRST_BACKOFF_S", 0.01)
+    monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
     slots = [OverlappingFakeSlot(0), FakeSlot(1)]
     dispatcher = new_dispatcher(*slots)
     take_batch = dispatcher._backlog.take_batch
