@@ -1,5 +1,7 @@
 """The service's errors. `api.errors` maps each class to an HTTP status."""
 
+NOT_KEPT = "The recording of this job is not kept here."
+
 
 class WhisperfleetError(Exception):
     """Something went wrong in the service.
@@ -61,6 +63,10 @@ class UnknownJob(WhisperfleetError):
 
 class JobNotDone(WhisperfleetError):
     """The job has no transcript: it is not done, or it failed."""
+
+
+class AudioNotKept(WhisperfleetError):
+    """The recording of the job is not in the data folder: it was removed, or never arrived."""
 
 
 class KeyReused(WhisperfleetError):

@@ -171,6 +171,12 @@ class Settings(BaseSettings):
         7 * 86400, gt=0, description="Time after which a finished job is deleted, with all its files (s)."
     )
     keep_audio: bool = Field(True, description="Keep a job's recording as long as its result.")
+    audio_cache_mb: int = Field(
+        2048,
+        ge=0,
+        description="Size of the FLAC and Ogg copies of recordings that are kept for further requests (MB of "
+        "10^6 bytes); the least recently used one goes first. 0: none is kept.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Lowest level that is logged."
     )
@@ -231,6 +237,10 @@ class Settings(BaseSettings):
     @property
     def max_upload_bytes(self) -> int:
         return self.max_upload_mb * 10**6
+
+    @property
+    def audio_cache_bytes(self) -> int:
+        return self.audio_cache_mb * 10**6
 
 
 # No log and no error repeats the values of these.

@@ -38,6 +38,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.UnknownModel: Kind(404, "model_not_found"),
     errors.UnknownJob: Kind(404, "job_not_found"),
     errors.JobNotDone: Kind(409, "job_not_done"),
+    errors.AudioNotKept: Kind(409, "audio_not_kept"),
     errors.KeyReused: Kind(409, "idempotency_key_reused"),
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),

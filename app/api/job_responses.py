@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from app.api.errors import error_response, json_error
 from app.api.openai_responses import brief_response, verbose_response
 from app.api.sse import EventStreamResponse, with_heartbeats
-from app.errors import JobNotDone, UnknownJob
+from app.errors import NOT_KEPT, JobNotDone, UnknownJob, WhisperfleetError
 from app.jobs.job import Job, Status
 from app.jobs.serialization import unpack_transcript
 from app.options import Options
@@ -77,7 +77,7 @@ async def audio_response(service: "TranscriptionService", job: Job) -> Response:
     submission = job.submission
     path = service.folder.uploads / (submission.file or "")
     if not await asyncio.to_thread(path.is_file):
-        raise _not_kept()
+        raise UnknownJob(NOT_KEPT, code="audio_not_kept")
     guessed = mimetypes.guess_type(submission.filename)[0] or ""
     # Never a type that a browser would execute: clients can send any file.
     media_type = guessed if guessed.startswith(("audio/", "video/")) else "application/octet-stream"
@@ -90,12 +90,10 @@ async def audio_response(service: "TranscriptionService", job: Job) -> Response:
     )
 
 
-def _not_kept() -> UnknownJob:
-    return UnknownJob("The recording of this job is not kept here.", code="audio_not_kept")
-
-
 class AudioFileResponse(FileResponse):
     """A file response whose errors have the same format as all others."""
+
+    not_kept: WhisperfleetError = UnknownJob(NOT_KEPT, code="audio_not_kept")  # if the file is gone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused: Response | None = None
@@ -120,6 +118,6 @@ class AudioFileResponse(FileResponse):
         except (RuntimeError, FileNotFoundError):
             if await asyncio.to_thread(Path(self.path).exists):
                 raise
-            refused = error_response(_not_kept())  # deleted meanwhile
+            refused = error_response(self.not_kept)  # deleted meanwhile
         if refused is not None:
             await refused(scope, receive, send)

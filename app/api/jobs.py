@@ -13,8 +13,9 @@ from app.api.forms import JobFields
 from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
 from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList
+from app.api.sound_responses import SoundFormat, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
-from app.errors import UnknownJob
+from app.errors import InvalidInput, UnknownJob
 from app.jobs.job import Job, Status
 from app.transcript.formats import FORMATS
 
@@ -50,6 +51,10 @@ IdempotencyKey = Annotated[
         max_length=MAX_KEY_CHARS,
         description="Requests with the same key and content give the same job.",
     ),
+]
+
+SpanTime = Annotated[
+    float, Query(ge=0, allow_inf_nan=False, description="Of a span of the recording, in s from its start.")
 ]
 
 
@@ -151,16 +156,38 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
     @router.get(
         "/{job_id}/audio",
-        summary="Get the recording, or ranges of it",
+        summary="Get the recording or a copy that browsers play, or ranges of it",
         responses={
-            200: {"content": {"application/octet-stream": BINARY}},
-            206: {"description": "The requested range"},
-            **documented_errors(400, 401, 404, 416, 503),
+            200: {
+                "content": dict.fromkeys(("application/octet-stream", "audio/flac", "audio/ogg"), BINARY),
+            },
+            206: {"description": "The requested range of bytes"},
+            **documented_errors(400, 401, 404, 409, 413, 416, 429, 503, 507),
         },
         response_class=FileResponse,
     )
-    async def retrieve_audio(job_id: str) -> Response:
-        return await audio_response(service, await _job(jobs, job_id))
+    async def retrieve_audio(
+        request: Request,
+        job_id: str,
+        format: Annotated[
+            SoundFormat | None,
+            Query(description="Of the copy: lossless, or small (Vorbis). Default: the recording itself."),
+        ] = None,
+        start: SpanTime | None = None,
+        end: SpanTime | None = None,
+    ) -> Response:
+        """A copy has the rate of the recording, 8 to 48 kHz, and one or two channels of 16 bits.
+
+        `start` and `end` select a span, to the sample; they need a `format`.
+        """
+        job = await _job(jobs, job_id)
+        if format is not None:
+            return await sound_response(service, admission.requests, request, job, format, start, end)
+        if start is not None or end is not None:
+            raise InvalidInput(
+                "`format` is missing: a span is made in a format, `flac` or `ogg`.", param="format"
+            )
+        return await audio_response(service, job)
 
     return router
 

@@ -196,6 +196,7 @@ class JobExecutor:
         await asyncio.to_thread(self.remove_decoded, job)
         if not self._settings.keep_audio and job.submission.file:
             await asyncio.to_thread(self._upload_path(job).unlink, missing_ok=True)
+            await self._service.copies.remove(job.submission.file)
 
     def _upload_path(self, job: Job) -> Path:
         return self._service.folder.uploads / (job.submission.file or "")

@@ -76,6 +76,7 @@ class JobService:
             await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
         queued = await self.store.with_status([Status.QUEUED])
         await asyncio.to_thread(self._clean, await self.store.files(), {job.id for job in queued})
+        await self._service.copies.load()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
         self._clips.start()
@@ -235,6 +236,8 @@ class JobService:
             paths.append(self._service.folder.uploads / job.submission.file)
         for path in paths:
             await asyncio.to_thread(path.unlink, missing_ok=True)
+        if job.submission.file:
+            await self._service.copies.remove(job.submission.file)
 
     async def _sweep_forever(self) -> None:
         """Delete expired jobs, and stop the service if another one has acquired the database's lock."""

@@ -1,4 +1,4 @@
-"""The media workers: processes that decode recordings and find speech, in fair turns.
+"""The media workers: processes that decode and encode recordings and find speech, in fair turns.
 
 An untrusted file may crash a decoder: then a process ends, and another takes its place. A recording is
 decoded step by step in one process, which keeps the decoder open. Its chunks for speech detection go to any
@@ -30,7 +30,7 @@ from app.scheduling.process import ChildProcess
 from app.scheduling.tasks import SlotStatus, TaskResult
 from app.shielding import run_shielded
 from workers import runtime
-from workers.media import tasks
+from workers.media import encode, tasks
 from workers.messages import FRAME_SAMPLES, RecordingRefused
 
 log = structlog.get_logger(__name__)
@@ -47,7 +47,7 @@ _DEADLINE_S = 120.0  # for a step or a chunk, which take a second at most
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of a function in `workers.media.tasks`."""
+    """A call of a function in `workers.media`."""
 
     function: Callable[..., Any]
     args: tuple[object, ...]
@@ -140,7 +140,7 @@ class MediaPool:
                     # crashes.
                     crashes += crash_count
                     if crashes >= MAX_CRASHES and not finished:
-                        raise _crashes_decoders()
+                        raise crashes_decoders()
                     if decoded.warning:
                         log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
                     if not finished:
@@ -153,9 +153,7 @@ class MediaPool:
                 raise await budget.explain(error) from error
             finally:
                 if step is not None and not finished:
-                    task = asyncio.get_running_loop().create_task(self._close_decoder(session, step, slot))
-                    self._background.add(task)
-                    task.add_done_callback(self._background.discard)
+                    self._close_later(tasks.close, session, step, slot)
 
     async def _start_step(
         self,
@@ -171,16 +169,46 @@ class MediaPool:
         args = (session, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
         return asyncio.ensure_future(self._run(_decoding_line(job), Call(tasks.decode, args), slot))
 
-    async def _close_decoder(
-        self, session: str, step: asyncio.Future[TaskResult[Any]], slot: int | None
+    def start_encoding_step(
+        self, session: str, encoding: encode.Encoding, seconds: float, slot: int | None
+    ) -> asyncio.Future[TaskResult[encode.EncodeStep]]:
+        """Queue the next step of an encoding: see `workers.media.encode`. The later ones name its slot.
+
+        The result raises as `decode` does.
+        """
+        call = Call(encode.encode, (session, encoding, seconds))
+        return asyncio.ensure_future(self._run(session, call, slot))
+
+    def end_encoding(self, session: str, step: asyncio.Future[TaskResult[Any]], slot: int | None) -> None:
+        """Give up an encoding after its step in flight, if there is one."""
+        self._dispatcher.cancel(session)
+        self._close_later(encode.close, session, step, slot)
+
+    def _close_later(
+        self,
+        function: Callable[[str], None],
+        session: str,
+        step: asyncio.Future[TaskResult[Any]],
+        slot: int | None,
     ) -> None:
-        """Close the decoder of a recording in its worker, after the step in flight."""
+        task = asyncio.get_running_loop().create_task(self._close(function, session, step, slot))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def _close(
+        self,
+        function: Callable[[str], None],
+        session: str,
+        step: asyncio.Future[TaskResult[Any]],
+        slot: int | None,
+    ) -> None:
+        """Close the decoder or encoder of a recording in its worker, after the step in flight."""
         await asyncio.wait([step])
         if not step.cancelled() and step.exception() is None:
             slot = step.result().slot
         if slot is not None:
             with suppress(Exception):
-                await self._run(f"close {session}", Call(tasks.close, (session,)), slot)
+                await self._run(f"close {session}", Call(function, (session,)), slot)
 
     async def speech_probabilities(
         self, job: str, pcm_path: Path, start_frame: int, frames: int
@@ -213,7 +241,7 @@ class MediaPool:
             raise_if_full(error)
             raise
         except TaskCrashes:
-            raise _crashes_decoders() from None
+            raise crashes_decoders() from None
 
 
 def _create(path: Path) -> int:
@@ -235,7 +263,8 @@ def _decoding_line(job: str) -> str:
     return f"decode {job}"
 
 
-def _crashes_decoders() -> InvalidInput:
+def crashes_decoders() -> InvalidInput:
+    """The error for a file on which every process crashed."""
     return InvalidInput(
         "The file makes the decoder crash or hang. Convert it to WAV, FLAC or MP3 and send that.",
         param="file",

@@ -1,4 +1,4 @@
-"""The folder in which the service keeps uploads and decoded audio."""
+"""The folder in which the service keeps uploads, copies of them for browsers, and decoded audio."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import BinaryIO
 from app.errors import InvalidSetting
 from app.file_lock import try_lock
 from app.media.disk import DiskSpace
+from app.media.sound_copies import remove_leftover_copies
 from app.media.uploads import remove_leftovers
 
 
@@ -17,6 +18,7 @@ class DataFolder:
         self.path = path
         self.uploads = path / "uploads"  # recordings as they were received
         self.pcm = path / "pcm"  # decoded audio
+        self.copies = path / "copies"  # of recordings, as browsers play them
         self.disk = DiskSpace(path)
         self._lock: BinaryIO | None = None
 
@@ -28,7 +30,7 @@ class DataFolder:
         if self._lock is not None:
             return
         try:
-            for folder in (self.uploads, self.pcm):
+            for folder in (self.uploads, self.pcm, self.copies):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = try_lock(self.path / "lock")
         except OSError as error:
@@ -49,3 +51,4 @@ class DataFolder:
         """Remove files that a killed process left behind. `uploads` and `pcm` name the files to keep."""
         remove_leftovers(self.uploads, uploads)
         remove_leftovers(self.pcm, pcm)
+        remove_leftover_copies(self.copies, uploads)

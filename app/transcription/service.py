@@ -15,6 +15,8 @@ from app.engines.slot import WhisperSlot
 from app.errors import ModelUnavailable, NotReady
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.pool import MediaPool
+from app.media.sound_copies import SoundCopies
+from app.media.sound_encoder import SoundEncoder
 from app.media.speech import VadParameters
 from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
@@ -47,6 +49,12 @@ class TranscriptionService:
         self.helper = Helper()
         self._plan = plan
         self._media = MediaPool(media_workers(settings, plan, usable_cores()), self.folder.disk)
+        self.copies = SoundCopies(
+            self.folder.uploads,
+            self.folder.copies,
+            settings.audio_cache_bytes,
+            SoundEncoder(self._media, self.folder.disk, settings.max_duration_s),
+        )
         self._cache = ResultCache()
         self._slots: list[WhisperSlot] = []
         self._fleet: Fleet | None = None
@@ -69,7 +77,10 @@ class TranscriptionService:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
         await asyncio.gather(
-            self._media.stop(), self.helper.stop(), *([self._fleet.stop()] if self._fleet else [])
+            self.copies.stop(),
+            self._media.stop(),
+            self.helper.stop(),
+            *([self._fleet.stop()] if self._fleet else []),
         )
         self.folder.release()
 

@@ -56,9 +56,9 @@ class Site:
 
     @property
     def left_files(self) -> list[Path]:
-        """The uploads and decoded recordings in the data folder."""
+        """The uploads, their copies and decoded recordings in the data folder."""
         folder = self.service.folder
-        return [*folder.uploads.iterdir(), *folder.pcm.iterdir()]
+        return [*folder.uploads.iterdir(), *folder.pcm.iterdir(), *folder.copies.iterdir()]
 
     def submit(self, content: bytes = RECORDING, *, headers: Any = None, **fields: Any) -> httpx.Response:
         """Submit a job as a form."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import math
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
+from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
 from app.media.speech_search import FoundSpeech
 from app.media.uploads import Upload
@@ -103,6 +105,39 @@ class Call:
     model: str
 
 
+class FakeEncoder:
+    """Writes what it was asked for into the file, instead of sound. Tests pause it and let it fail."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []  # what it was asked for
+        self.paused = False
+        self.error: BaseException | None = None
+        self.cancelled = 0
+
+    async def encode(
+        self,
+        source: Path,
+        target: Path,
+        form: str,
+        *,
+        is_copy: bool = False,
+        start_s: float = 0.0,
+        end_s: float = math.inf,
+    ) -> None:
+        asked = f"{form} {start_s:g}-{end_s:g} of {'the copy' if is_copy else 'the recording'}"
+        self.made.append(asked)
+        target.write_bytes(b"incomplete")
+        try:
+            while self.paused:  # noqa: ASYNC110 (another thread sets it)
+                await asyncio.sleep(0.005)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if self.error is not None:
+            raise self.error
+        target.write_text(asked)
+
+
 @dataclass
 class FakeService:
     """As the real service, it leaves the file of an upload to the caller."""
@@ -123,10 +158,15 @@ class FakeService:
     cancelled: threading.Event = field(default_factory=threading.Event)
     running: bool = False
     folder: DataFolder = field(init=False)
+    encoder: FakeEncoder = field(default_factory=FakeEncoder)
+    copies: SoundCopies = field(init=False)
     helper: Helper = field(default_factory=Helper)
 
     def __post_init__(self) -> None:
         self.folder = DataFolder(self.settings.data_dir)
+        self.copies = SoundCopies(
+            self.folder.uploads, self.folder.copies, self.settings.audio_cache_bytes, self.encoder
+        )
 
     def reset(self) -> None:
         """Forget what a test set and did."""
@@ -135,11 +175,12 @@ class FakeService:
         self.__init__(settings, running=running, helper=helper)  # type: ignore[misc]
 
     async def start(self) -> None:
-        for folder in (self.folder.uploads, self.folder.pcm):
+        for folder in (self.folder.uploads, self.folder.pcm, self.folder.copies):
             folder.mkdir(parents=True, exist_ok=True)
         self.running = True
 
     async def stop(self) -> None:
+        await self.copies.stop()
         await self.helper.stop()
         self.running = False
 

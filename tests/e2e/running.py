@@ -220,8 +220,8 @@ class Server(Command):
         ]
 
     def left_files(self) -> list[Path]:
-        """The recordings, encoded or decoded, in the data folder."""
-        return [path for folder in ("uploads", "pcm") for path in (self.data / folder).iterdir()]
+        """The recordings, their copies and decoded audio in the data folder."""
+        return [path for folder in ("uploads", "pcm", "copies") for path in (self.data / folder).iterdir()]
 
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)

@@ -14,6 +14,7 @@ from app.jobs.events import Event
 from app.jobs.job import Job
 from app.jobs.runner import JobRunner
 from app.jobs.store import Store
+from app.media.sound_copies import SoundCopies
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
@@ -65,12 +66,20 @@ class FakeCatalogue:
         self.options = defaultdict(lambda: LoadOptions("demo", "", "cpu", "int8", 1))
 
 
+class NoEncoder:
+    """Nobody asks for copies."""
+
+    async def encode(self, *args: object, **options: object) -> None:
+        raise AssertionError
+
+
 class FakeService:
     """A transcription service without workers, as job runners use it."""
 
     def __init__(self, settings: Settings, work: Work = succeed) -> None:
         self.folder = DataFolder(settings.data_dir)
         self.folder.lock()  # creates the folders
+        self.copies = SoundCopies(self.folder.uploads, self.folder.copies, 0, NoEncoder())
         self.catalogue = FakeCatalogue()
         self.jobs_at_once = 4
         self.helper = Helper()

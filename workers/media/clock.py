@@ -13,11 +13,15 @@ MAX_SILENCE_S = 12 * 3600.0  # total of all gaps: a small file must not fill a d
 class Clock:
     """Places frames one after the other. Times are in seconds; `position` counts from the file's start."""
 
-    def __init__(self, origin: float | None, duration: float | None) -> None:
-        """`origin` is the timestamp at which the file starts; None: the one of its first frame."""
+    def __init__(self, origin: float | None, duration: float | None, rate: int = SAMPLE_RATE) -> None:
+        """`origin` is the timestamp at which the file starts; None: the one of its first frame.
+
+        `rate`: samples in a second of the result.
+        """
         self.position = 0.0  # of the next frame if it has no timestamp
         self._origin = origin
         self._duration = duration
+        self._rate = rate
         self._silence = 0.0
 
     def place(self, start: float | None, seconds: float) -> int | None:
@@ -36,7 +40,7 @@ class Clock:
             return None
         self.position += jump + seconds
         self._silence += max(0.0, jump)
-        return round(jump * SAMPLE_RATE)
+        return round(jump * self._rate)
 
     def is_stray(self, start: float | None, seconds: float, following: float | None) -> bool:
         """Whether a frame's timestamp jumps, but the next frame's timestamp does not."""

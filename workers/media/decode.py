@@ -1,16 +1,16 @@
-"""Decodes a recording of any format to 16 kHz mono int16, chunk by chunk, with a player's timing."""
+"""Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
 
 from collections.abc import Collection, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import SEEK_SET, FileIO
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
 from workers.media import refusal
 from workers.media.clock import Clock
-from workers.media.mixer import Mixer
+from workers.media.mixer import SPEECH, Mixer, PcmFormat
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
 # The demuxers that FFmpeg may use. Missing are those that open other files or devices (hls, dash, concat,
@@ -36,13 +36,14 @@ OPEN_OPTIONS = {
 }
 READ_BYTES = 1 << 18  # per read from disk
 CHUNK_SAMPLES = 10 * SAMPLE_RATE  # of silence and of raw PCM
+SOUND_RATES = range(8000, 48_001)  # Hz, of sound for people
 MAX_READ_FAILURES = 100  # after them, the rest of the file is skipped
 
 # A header with other values is damaged; FFmpeg's mixer also supports no more channels.
 RATES = range(1000, 1_000_001)  # Hz
 MAX_CHANNELS = 64
 
-Pcm = Generator[bytes, None, None]  # chunks of s16le mono 16 kHz; closing it closes the source
+Pcm = Generator[bytes, None, None]  # chunks of s16le; closing it closes the source
 Frame = Any  # av.AudioFrame; the parent imports this module, so it imports PyAV in functions only
 TimedFrame = tuple[Frame, float | None]  # with its timestamp in seconds
 
@@ -52,9 +53,10 @@ class Findings:
     """Problems found while a recording was decoded."""
 
     damaged: int = 0  # packets that were skipped
-    gap_samples: int = 0  # missing between frames, replaced with silence
+    gap_s: float = 0.0  # missing between frames, replaced with silence
     cut_off: bool = False
     declared_s: float = 0.0  # length as the file gives it; 0 if it does not
+    pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
 
     @property
     def warning(self) -> str | None:
@@ -62,8 +64,8 @@ class Findings:
         sentences = []
         if self.damaged:
             sentences.append("Parts of the recording are damaged and were skipped.")
-        if self.gap_samples:
-            sentences.append(f"The recording has gaps of {self.gap_samples / SAMPLE_RATE:.1f} s in all.")
+        if self.gap_s:
+            sentences.append(f"The recording has gaps of {self.gap_s:.1f} s in all.")
         if self.cut_off:
             sentences.append("The recording is cut off: it is shorter than it says it is.")
         return " ".join(sentences) or None
@@ -81,8 +83,8 @@ def raw_pcm(source: Path, findings: Findings) -> Pcm:
             yield chunk[: len(chunk) // BYTES_PER_SAMPLE * BYTES_PER_SAMPLE]
 
 
-def decoded_pcm(source: Path, findings: Findings) -> Pcm:
-    """The best sound track of a file as s16le mono 16 kHz, in chunks.
+def decoded_pcm(source: Path, findings: Findings, output: PcmFormat | None = SPEECH) -> Pcm:
+    """The best sound track of a file as s16le, in chunks; without `output`, in a format like its own.
 
     The first chunk is empty: then the file is open, `findings.declared_s` is known, and nothing is decoded.
     Sample 0 is the start of the file, which may be earlier than the start of its sound. Gaps between
@@ -93,18 +95,22 @@ def decoded_pcm(source: Path, findings: Findings) -> Pcm:
         stream = _sound_track(container)
         findings.declared_s = _declared_s(container, stream, KNOWN_DURATION)
         yield b""
-        clock = Clock(_seconds(container.start_time), _seconds(container.duration))
+        origin, duration = _seconds(container.start_time), _seconds(container.duration)
+        frames = _frames(container, stream, findings)
+        first = list(islice(frames, 1))
+        findings.pcm_format = output = output or (_own_format(first[0][0]) if first else SPEECH)
+        clock = Clock(origin, duration, output.rate)
         mixer: Mixer | None = None
-        for frame, start in _confirmed(_frames(container, stream, findings), clock):
+        for frame, start in _confirmed(chain(first, frames), clock):
             jump = clock.place(start, frame.samples / frame.sample_rate)
             if jump is None:
                 continue
             if mixer is None or jump or not mixer.accepts(frame):
                 if mixer is not None:
                     yield mixer.finish()
-                    findings.gap_samples += max(0, jump)
-                yield from _silence(jump)
-                mixer = Mixer(frame, skip=max(0, -jump))
+                    findings.gap_s += max(0, jump) / output.rate
+                yield from _silence(jump, output.frame_bytes)
+                mixer = Mixer(frame, max(0, -jump), output)
             yield mixer.mix(frame)
         if mixer is not None:
             yield mixer.finish()
@@ -214,9 +220,15 @@ def _confirmed(frames: Iterator[TimedFrame], clock: Clock) -> Iterator[TimedFram
         yield frame, None if clock.is_stray(start, seconds, following) else start
 
 
-def _silence(samples: int) -> Iterator[bytes]:
+def _own_format(frame: Frame) -> PcmFormat:
+    """The format for people who listen: a frame's own rate within `SOUND_RATES`, and one or two channels."""
+    rate = min(max(frame.sample_rate, SOUND_RATES.start), SOUND_RATES.stop - 1)
+    return PcmFormat(rate, 2 if frame.layout.nb_channels == 2 else 1)
+
+
+def _silence(samples: int, frame_bytes: int) -> Iterator[bytes]:
     for start in range(0, samples, CHUNK_SAMPLES):
-        yield bytes(min(CHUNK_SAMPLES, samples - start) * BYTES_PER_SAMPLE)
+        yield bytes(min(CHUNK_SAMPLES, samples - start) * frame_bytes)
 
 
 def _seconds(microseconds: int | None) -> float | None:

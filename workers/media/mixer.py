@@ -1,5 +1,6 @@
-"""Mixes and resamples frames of any format to 16 kHz mono."""
+"""Mixes and resamples frames of any format: to 16 kHz mono for Whisper, to mono or stereo for people."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
@@ -8,23 +9,41 @@ FRAMES_PER_PULL = 16  # a pull of the output costs about as much as a push of a 
 MAX_WAITING_S = 10.0  # pushed before a pull: a frame may last a minute
 
 
+@dataclass(frozen=True, slots=True)
+class PcmFormat:
+    """Samples of 16 bits, those of all channels side by side."""
+
+    rate: int  # Hz
+    channels: int  # 1 or 2
+
+    @property
+    def frame_bytes(self) -> int:
+        """The bytes of one sample of each channel."""
+        return self.channels * BYTES_PER_SAMPLE
+
+
+SPEECH = PcmFormat(SAMPLE_RATE, 1)  # what Whisper and the speech detector get
+
+
 class Mixer:
-    """Mixes all channels of frames of one format with equal weight, and resamples them to 16 kHz.
+    """Mixes the channels of frames of one format with equal weight, and resamples them.
+
+    Stereo frames keep their two channels if the result has two.
 
     FFmpeg's own down-mix drops the bass channel, weighs the centre channel more and, with floats, clips.
     """
 
-    def __init__(self, first: Any, skip: int = 0) -> None:
+    def __init__(self, first: Any, skip: int = 0, output: PcmFormat = SPEECH) -> None:
         """For frames of the format of `first`. Drops the first `skip` samples of the result."""
         from av.filter import Graph
 
         self._format = _format(first)
-        self._skip_bytes = skip * BYTES_PER_SAMPLE
+        self._frame_bytes = output.frame_bytes
+        self._skip_bytes = skip * output.frame_bytes
         self._waiting = 0  # frames pushed since the last pull
         self._waiting_s = 0.0  # their duration
         self._graph: Any = Graph()
-        count = first.layout.nb_channels
-        weights = "+".join(f"{1 / count:.9f}*c{channel}" for channel in range(count))
+        layout = "mono" if output.channels == 1 else "stereo"
         self._graph.link_nodes(
             self._graph.add(
                 "abuffer",
@@ -35,9 +54,9 @@ class Mixer:
             ),
             # With integers, rounded weights could add up to more than 1 and overflow.
             self._graph.add("aformat", sample_fmts="fltp"),
-            self._graph.add("pan", f"mono|c0={weights}"),
+            self._graph.add("pan", f"{layout}|{_weights(first.layout.nb_channels, output.channels)}"),
             self._graph.add(
-                "aformat", sample_rates=str(SAMPLE_RATE), sample_fmts="s16", channel_layouts="mono"
+                "aformat", sample_rates=str(output.rate), sample_fmts="s16", channel_layouts=layout
             ),
             self._graph.add("abuffersink"),
         ).configure()
@@ -70,10 +89,18 @@ class Mixer:
                 mixed = self._graph.pull()
             except (av.BlockingIOError, av.EOFError):  # no more output for now, or ever
                 break
-            chunks.append(bytes(mixed.planes[0])[: mixed.samples * BYTES_PER_SAMPLE])
+            chunks.append(bytes(mixed.planes[0])[: mixed.samples * self._frame_bytes])
         pcm = b"".join(chunks)
         skipped, self._skip_bytes = self._skip_bytes, max(0, self._skip_bytes - len(pcm))
         return pcm[skipped:]
+
+
+def _weights(channels: int, outputs: int) -> str:
+    """How the filter `pan` makes each output of the channels of a frame."""
+    if channels == outputs == 2:
+        return "c0=c0|c1=c1"
+    mix = "+".join(f"{1 / channels:.9f}*c{channel}" for channel in range(channels))
+    return "|".join(f"c{output}={mix}" for output in range(outputs))
 
 
 def _format(frame: Any) -> tuple[int, str, str]:

@@ -1,0 +1,252 @@
+"""Copies of recordings that browsers play: made on demand, and cached in a folder within a budget."""
+
+import asyncio
+import os
+import re
+import time
+import uuid
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import structlog
+
+from app.errors import NOT_KEPT, AudioNotKept, NotReady, WhisperfleetError
+from app.shielding import run_shielded
+
+_COPY_NAME = re.compile(r"([0-9a-f]{32})\.(flac|ogg)")
+_PART_SUFFIX = ".part"  # of files that are not complete, are spans, or are about to be removed
+
+log = structlog.get_logger(__name__)
+
+
+class Encoder(Protocol):
+    """As `SoundEncoder`."""
+
+    async def encode(
+        self,
+        source: Path,
+        target: Path,
+        form: str,
+        *,
+        is_copy: bool = False,
+        start_s: float = 0.0,
+        end_s: float = ...,
+    ) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Copy:
+    name: str
+    making: "asyncio.Task[None] | None" = None
+    size: int | None = None  # bytes; None until it is made
+    used_ns: int = field(default_factory=time.time_ns)
+    holders: int = 0  # responses that send it or wait for it
+
+
+class SoundCopies:
+    """The copies in a folder: `<name of the recording's file>.<format>`.
+
+    While they have more than `budget_bytes` together, the least recently used one that nobody holds is
+    removed. A copy that alone exceeds the budget goes first.
+    """
+
+    def __init__(self, uploads: Path, folder: Path, budget_bytes: int, encoder: Encoder) -> None:
+        """`uploads` is the folder of the recordings."""
+        self._uploads = uploads
+        self._folder = folder
+        self._budget_bytes = budget_bytes
+        self._encoder = encoder
+        self._copies: dict[str, _Copy] = {}
+        self._stopping = False
+
+    async def load(self) -> None:
+        """Find the complete copies of an earlier run, and remove incomplete ones."""
+        copies = await asyncio.to_thread(_complete_copies, self._folder)
+        self._copies = {copy.name: copy for copy in copies}
+        await self._trim()
+
+    async def stop(self) -> None:
+        """End the making of copies."""
+        self._stopping = True
+        await _cancel(self._copies.values())
+
+    @asynccontextmanager
+    async def hold(self, recording: str, form: str) -> AsyncGenerator[Path]:
+        """The copy of a recording in a format. It is made if it is not there, and stays inside the block.
+
+        `recording` is the name of its file. Concurrent callers share one making, which goes on if they are
+        cancelled: a client that gave up may ask again. Raises as `Encoder.encode` does, AudioNotKept if the
+        recording is removed meanwhile, and NotReady if the service stops.
+        """
+        copy = self._find_or_make(recording, form)
+        copy.holders += 1
+        try:
+            if copy.making is not None:
+                await self._wait(copy.making)
+            yield self._folder / copy.name
+        finally:
+            copy.holders -= 1
+            copy.used_ns = time.time_ns()
+            await run_shielded(self._release(copy))
+
+    @asynccontextmanager
+    async def span(self, recording: str, form: str, start_s: float, end_s: float) -> AsyncGenerator[Path]:
+        """A file with a span of a recording, in s, which is there inside the block.
+
+        Cancelling the caller ends its making. Raises as `Encoder.encode` does.
+        """
+        part = self._new_part()
+        try:
+            async with self._source(recording) as (source, is_copy):
+                await self._encoder.encode(source, part, form, is_copy=is_copy, start_s=start_s, end_s=end_s)
+            yield part
+        finally:
+            await run_shielded(asyncio.to_thread(part.unlink, missing_ok=True))
+
+    async def remove(self, recording: str) -> None:
+        """Remove the copies of a recording, whose file is gone already, and end their making."""
+        copies = [copy for name, copy in self._copies.items() if name.startswith(f"{recording}.")]
+        await _cancel(copies)
+        await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
+
+    def _find_or_make(self, recording: str, form: str) -> _Copy:
+        name = f"{recording}.{form}"
+        copy = self._copies.get(name)
+        if copy is None or (copy.size is not None and not _is_file(self._folder / name)):
+            copy = self._copies[name] = _Copy(name)
+            copy.making = asyncio.create_task(self._make(copy, recording, form), name=f"sound copy {name}")
+            copy.making.add_done_callback(_log_failure)
+        return copy
+
+    async def _make(self, copy: _Copy, recording: str, form: str) -> None:
+        part = self._new_part()
+        try:
+            async with self._source(recording) as (source, is_copy):
+                await self._encoder.encode(source, part, form, is_copy=is_copy)
+            copy.size = _publish(part, self._folder / copy.name)
+        finally:
+            if copy.size is None:
+                self._copies.pop(copy.name, None)
+                await run_shielded(asyncio.to_thread(part.unlink, missing_ok=True))
+        copy.making = None
+        await self._trim()
+
+    async def _wait(self, making: asyncio.Task[None]) -> None:
+        await asyncio.wait([making])
+        if not making.cancelled():
+            making.result()
+        elif self._stopping:
+            raise NotReady("The service is stopping; send the request again.")
+        else:
+            raise AudioNotKept(NOT_KEPT)
+
+    @asynccontextmanager
+    async def _source(self, recording: str) -> AsyncGenerator[tuple[Path, bool]]:
+        """The file to encode, and whether it is the FLAC copy: that has the same samples, and allows seeking."""
+        flac = self._copies.get(f"{recording}.flac")
+        if flac is None or flac.size is None:
+            yield self._uploads / recording, False
+        else:
+            async with self.hold(recording, "flac") as path:
+                yield path, True
+
+    async def _release(self, copy: _Copy) -> None:
+        if copy.size is not None:
+            await asyncio.to_thread(_mark_used, self._folder / copy.name, copy.used_ns)
+        await self._trim()
+
+    async def _trim(self) -> None:
+        """Remove copies until the others fit into the budget."""
+        excess = sum(copy.size or 0 for copy in self._copies.values()) - self._budget_bytes
+        idle = [copy for copy in self._copies.values() if copy.size is not None and not copy.holders]
+        idle.sort(key=lambda copy: ((copy.size or 0) <= self._budget_bytes, copy.used_ns))
+        dropped = []
+        for copy in idle:
+            if excess <= 0:
+                break
+            excess -= copy.size or 0
+            dropped.append(copy)
+        await self._drop(dropped)
+
+    async def _drop(self, copies: Iterable[_Copy]) -> None:
+        # Renamed at once, and removed by a thread: meanwhile a new copy may get the name.
+        parts = []
+        for copy in copies:
+            del self._copies[copy.name]
+            parts.append(self._new_part())
+            _rename(self._folder / copy.name, parts[-1])
+        if parts:
+            await run_shielded(asyncio.to_thread(_unlink, parts))
+
+    def _new_part(self) -> Path:
+        return self._folder / f"{uuid.uuid4().hex}{_PART_SUFFIX}"
+
+
+def remove_leftover_copies(folder: Path, recordings: Iterable[str]) -> None:
+    """Remove the copies in `folder` of all recordings but those named."""
+    kept = set(recordings)
+    for path in folder.iterdir():
+        match = _COPY_NAME.fullmatch(path.name)
+        if match and match[1] not in kept:
+            path.unlink(missing_ok=True)
+
+
+def _complete_copies(folder: Path) -> list[_Copy]:
+    """The copies in a folder. Removes what else a killed process left there."""
+    copies = []
+    for path in folder.iterdir():
+        if path.suffix == _PART_SUFFIX:
+            path.unlink(missing_ok=True)
+        elif _COPY_NAME.fullmatch(path.name):
+            stat = path.stat()
+            copies.append(_Copy(path.name, size=stat.st_size, used_ns=stat.st_atime_ns))
+    return copies
+
+
+def _publish(part: Path, path: Path) -> int:
+    """Give a complete file its name. Returns its size in bytes."""
+    size = part.stat().st_size
+    part.replace(path)
+    return size
+
+
+def _mark_used(path: Path, used_ns: int) -> None:
+    """Record the time of the last use in the file. The time of its last change is part of its ETag."""
+    try:
+        os.utime(path, ns=(used_ns, path.stat().st_mtime_ns))
+    except FileNotFoundError:
+        return
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_file()
+
+
+def _rename(path: Path, new: Path) -> None:
+    try:
+        path.rename(new)
+    except FileNotFoundError:
+        return
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+async def _cancel(copies: Iterable[_Copy]) -> None:
+    tasks = [copy.making for copy in copies if copy.making is not None]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _log_failure(making: asyncio.Task[None]) -> None:
+    """Log why a copy was not made: perhaps nobody waits for it any more."""
+    error = None if making.cancelled() else making.exception()
+    if error is not None:
+        reason = error.message if isinstance(error, WhisperfleetError) else repr(error)
+        log.warning("a copy of a recording could not be made", copy=making.get_name(), reason=reason)

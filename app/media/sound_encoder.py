@@ -1,0 +1,116 @@
+"""Has media workers encode recordings, or spans of them, as files that browsers play."""
+
+import asyncio
+import math
+import uuid
+from pathlib import Path
+
+from app.errors import NOT_KEPT, AudioNotKept, DiskFull, InvalidInput
+from app.media.disk import DiskSpace, Reservation, disk_full
+from app.media.pcm_budget import audio_too_long
+from app.media.pool import MediaPool, crashes_decoders
+from app.scheduling.dispatcher import MAX_CRASHES
+from app.scheduling.tasks import TaskResult
+from app.shielding import run_shielded
+from workers.media.encode import EncodeStep, Encoding
+
+_STEP_S = 60.0  # of the recording, decoded at a time
+_STEP_BYTES = 12 << 20  # that a step adds at most: 48 kHz stereo that FLAC cannot make smaller
+_PCM_PARTS = {"flac": 1.0, "ogg": 0.25}  # what is reserved of the size of the decoded sound: surely enough
+_SLACK_S = 0.01  # that a span may end after the recording: clients round its length
+
+
+class SoundEncoder:
+    """Encodes recordings. As many as there are media workers are in progress; the others wait."""
+
+    def __init__(self, pool: MediaPool, disk: DiskSpace, max_duration_s: float = math.inf) -> None:
+        self._pool = pool
+        self._disk = disk
+        self._max_duration_s = max_duration_s
+        self._turns = asyncio.Semaphore(pool.worker_count)
+
+    async def encode(
+        self,
+        source: Path,
+        target: Path,
+        form: str,
+        *,
+        is_copy: bool = False,
+        start_s: float = 0.0,
+        end_s: float = math.inf,
+    ) -> None:
+        """Encode a recording, or the span from `start_s` to `end_s` of it, into the new file `target`.
+
+        `form` is `flac` or `ogg`. `is_copy`: the source is a FLAC file from here. The caller removes the
+        target, also after an error or a cancellation. No worker creates it again.
+
+        Raises AudioNotKept if the source is gone, InvalidInput if the span is not one of the recording or
+        nothing can be decoded, TooLarge if the recording is longer than the limit, and DiskFull.
+        """
+        encoding = Encoding(str(source), str(target), form, is_copy, start_s, end_s)
+        async with self._turns:
+            await run_shielded(asyncio.to_thread(target.touch, 0o600))
+            with self._disk.reservation() as space:
+                try:
+                    step = await self._run(encoding, space)
+                except FileNotFoundError:
+                    raise AudioNotKept(NOT_KEPT) from None
+        _check_span(encoding, step)
+
+    async def _run(self, encoding: Encoding, space: Reservation) -> EncodeStep:
+        """Run all steps in one worker, or from the beginning in another one if it crashes."""
+        session = uuid.uuid4().hex
+        slot: int | None = None
+        finished = False
+        crashes = 0
+        in_flight: asyncio.Future[TaskResult[EncodeStep]] | None = None
+        try:
+            while not finished:
+                await asyncio.to_thread(space.check, _STEP_BYTES)
+                is_first = in_flight is None
+                in_flight = self._pool.start_encoding_step(session, encoding, _STEP_S, slot)
+                step, slot, crash_count = await asyncio.shield(in_flight)
+                finished = step.finished
+                crashes += crash_count
+                if crashes >= MAX_CRASHES and not finished:
+                    raise crashes_decoders()
+                space.written = max(space.written, step.size)
+                self._check_duration(step)
+                if is_first and not finished:
+                    await self._reserve(encoding, step, space)
+            return step
+        finally:
+            if in_flight is not None and not finished:
+                self._pool.end_encoding(session, in_flight, slot)
+
+    def _check_duration(self, step: EncodeStep) -> None:
+        if max(step.decoded_s, step.declared_s) > self._max_duration_s + _SLACK_S:
+            raise audio_too_long(self._max_duration_s)
+
+    async def _reserve(self, encoding: Encoding, step: EncodeStep, space: Reservation) -> None:
+        """Reserve the disk space of the whole result if the file says how long the recording is."""
+        seconds = min(encoding.end_s, step.declared_s) - encoding.start_s
+        if seconds > 0:
+            size = int(seconds * step.pcm_bytes_s * _PCM_PARTS[encoding.form])
+            try:
+                await asyncio.to_thread(space.expect, size)
+            except DiskFull:
+                raise disk_full() from None
+
+
+def _check_span(encoding: Encoding, end: EncodeStep) -> None:
+    """Raise InvalidInput if the recording has turned out to be shorter than the span says."""
+    if not math.isinf(encoding.end_s):
+        check_within("end", encoding.end_s, end.decoded_s)
+    if not end.samples:
+        check_within("start", encoding.start_s, end.decoded_s)
+        raise InvalidInput("`end`: the span is shorter than one sample. Ask for a longer one.", param="end")
+
+
+def check_within(name: str, seconds: float, duration_s: float) -> None:
+    """Raise InvalidInput if the parameter `name` lies after the end of the recording."""
+    if seconds > duration_s + _SLACK_S:
+        raise InvalidInput(
+            f"`{name}` is {seconds:g} s, and the recording has {duration_s:.2f} s. Choose a span of it.",
+            param=name,
+        )

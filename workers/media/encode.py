@@ -1,0 +1,207 @@
+"""Encodes a recording, or a span of it, as a file that browsers play: block by block, in a media worker.
+
+The parent only names these functions, so this module imports soundfile in functions only.
+"""
+
+import math
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workers.media import refusal
+from workers.media.decode import Findings, Pcm, decoded_pcm
+from workers.media.mixer import PcmFormat
+
+SUBTYPES = {"flac": "PCM_16", "ogg": "VORBIS"}  # as libsndfile calls them, by format
+READ_S = 10  # of a copy at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """What to encode. Times in seconds of the recording."""
+
+    source: str
+    target: str  # a file that exists
+    form: str  # a key of `SUBTYPES`
+    is_copy: bool = False  # the source is a FLAC file that this module wrote, which allows seeking
+    start_s: float = 0.0
+    end_s: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeStep:
+    """The progress of an encoding."""
+
+    decoded_s: float  # of the recording so far, from its start
+    samples: int  # of each channel in the result so far
+    size: int  # bytes in the result so far
+    finished: bool
+    declared_s: float  # length of the recording as its file gives it; 0 if it does not
+    pcm_bytes_s: int  # bytes of the decoded sound in each second
+
+
+class _Target(FileIO):
+    """The file to write. Keeps the error of a failed write: libsndfile reports it without its number."""
+
+    error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        written = 0
+        try:
+            while self.error is None and written < len(data):
+                written += super().write(data[written:])
+        except OSError as error:
+            self.error = error
+        return written
+
+
+class _Session:
+    """One encoding, between two steps."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        self._encoding = encoding
+        self._findings = Findings()
+        source = Path(encoding.source)
+        self._chunks = (
+            _copied_pcm(source, encoding.start_s, self._findings)
+            if encoding.is_copy
+            else decoded_pcm(source, self._findings, output=None)
+        )
+        self._position: int | None = None  # of the next sample in the recording, once its rate is known
+        self._samples = 0  # written
+        self._writer: Any = None
+        # The file must exist: a step that runs after the parent has given up creates none.
+        self._target = _Target(encoding.target, "r+")
+        self._target.truncate()
+
+    def advance(self, seconds: float) -> EncodeStep:
+        """Decode about so many seconds more, and encode those of the span."""
+        begin = self._decoded_s
+        finished = False
+        while not finished and self._decoded_s < begin + seconds:
+            chunk = next(self._chunks, None)
+            finished = chunk is None or self._write(chunk)
+        if finished:
+            self._finish()
+        form = self._findings.pcm_format
+        size = os.fstat(self._target.fileno()).st_size
+        declared_s = self._findings.declared_s
+        pcm_bytes_s = form.rate * form.frame_bytes
+        return EncodeStep(self._decoded_s, self._samples, size, finished, declared_s, pcm_bytes_s)
+
+    def close(self) -> None:
+        self._chunks.close()
+        if self._writer is not None:
+            with suppress(Exception):  # the file is of no use
+                self._writer.close()
+        self._target.close()
+
+    @property
+    def _decoded_s(self) -> float:
+        return (self._position or 0) / self._findings.pcm_format.rate
+
+    def _write(self, chunk: bytes) -> bool:
+        """Encode the part of a chunk that is in the span. Returns whether the span ends with it."""
+        form, encoding = self._findings.pcm_format, self._encoding
+        if self._position is None:
+            copied = first_sample(self._findings.declared_s, form)
+            self._position = min(first_sample(encoding.start_s, form), copied) if encoding.is_copy else 0
+        if not chunk:
+            return False
+        first = first_sample(encoding.start_s, form) - self._position
+        last = math.inf if math.isinf(encoding.end_s) else first_sample(encoding.end_s, form) - self._position
+        frames = np.frombuffer(chunk, "<i2").reshape(-1, form.channels)
+        self._position += len(frames)
+        self._encode(frames[max(0, first) : max(0, min(last, len(frames)))], form)
+        return last <= len(frames)
+
+    def _encode(self, frames: Any, form: PcmFormat) -> None:
+        # By the second: the Vorbis encoder puts all that it gets at once on the stack.
+        for start in range(0, len(frames), form.rate):
+            part = frames[start : start + form.rate]
+            self._call(self._opened(form).write, part)
+            self._samples += len(part)
+
+    def _opened(self, form: PcmFormat) -> Any:
+        if self._writer is None:
+            from soundfile import SoundFile
+
+            name = self._encoding.form
+            self._writer = SoundFile(
+                self._target, "w", form.rate, form.channels, SUBTYPES[name], format=name.upper()
+            )
+        return self._writer
+
+    def _finish(self) -> None:
+        """Complete the file, and have the disk store all of it."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            self._call(writer.close)
+        os.fsync(self._target.fileno())
+        if not self._position:
+            raise refusal.nothing_decoded() if self._findings.damaged else refusal.too_short(0)
+
+    def _call(self, function: Any, *args: Any) -> None:
+        """Call libsndfile. Raises OSError if the file cannot be written."""
+        try:
+            function(*args)
+        except Exception:
+            if self._target.error is None:
+                raise
+        if self._target.error is not None:
+            raise self._target.error
+
+
+def first_sample(seconds: float, form: PcmFormat) -> int:
+    """The sample with which a span begins that starts at `seconds`."""
+    return round(seconds * form.rate)
+
+
+def encode(session: str, encoding: Encoding, seconds: float) -> EncodeStep:
+    """Decode about `seconds` more of a recording, and encode what is in the span.
+
+    The first call for a `session` in this process starts at the beginning, with an empty file. After the last
+    step the file is complete and on the disk, and the worker forgets the session. A FLAC file has the decoded
+    samples exactly; an Ogg file has Vorbis.
+
+    Raises `RecordingRefused` if the source cannot be decoded, and `OSError` if a file operation fails.
+    """
+    try:
+        if session not in _sessions:
+            _sessions[session] = _Session(encoding)
+        step = _sessions[session].advance(seconds)
+    except BaseException:
+        close(session)
+        raise
+    if step.finished:
+        close(session)
+    return step
+
+
+def close(session: str) -> None:
+    """Stop an encoding and forget it. The file stays, incomplete."""
+    found = _sessions.pop(session, None)
+    if found is not None:
+        found.close()
+
+
+_sessions: dict[str, _Session] = {}
+
+
+def _copied_pcm(source: Path, start_s: float, findings: Findings) -> Pcm:
+    """The sound of a FLAC copy from `start_s` on, in chunks."""
+    from soundfile import SoundFile
+
+    # The first chunk is empty, as in `decoded_pcm`.
+    with SoundFile(str(source)) as file:
+        form = findings.pcm_format = PcmFormat(file.samplerate, file.channels)
+        findings.declared_s = file.frames / form.rate
+        file.seek(min(first_sample(start_s, form), file.frames))
+        yield b""
+        while len(frames := file.read(READ_S * form.rate, "int16", always_2d=True)):
+            yield frames.astype("<i2").tobytes()
