@@ -50,7 +50,7 @@ class SoundCopies:
     """The copies in a folder: `<name of the recording's file>.<format>`.
 
     While they have more than `budget_bytes` together, the least recently used one that nobody holds is
-    removed. A copy that alone exceeds the budget goes first.
+    removed. A copy that alone exceeds the budget goes after its last response, and the others stay.
     """
 
     def __init__(self, uploads: Path, folder: Path, budget_bytes: int, encoder: Encoder) -> None:
@@ -145,7 +145,7 @@ class SoundCopies:
 
     @asynccontextmanager
     async def _source(self, recording: str) -> AsyncGenerator[tuple[Path, bool]]:
-        """The file to encode, and whether it is the FLAC copy: that has the same samples, and allows seeking."""
+        """The file to encode, and whether it is the FLAC copy: the same samples, and faster to read."""
         flac = self._copies.get(f"{recording}.flac")
         if flac is None or flac.size is None:
             yield self._uploads / recording, False
@@ -160,16 +160,20 @@ class SoundCopies:
 
     async def _trim(self) -> None:
         """Remove copies until the others fit into the budget."""
-        excess = sum(copy.size or 0 for copy in self._copies.values()) - self._budget_bytes
         idle = [copy for copy in self._copies.values() if copy.size is not None and not copy.holders]
-        idle.sort(key=lambda copy: ((copy.size or 0) <= self._budget_bytes, copy.used_ns))
-        dropped = []
-        for copy in idle:
+        dropped = [copy for copy in idle if not self._fits(copy)]
+        excess = (
+            sum(copy.size or 0 for copy in self._copies.values() if self._fits(copy)) - self._budget_bytes
+        )
+        for copy in sorted(filter(self._fits, idle), key=lambda copy: copy.used_ns):
             if excess <= 0:
                 break
             excess -= copy.size or 0
             dropped.append(copy)
         await self._drop(dropped)
+
+    def _fits(self, copy: _Copy) -> bool:
+        return (copy.size or 0) <= self._budget_bytes
 
     async def _drop(self, copies: Iterable[_Copy]) -> None:
         # Renamed at once, and removed by a thread: meanwhile a new copy may get the name.

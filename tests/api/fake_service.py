@@ -109,6 +109,9 @@ class FakeEncoder:
     """Writes what it was asked for into the file, instead of sound. Tests pause it and let it fail."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
         self.made: list[str] = []  # what it was asked for
         self.paused = False
         self.error: BaseException | None = None
@@ -126,7 +129,7 @@ class FakeEncoder:
     ) -> None:
         asked = f"{form} {start_s:g}-{end_s:g} of {'the copy' if is_copy else 'the recording'}"
         self.made.append(asked)
-        target.write_bytes(b"incomplete")
+        await asyncio.to_thread(target.write_bytes, b"incomplete")
         try:
             while self.paused:  # noqa: ASYNC110 (another thread sets it)
                 await asyncio.sleep(0.005)
@@ -135,7 +138,7 @@ class FakeEncoder:
             raise
         if self.error is not None:
             raise self.error
-        target.write_text(asked)
+        await asyncio.to_thread(target.write_text, asked)
 
 
 @dataclass
@@ -171,8 +174,11 @@ class FakeService:
     def reset(self) -> None:
         """Forget what a test set and did."""
         running, settings, helper = self.running, self.settings, self.helper
+        encoder, copies = self.encoder, self.copies  # these know the files that are there
         vars(self).clear()
         self.__init__(settings, running=running, helper=helper)  # type: ignore[misc]
+        encoder.reset()
+        self.encoder, self.copies = encoder, copies
 
     async def start(self) -> None:
         for folder in (self.folder.uploads, self.folder.pcm, self.folder.copies):

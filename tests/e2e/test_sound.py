@@ -1,0 +1,162 @@
+"""Copies and spans of recordings from the real service, as players and editors ask for them."""
+
+import io
+import os
+import signal
+
+import numpy as np
+import psutil
+import pytest
+import soundfile
+
+from tests.e2e.running import wait_for
+from tests.media_files import GOOD, RATE, wav_header
+from workers.media.decode import Findings, decoded_pcm
+
+pytestmark = pytest.mark.timeout(180)
+
+
+def audio(server, job, headers=None, **query):
+    return server.client.get(f"/v1/jobs/{job}/audio", params={"format": "flac"} | query, headers=headers)
+
+
+def samples(content: bytes):
+    """The samples of a file, shape (n, channels), and its rate in Hz."""
+    return soundfile.read(io.BytesIO(content), dtype="int16", always_2d=True)
+
+
+def own_samples(path):
+    """A recording as a worker decodes it for a copy: its samples, shape (n, channels), and its rate in Hz."""
+    findings = Findings()
+    pcm = np.frombuffer(b"".join(decoded_pcm(path, findings, output=None)), "<i2")
+    return pcm.reshape(-1, findings.pcm_format.channels), findings.pcm_format.rate
+
+
+def delay(original, heard, limit: int) -> int:
+    """The delay of one signal, in samples, with the highest cross-correlation."""
+    size = 2 ** (len(original) + limit).bit_length()
+    spectrum = np.fft.rfft(heard.astype(float), size) * np.conj(np.fft.rfft(original.astype(float), size))
+    correlation = np.fft.irfft(spectrum, size)
+    return int(np.argmax(np.concatenate([correlation[-limit:], correlation[: limit + 1]]))) - limit
+
+
+def stereo_wav(speech) -> bytes:
+    """Two different channels of 44.1 kHz."""
+    wide = np.stack([speech, np.roll(speech, 5000) // 2], axis=1)
+    return wav_header(wide.nbytes, channels=2, rate=44_100) + wide.tobytes()
+
+
+RECORDINGS = {
+    "mono.wav": GOOD["wav 16 bit"].encode,
+    "stereo.wav": stereo_wav,
+    "stereo.mp3": GOOD["mp3 44.1 kHz stereo"].encode,
+    "video.mp4": GOOD["mp4 video aac"].encode,
+}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_copies_and_spans_have_the_right_samples_at_the_right_place(server, tmp_path, talk_pcm, name):
+    path = tmp_path / name
+    path.write_bytes(RECORDINGS[name](talk_pcm[: 12 * RATE]))
+    expected, rate = own_samples(path)
+    job = server.submit(path)["id"]
+    duration = server.finished(job)["duration"]
+    query = {"start": 2.34567, "end": 2.34567 + 1.7}
+    of_recording = audio(server, job, **query)  # no copy is there yet
+    copy = audio(server, job)
+    assert copy.headers["content-disposition"] == f'inline; filename="{path.stem}.flac"'
+    assert samples(copy.content)[1] == rate
+    assert np.array_equal(samples(copy.content)[0], expected)
+    if name.endswith(".wav"):
+        lossless = samples(path.read_bytes())[0]
+        assert np.array_equal(expected, lossless), "the FLAC copy has the samples of the file"
+    span = expected[round(query["start"] * rate) : round(query["end"] * rate)]
+    assert np.array_equal(samples(of_recording.content)[0], span)
+    assert np.array_equal(samples(audio(server, job, **query).content)[0], span)
+    assert np.array_equal(samples(audio(server, job, end=duration).content)[0], expected)
+    ogg, ogg_rate = samples(audio(server, job, format="ogg").content)
+    assert (ogg.shape, ogg_rate) == (expected.shape, rate)
+    ogg_span, _ = samples(audio(server, job, format="ogg", **query).content)
+    for whole, heard in ((expected, ogg), (span, ogg_span)):
+        for channel in range(whole.shape[1]):
+            assert delay(whole[:, channel], heard[:, channel], rate // 10) == 0
+            assert np.corrcoef(whole[:, channel], heard[:, channel])[0, 1] > 0.95
+    too_late = audio(server, job, start=duration + 1)
+    assert (too_late.status_code, too_late.json()["error"]["param"]) == (400, "start")
+    server.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not server.left_files()
+
+
+def test_ranges_of_a_copy(server, shorts):
+    job = server.submit(shorts[0])["id"]
+    whole = audio(server, job)
+    size = len(whole.content)
+    pieces = [
+        audio(server, job, {"range": f"bytes={start}-{start + 9999}", "if-range": whole.headers["etag"]})
+        for start in range(0, size, 10_000)
+    ]
+    assert {piece.status_code for piece in pieces} == {206}
+    assert b"".join(piece.content for piece in pieces) == whole.content
+    assert audio(server, job, {"range": f"bytes={size}-"}).status_code == 416
+    server.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not server.left_files()
+
+
+def test_a_file_that_is_no_recording_has_no_copy(server, tmp_path):
+    (tmp_path / "letter.wav").write_bytes(b"Dear Sir or Madam" * 100)
+    job = server.submit(tmp_path / "letter.wav")["id"]
+    answer = audio(server, job)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "not_audio")
+    server.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not server.left_files()
+
+
+def test_ten_minutes_are_encoded_in_flat_memory(server, tmp_path, talk_pcm, shorts):
+    """48 kHz stereo: 115 MB of samples."""
+    path = tmp_path / "ten_minutes.wav"
+    stereo = np.repeat(np.resize(talk_pcm, 600 * 48_000), 2)
+    path.write_bytes(wav_header(stereo.nbytes, channels=2, rate=48_000) + stereo.tobytes())
+    warm = server.submit(shorts[0])["id"]
+    for form in ("flac", "ogg"):
+        assert audio(server, warm, format=form).status_code == 200
+    server.finished(warm)
+    job = server.submit(path)["id"]
+    server.finished(job, 120)
+
+    def memory() -> float:
+        processes = [psutil.Process(server.pid), *server.media_workers()]
+        return sum(process.memory_info().rss for process in processes) / 1e6
+
+    before = memory()
+    for query in ({}, {"start": 1, "end": 599}, {"format": "ogg", "end": 120}):
+        with server.client.stream(
+            "GET", f"/v1/jobs/{job}/audio", params={"format": "flac"} | query
+        ) as answer:
+            assert answer.status_code == 200
+            assert sum(map(len, answer.iter_bytes())) > 1e6
+        assert memory() - before < 60, query
+    for done in (warm, job):
+        server.client.delete(f"/v1/jobs/{done}").raise_for_status()
+    assert not server.left_files()
+
+
+def test_a_killed_service_leaves_no_broken_copy(commands, tmp_path, half_an_hour, shorts, background):
+    first = commands.ready(folder=tmp_path / "service", WHISPER_LOG_LEVEL="error")
+    small, large = first.submit(shorts[0])["id"], first.submit(half_an_hour)["id"]
+    intact = audio(first, small)
+    made = f"{first.data}/copies"
+    asked = background.submit(audio, first, large, format="ogg")
+    wait_for(lambda: any(name.endswith(".part") for name in os.listdir(made)), pause_s=0.005)
+    first.process.send_signal(signal.SIGKILL)
+    assert isinstance(asked.exception(60), Exception)
+    wait_for(lambda: not first.running())
+    assert [name.endswith(".part") for name in sorted(os.listdir(made))].count(True) == 1
+    again = commands.ready(folder=tmp_path / "service", WHISPER_LOG_LEVEL="error")
+    assert [name[32:] for name in os.listdir(made)] == [".flac"], "only the complete copy is there"
+    kept = audio(again, small)
+    assert (kept.content, kept.headers["etag"]) == (intact.content, intact.headers["etag"])
+    span, rate = samples(audio(again, large, start=1790).content)
+    assert (len(span), rate) == (10 * RATE, RATE)
+    for job in (small, large):
+        again.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not again.left_files()

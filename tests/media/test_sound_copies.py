@@ -1,0 +1,254 @@
+"""The cache of copies: one making for all, a budget, and no broken copy."""
+
+import asyncio
+import math
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from app.errors import AudioNotKept, InvalidInput, NotReady
+from app.media.sound_copies import SoundCopies, remove_leftover_copies
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+
+ONE, TWO, THREE = ("1" * 32, "2" * 32, "3" * 32)
+
+
+class FakeEncoder:
+    """Writes 100 bytes: the name of the source, and the span. Goes on when it may."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+        self.started: list[str] = []
+        self.cancelled: list[str] = []
+        self.error: Exception | None = None
+        self.size = 100
+
+    async def encode(
+        self,
+        source: Path,
+        target: Path,
+        form: str,
+        *,
+        is_copy: bool = False,
+        start_s: float = 0.0,
+        end_s: float = math.inf,
+    ) -> None:
+        self.started.append(source.name)
+        await asyncio.to_thread(target.write_bytes, b"half")
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(source.name)
+            raise
+        if self.error is not None:
+            raise self.error
+        content = f"{source.name} {form} {is_copy} {start_s} {end_s}".encode().ljust(self.size)
+        await asyncio.to_thread(target.write_bytes, content)
+
+
+@pytest.fixture
+def encoder() -> FakeEncoder:
+    return FakeEncoder()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "copies"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def copies(tmp_path: Path, folder: Path, encoder: FakeEncoder) -> SoundCopies:
+    """A cache for two copies and a half."""
+    return SoundCopies(tmp_path / "uploads", folder, 250, encoder)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until a condition is true."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+async def use(copies: SoundCopies, recording: str, form: str = "flac") -> str:
+    async with copies.hold(recording, form) as path:
+        return path.read_text().rstrip()
+
+
+async def test_a_copy_is_made_once(copies, encoder, folder):
+    for _ in range(3):
+        assert await use(copies, ONE) == f"{ONE} flac False 0.0 inf"
+    assert encoder.started == [ONE]
+    assert names(folder) == [f"{ONE}.flac"]
+
+
+async def test_concurrent_requests_share_one_making(copies, encoder, folder):
+    encoder.may_end.clear()
+    requests = [asyncio.create_task(use(copies, ONE)) for _ in range(5)]
+    await until(lambda: encoder.started)
+    assert [name[-5:] for name in names(folder)] == [".part"], "an incomplete copy never has the name"
+    requests[0].cancel()  # the one that began it
+    await asyncio.sleep(0)
+    encoder.may_end.set()
+    done = await asyncio.gather(*requests, return_exceptions=True)
+    assert isinstance(done[0], asyncio.CancelledError)
+    assert done[1:] == [f"{ONE} flac False 0.0 inf"] * 4
+    assert encoder.started == [ONE]
+
+
+async def test_a_copy_is_completed_for_a_client_that_gave_up(copies, encoder, folder):
+    encoder.may_end.clear()
+    request = asyncio.create_task(use(copies, ONE))
+    await until(lambda: encoder.started)
+    request.cancel()
+    await asyncio.gather(request, return_exceptions=True)
+    encoder.may_end.set()
+    await until(lambda: names(folder) == [f"{ONE}.flac"])
+    assert await use(copies, ONE)
+    assert encoder.started == [ONE]
+
+
+async def test_the_least_recently_used_copy_goes_first(copies, encoder, folder):
+    for recording in (ONE, TWO, ONE, THREE):
+        await use(copies, recording)
+    assert names(folder) == [f"{ONE}.flac", f"{THREE}.flac"]
+    await use(copies, TWO)
+    assert encoder.started == [ONE, TWO, THREE, TWO]
+    assert names(folder) == [f"{TWO}.flac", f"{THREE}.flac"]
+
+
+async def test_a_copy_in_use_stays_until_its_last_response_ends(copies, folder):
+    async with AsyncExitStack() as held:
+        for recording in (ONE, TWO, THREE):
+            await held.enter_async_context(copies.hold(recording, "flac"))
+        async with copies.hold(ONE, "flac"):
+            assert len(names(folder)) == 3
+        assert len(names(folder)) == 3
+    assert len(names(folder)) == 2
+
+
+async def test_a_copy_over_the_budget_leaves_the_others(copies, encoder, folder):
+    await use(copies, ONE)
+    encoder.size = 300
+    assert await use(copies, TWO)
+    assert names(folder) == [f"{ONE}.flac"]
+
+
+async def test_without_a_budget_nothing_stays(tmp_path, folder, encoder):
+    copies = SoundCopies(tmp_path, folder, 0, encoder)
+    assert await use(copies, ONE)
+    assert names(folder) == []
+    assert await use(copies, ONE)
+    assert encoder.started == [ONE, ONE]
+
+
+async def test_ogg_and_spans_are_made_from_the_flac_copy(copies, folder):
+    assert await use(copies, ONE, "ogg") == f"{ONE} ogg False 0.0 inf"
+    await use(copies, TWO)
+    assert await use(copies, TWO, "ogg") == f"{TWO}.flac ogg True 0.0 inf"
+    sources = {TWO: f"{TWO}.flac flac True 1.5 2.5", THREE: f"{THREE} flac False 1.5 2.5"}
+    for recording, expected in sources.items():
+        before = names(folder)
+        async with copies.span(recording, "flac", 1.5, 2.5) as path:
+            assert path.read_text().rstrip() == expected
+        assert names(folder) == before, "a span does not stay"
+
+
+async def test_a_span_ends_with_its_client(copies, encoder, folder):
+    encoder.may_end.clear()
+
+    async def span() -> None:
+        async with copies.span(ONE, "flac", 1.0, 2.0):
+            raise AssertionError
+
+    request = asyncio.create_task(span())
+    await until(lambda: encoder.started)
+    request.cancel()
+    await asyncio.gather(request, return_exceptions=True)
+    assert (encoder.cancelled, names(folder)) == ([ONE], [])
+
+
+async def test_an_error_reaches_all_and_leaves_nothing(copies, encoder, folder):
+    encoder.error = InvalidInput("Broken.")
+    encoder.may_end.clear()
+    requests = [asyncio.create_task(use(copies, ONE)) for _ in range(3)]
+    await until(lambda: encoder.started)
+    encoder.may_end.set()
+    done = await asyncio.gather(*requests, return_exceptions=True)
+    assert done == [encoder.error] * 3
+    assert names(folder) == []
+    encoder.error = None
+    assert await use(copies, ONE), "the next request tries again"
+
+
+async def test_copies_go_with_their_recording(copies, encoder, folder):
+    for recording, form in ((ONE, "flac"), (TWO, "flac")):
+        await use(copies, recording, form)
+    encoder.may_end.clear()
+    request = asyncio.create_task(use(copies, ONE, "ogg"))
+    await until(lambda: len(encoder.started) == 3)
+    await copies.remove(ONE)
+    with pytest.raises(AudioNotKept):
+        await request
+    assert encoder.cancelled == [f"{ONE}.flac"]
+    assert names(folder) == [f"{TWO}.flac"]
+
+
+async def test_a_copy_that_is_sent_while_it_is_removed_stays_readable(copies, folder):
+    async with copies.hold(ONE, "flac") as path:
+        with path.open() as file:
+            await copies.remove(ONE)
+            assert file.read().startswith(ONE)
+    assert names(folder) == []
+    assert await use(copies, ONE), "the release has not disturbed the next copy"
+
+
+async def test_a_copy_that_somebody_removed_is_made_again(copies, encoder, folder):
+    await use(copies, ONE)
+    (folder / f"{ONE}.flac").unlink()
+    assert await use(copies, ONE)
+    assert encoder.started == [ONE, ONE]
+
+
+async def test_a_stop_ends_the_making(copies, encoder, folder):
+    encoder.may_end.clear()
+    request = asyncio.create_task(use(copies, ONE))
+    await until(lambda: encoder.started)
+    await copies.stop()
+    with pytest.raises(NotReady):
+        await request
+    assert names(folder) == []
+
+
+async def test_complete_copies_survive_a_restart_in_their_order(tmp_path, copies, encoder, folder):
+    for recording in (ONE, TWO, ONE):
+        await use(copies, recording)
+    changed = (folder / f"{ONE}.flac").stat().st_mtime_ns
+    (folder / f"{THREE}.part").write_bytes(b"half")
+    restarted = SoundCopies(tmp_path / "uploads", folder, 250, encoder)
+    await restarted.load()
+    assert names(folder) == [f"{ONE}.flac", f"{TWO}.flac"]
+    await use(restarted, THREE)
+    assert names(folder) == [f"{ONE}.flac", f"{THREE}.flac"], "the least recently used one went"
+    await use(restarted, ONE)
+    assert encoder.started == [ONE, TWO, THREE]
+    assert (folder / f"{ONE}.flac").stat().st_mtime_ns == changed, "the ETag stays"
+    smaller = SoundCopies(tmp_path / "uploads", folder, 100, encoder)
+    await smaller.load()
+    assert names(folder) == [f"{ONE}.flac"]
+
+
+def test_leftover_copies_are_those_without_a_recording(folder):
+    for name in (f"{ONE}.flac", f"{TWO}.ogg", "notes.txt"):
+        (folder / name).touch()
+    remove_leftover_copies(folder, {ONE})
+    assert names(folder) == [f"{ONE}.flac", "notes.txt"]
