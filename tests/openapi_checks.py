@@ -14,12 +14,17 @@ from typing import Any
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 KEY = "sk-schema"
 
-# Generated recordings, addresses, models and languages are rarely acceptable.
+# Generated recordings, spans of them, addresses, models and languages are rarely acceptable.
 CONFIG = f"""
 headers = {{ Authorization = "Bearer {KEY}" }}
 
 [[operations]]
 include-method = "POST"
+[operations.checks.positive_data_acceptance]
+enabled = false
+
+[[operations]]
+include-path = "/v1/jobs/{{job_id}}/audio"
 [operations.checks.positive_data_acceptance]
 enabled = false
 """
