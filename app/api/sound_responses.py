@@ -38,7 +38,7 @@ async def sound_response(
     Holds one of `places` until the copy is made. Raises AudioNotKept, JobNotDone while the recording is being
     downloaded, InvalidInput for a span that is not one of the recording, and as `SoundCopies` does.
     """
-    is_span = start_s is not None or end_s is not None
+    is_span = bool(start_s) or end_s is not None
     start_s, end_s = start_s or 0.0, math.inf if end_s is None else end_s
     _check_span(job, start_s, end_s)
     recording = await _recording(service, job)

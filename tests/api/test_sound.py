@@ -52,7 +52,7 @@ def test_ranges_of_a_copy(site, job):
 def test_a_span(site, job):
     assert audio(site, job, start=1.25, end=4.2).text == "flac 1.25-4.2 of the recording"
     assert audio(site, job, end=0.5, format="ogg").text == "ogg 0-0.5 of the recording"
-    assert audio(site, job).text == WHOLE
+    assert audio(site, job, start=0).text == WHOLE, "all of it is no span"
     assert audio(site, job, {"range": "bytes=-4"}, start=4.1999).text == "copy"
     wait_for(lambda: len(list(site.service.folder.copies.iterdir())) == 1)
 

@@ -134,6 +134,11 @@ def test_ten_minutes_are_encoded_in_flat_memory(server, tmp_path, talk_pcm, shor
             assert answer.status_code == 200
             assert sum(map(len, answer.iter_bytes())) > 1e6
         assert memory() - before < 60, query
+    with server.client.stream(
+        "GET", f"/v1/jobs/{job}/audio", params={"format": "flac", "start": 1, "end": 599}
+    ) as answer:
+        next(answer.iter_bytes())  # and goes away
+    wait_for(lambda: not [path for path in server.left_files() if path.suffix == ".part"])
     for done in (warm, job):
         server.client.delete(f"/v1/jobs/{done}").raise_for_status()
     assert not server.left_files()
