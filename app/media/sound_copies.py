@@ -253,4 +253,4 @@ def _log_failure(making: asyncio.Task[None]) -> None:
     error = None if making.cancelled() else making.exception()
     if error is not None:
         reason = error.message if isinstance(error, WhisperfleetError) else repr(error)
-        log.warning("a copy of a recording could not be made", copy=making.get_name(), reason=reason)
+        log.info("a copy of a recording could not be made", copy=making.get_name(), reason=reason)

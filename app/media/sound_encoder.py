@@ -7,6 +7,7 @@ from pathlib import Path
 
 from app.errors import NOT_KEPT, AudioNotKept, DiskFull, InvalidInput
 from app.media.disk import DiskSpace, Reservation, disk_full
+from app.media.file_sink import raise_if_full
 from app.media.pcm_budget import audio_too_long
 from app.media.pool import MediaPool, crashes_decoders
 from app.scheduling.dispatcher import MAX_CRASHES
@@ -49,7 +50,7 @@ class SoundEncoder:
         """
         encoding = Encoding(str(source), str(target), form, is_copy, start_s, end_s)
         async with self._turns:
-            await run_shielded(asyncio.to_thread(target.touch, 0o600))
+            await run_shielded(asyncio.to_thread(_create, target))
             with self._disk.reservation() as space:
                 try:
                     step = await self._run(encoding, space)
@@ -96,6 +97,15 @@ class SoundEncoder:
                 await asyncio.to_thread(space.expect, size)
             except DiskFull:
                 raise disk_full() from None
+
+
+def _create(path: Path) -> None:
+    """Create a file that only the service's own user may read. Raises DiskFull."""
+    try:
+        path.touch(0o600, exist_ok=False)
+    except OSError as error:
+        raise_if_full(error)
+        raise
 
 
 def _check_span(encoding: Encoding, end: EncodeStep) -> None:
