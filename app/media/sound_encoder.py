@@ -10,7 +10,7 @@ from app.media.disk import DiskSpace, Reservation, disk_full
 from app.media.file_sink import raise_if_full
 from app.media.pcm_budget import audio_too_long
 from app.media.pool import MediaPool, crashes_decoders
-from app.scheduling.dispatcher import MAX_CRASHES
+from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import TaskResult
 from app.shielding import run_shielded
 from workers.media.encode import EncodeStep, Encoding

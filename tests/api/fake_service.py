@@ -128,8 +128,8 @@ class FakeEncoder:
         end_s: float = math.inf,
     ) -> None:
         asked = f"{form} {start_s:g}-{end_s:g} of {'the copy' if is_copy else 'the recording'}"
-        self.made.append(asked)
         await asyncio.to_thread(target.write_bytes, b"incomplete")
+        self.made.append(asked)
         try:
             while self.paused:  # noqa: ASYNC110 (another thread sets it)
                 await asyncio.sleep(0.005)

@@ -37,8 +37,8 @@ class FakeEncoder:
         start_s: float = 0.0,
         end_s: float = math.inf,
     ) -> None:
-        self.started.append(source.name)
         await asyncio.to_thread(target.write_bytes, b"half")
+        self.started.append(source.name)
         try:
             await self.may_end.wait()
         except asyncio.CancelledError:

@@ -88,7 +88,7 @@ async def test_no_copy_is_longer_than_the_limit(pool, hour, tmp_path):
     silence = tmp_path / "silence"
     silence.write_bytes(flac_of_silence(0.5, declared=False))
     with pytest.raises(TooLarge):
-        await SoundEncoder(pool, DiskSpace(tmp_path), 1700).encode(silence, tmp_path / "copy", "flac")
+        await SoundEncoder(pool, DiskSpace(tmp_path), 1700).encode(silence, tmp_path / "other", "flac")
 
 
 @pytest.mark.parametrize("free", [1 << 20, HOUR_BYTES // 2])
@@ -116,7 +116,7 @@ async def test_files_that_cannot_be_encoded(encoder, tmp_path):
         await encoder.encode(tmp_path / "text", tmp_path / "copy", "flac")
     assert error.value.code == "not_audio"
     with pytest.raises(AudioNotKept):
-        await encoder.encode(tmp_path / "missing", tmp_path / "copy", "flac")
+        await encoder.encode(tmp_path / "missing", tmp_path / "other", "flac")
 
 
 async def test_a_crash_of_the_worker_costs_only_time(pool, encoder, hour, tmp_path):
