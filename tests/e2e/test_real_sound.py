@@ -8,11 +8,22 @@ import psutil
 import pytest
 import soundfile
 
+from tests.e2e.conftest import Commands
 from tests.e2e.running import wait_for
 from tests.media_files import GOOD, RATE, wav_header
 from workers.media.decode import Findings, decoded_pcm
 
 pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server for these tests alone, since they assert that no file is left."""
+    commands = Commands(tmp_path_factory.mktemp("server"))
+    try:
+        yield commands.ready()
+    finally:
+        commands.end()
 
 
 def audio(server, job, headers=None, **query):

@@ -8,10 +8,22 @@ import time
 import numpy as np
 import pytest
 
+from tests.e2e.conftest import Commands
 from tests.e2e.running import wait_for
 from tests.media_files import RATE, encode
 
 pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """A server for these tests alone, since they assert that no file is left."""
+    commands = Commands(tmp_path_factory.mktemp("server"))
+    try:
+        yield commands.ready()
+    finally:
+        commands.end()
+
 
 PATH = "/v1/audio/speech/timestamps"
 PAUSE_S = 1.15  # shorter ones do not end speech; no pause of the talk is close to it
