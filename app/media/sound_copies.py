@@ -9,32 +9,17 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 import structlog
 
 from app.errors import NOT_KEPT, AudioNotKept, NotReady, WhisperfleetError
+from app.media.sound_encoder import SoundEncoder
 from app.shielding import run_shielded
 
 _COPY_NAME = re.compile(r"([0-9a-f]{32})\.(flac|ogg)")
 _PART_SUFFIX = ".part"  # of files that are not complete, are spans, or are about to be removed
 
 log = structlog.get_logger(__name__)
-
-
-class Encoder(Protocol):
-    """As `SoundEncoder`."""
-
-    async def encode(
-        self,
-        source: Path,
-        target: Path,
-        form: str,
-        *,
-        is_copy: bool = False,
-        start_s: float = 0.0,
-        end_s: float = ...,
-    ) -> None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -53,7 +38,7 @@ class SoundCopies:
     removed. A copy that alone exceeds the budget goes after its last response, and the others stay.
     """
 
-    def __init__(self, uploads: Path, folder: Path, budget_bytes: int, encoder: Encoder) -> None:
+    def __init__(self, uploads: Path, folder: Path, budget_bytes: int, encoder: SoundEncoder) -> None:
         """`uploads` is the folder of the recordings."""
         self._uploads = uploads
         self._folder = folder
@@ -78,8 +63,8 @@ class SoundCopies:
         """The copy of a recording in a format. It is made if it is not there, and stays inside the block.
 
         `recording` is the name of its file. Concurrent callers share one making, which goes on if they are
-        cancelled: a client that gave up may ask again. Raises as `Encoder.encode` does, AudioNotKept if the
-        recording is removed meanwhile, and NotReady if the service stops.
+        cancelled: a client that gave up may ask again. Raises as `SoundEncoder.encode` does, AudioNotKept if
+        the recording is removed meanwhile, and NotReady if the service stops.
         """
         copy = self._find_or_make(recording, form)
         copy.holders += 1
@@ -96,7 +81,7 @@ class SoundCopies:
     async def span(self, recording: str, form: str, start_s: float, end_s: float) -> AsyncGenerator[Path]:
         """A file with a span of a recording, in s, which is there inside the block.
 
-        Cancelling the caller ends its making. Raises as `Encoder.encode` does.
+        Cancelling the caller ends its making. Raises as `SoundEncoder.encode` does.
         """
         part = self._new_part()
         try:

@@ -34,7 +34,7 @@ def context_s(samples: int, min_s: float) -> int:
 
 
 def is_doubtful(result: WindowResult) -> bool:
-    """Whether a window with a short context is to be decoded again with the full one.
+    """Whether a window with a short context must be decoded again with the full one.
 
     A result is doubtful if its text is missing, repeats itself or is improbable. The log-probability must be
     at least half the threshold of poor results.

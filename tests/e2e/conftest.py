@@ -78,6 +78,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         started.end()
 
 
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server for the tests of one module, which assert that no file is left."""
+    started = Commands(tmp_path_factory.mktemp("server"))
+    try:
+        yield started.ready()
+    finally:
+        started.end()
+
+
 @pytest.fixture
 def background() -> Iterator[ThreadPoolExecutor]:
     """Threads for requests that run while the test does something else."""
