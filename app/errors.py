@@ -69,6 +69,26 @@ class AudioNotKept(WhisperfleetError):
     """The recording of the job is not in the data folder: it was removed, or never arrived."""
 
 
+class PreconditionFailed(WhisperfleetError):
+    """The transcript has changed since the version that the request names in `If-Match`."""
+
+
+class PreconditionRequired(WhisperfleetError):
+    """The request changes a transcript, and does not say which version in `If-Match`."""
+
+
+class LinkRefused(WhisperfleetError):
+    """A signed link has expired, or is not one for this request."""
+
+
+class UnknownUpload(WhisperfleetError):
+    """There is no resumable upload with this id that belongs to the client."""
+
+
+class UploadExpired(WhisperfleetError):
+    """The time of a resumable upload is over."""
+
+
 class KeyReused(WhisperfleetError):
     """The idempotency key already belongs to another request."""
 

@@ -1,6 +1,5 @@
 """The endpoints of jobs: clients submit a recording, and get the result later."""
 
-import re
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +9,14 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from app.api.admission import Admission
 from app.api.errors import documented_errors
 from app.api.forms import JobFields
+from app.api.job_lookup import find_job
 from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
 from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList
 from app.api.sound_responses import SoundFormat, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
-from app.errors import InvalidInput, UnknownJob
-from app.jobs.job import Job, Status
+from app.errors import InvalidInput
+from app.jobs.job import Status
 from app.transcript.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
 
-_JOB_ID = re.compile(r"[0-9a-f]{32}")
 _EVENT = {
     "type": "object",
     "properties": {
@@ -91,7 +90,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
     ) -> Response:
-        last = await _job(jobs, after, param="after") if after else None
+        last = await find_job(jobs, after, param="after") if after else None
         page, has_more = await jobs.store.page(status, limit, last)
         now = time.time()
         entries = [job.public(now) for job in page]
@@ -102,7 +101,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     )
     async def retrieve_job(job_id: str) -> Response:
         # The same JSON as in events and webhooks: pydantic would format the times differently.
-        return JSONResponse((await _job(jobs, job_id)).public(time.time()))
+        return JSONResponse((await find_job(jobs, job_id)).public(time.time()))
 
     @router.delete(
         "/{job_id}",
@@ -111,7 +110,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         responses=documented_errors(401, 404, 503, 507),
     )
     async def delete_job(job_id: str) -> Response:
-        await jobs.delete((await _job(jobs, job_id)).id)
+        await jobs.delete((await find_job(jobs, job_id)).id)
         return Response(status_code=204)
 
     @router.get(
@@ -137,7 +136,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         ] = 0,
     ) -> Response:
         """Each event has the job at that time. The stream ends with the job."""
-        job = await _job(jobs, job_id)
+        job = await find_job(jobs, job_id)
         return await events_response(jobs, job, last_event_id, admission.streams.hold(request))
 
     @router.get(
@@ -152,7 +151,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         response_class=Response,
     )
     async def retrieve_result(job_id: str, format: ResultFormat = "srt") -> Response:
-        return await result_response(service, jobs, await _job(jobs, job_id), format)
+        return await result_response(service, jobs, await find_job(jobs, job_id), format)
 
     @router.get(
         "/{job_id}/audio",
@@ -180,7 +179,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
         `start` and `end` select a span, to the sample; they need a `format`.
         """
-        job = await _job(jobs, job_id)
+        job = await find_job(jobs, job_id)
         if format is not None:
             return await sound_response(service, admission.requests, request, job, format, start, end)
         if start is not None or end is not None:
@@ -190,13 +189,3 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         return await audio_response(service, job)
 
     return router
-
-
-async def _job(jobs: "JobService", job_id: str, param: str | None = None) -> Job:
-    if not _JOB_ID.fullmatch(job_id):
-        raise UnknownJob(f"There is no job {job_id[:64]!r}.", param=param)
-    try:
-        return await jobs.store.get(job_id)
-    except UnknownJob as error:
-        error.param = param
-        raise

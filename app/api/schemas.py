@@ -154,6 +154,7 @@ class Job(BaseModel):
     error: JobError | None
     failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
     webhook_url: str | None
+    revision: int = Field(description="Number of the newest correction; 0: the transcript is the original.")
 
 
 class JobList(BaseModel):

@@ -108,6 +108,7 @@ class Job:
     failed_spans: tuple[Span, ...]  # samples
     result_digest: str | None  # of everything that the stored clip results depend on
     pcm: str | None  # describes the complete decoded audio; see `app.jobs.executor`
+    revision: int = 0  # number of the newest correction; 0: the transcript is the original
 
     def public(self, now: float) -> dict[str, Any]:
         """The job at the Unix time `now` (s) as clients see it in answers, events and webhooks."""
@@ -138,6 +139,7 @@ class Job:
                 {"start": seconds(start), "end": seconds(end)} for start, end in self.failed_spans
             ],
             "webhook_url": submission.webhook_url,
+            "revision": self.revision,
         }
 
     def _realtime_factor(self, now: float) -> float | None:

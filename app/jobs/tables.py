@@ -52,12 +52,14 @@ jobs = sa.Table(
     sa.Column("failed_spans", sa.JSON, nullable=False),
     sa.Column("identity", sa.String(64)),
     sa.Column("pcm", sa.Text),
+    sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # the newest; 0 is the original
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 
 # The results of clips of unfinished jobs, and how many workers crashed on each clip alone (`deaths`).
+# Those of `published` clips are the transcript so far, without a gap from its start.
 clips = sa.Table(
     "clips",
     metadata,
@@ -67,11 +69,25 @@ clips = sa.Table(
     sa.Column("language", sa.String(16), primary_key=True),  # as requested; "" if none was
     sa.Column("deaths", sa.Integer, nullable=False),
     sa.Column("result", sa.LargeBinary),
+    sa.Column("published", sa.Boolean, nullable=False, server_default=sa.false()),
 )
 
 transcripts = sa.Table(
     "transcripts", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False)
 )
+
+# Corrected transcripts, by the number of the revision. The original is in `transcripts`.
+revisions = sa.Table(
+    "revisions",
+    metadata,
+    _job_number(),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("changed", sa.Integer, nullable=False),  # segments that differ from the revision before
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+peaks = sa.Table("peaks", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False))
 
 events = sa.Table(
     "events",
@@ -92,6 +108,29 @@ deliveries = sa.Table(
     sa.Column("attempts", sa.Integer, nullable=False),
     sa.Column("next_at", sa.Float, nullable=False),
     sa.Index("deliveries_by_time", "next_at"),
+)
+
+# Resumable uploads: their files are in the uploads folder under the id. `job_id`: the job that used it.
+uploads = sa.Table(
+    "uploads",
+    metadata,
+    sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("owner", sa.String(64), nullable=False),
+    sa.Column("filename", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the complete file
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Column("job_id", sa.String(40)),
+    sa.Index("uploads_by_time", "expires_at"),
+)
+
+# What the service keeps to itself: the secret that signs links.
+secrets = sa.Table(
+    "secrets",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("value", sa.LargeBinary, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
 )
 
 
@@ -153,4 +192,5 @@ def job_from_row(row: sa.Row[Any]) -> Job:
         failed_spans=tuple((start, end) for start, end in row.failed_spans),
         result_digest=row.identity,
         pcm=row.pcm,
+        revision=row.revision,
     )

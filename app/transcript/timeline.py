@@ -29,6 +29,7 @@ class Transcript:
     speech: tuple[Span, ...]  # where the recording has speech
     segments: Sequence[Segment]
     failed_spans: tuple[Span, ...] = ()  # what could not be transcribed
+    clips: tuple[Span, ...] = ()  # that were transcribed, in order; empty if it is not known
 
     @property
     def seconds(self) -> float:

@@ -199,7 +199,7 @@ async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store:
             table.name: await connection.scalar(sa.select(sa.func.count()).select_from(table))
             for table in metadata.sorted_tables
         }
-    assert rows == {"jobs": 0, "clips": 0, "transcripts": 0, "events": 0, "deliveries": 1}
+    assert {table: count for table, count in rows.items() if count} == {"deliveries": 1}
     assert (await store.add(SUBMISSION)).number > job.number
 
 

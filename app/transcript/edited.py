@@ -1,0 +1,37 @@
+"""Segments as people read and correct them: each with an id of its own. Pure."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from workers.messages import Segment, Span
+
+
+@dataclass(frozen=True, slots=True)
+class EditedSegment(Segment):
+    """A segment of a transcript or of a correction of it. Times in samples of the recording.
+
+    Its `id` consists of the first sample of its clip and its place there. No other segment of the job ever
+    gets the same one.
+    """
+
+    id: str = ""
+    speaker: str | None = None  # None: not known
+    timed_by_hand: bool = False  # someone chose its start and end: no cue may cross or move them
+
+
+def with_ids(segments: Iterable[Segment], clips: Sequence[Span]) -> Iterator[EditedSegment]:
+    """The segments of a transcript, in order, with their ids.
+
+    `clips`: the spans of its clips, in order, without overlap. Each segment belongs to the last clip that
+    begins at its start or before; if there is none, to a clip at 0.
+    """
+    starts = [start for start, _ in clips]
+    clip, place = 0, -1
+    for segment in segments:
+        index = bisect_right(starts, segment.start) - 1
+        of = starts[index] if index >= 0 else 0
+        place = place + 1 if of == clip else 0
+        clip = of
+        values = {field.name: getattr(segment, field.name) for field in fields(Segment)}
+        yield EditedSegment(**values, id=f"{clip}-{place}")
