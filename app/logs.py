@@ -49,5 +49,6 @@ def configure_logs(settings: Settings, *, in_thread: bool = False) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
-    for name in ("httpx", "httpcore", "huggingface_hub", "asyncio"):
+    # aiosqlite would log every statement with its values, also the secret that signs links.
+    for name in ("httpx", "httpcore", "huggingface_hub", "asyncio", "aiosqlite"):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

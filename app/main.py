@@ -16,6 +16,7 @@ from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
+from app.api.links import link_routes
 from app.api.openai import openai_routes
 from app.api.requests import DrainBody, RequestLog
 from app.api.speech_timestamps import speech_routes
@@ -24,6 +25,7 @@ from app.settings import Settings
 
 if TYPE_CHECKING:
     from app.jobs.database import Database
+    from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
 
@@ -64,7 +66,7 @@ def create_app(
         description="Audio in, subtitles out, on every GPU.",
         version=VERSION,
         lifespan=lifespan,
-        middleware=_middleware(settings, running),
+        middleware=_middleware(settings, running, jobs),
         generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
         docs_url=None,
         redoc_url=None,
@@ -75,6 +77,7 @@ def create_app(
         openai_routes(running, admission),
         speech_routes(running, admission),
         job_routes(running, jobs, admission),
+        link_routes(running, jobs),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),
@@ -85,7 +88,7 @@ def create_app(
     return app
 
 
-def _middleware(settings: Settings, service: "TranscriptionService") -> list[Middleware]:
+def _middleware(settings: Settings, service: "TranscriptionService", jobs: "JobService") -> list[Middleware]:
     """Outermost first. CORS comes before the keys: a browser's preflight request has no key.
 
     With keys, hosts are not checked: a page that got here by DNS rebinding has no key.
@@ -103,7 +106,12 @@ def _middleware(settings: Settings, service: "TranscriptionService") -> list[Mid
         *([cors] if settings.cors_origins else []),
         Middleware(DrainBody),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
-        Middleware(ApiKeys, keys=settings.api_keys, public_docs=settings.public_docs),
+        Middleware(
+            ApiKeys,
+            keys=settings.api_keys,
+            link_secret=lambda: jobs.link_secret.value,
+            public_docs=settings.public_docs,
+        ),
         Middleware(CatchAll),
     ]
 

@@ -13,9 +13,8 @@ from app.api.job_lookup import find_job
 from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
 from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList
-from app.api.sound_responses import SoundFormat, sound_response
+from app.api.sound_responses import SoundFormat, check_sound_query, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
-from app.errors import InvalidInput
 from app.jobs.job import Status
 from app.transcript.formats import FORMATS
 
@@ -146,7 +145,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             200: {
                 "content": {kind: {} for kind in sorted({form.media_type for form in FORMATS.values()})},
             },
-            **documented_errors(400, 401, 404, 409, 503),
+            **documented_errors(400, 401, 403, 404, 409, 503),
         },
         response_class=Response,
     )
@@ -161,7 +160,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
                 "content": dict.fromkeys(("application/octet-stream", "audio/flac", "audio/ogg"), BINARY),
             },
             206: {"description": "The requested range of bytes"},
-            **documented_errors(400, 401, 404, 409, 413, 416, 429, 503, 507),
+            **documented_errors(400, 401, 403, 404, 409, 413, 416, 429, 503, 507),
         },
         response_class=FileResponse,
     )
@@ -180,12 +179,9 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         `start` and `end` select a span, to the sample; they need a `format`.
         """
         job = await find_job(jobs, job_id)
-        if format is not None:
-            return await sound_response(service, admission.requests, request, job, format, start, end)
-        if start is not None or end is not None:
-            raise InvalidInput(
-                "`format` is missing: a span is made in a format, `flac` or `ogg`.", param="format"
-            )
-        return await audio_response(service, job)
+        check_sound_query(job, format, start, end)
+        if format is None:
+            return await audio_response(service, job)
+        return await sound_response(service, admission.requests, request, job, format, start, end)
 
     return router

@@ -163,6 +163,11 @@ class JobList(BaseModel):
     has_more: bool
 
 
+class Link(BaseModel):
+    path: str = Field(description="With its query. The server's address goes before it.")
+    expires_at: datetime
+
+
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
     demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")

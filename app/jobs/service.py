@@ -23,6 +23,7 @@ from app.jobs.clip_store import ClipStore
 from app.jobs.database import Database
 from app.jobs.events import Event
 from app.jobs.job import Job, Status, Submission
+from app.jobs.link_secret import LinkSecret
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.runner import JobRunner
 from app.jobs.store import Store
@@ -48,6 +49,7 @@ class JobService:
     def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
         self.store = Store(database, helper=service.helper)
+        self.link_secret = LinkSecret(database)
         self._service = service
         self._settings = settings
         self._database = database
@@ -70,6 +72,7 @@ class JobService:
         Raises InvalidSetting if the database cannot be used.
         """
         await self._database.open()
+        await self.link_secret.load()
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job)
         for job in await self.store.with_status([Status.CANCELLED]):
