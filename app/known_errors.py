@@ -246,6 +246,12 @@ KNOWN_ERRORS = (
         "403-origin-not-allowed",
     ),
     KnownError(
+        r"This link (is not valid|has expired)",
+        "A link to a job's audio or result works for 12 hours, for that path and query alone.",
+        "Ask for a new one with `POST /v1/jobs/{id}/links`, and pass it on without any change.",
+        "403-link-refused",
+    ),
+    KnownError(
         r"disk is full|No space left on device|Disk quota exceeded",
         "The disk of the data folder is full.",
         "Free some space, or set WHISPER_DATA_DIR to a folder on a larger disk.",

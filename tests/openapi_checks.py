@@ -53,7 +53,10 @@ def strict(document: dict[str, Any]) -> dict[str, Any]:
             for parameter in operation.get("parameters", []):
                 if parameter["in"] == "query":
                     parameter["schema"] = {"anyOf": [parameter["schema"], BLANK]}
-            form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
+            content = operation["requestBody"]["content"]
+            if "multipart/form-data" not in content:
+                continue
+            form = content["multipart/form-data"]["schema"]
             for name, field in form["properties"].items():
                 if field.get("format") != "binary":
                     text = [SENT_AS_TEXT] if takes_any_text(field) else []
