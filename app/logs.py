@@ -49,6 +49,5 @@ def configure_logs(settings: Settings, *, in_thread: bool = False) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
-    # aiosqlite would log every statement with its values, also the secret that signs links.
-    for name in ("httpx", "httpcore", "huggingface_hub", "asyncio", "aiosqlite"):
+    for name in ("httpx", "httpcore", "huggingface_hub", "asyncio"):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
