@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.options import Options
 
@@ -183,6 +183,16 @@ class Segments(BaseModel):
     revision: int = Field(description="Number of the correction; 0: the original.")
     complete: bool = Field(description="Whether the job has succeeded, so that all of the text is here.")
     segments: list[TimedSegment] = Field(description="Ordered; none overlaps the next.")
+
+
+class NewSegments(BaseModel):
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    from_: float = Field(alias="from", description="Seconds from the recording's start.")
+    to: float = Field(description="The transcript goes so far now (s).")
+    segments: list[TimedSegment] = Field(
+        description="They replace all segments that start at `from` or later."
+    )
 
 
 class Health(BaseModel):

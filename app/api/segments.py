@@ -8,10 +8,9 @@ from starlette.responses import Response
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
 from app.api.schemas import Segments
-from app.api.segment_documents import segments_document
+from app.api.segment_documents import original_document, published_document
 from app.jobs.job import Job, Status
-from app.jobs.serialization import unpack_transcript
-from app.transcript.edited import with_ids
+from workers.messages import seconds
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -48,27 +47,30 @@ async def _segments_response(
     service: "TranscriptionService", jobs: "JobService", job: Job, if_none_match: str
 ) -> Response:
     """The segments of a job, or a 304."""
-    complete = job.status is Status.SUCCEEDED
+    if job.status is not Status.SUCCEEDED:
+        version = await jobs.store.segments_version(job)  # before the clips, so it is never newer than they
+        headers = {"ETag": etag(job.revision, version)}
+        if matches(if_none_match, headers["ETag"]):
+            return Response(status_code=304, headers=headers)
+        clips = await jobs.store.published_clips(job)
+        if clips is not None:
+            length_s = seconds(clips[-1].span[1]) if clips else 0.0
+            options = job.submission.options
+            body = await service.helper.run(length_s, published_document, clips, options)
+            return Response(body, media_type="application/json", headers=headers)
+        job = await jobs.store.get(job.id)  # it has succeeded meanwhile
     headers = {"ETag": etag(job.revision)}
-    if complete and matches(if_none_match, headers["ETag"]):
+    if matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    if complete:
-        packed = await jobs.store.packed_transcript(job)
-        body = await service.helper.run(job.duration or 0.0, _original, packed)
-    else:
-        body = segments_document(job.revision, complete, ())
+    packed = await jobs.store.packed_transcript(job)
+    length_s = job.duration or job.progress.total_s or 0.0
+    body = await service.helper.run(length_s, original_document, packed)
     return Response(body, media_type="application/json", headers=headers)
 
 
-def _original(packed: bytes) -> bytes:
-    """The document of a packed transcript. Uses CPU time on long recordings: let `Helper` call it."""
-    transcript = unpack_transcript(packed)
-    return segments_document(0, True, with_ids(transcript.segments, transcript.clips))
-
-
-def etag(revision: int) -> str:
-    """The ETag of the segments of a revision."""
-    return f'"{revision}"'
+def etag(revision: int, version: int | None = None) -> str:
+    """The ETag of a revision. `version`: of its segments, while there are not all of them."""
+    return f'"{revision}"' if version is None else f'"{revision}.{version}"'
 
 
 def matches(condition: str, etag: str) -> bool:
