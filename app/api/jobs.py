@@ -146,7 +146,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     ) -> Response:
         """Each event has the job at that time. The stream ends with the job.
 
-        The events `job.segments` have segments instead, which replace all that start at their `from` or later.
+        The events `job.segments` have segments instead: they replace all that start at `from` or later.
         """
         job = await find_job(jobs, job_id)
         return await events_response(service, jobs, job, last_event_id, admission.streams.hold(request))

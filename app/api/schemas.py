@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from app.options import Options
 
@@ -186,8 +186,6 @@ class Segments(BaseModel):
 
 
 class NewSegments(BaseModel):
-    model_config = ConfigDict(serialize_by_alias=True)
-
     from_: float = Field(alias="from", description="Seconds from the recording's start.")
     to: float = Field(description="The transcript goes so far now (s).")
     segments: list[TimedSegment] = Field(
