@@ -19,6 +19,7 @@ from app.api.jobs import job_routes
 from app.api.links import link_routes
 from app.api.openai import openai_routes
 from app.api.requests import DrainBody, RequestLog
+from app.api.segments import segment_routes
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, add_docs, model_routes, probe_routes, worker_routes
 from app.settings import Settings
@@ -78,6 +79,7 @@ def create_app(
         speech_routes(running, admission),
         job_routes(running, jobs, admission),
         link_routes(running, jobs),
+        segment_routes(running, jobs),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),
@@ -99,7 +101,7 @@ def _middleware(settings: Settings, service: "TranscriptionService", jobs: "JobS
         allow_origins=settings.cors_origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after"],
+        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag"],
     )
     return [
         Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),
