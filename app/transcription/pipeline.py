@@ -281,7 +281,8 @@ class Pipeline:
         language = await self._vote.language()
         if language in (None, result.language):
             return _Transcribed((clip.start, clip.end, None), result)
-        return _Transcribed((clip.start, clip.end, language), await self._submit(clip, language))
+        result = await self._submit(clip, language, outvoted=True)
+        return _Transcribed((clip.start, clip.end, language), result)
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
         """Transcribe a clip in the language detected in it, and vote for that language."""
@@ -292,11 +293,17 @@ class Pipeline:
         return result
 
     async def _submit(
-        self, clip: PlannedClip, language: str | None, *, follows_vote: bool = False
+        self,
+        clip: PlannedClip,
+        language: str | None,
+        *,
+        follows_vote: bool = False,
+        outvoted: bool = False,
     ) -> ClipResult:
         """Transcribe a clip in a language. None: in the one that is detected in the clip.
 
-        `follows_vote`: in the elected language, if there is one when the clip's turn comes.
+        `follows_vote`: in the elected language, if there is one when the clip's turn comes. `outvoted`: after
+        another language lost the vote.
         """
         options = self.options
         request = ClipRequest(
@@ -316,6 +323,7 @@ class Pipeline:
             ),
             late_language=(lambda: self._vote.elected) if follows_vote else None,
             speculative=follows_vote and self._vote.elected is None,
+            outvoted=outvoted,
             min_context_s=self.min_context_s,
         )
         try:
@@ -349,7 +357,7 @@ class Pipeline:
             on_crash=partial(self.results.record_crash, clip.key),
             size=expected_tokens(window.speech),
             weight=window.decoding.beams,
-            continues=window.continues,
+            continues=window.continues or clip.outvoted,
         )
         return answer.result
 

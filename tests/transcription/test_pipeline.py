@@ -64,6 +64,7 @@ class FakeFleet:
         self.answer = answer
         self.requested: list[tuple[int, str | None]] = []  # the windows' numbers and languages
         self.keys: list[object] = []
+        self.first: list[int] = []  # the numbers of the windows that come before new clips
 
     async def submit(
         self,
@@ -81,6 +82,7 @@ class FakeFleet:
         language = request.read().decoding.language
         self.requested.append((number, language))
         self.keys.append(key)
+        self.first += [number] if continues else []
         await asyncio.sleep(0.02 / (1 + number))
         return TaskResult(self.answer(number, language), 0, 0)
 
@@ -244,6 +246,7 @@ async def test_the_first_clips_elect_the_language_and_an_outvoted_one_is_transcr
     assert (await transcribe(tmp_path, fleet)).language == "en"
     assert fleet.requested[:3] == [(0, None), (1, None), (2, None)]
     assert [entry for entry in fleet.requested if entry[1]] == [(8, "en")], "the second clip again"
+    assert fleet.first == [8], "before clips whose text comes after its own"
 
 
 @pytest.mark.parametrize("detected", ["en", "de"])
