@@ -20,6 +20,8 @@ from app.api.openai import openai_routes
 from app.api.requests import DrainBody, RequestLog
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, add_docs, model_routes, probe_routes, worker_routes
+from app.api.tus import EXPOSED_HEADERS, TusHeaders
+from app.api.uploads import upload_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ def create_app(
         openai_routes(running, admission),
         speech_routes(running, admission),
         job_routes(running, jobs, admission),
+        upload_routes(running, jobs, admission),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),
@@ -96,11 +99,12 @@ def _middleware(settings: Settings, service: "TranscriptionService") -> list[Mid
         allow_origins=settings.cors_origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after"],
+        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", *EXPOSED_HEADERS],
     )
     return [
         Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),
         *([cors] if settings.cors_origins else []),
+        Middleware(TusHeaders),
         Middleware(DrainBody),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
         Middleware(ApiKeys, keys=settings.api_keys, public_docs=settings.public_docs),
