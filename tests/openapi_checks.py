@@ -15,7 +15,7 @@ SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 KEY = "sk-schema"
 
 # Generated recordings, spans of them, addresses, models, languages and offsets are rarely acceptable.
-# tus wants a 412 for a missing version. No endpoint refuses unknown headers, and a creation needs nothing else.
+# tus wants a 412 for a missing version. No path refuses unknown headers, and a creation needs little else.
 CONFIG = f"""
 headers = {{ Authorization = "Bearer {KEY}" }}
 
