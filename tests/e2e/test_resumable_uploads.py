@@ -90,7 +90,7 @@ class Proxy:
         except BaseException as error:
             self.failures.append(error)
         self._actions.pop(0)
-        client.shutdown(socket.SHUT_RDWR)
+        client.close()  # a client that still sends learns of it
         if len(self._actions) % 2:
             server.shutdown(socket.SHUT_RDWR)
 
