@@ -240,6 +240,14 @@ KNOWN_ERRORS = (
         "421-host-not-allowed",
     ),
     KnownError(
+        r"upload is not complete|Upload-Offset is|request for this upload|time of this upload|upload is the "
+        r"recording of|version 1\.0\.0 of tus",
+        "The request does not fit the state of the resumable upload.",
+        "Ask for Upload-Offset (HEAD) and go on from there. After 24 h, or for another job, upload the file "
+        "again.",
+        "resumable-upload-refused",
+    ),
+    KnownError(
         r"may not send this request",
         "A web page of another site sent the request.",
         "If it may do so, add its origin to WHISPER_CORS_ORIGINS. A proxy must pass on the Host header.",

@@ -22,6 +22,8 @@ from app.api.requests import DrainBody, RequestLog
 from app.api.segments import segment_routes
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, add_docs, model_routes, probe_routes, worker_routes
+from app.api.tus import EXPOSED_HEADERS, TusHeaders
+from app.api.uploads import upload_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -80,6 +82,7 @@ def create_app(
         job_routes(running, jobs, admission),
         link_routes(running, jobs),
         segment_routes(running, jobs),
+        upload_routes(running, jobs, admission),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),
@@ -101,11 +104,12 @@ def _middleware(settings: Settings, service: "TranscriptionService", jobs: "JobS
         allow_origins=settings.cors_origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag"],
+        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag", *EXPOSED_HEADERS],
     )
     return [
         Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),
         *([cors] if settings.cors_origins else []),
+        Middleware(TusHeaders),
         Middleware(DrainBody),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
         Middleware(

@@ -73,7 +73,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         summary="Submit a job",
         status_code=202,
         response_model=JobSchema,
-        responses=documented_errors(400, 401, 404, 409, 413, 415, 429, 500, 503, 507),
+        responses=documented_errors(400, 401, 404, 409, 410, 413, 415, 429, 500, 503, 507),
         openapi_extra=submission_body(),
     )
     async def create_job(
@@ -81,7 +81,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         query: Annotated[JobFields, Query()],
         idempotency_key: IdempotencyKey = "",
     ) -> Response:
-        """The body is a form with a file, the recording itself, or a JSON object with its URL.
+        """The body is a form with a file, the recording itself, or a JSON object with its URL or its upload.
 
         Options are fields of the form or the JSON object, or else parameters of the query.
         """

@@ -40,7 +40,7 @@ async def receive(
             service.folder.uploads,
             service.folder.disk,
             settings.max_upload_bytes,
-            content_length=_declared_length(request),
+            content_length=declared_length(request),
             file_field=file_field,
             before_file=before_file,
             raw_pcm=raw_pcm,
@@ -63,7 +63,7 @@ async def receive_body(
             service.folder.uploads,
             service.folder.disk,
             settings.max_upload_bytes,
-            content_length=_declared_length(request),
+            content_length=declared_length(request),
             durable=True,
         )
 
@@ -78,7 +78,8 @@ async def receive_document(service: "TranscriptionService", request: Request) ->
     return bytes(body)
 
 
-def _declared_length(request: Request) -> int | None:
+def declared_length(request: Request) -> int | None:
+    """The size of a body, if the client declares it."""
     declared = request.headers.get("content-length", "")
     return int(declared) if declared.isdecimal() else None
 

@@ -32,6 +32,7 @@ from app.jobs.published_clips import (
 )
 from app.jobs.serialization import pack_transcript
 from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
+from app.jobs.upload_rows import mark_used
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
@@ -68,8 +69,9 @@ class Store:
 
     @shielded
     async def add(self, submission: Submission) -> Job:
-        """Add a job to the queue. Raises sqlalchemy's IntegrityError if its idempotency key is in use.
+        """Add a job to the queue, and mark its resumable upload as used if it has one.
 
+        Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`.
         Raises OutcomeUnknown if the job may be in the database, now or a little later.
         """
         values = submission_row(submission) | {
@@ -82,6 +84,8 @@ class Store:
         try:
             async with self._write() as connection:
                 await connection.execute(sa.insert(jobs).values(values))
+                if submission.from_upload and submission.file is not None:
+                    await mark_used(connection, submission.file, values["id"], values["created_at"])
                 job = await _get(connection, values["id"])
                 event = await add_event(connection, job, f"job.{job.status}", self._clock())
         except OutcomeUnknown as unknown:

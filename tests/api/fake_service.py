@@ -178,10 +178,11 @@ class FakeService:
         """Forget what a test set and did."""
         running, settings, helper = self.running, self.settings, self.helper
         encoder, copies = self.encoder, self.copies  # these know the files that are there
+        folder = self.folder  # knows the space that uploads have reserved
         vars(self).clear()
         self.__init__(settings, running=running, helper=helper)  # type: ignore[misc]
         encoder.reset()
-        self.encoder, self.copies = encoder, copies
+        self.encoder, self.copies, self.folder = encoder, copies, folder
 
     async def start(self) -> None:
         for folder in (self.folder.uploads, self.folder.pcm, self.folder.copies):
