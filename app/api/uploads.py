@@ -21,7 +21,7 @@ from app.api.tus import (
     file_name,
     parse_checksum,
 )
-from app.errors import InvalidInput, UnsupportedContentType
+from app.errors import InvalidInput, UnsupportedContentType, UploadConflict
 from app.media.file_sink import too_large
 from app.shielding import run_shielded
 
@@ -153,7 +153,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
             with admission.uploads.hold(request):
                 length = declared_length(request)
                 received = await uploads.append(
-                    upload, file, upload_offset, chunks(request), length, checksum
+                    upload, file, upload_offset, resumable(chunks(request)), length, checksum
                 )
         return Response(status_code=204, headers=_state(upload, received))
 
@@ -172,6 +172,19 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         return with_stall_timeout(request, service.settings.upload_stall_s)
 
     return router
+
+
+async def resumable(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The chunks of a part. Raises UploadConflict if it stalls: clients go on after 409, not after 400."""
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except InvalidInput as error:
+        raise UploadConflict(
+            f"{error.message.removesuffix(' Send it again.')} Ask for the upload's offset, and go on from "
+            "there.",
+            code=error.code,
+        ) from None
 
 
 def _state(upload: "ResumableUpload", received: int) -> dict[str, str]:
