@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment
 
@@ -19,6 +20,7 @@ _LEVEL = 3  # text and numbers: higher levels save little
 _RESULT = TypeAdapter(ClipResult)
 _TRANSCRIPT = TypeAdapter(Transcript)
 _SEGMENT = TypeAdapter(Segment)
+_EDITED = TypeAdapter(EditedSegment)
 
 
 def pack_result(result: ClipResult) -> bytes:
@@ -39,14 +41,21 @@ def pack_transcript(transcript: Transcript) -> bytes:
 def unpack_transcript(content: bytes) -> Transcript:
     """The reverse of `pack_transcript`. Call it in a thread, too."""
     head, *lines = zlib.decompress(content).split(b"\n")
-    segments = tuple(_SEGMENT.validate_json(line) for line in lines)
-    return replace(_TRANSCRIPT.validate_json(head), segments=segments)
+    is_edited = bool(lines) and "id" in json.loads(lines[0])
+    kind: TypeAdapter[Any] = _EDITED if is_edited else _SEGMENT
+    return replace(_TRANSCRIPT.validate_json(head), segments=tuple(map(kind.validate_json, lines)))
+
+
+def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
+    """The segments of an unpacked transcript. Those of an original get their ids, which are not stored."""
+    edited = tuple(segment for segment in transcript.segments if isinstance(segment, EditedSegment))
+    return edited or tuple(with_ids(transcript.segments, transcript.clips))
 
 
 def _lines(transcript: Transcript) -> Iterator[bytes]:
     yield _line(_TRANSCRIPT, replace(transcript, segments=()))
     for segment in transcript.segments:
-        yield _line(_SEGMENT, segment)
+        yield _line(_EDITED if isinstance(segment, EditedSegment) else _SEGMENT, segment)
 
 
 def _line(kind: TypeAdapter[Any], value: object) -> bytes:

@@ -10,13 +10,21 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.errors import IllegalTransition, OutcomeUnknown, UnknownJob, WhisperfleetError
+from app.errors import (
+    IllegalTransition,
+    JobNotDone,
+    OutcomeUnknown,
+    PreconditionFailed,
+    UnknownJob,
+    WhisperfleetError,
+)
 from app.jobs.database import Database
 from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
+from app.jobs.revisions import ORIGINAL, PackedTranscript, Revision, add_revision, list_revisions, read_revision
 from app.jobs.serialization import pack_transcript
-from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
+from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
@@ -238,16 +246,43 @@ class Store:
             self._publish(job, event)
 
     @shielded
-    async def packed_transcript(self, job: Job) -> bytes:
-        """The transcript of a job that has succeeded, for `unpack_transcript`. Raises UnknownJob if it is
-        deleted.
+    async def transcript(self, job: Job, revision: int | None = None) -> PackedTranscript:
+        """A revision of the transcript of a job that has succeeded, by default the newest.
+
+        Raises UnknownRevision, and UnknownJob if the job is deleted.
         """
-        query = sa.select(transcripts.c.content).where(transcripts.c.job_number == job.number)
         async with self._database.read() as connection:
-            content = await connection.scalar(query)
-        if content is None:
-            raise UnknownJob(f"The transcript of job {job.id!r} is gone.")
-        return bytes(content)
+            return await read_revision(connection, job, revision)
+
+    @shielded
+    async def revisions(self, job: Job) -> list[Revision]:
+        """All revisions of the transcript of a job that has succeeded, newest first."""
+        async with self._database.read() as connection:
+            return await list_revisions(connection, job)
+
+    @shielded
+    async def correct(self, job: Job, base: int, content: bytes, changed: int) -> Job:
+        """Store a packed transcript as the newest revision of a job, and queue the webhook.
+
+        `changed`: how many segments differ from the revision `base`, which must be the newest. Raises
+        PreconditionFailed if it is not, JobNotDone, and UnknownJob.
+        """
+        now = self._clock()
+        done = jobs.c.status == Status.SUCCEEDED.value
+        change = sa.update(jobs).where(jobs.c.id == job.id, jobs.c.revision == base, done)
+        async with self._write() as connection:
+            rows = (await connection.execute(change.values(revision=base + 1))).rowcount
+            job = await _get(connection, job.id)
+            if not rows:
+                raise _not_correctable(job)
+            await add_revision(connection, job, job.revision, content, changed, now)
+            has_webhook = job.submission.webhook_url is not None
+            if has_webhook:
+                await add_webhook(connection, job, "job.corrected", now)
+        self._cache.put(job)
+        if has_webhook:
+            self.on_delivery()
+        return job
 
     @shielded
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
@@ -268,10 +303,11 @@ class Store:
         A terminal status also removes the job's clips and queues its webhook. Raises IllegalTransition and
         UnknownJob.
         """
+        now = self._clock()
         allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
         values: dict[str, Any] = {"status": status.value, **changes}
         if status.is_terminal:
-            values |= {"finished_at": self._clock(), "stage": Stage.DONE.value, "pcm": None}
+            values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
         async with self._write() as connection:
             changed = (await connection.execute(change)).rowcount
@@ -281,12 +317,11 @@ class Store:
             if status.is_terminal:
                 await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
             if transcript is not None:
-                row = {"job_number": job.number, "content": transcript}
-                await connection.execute(sa.insert(transcripts).values(row))
-            event = await add_event(connection, job, f"job.{status}", self._clock())
+                await add_revision(connection, job, ORIGINAL, transcript, 0, now)
+            event = await add_event(connection, job, f"job.{status}", now)
             has_webhook = status.is_terminal and job.submission.webhook_url is not None
             if has_webhook:
-                await add_webhook(connection, job, event, self._clock())
+                await add_webhook(connection, job, event.type, now)
         self._publish(job, event)
         if has_webhook:
             self.on_delivery()
@@ -308,3 +343,13 @@ async def _get(connection: AsyncConnection, job_id: str) -> Job:
     if row is None:
         raise UnknownJob(f"There is no job {job_id!r}; it may have been deleted, or its time may be over.")
     return job_from_row(row)
+
+
+def _not_correctable(job: Job) -> WhisperfleetError:
+    """Why a correction cannot be stored."""
+    if job.status is not Status.SUCCEEDED:
+        return JobNotDone(f"The job is {job.status}; only the transcript of a job that succeeded can change.")
+    return PreconditionFailed(
+        f"The transcript has changed: its newest revision is {job.revision}. Get it, and correct that one.",
+        param="If-Match",
+    )

@@ -1,0 +1,83 @@
+"""The revisions of a transcript in the database: the original, number 0, and the newest corrections."""
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.errors import UnknownJob, UnknownRevision
+from app.jobs.job import Job
+from app.jobs.tables import jobs, revisions, transcripts
+
+ORIGINAL = 0
+KEPT = 20  # corrections of a job; older ones are removed
+
+
+class Revision(NamedTuple):
+    """A revision in a list."""
+
+    number: int
+    created_at: float | None  # Unix time in s
+    changed: int  # segments that differ from the revision before
+
+
+class PackedTranscript(NamedTuple):
+    """A revision's transcript."""
+
+    revision: int
+    content: bytes  # for `unpack_transcript`
+
+
+async def add_revision(
+    connection: AsyncConnection, job: Job, revision: int, content: bytes, changed: int, now: float
+) -> None:
+    """Store a transcript as a revision of a job; the original is number 0. Removes corrections beyond `KEPT`.
+
+    All changes of a job's text go through this function. `now`: Unix time in s.
+    """
+    row = {"job_number": job.number, "content": content}
+    if revision == ORIGINAL:
+        await connection.execute(sa.insert(transcripts).values(row))
+        return
+    row |= {"number": revision, "created_at": now, "changed": changed}
+    await connection.execute(sa.insert(revisions).values(row))
+    outdated = revisions.c.number <= revision - KEPT
+    await connection.execute(
+        sa.delete(revisions).where(revisions.c.job_number == job.number, outdated)
+    )
+
+
+async def read_revision(connection: AsyncConnection, job: Job, revision: int | None) -> PackedTranscript:
+    """A revision of a job that has succeeded; the newest if `revision` is None.
+
+    Raises UnknownRevision, and UnknownJob if the job is deleted.
+    """
+    number = jobs.c.revision if revision is None else sa.literal(revision)
+    of_job = revisions.c.job_number == jobs.c.number
+    is_original = sa.and_(transcripts.c.job_number == jobs.c.number, number == ORIGINAL)
+    query = (
+        sa.select(number.label("number"), sa.func.coalesce(transcripts.c.content, revisions.c.content))
+        .select_from(jobs)
+        .outerjoin(transcripts, is_original)
+        .outerjoin(revisions, sa.and_(of_job, revisions.c.number == number))
+        .where(jobs.c.number == job.number)
+    )
+    row = (await connection.execute(query)).one_or_none()  # one statement: it sees one state of the tables
+    if row is None:
+        raise UnknownJob(f"The transcript of job {job.id!r} is gone.")
+    found, content = row
+    if content is None:
+        raise UnknownRevision(
+            f"Job {job.id!r} has no revision {found}: the original and the newest {KEPT} corrections are kept. "
+            f"GET /v1/jobs/{job.id}/revisions lists them.",
+            param="revision",
+        )
+    return PackedTranscript(found, bytes(content))
+
+
+async def list_revisions(connection: AsyncConnection, job: Job) -> list[Revision]:
+    """All revisions of a job that has succeeded, newest first."""
+    columns = (revisions.c.number, revisions.c.created_at, revisions.c.changed)
+    query = sa.select(*columns).where(revisions.c.job_number == job.number)
+    rows = await connection.execute(query.order_by(revisions.c.number.desc()))
+    return [*(Revision(*row) for row in rows), Revision(ORIGINAL, job.finished_at, 0)]
