@@ -163,6 +163,28 @@ class JobList(BaseModel):
     has_more: bool
 
 
+class SegmentWord(BaseModel):
+    word: str
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+    probability: float
+
+
+class TimedSegment(BaseModel):
+    id: str = Field(description="No other segment of the job ever has the same one.")
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+    text: str
+    speaker: str | None = Field(description="Null if it is not known.")
+    words: list[SegmentWord]
+
+
+class Segments(BaseModel):
+    revision: int = Field(description="Number of the correction; 0: the original.")
+    complete: bool = Field(description="Whether the job has succeeded, so that all of the text is here.")
+    segments: list[TimedSegment] = Field(description="Ordered; none overlaps the next.")
+
+
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
     demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")
