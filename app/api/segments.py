@@ -53,8 +53,8 @@ async def _segments_response(
     if complete and matches(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
     if complete:
-        packed = await jobs.store.packed_transcript(job)
-        body = await service.helper.run(job.duration or 0.0, _original, packed)
+        packed = await jobs.store.transcript(job)
+        body = await service.helper.run(job.duration or 0.0, transcript_document, packed)
     else:
         body = segments_document(job.revision, complete, ())
     return Response(body, media_type="application/json", headers=headers)
