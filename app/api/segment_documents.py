@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator
 
+from app.jobs.revisions import PackedTranscript
+from app.jobs.serialization import identified, unpack_transcript
 from app.transcript.edited import EditedSegment
 from workers.messages import seconds
 
@@ -11,6 +13,11 @@ def segments_document(revision: int, complete: bool, segments: Iterable[EditedSe
     """The document of a transcript (`schemas.Segments`). Uses CPU time on long ones: let `Helper` call it."""
     head = f'{{"revision":{revision},"complete":{json.dumps(complete)},'
     return head.encode() + b'"segments":[' + b",".join(_entries(segments)) + b"]}"
+
+
+def transcript_document(packed: PackedTranscript) -> bytes:
+    """The document of a revision. Uses CPU time on long transcripts: let `Helper` call it."""
+    return segments_document(packed.revision, True, identified(unpack_transcript(packed.content)))
 
 
 def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:

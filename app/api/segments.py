@@ -8,10 +8,8 @@ from starlette.responses import Response
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
 from app.api.schemas import Segments
-from app.api.segment_documents import segments_document
+from app.api.segment_documents import segments_document, transcript_document
 from app.jobs.job import Job, Status
-from app.jobs.serialization import unpack_transcript
-from app.transcript.edited import with_ids
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -58,12 +56,6 @@ async def _segments_response(
     else:
         body = segments_document(job.revision, complete, ())
     return Response(body, media_type="application/json", headers=headers)
-
-
-def _original(packed: bytes) -> bytes:
-    """The document of a packed transcript. Uses CPU time on long recordings: let `Helper` call it."""
-    transcript = unpack_transcript(packed)
-    return segments_document(0, True, with_ids(transcript.segments, transcript.clips))
 
 
 def etag(revision: int) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.errors import UnknownJob, UnknownRevision
+from app.errors import PreconditionFailed, UnknownJob, UnknownRevision
 from app.jobs.job import Job
 from app.jobs.tables import jobs, revisions, transcripts
 
@@ -81,3 +81,11 @@ async def list_revisions(connection: AsyncConnection, job: Job) -> list[Revision
     query = sa.select(*columns).where(revisions.c.job_number == job.number)
     rows = await connection.execute(query.order_by(revisions.c.number.desc()))
     return [*(Revision(*row) for row in rows), Revision(ORIGINAL, job.finished_at, 0)]
+
+
+def transcript_changed(newest: int) -> PreconditionFailed:
+    """The error of a request that corrects another revision than the newest."""
+    return PreconditionFailed(
+        f"The transcript has changed: its newest revision is {newest}. Get the segments again, and correct those.",
+        param="If-Match",
+    )

@@ -14,15 +14,36 @@ from app.errors import (
     IllegalTransition,
     JobNotDone,
     OutcomeUnknown,
-    PreconditionFailed,
     UnknownJob,
     WhisperfleetError,
 )
 from app.jobs.database import Database
-from app.jobs.events import Event, add_event, add_webhook, read_events
+from app.jobs.events import (
+    Event,
+    add_event,
+    add_webhook,
+    last_segments_event,
+    read_events,
+    read_segments_events,
+)
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
-from app.jobs.revisions import ORIGINAL, PackedTranscript, Revision, add_revision, list_revisions, read_revision
+from app.jobs.published_clips import (
+    PackedClip,
+    PublishedClip,
+    drop_published,
+    publish_clips,
+    read_published,
+)
+from app.jobs.revisions import (
+    ORIGINAL,
+    PackedTranscript,
+    Revision,
+    add_revision,
+    list_revisions,
+    read_revision,
+    transcript_changed,
+)
 from app.jobs.serialization import pack_transcript
 from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row
 from app.shielding import shielded
@@ -174,10 +195,12 @@ class Store:
             return job
         values = {"identity": digest, "pcm": None}
         async with self._write() as connection:
-            await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
+            event = await drop_published(connection, job)
             await connection.execute(sa.update(jobs).where(jobs.c.id == job.id).values(values))
             job = await _get(connection, job.id)
         self._cache.put(job)
+        if event is not None:
+            self.on_event(job.id, event)
         return job
 
     async def requeue(self, job: Job) -> Job:
@@ -228,20 +251,26 @@ class Store:
             self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
 
     @shielded
-    async def store_progress(self, progress: Mapping[str, JobProgress]) -> None:
-        """Store the progress of jobs, by id. Skips jobs that do not run."""
+    async def store_progress(
+        self, progress: Mapping[str, JobProgress], published: Mapping[str, Sequence[PublishedClip]]
+    ) -> None:
+        """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
         changed: list[tuple[Job, Event]] = []
         async with self._write() as connection:
-            for job_id, new in progress.items():
+            for job_id in {**progress, **published}:
                 query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING.value)
                 row = (await connection.execute(query)).one_or_none()
                 if row is None:
                     continue
                 job = job_from_row(row)
-                job = replace(job, progress=job.progress.advance_to(new))
-                change = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
-                await connection.execute(change)
-                changed.append((job, await add_event(connection, job, "job.progress", self._clock())))
+                if job_id in progress:
+                    job = replace(job, progress=job.progress.advance_to(progress[job_id]))
+                    change = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
+                    await connection.execute(change)
+                    changed.append((job, await add_event(connection, job, "job.progress", self._clock())))
+                event = await publish_clips(connection, job, published.get(job_id, ()))
+                if event is not None:
+                    changed.append((job, event))
         for job, event in changed:
             self._publish(job, event)
 
@@ -285,6 +314,31 @@ class Store:
         return job
 
     @shielded
+    async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
+        """The published clips of a job, in order; only those that may have segments in a span if one is given.
+
+        None if the job has succeeded: its transcript has all segments. Raises UnknownJob.
+        """
+        async with self._database.read() as connection:
+            published = await read_published(connection, job, span)
+            # Read last: the clips are deleted in the transaction of the success.
+            now = await _get(connection, job.id)
+        return None if now.status is Status.SUCCEEDED else published
+
+    @shielded
+    async def segments_version(self, job: Job) -> int:
+        """A number that grows whenever the published clips of a job change."""
+        async with self._database.read() as connection:
+            number, _ = await last_segments_event(connection, job)
+        return number
+
+    @shielded
+    async def segments_events(self, job: Job, first: int) -> dict[int, Span]:
+        """The spans of a job's events of type `SEGMENTS`, by number, beginning with the number `first`."""
+        async with self._database.read() as connection:
+            return await read_segments_events(connection, job, first)
+
+    @shielded
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
         """A job's events with higher numbers than `after`, in order."""
         async with self._database.read() as connection:
@@ -300,8 +354,8 @@ class Store:
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
 
-        A terminal status also removes the job's clips and queues its webhook. Raises IllegalTransition and
-        UnknownJob.
+        A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
+        job stay. Raises IllegalTransition and UnknownJob.
         """
         now = self._clock()
         allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
@@ -315,7 +369,9 @@ class Store:
             if not changed:
                 raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
             if status.is_terminal:
-                await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
+                removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
+                of_job = clips.c.job_number == job.number
+                await connection.execute(sa.delete(clips).where(of_job, removed))
             if transcript is not None:
                 await add_revision(connection, job, ORIGINAL, transcript, 0, now)
             event = await add_event(connection, job, f"job.{status}", now)
@@ -349,7 +405,4 @@ def _not_correctable(job: Job) -> WhisperfleetError:
     """Why a correction cannot be stored."""
     if job.status is not Status.SUCCEEDED:
         return JobNotDone(f"The job is {job.status}; only the transcript of a job that succeeded can change.")
-    return PreconditionFailed(
-        f"The transcript has changed: its newest revision is {job.revision}. Get it, and correct that one.",
-        param="If-Match",
-    )
+    return transcript_changed(job.revision)

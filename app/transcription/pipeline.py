@@ -22,12 +22,11 @@ from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
-from app.transcript.chinese import LANGUAGES as CHINESE
-from app.transcript.chinese import convert_segments
+from app.transcript.clip_segments import clip_segments
 from app.transcript.packed_segments import PackedSegments
-from app.transcript.timeline import ClipResult, Transcript, merge
+from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
 from workers.messages import FRAME_SAMPLES, FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
@@ -38,7 +37,6 @@ Fleet = Dispatcher[WindowSource, WindowResult]
 Probabilities = npt.NDArray[np.float32]
 
 _CHUNKS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
-_FAILED = ClipResult("", (), ())  # stands for a clip that failed
 _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
 
 
@@ -64,6 +62,20 @@ class Observer:
 
     def transcribed(self, segments: Sequence[Segment]) -> None:
         """Called with the next segments of the transcript, in order and without a gap."""
+
+    def published(self, clip: Span, key: ClipKey | None) -> None:
+        """Called for each clip, in order, once the transcript has its segments.
+
+        `key`: of the clip's result. None if the clip failed and the request allows that.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _Transcribed:
+    """A clip's part in the transcript."""
+
+    key: ClipKey  # of the result, among those of the recording
+    result: ClipResult
 
 
 @dataclass(slots=True)
@@ -92,9 +104,10 @@ class Pipeline:
     _vote: LanguageVote = field(default_factory=LanguageVote)
     _unfinished: int = 0  # clips that are planned and not done
     # Clips in order; None after the last one.
-    _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[ClipResult]] | None] = field(
+    _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[_Transcribed | None]] | None] = field(
         default_factory=asyncio.Queue
     )
+    _transcribed: list[Span] = field(default_factory=list)  # the clips that are published
     _languages: Counter[str] = field(default_factory=Counter)
     _ended: bool = False  # no further window is decoded
 
@@ -126,6 +139,7 @@ class Pipeline:
             speech=tuple(self._speech),
             segments=self._segments,
             failed_spans=tuple(sorted(self.failed_spans)),
+            clips=tuple(self._transcribed),
         )
 
     async def detect_language(self) -> tuple[str, float]:
@@ -236,34 +250,38 @@ class Pipeline:
             raise audio_too_long(self.max_duration_s)
         self._report(decoded_s=seconds, total_s=seconds if finished else None)
 
-    async def _transcribe(self, clip: PlannedClip) -> ClipResult:
-        """Transcribe a clip. Returns `_FAILED` if it fails and the request allows a partial transcript."""
+    async def _transcribe(self, clip: PlannedClip) -> _Transcribed | None:
+        """Transcribe a clip. Returns None if it fails and the request allows a partial transcript."""
+        transcribed: _Transcribed | None = None
         try:
-            result = await self._transcribe_in_language(clip)
+            transcribed = await self._transcribe_in_language(clip)
         except ClipFailed as error:
             self.failed_spans.append((clip.start, clip.end))
             if not self.options.allow_partial:
                 raise
             log.warning("continuing without a clip", error=error.message)
-            result = _FAILED
             self._vote.abstain(clip.index)  # the other clips may wait for its vote
         self._report(
             done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
             clips_done=self._progress.clips_done + 1,
         )
-        return result
+        return transcribed
 
-    async def _transcribe_in_language(self, clip: PlannedClip) -> ClipResult:
+    async def _transcribe_in_language(self, clip: PlannedClip) -> _Transcribed:
         """Transcribe a clip in the language of the recording."""
-        if self.options.language or self.options.multilingual:
-            return await self._submit(clip, self.options.language)
+        requested = self.options.language
+        if requested or self.options.multilingual:
+            result = await self._submit(clip, requested)
+            return _Transcribed((clip.start, clip.end, requested), result)
         # No worker waits for the vote: until it is decided, each clip is transcribed in the language detected
         # in it, which is nearly always the one that is elected.
         result = await (
             self._cast_vote(clip) if clip.index < VOTERS else self._submit(clip, None, follows_vote=True)
         )
         language = await self._vote.language()
-        return result if language in (None, result.language) else await self._submit(clip, language)
+        if language in (None, result.language):
+            return _Transcribed((clip.start, clip.end, None), result)
+        return _Transcribed((clip.start, clip.end, language), await self._submit(clip, language))
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
         """Transcribe a clip in the language detected in it, and vote for that language."""
@@ -335,7 +353,7 @@ class Pipeline:
         )
         return answer.result
 
-    def _clip_done(self, task: asyncio.Task[ClipResult]) -> None:
+    def _clip_done(self, task: asyncio.Task[_Transcribed | None]) -> None:
         self._unfinished -= 1
         self._advanced.set()
 
@@ -352,20 +370,16 @@ class Pipeline:
             self._publish(clip, task.result())
             await asyncio.sleep(0)
 
-    def _publish(self, clip: PlannedClip, result: ClipResult) -> None:
-        if result is not _FAILED:
-            self._languages[result.language] += 1
-        # Clips do not overlap, so each is merged on its own.
-        segments = merge([((clip.start, clip.end), result)])
-        if (
-            self.options.chinese != "keep"
-            and result.language in CHINESE
-            and self.options.task == "transcribe"
-        ):
-            segments = convert_segments(segments, self.options.chinese)
-        self._segments.extend(segments)
-        if segments:
-            self.observer.transcribed(segments)
+    def _publish(self, clip: PlannedClip, transcribed: _Transcribed | None) -> None:
+        span = (clip.start, clip.end)
+        if transcribed is not None:
+            self._languages[transcribed.result.language] += 1
+            segments = clip_segments(span, transcribed.result, self.options)
+            self._transcribed.append(span)
+            self._segments.extend(segments)
+            if segments:
+                self.observer.transcribed(segments)
+        self.observer.published(span, None if transcribed is None else transcribed.key)
 
     def _report(self, **changes: float | int | None) -> None:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
