@@ -14,6 +14,7 @@ from app.api.admission import Admission
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
+from app.api.corrections import correction_routes
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.openai import openai_routes
@@ -77,6 +78,7 @@ def create_app(
         speech_routes(running, admission),
         job_routes(running, jobs, admission),
         segment_routes(running, jobs),
+        correction_routes(running, jobs, admission),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),

@@ -13,10 +13,10 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.errors import error_response, json_error
-from app.api.etags import is_known
 from app.api.openai_responses import brief_response, verbose_response
 from app.api.sse import EventStreamResponse, with_heartbeats
 from app.api.system import VERSION
+from app.api.versions import is_known
 from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, JobNotDone, UnknownJob, WhisperfleetError
 from app.jobs.job import Job, Status

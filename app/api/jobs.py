@@ -15,6 +15,7 @@ from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList
 from app.api.sound_responses import SoundFormat, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
+from app.api.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
 from app.errors import InvalidInput
 from app.jobs.job import Status
 from app.transcript.formats import FORMATS
@@ -145,13 +146,22 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         responses={
             200: {
                 "content": {kind: {} for kind in sorted({form.media_type for form in FORMATS.values()})},
+                "headers": ETAG,
             },
+            304: {"description": "The result has not changed", "headers": ETAG},
             **documented_errors(400, 401, 404, 409, 503),
         },
         response_class=Response,
     )
-    async def retrieve_result(job_id: str, format: ResultFormat = "srt") -> Response:
-        return await result_response(service, jobs, await find_job(jobs, job_id), format)
+    async def retrieve_result(
+        job_id: str,
+        format: ResultFormat = "srt",
+        revision: WantedRevision = None,
+        if_none_match: IfNoneMatch = "",
+    ) -> Response:
+        """With all corrections, unless a `revision` is named."""
+        job = await find_job(jobs, job_id)
+        return await result_response(service, jobs, job, format, wanted_number(revision), if_none_match)
 
     @router.get(
         "/{job_id}/audio",

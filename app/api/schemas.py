@@ -185,6 +185,17 @@ class Segments(BaseModel):
     segments: list[TimedSegment] = Field(description="Ordered; none overlaps the next.")
 
 
+class Revision(BaseModel):
+    revision: int = Field(description="Its number; 0 is the original.")
+    created_at: datetime
+    changed: int = Field(description="How many segments differ from the revision before it.")
+
+
+class RevisionList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Revision]
+
+
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
     demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")

@@ -42,9 +42,7 @@ async def add_revision(
     row |= {"number": revision, "created_at": now, "changed": changed}
     await connection.execute(sa.insert(revisions).values(row))
     outdated = revisions.c.number <= revision - KEPT
-    await connection.execute(
-        sa.delete(revisions).where(revisions.c.job_number == job.number, outdated)
-    )
+    await connection.execute(sa.delete(revisions).where(revisions.c.job_number == job.number, outdated))
 
 
 async def read_revision(connection: AsyncConnection, job: Job, revision: int | None) -> PackedTranscript:

@@ -17,6 +17,7 @@ from app.errors import (
     UnknownJob,
     WhisperfleetError,
 )
+from app.jobs.corrections import PackedCorrection
 from app.jobs.database import Database
 from app.jobs.events import (
     Event,
@@ -290,21 +291,21 @@ class Store:
             return await list_revisions(connection, job)
 
     @shielded
-    async def correct(self, job: Job, base: int, content: bytes, changed: int) -> Job:
-        """Store a packed transcript as the newest revision of a job, and queue the webhook.
+    async def correct(self, job: Job, correction: PackedCorrection) -> Job:
+        """Store a correction as the newest revision of a job's transcript, and queue the webhook.
 
-        `changed`: how many segments differ from the revision `base`, which must be the newest. Raises
-        PreconditionFailed if it is not, JobNotDone, and UnknownJob.
+        Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
         """
         now = self._clock()
-        done = jobs.c.status == Status.SUCCEEDED.value
-        change = sa.update(jobs).where(jobs.c.id == job.id, jobs.c.revision == base, done)
+        (revision, content), changed = correction
+        is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == revision - 1)
+        change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(revision=revision)
         async with self._write() as connection:
-            rows = (await connection.execute(change.values(revision=base + 1))).rowcount
+            rows = (await connection.execute(change)).rowcount
             job = await _get(connection, job.id)
             if not rows:
                 raise _not_correctable(job)
-            await add_revision(connection, job, job.revision, content, changed, now)
+            await add_revision(connection, job, revision, content, changed, now)
             has_webhook = job.submission.webhook_url is not None
             if has_webhook:
                 await add_webhook(connection, job, "job.corrected", now)

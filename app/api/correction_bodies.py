@@ -1,0 +1,109 @@
+"""The body of a request that corrects a transcript: its segments, or the number of an earlier revision."""
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
+
+from app.api.errors import invalid_input
+from app.api.versions import RevisionNumber, revision_number
+from app.errors import InvalidInput
+from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
+
+MAX_TEXT_CHARS = 10_000  # of a segment
+MAX_SPEAKER_CHARS = 100
+MAX_ID_CHARS = 100
+MAX_TIME_S = 1e7  # longer than any recording
+
+_BREAKS = re.compile(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+def _clean(text: object) -> object:
+    """A text in one line: a space for line breaks, and nothing for other control characters."""
+    return _CONTROLS.sub("", _BREAKS.sub(" ", text)) if isinstance(text, str) else text
+
+
+Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_TIME_S, allow_inf_nan=False)]
+Line = Annotated[str, BeforeValidator(_clean)]
+
+
+class _Body(BaseModel):
+    """Unknown fields are ignored: clients may send what they got."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class CorrectedSegment(_Body):
+    id: str | None = Field(
+        None, max_length=MAX_ID_CHARS, description="Of the segment that it replaces. Without one it is new."
+    )
+    start: Seconds = Field(description="Seconds from the recording's start.")
+    end: Seconds = Field(description="Seconds from the recording's start.")
+    text: Line = Field(min_length=1, max_length=MAX_TEXT_CHARS)
+    speaker: Line | None = Field(None, max_length=MAX_SPEAKER_CHARS)
+
+
+class CorrectedSegments(_Body):
+    segments: Annotated[list[CorrectedSegment], FailFast()] = Field(
+        max_length=MAX_SEGMENTS, description="All segments of the transcript, ordered by their start."
+    )
+
+
+class Restoration(_Body):
+    revision: RevisionNumber = Field(description="The revision that is stored again, as the newest one.")
+
+
+def parse_correction(body: bytes) -> list[SegmentEdit] | int:
+    """The segments of a body, or the number of the revision to restore. Raises InvalidInput."""
+    try:
+        document = CorrectedSegments.model_validate_json(body)
+    except ValidationError as error:
+        return _parse_restoration(body, error)
+    return [_edit(segment) for segment in document.segments]
+
+
+def _parse_restoration(body: bytes, error: ValidationError) -> int:
+    """The number of the revision, if the error is that there are no segments."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    if problem["type"] == "missing" and problem["loc"] == ("segments",):
+        try:
+            return revision_number(Restoration.model_validate_json(body).revision)
+        except ValidationError as other:
+            problem = other.errors(include_url=False, include_input=False)[0]
+            if problem["type"] == "missing":
+                raise InvalidInput(
+                    "The body has no segments. Send a JSON object with `segments`, or with a `revision` to restore.",
+                    param="segments",
+                ) from None
+    raise _invalid(problem)
+
+
+def _edit(segment: CorrectedSegment) -> SegmentEdit:
+    speaker = (segment.speaker or "").strip() or None
+    return SegmentEdit(_ms(segment.start), _ms(segment.end), segment.text, segment.id, speaker)
+
+
+def _ms(time_s: float) -> int:
+    return round(time_s * 1000)
+
+
+def _invalid(problem: Any) -> InvalidInput:
+    """pydantic's error. `param` is the segment at fault."""
+    if problem["type"] == "json_invalid":
+        return InvalidInput(f"The body is not valid JSON: {problem['ctx']['error']}.")
+    names: Sequence[str | int] = problem["loc"]
+    if len(names) < 2:
+        return invalid_input([problem]) if names else InvalidInput("The body must be a JSON object.")
+    segment = f"{names[0]}[{names[1]}]"
+    field = f"{segment}.{names[2]}" if len(names) > 2 else segment
+    return InvalidInput(f"`{field}`: {problem['msg']}.", param=segment)
+
+
+def correction_body() -> dict[str, Any]:
+    """OpenAPI's description of the body."""
+    segments = CorrectedSegments.model_json_schema()
+    segments["properties"]["segments"]["items"] = segments.pop("$defs")["CorrectedSegment"]
+    schema = {"anyOf": [segments, Restoration.model_json_schema()]}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
