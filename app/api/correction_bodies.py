@@ -74,7 +74,8 @@ def _parse_restoration(body: bytes, error: ValidationError) -> int:
             problem = other.errors(include_url=False, include_input=False)[0]
             if problem["type"] == "missing":
                 raise InvalidInput(
-                    "The body has no segments. Send a JSON object with `segments`, or with a `revision` to restore.",
+                    "The body has no segments. Send a JSON object with `segments`, or with the `revision` "
+                    "to restore.",
                     param="segments",
                 ) from None
     raise _invalid(problem)

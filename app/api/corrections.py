@@ -81,8 +81,8 @@ def _check_request(request: Request, job: Job, if_match: str | None) -> str:
     check_done(job)
     if if_match is None:
         raise PreconditionRequired(
-            "The request does not say which version of the transcript it corrects. Send the ETag of the segments "
-            "as `If-Match`.",
+            "The request does not say which version of the transcript it corrects. Send the ETag of the "
+            "segments as `If-Match`.",
             param="If-Match",
         )
     _check_current(if_match, job.revision)

@@ -19,8 +19,8 @@ IfNoneMatch = Annotated[
 IfMatch = Annotated[
     str | None,
     Header(
-        description="Required: the ETag of the segments that are corrected, or `*` for any. If the transcript "
-        "has changed since, the answer is 412."
+        description="Required: the ETag of the segments that are corrected, or `*` for any. If the "
+        "transcript has changed since, the answer is 412."
     ),
 ]
 RevisionNumber = Literal["original"] | Annotated[int, Field(ge=ORIGINAL, le=MAX_REVISION)]
@@ -48,8 +48,8 @@ def is_current(if_match: str, etag: str) -> bool:
         return True
     if not _TAGS.fullmatch(if_match):
         raise InvalidInput(
-            f"`If-Match` has {if_match[:100]!r}, which is no ETag. Send the ETag of the segments as it came, with "
-            "its quotes.",
+            f"`If-Match` has {if_match[:100]!r}, which is no ETag. Send the ETag of the segments as it came, "
+            "with its quotes.",
             param="If-Match",
         )
     return etag in re.findall(_TAG, if_match)

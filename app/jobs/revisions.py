@@ -66,8 +66,8 @@ async def read_revision(connection: AsyncConnection, job: Job, revision: int | N
     found, content = row
     if content is None:
         raise UnknownRevision(
-            f"Job {job.id!r} has no revision {found}: the original and the newest {KEPT} corrections are kept. "
-            f"GET /v1/jobs/{job.id}/revisions lists them.",
+            f"Job {job.id!r} has no revision {found}: the original and the newest {KEPT} corrections are "
+            f"kept. GET /v1/jobs/{job.id}/revisions lists them.",
             param="revision",
         )
     return PackedTranscript(found, bytes(content))
@@ -84,6 +84,7 @@ async def list_revisions(connection: AsyncConnection, job: Job) -> list[Revision
 def transcript_changed(newest: int) -> PreconditionFailed:
     """The error of a request that corrects another revision than the newest."""
     return PreconditionFailed(
-        f"The transcript has changed: its newest revision is {newest}. Get the segments again, and correct those.",
+        f"The transcript has changed: its newest revision is {newest}. Get the segments again, and correct "
+        "those.",
         param="If-Match",
     )
