@@ -23,7 +23,7 @@ def apply_edits(base: PackedTranscript, edits: Sequence[SegmentEdit]) -> PackedC
     segments = identified(transcript)
     revision = base.revision + 1
     correction = correct(segments, edits, revision, transcript.samples, transcript.clips)
-    if tuple(correction.segments) == segments:
+    if not correction.changed:
         return None
     corrected = replace(transcript, segments=correction.segments)
     return PackedCorrection(PackedTranscript(revision, pack_transcript(corrected)), correction.changed)
