@@ -14,11 +14,13 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.errors import error_response, json_error
 from app.api.openai_responses import brief_response, verbose_response
+from app.api.segment_events import SegmentEvents
 from app.api.sse import EventStreamResponse, with_heartbeats
 from app.api.system import VERSION
 from app.api.versions import is_known
 from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, JobNotDone, UnknownJob, WhisperfleetError
+from app.jobs.events import SEGMENTS
 from app.jobs.job import Job, Status
 from app.jobs.revisions import PackedTranscript
 from app.jobs.serialization import unpack_transcript
@@ -35,7 +37,11 @@ ResultFormat = Literal["srt", "vtt", "ass", "ttml", "scc", "stl", "txt", "tsv", 
 
 
 async def events_response(
-    jobs: "JobService", job: Job, after: int, place: AbstractContextManager[None]
+    service: "TranscriptionService",
+    jobs: "JobService",
+    job: Job,
+    after: int,
+    place: AbstractContextManager[None],
 ) -> Response:
     """Server-sent events with numbers above `after`, until the job ends or the service stops.
 
@@ -43,13 +49,17 @@ async def events_response(
     """
     if job.status.is_terminal and not await jobs.store.has_events(job, after):
         return Response(status_code=204)  # an EventSource does not reconnect after this
-    return EventStreamResponse(with_heartbeats(_events(jobs, job, after)), place)
+    return EventStreamResponse(with_heartbeats(_events(service, jobs, job, after)), place)
 
 
-async def _events(jobs: "JobService", job: Job, after: int) -> AsyncGenerator[str]:
+async def _events(
+    service: "TranscriptionService", jobs: "JobService", job: Job, after: int
+) -> AsyncGenerator[str]:
+    segments = SegmentEvents(service, jobs, job)
     async with aclosing(jobs.subscribe(job, after)) as events:
         async for event in events:
-            yield f"id: {event.number}\nevent: {event.type}\ndata: {event.data}\n\n"
+            data = await segments.data(event) if event.type == SEGMENTS else event.data
+            yield f"id: {event.number}\nevent: {event.type}\ndata: {data}\n\n"
 
 
 async def result_response(

@@ -12,11 +12,12 @@ from app.api.forms import JobFields
 from app.api.job_lookup import find_job
 from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
 from app.api.schemas import Job as JobSchema
-from app.api.schemas import JobList
+from app.api.schemas import JobList, NewSegments
 from app.api.sound_responses import SoundFormat, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
 from app.api.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
 from app.errors import InvalidInput
+from app.jobs.events import SEGMENTS
 from app.jobs.job import Status
 from app.transcript.formats import FORMATS
 
@@ -27,19 +28,27 @@ if TYPE_CHECKING:
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
 
+
+def _new_segments() -> dict[str, object]:
+    """The schema of the data of `job.segments`."""
+    schema = NewSegments.model_json_schema(ref_template="#/components/schemas/{model}")
+    del schema["$defs"]  # the document has them, for `GET /v1/jobs/{id}/segments`
+    return schema
+
+
 _EVENT = {
     "type": "object",
     "properties": {
         "id": {"type": "string", "description": "Counts from 1, without gaps."},
         "event": {
             "type": "string",
-            "enum": ["job.progress", *(f"job.{status}" for status in Status)],
+            "enum": ["job.progress", SEGMENTS, *(f"job.{status}" for status in Status)],
         },
         "data": {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": {"$ref": "#/components/schemas/Job"},
-            "description": "The job at that time.",
+            "contentSchema": {"oneOf": [{"$ref": "#/components/schemas/Job"}, _new_segments()]},
+            "description": "The job at that time; with `job.segments`, the segments that are new.",
         },
     },
     "required": ["id", "event", "data"],
@@ -136,9 +145,12 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             ),
         ] = 0,
     ) -> Response:
-        """Each event has the job at that time. The stream ends with the job."""
+        """Each event has the job at that time. The stream ends with the job.
+
+        The events `job.segments` have segments instead: they replace all that start at `from` or later.
+        """
         job = await find_job(jobs, job_id)
-        return await events_response(jobs, job, last_event_id, admission.streams.hold(request))
+        return await events_response(service, jobs, job, last_event_id, admission.streams.hold(request))
 
     @router.get(
         "/{job_id}/result",

@@ -196,6 +196,14 @@ class RevisionList(BaseModel):
     data: list[Revision]
 
 
+class NewSegments(BaseModel):
+    from_: float = Field(alias="from", description="Seconds from the recording's start.")
+    to: float = Field(description="The transcript goes so far now (s).")
+    segments: list[TimedSegment] = Field(
+        description="They replace all segments that start at `from` or later."
+    )
+
+
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
     demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")

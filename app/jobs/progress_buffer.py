@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -27,7 +27,7 @@ class ProgressBuffer:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._progress: dict[str, JobProgress] = {}  # not stored yet
-        self._published: dict[str, Sequence[PublishedClip]] = {}  # not stored yet, in order
+        self._published: dict[str, list[PublishedClip]] = {}  # not stored yet, in order
         self._pcm: dict[str, str] = {}  # not stored yet
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
@@ -50,7 +50,7 @@ class ProgressBuffer:
 
     def published(self, job_id: str, clip: PublishedClip) -> None:
         """Buffer the next published clip of a job."""
-        self._published[job_id] = [*self._published.get(job_id, ()), clip]
+        self._published.setdefault(job_id, []).append(clip)
         self._wakeup.set()
 
     def decoded(self, job_id: str, pcm: str) -> None:

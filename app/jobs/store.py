@@ -316,7 +316,7 @@ class Store:
 
     @shielded
     async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
-        """The published clips of a job, in order; only those that may have segments in a span if one is given.
+        """The published clips of a job, in order. `span`: only those that may have segments there.
 
         None if the job has succeeded: its transcript has all segments. Raises UnknownJob.
         """
