@@ -1,13 +1,13 @@
-"""The body of a request that corrects a transcript: its segments, or the number of an earlier revision."""
+"""The body of a request that corrects a transcript: its segments, or the number of an earlier revision.
+
+`Helper` parses it, see `correction_steps`: this module imports little.
+"""
 
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
-from app.api.errors import invalid_input
-from app.api.versions import RevisionNumber, revision_number
 from app.errors import InvalidInput
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
 
@@ -15,6 +15,7 @@ MAX_TEXT_CHARS = 10_000  # of a segment
 MAX_SPEAKER_CHARS = 100
 MAX_ID_CHARS = 100
 MAX_TIME_S = 1e7  # longer than any recording
+MAX_REVISION = 2**31 - 1
 
 _BREAKS = re.compile(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -25,6 +26,7 @@ def _clean(text: object) -> object:
     return _CONTROLS.sub("", _BREAKS.sub(" ", text)) if isinstance(text, str) else text
 
 
+RevisionNumber = Literal["original"] | Annotated[int, Field(ge=0, le=MAX_REVISION)]
 Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_TIME_S, allow_inf_nan=False)]
 Line = Annotated[str, BeforeValidator(_clean)]
 
@@ -81,6 +83,11 @@ def _parse_restoration(body: bytes, error: ValidationError) -> int:
     raise _invalid(problem)
 
 
+def revision_number(revision: int | str) -> int:
+    """The number of a revision, which may be called `original`."""
+    return 0 if isinstance(revision, str) else revision
+
+
 def _edit(segment: CorrectedSegment) -> SegmentEdit:
     speaker = (segment.speaker or "").strip() or None
     return SegmentEdit(_ms(segment.start), _ms(segment.end), segment.text, segment.id, speaker)
@@ -91,15 +98,19 @@ def _ms(time_s: float) -> int:
 
 
 def _invalid(problem: Any) -> InvalidInput:
-    """pydantic's error. `param` is the segment at fault."""
+    """pydantic's error. `param` is the segment or the field at fault."""
     if problem["type"] == "json_invalid":
         return InvalidInput(f"The body is not valid JSON: {problem['ctx']['error']}.")
-    names: Sequence[str | int] = problem["loc"]
-    if len(names) < 2:
-        return invalid_input([problem]) if names else InvalidInput("The body must be a JSON object.")
-    segment = f"{names[0]}[{names[1]}]"
-    field = f"{segment}.{names[2]}" if len(names) > 2 else segment
-    return InvalidInput(f"`{field}`: {problem['msg']}.", param=segment)
+    match problem["loc"]:
+        case ():
+            return InvalidInput('The body must be a JSON object, such as {"segments": […]}.')
+        case ("segments", int(index), *names):
+            segment = f"segments[{index}]"
+            field = ".".join([segment, *map(str, names)])
+            return InvalidInput(f"`{field}`: {problem['msg']}.", param=segment)
+        case (name, *_):
+            return InvalidInput(f"`{name}`: {problem['msg']}.", param=str(name))
+    raise AssertionError
 
 
 def correction_body() -> dict[str, Any]:

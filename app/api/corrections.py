@@ -7,18 +7,17 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from app.api.admission import Admission
-from app.api.correction_bodies import correction_body, parse_correction
+from app.api.correction_bodies import correction_body
+from app.api.correction_steps import corrected, restored
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
 from app.api.job_responses import check_done
 from app.api.receiving import receive_document
 from app.api.schemas import RevisionList, Segments
-from app.api.segment_documents import transcript_document
 from app.api.versions import ETAG, IfMatch, is_current, revision_etag
 from app.errors import PreconditionFailed, PreconditionRequired, UnsupportedContentType
-from app.jobs.corrections import PackedCorrection, apply_edits, restore
 from app.jobs.job import Job, timestamp
-from app.jobs.revisions import PackedTranscript, transcript_changed
+from app.jobs.revisions import transcript_changed
 from app.transcription.helper import LONG_S
 
 if TYPE_CHECKING:
@@ -85,13 +84,14 @@ def _check_request(request: Request, job: Job, if_match: str | None) -> str:
             "segments as `If-Match`.",
             param="If-Match",
         )
-    _check_current(if_match, job.revision)
+    condition = ", ".join(request.headers.getlist("if-match"))  # a list may come in several lines
+    _check_current(condition, job.revision)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
         raise UnsupportedContentType(
             "This path takes application/json. Send the corrected segments as a JSON document."
         )
-    return if_match
+    return condition
 
 
 def _check_current(condition: str, revision: int) -> None:
@@ -111,9 +111,9 @@ async def _correct(
     while True:
         base = await jobs.store.transcript(job)
         _check_current(condition, base.revision)
-        outcome = await run(_corrected, base, body)
+        outcome = await run(corrected, base, body)
         if isinstance(outcome, int):
-            outcome = await run(_restored, base, await jobs.store.transcript(job, outcome))
+            outcome = await run(restored, base, await jobs.store.transcript(job, outcome))
         correction, document = outcome
         try:
             if correction is not None:
@@ -122,23 +122,3 @@ async def _correct(
             continue  # another correction came first: the condition may allow it, as `*` does
         headers = {"ETag": revision_etag(job.revision if correction else base.revision)}
         return Response(document, media_type="application/json", headers=headers)
-
-
-_Outcome = tuple[PackedCorrection | None, bytes]
-
-
-def _corrected(base: PackedTranscript, body: bytes) -> _Outcome | int:
-    """The correction in a body, None if it changes nothing, and the document after it.
-
-    Returns the number of the revision if the body asks for one.
-    """
-    edits = parse_correction(body)
-    return edits if isinstance(edits, int) else _outcome(base, apply_edits(base, edits))
-
-
-def _restored(base: PackedTranscript, earlier: PackedTranscript) -> _Outcome:
-    return _outcome(base, restore(base, earlier))
-
-
-def _outcome(base: PackedTranscript, correction: PackedCorrection | None) -> _Outcome:
-    return correction, transcript_document(correction.transcript if correction else base)

@@ -22,8 +22,7 @@ from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, JobNotDone, UnknownJob, WhisperfleetError
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Job, Status
-from app.jobs.revisions import PackedTranscript
-from app.jobs.serialization import unpack_transcript
+from app.jobs.serialization import PackedTranscript, unpack_transcript
 from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript

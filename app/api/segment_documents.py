@@ -7,14 +7,16 @@ import json
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from app.jobs.published_clips import PackedClip
-from app.jobs.revisions import PackedTranscript
-from app.jobs.serialization import identified, unpack_result, unpack_transcript
+from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
 from app.options import Options
 from app.transcript.clip_segments import clip_segments
 from app.transcript.edited import EditedSegment, with_ids
 from workers.messages import Span, seconds
+
+if TYPE_CHECKING:
+    from app.jobs.published_clips import PackedClip
 
 _LEVEL = 1  # the data of events is kept only until it is sent
 
@@ -29,12 +31,12 @@ def transcript_document(packed: PackedTranscript) -> bytes:
     return segments_document(packed.revision, True, identified(unpack_transcript(packed.content)))
 
 
-def published_document(clips: Sequence[PackedClip], options: Options) -> bytes:
+def published_document(clips: Sequence["PackedClip"], options: Options) -> bytes:
     """The document of a transcript so far."""
     return segments_document(0, False, _published_segments(clips, options))
 
 
-def published_event(span: Span, clips: Sequence[PackedClip], options: Options) -> bytes:
+def published_event(span: Span, clips: Sequence["PackedClip"], options: Options) -> bytes:
     """The data of an event about a span, see `schemas.NewSegments`, while the job has clips."""
     new = [
         segment
@@ -57,7 +59,7 @@ def transcript_events(packed: bytes, spans: Mapping[int, Span]) -> dict[int, byt
     return {number: zlib.compress(data(span), _LEVEL) for number, span in spans.items()}
 
 
-def _published_segments(clips: Sequence[PackedClip], options: Options) -> Iterator[EditedSegment]:
+def _published_segments(clips: Sequence["PackedClip"], options: Options) -> Iterator[EditedSegment]:
     segments = (
         segment for clip in clips for segment in clip_segments(clip.span, unpack_result(clip.result), options)
     )

@@ -1,15 +1,12 @@
 """Versions of what a request gets or changes: ETags (RFC 9110, 13.1), and revisions of transcripts."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import Header, Query
-from pydantic import Field
 
+from app.api.correction_bodies import RevisionNumber, revision_number
 from app.errors import InvalidInput
-from app.jobs.revisions import ORIGINAL
-
-MAX_REVISION = 2**31 - 1
 
 ETAG = {"ETag": {"schema": {"type": "string"}, "description": "Changes with the content."}}
 
@@ -23,7 +20,6 @@ IfMatch = Annotated[
         "transcript has changed since, the answer is 412."
     ),
 ]
-RevisionNumber = Literal["original"] | Annotated[int, Field(ge=ORIGINAL, le=MAX_REVISION)]
 WantedRevision = Annotated[
     RevisionNumber | None, Query(description="Number of a revision, or `original`. Default: the newest.")
 ]
@@ -58,11 +54,6 @@ def is_current(if_match: str, etag: str) -> bool:
 def revision_etag(revision: int) -> str:
     """The ETag of the segments of a revision."""
     return f'"{revision}"'
-
-
-def revision_number(revision: int | str) -> int:
-    """The number of a revision, which may be called `original`."""
-    return ORIGINAL if isinstance(revision, str) else revision
 
 
 def wanted_number(revision: int | str | None) -> int | None:

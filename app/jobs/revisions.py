@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import PreconditionFailed, UnknownJob, UnknownRevision
 from app.jobs.job import Job
+from app.jobs.serialization import PackedTranscript
 from app.jobs.tables import jobs, revisions, transcripts
 
 ORIGINAL = 0
@@ -19,13 +20,6 @@ class Revision(NamedTuple):
     number: int
     created_at: float | None  # Unix time in s
     changed: int  # segments that differ from the revision before
-
-
-class PackedTranscript(NamedTuple):
-    """A revision's transcript."""
-
-    revision: int
-    content: bytes  # for `unpack_transcript`
 
 
 async def add_revision(

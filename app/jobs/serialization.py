@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
@@ -21,6 +21,13 @@ _RESULT = TypeAdapter(ClipResult)
 _TRANSCRIPT = TypeAdapter(Transcript)
 _SEGMENT = TypeAdapter(Segment)
 _EDITED = TypeAdapter(EditedSegment)
+
+
+class PackedTranscript(NamedTuple):
+    """A revision of a transcript."""
+
+    revision: int  # 0: the original
+    content: bytes  # from `pack_transcript`
 
 
 def pack_result(result: ClipResult) -> bytes:

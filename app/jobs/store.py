@@ -38,14 +38,13 @@ from app.jobs.published_clips import (
 )
 from app.jobs.revisions import (
     ORIGINAL,
-    PackedTranscript,
     Revision,
     add_revision,
     list_revisions,
     read_revision,
     transcript_changed,
 )
-from app.jobs.serialization import pack_transcript
+from app.jobs.serialization import PackedTranscript, pack_transcript
 from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row
 from app.shielding import shielded
 from app.transcript.timeline import Transcript

@@ -2,15 +2,15 @@
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-import httpx
 import pytest
 
-from app.api import corrections, receiving
+from app.api import correction_steps, corrections
 from app.errors import ClipFailed
 from app.jobs.corrections import apply_edits
 from app.jobs.revisions import KEPT
@@ -169,8 +169,11 @@ def test_a_correction_says_which_version_it_corrects(site, job):
         assert (status, param) == (412 if wrong else 400, "If-Match")
     for malformed in ("0", '"0', "'0'", '"0" "1"', '* , "0"', "W/0", 'w/"0"'):
         assert error(put(site, job, body, match=malformed)) == (400, None, "If-Match")
-    for right in ('"0"', '"x", "0"', ' "0" , W/"9",', "*", '"a,b","0"'):
+    for right in ('"0"', '"x", "0"', '"0" , W/"9",', "*", '"a,b","0"'):
         assert put(site, job, body, match=right).status_code == 200
+    lines = [("if-match", '"x"'), ("if-match", '"0"'), ("content-type", "application/json")]
+    response = site.client.put(f"/v1/jobs/{job}/segments", json=body, headers=lines)
+    assert response.status_code == 200
     assert revisions(site, job)[0]["revision"] == 0
 
 
@@ -194,7 +197,7 @@ def test_writers_at_the_same_time(site, job, match, monkeypatch):
             gate.wait(10)
         return apply_edits(base, edits)
 
-    monkeypatch.setattr(corrections, "apply_edits", together)
+    monkeypatch.setattr(correction_steps, "apply_edits", together)
     tag = get(site, job).headers["etag"] if match == "tag" else "*"
     body = {"segments": [{"start": 1, "end": 2}]}
     with ThreadPoolExecutor(count) as writers:
@@ -230,7 +233,7 @@ def test_a_job_that_is_deleted_meanwhile(site, job, monkeypatch):
         site.client.delete(f"/v1/jobs/{job}").raise_for_status()
         return apply_edits(base, edits)
 
-    monkeypatch.setattr(corrections, "apply_edits", delete_first)
+    monkeypatch.setattr(correction_steps, "apply_edits", delete_first)
     assert error(put(site, job, {"segments": []})) == (404, "job_not_found", None)
 
 
@@ -381,8 +384,6 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_sent(site, job):
         f"PUT /v1/jobs/{job}/segments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"If-Match: *\r\nContent-Length: {corrections.MAX_CORRECTION_BYTES + 1}\r\n\r\n"
     )
-    import socket
-
     with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
         connection.sendall(request.encode())
         assert connection.recv(1000).startswith(b"HTTP/1.1 413")
@@ -394,7 +395,7 @@ def test_a_body_without_a_length_may_not_be_too_large_either(site, job, monkeypa
     assert put(site, job, content=iter([b" " * 600, b'{"segments": []}'])).status_code == 200
 
 
-def test_a_body_that_stalls_is_given_up(serve, monkeypatch):
+def test_a_body_that_stalls_is_given_up(serve):
     site = serve(upload_stall_s=0.2)
     job = site.finished(site.submitted())["id"]
 
@@ -404,7 +405,6 @@ def test_a_body_that_stalls_is_given_up(serve, monkeypatch):
         yield b"[]}"
 
     assert error(put(site, job, content=slow()))[:2] == (400, "upload_stalled")
-    assert receiving.STEADY_BYTES
 
 
 def test_corrections_hold_a_place(serve):
@@ -440,38 +440,29 @@ def test_long_transcripts_and_large_bodies_are_corrected_in_another_process(site
     save(site, long, "One.", "Two.")
     assert put(site, long, {"revision": 0}).status_code == 200
     assert put(site, short, {"segments": [], "words": ["x" * 1000] * 300}).status_code == 200
-    assert not {"_corrected", "_restored"} & set(threads)
+    assert not {"corrected", "restored"} & set(threads)
     save(site, long, "One.", "Two.")
     monkeypatch.setattr("app.transcription.helper.LONG_S", 1e9)
     put(site, long, {"segments": []})
-    assert "_corrected" in threads
-
-
-def test_webhooks_announce_corrections(serve, monkeypatch):
-    delivered = []
-    monkeypatch.setattr(
-        "app.jobs.webhook_client.WebhookClient.post",
-        lambda self, url, body, headers: delivered.append(json.loads(body)),
-        raising=False,
-    )
-    assert httpx
+    assert "corrected" in threads
 
 
 def test_three_thousand_segments(site):
-    segments = tuple(segment(f"This is sentence number {number} of the talk.", number * 3.0, number * 3 + 2.9)
-                     for number in range(3000))  # fmt: skip
+    segments = tuple(
+        segment(f"This is sentence number {number} of the talk.", number * 3.0, number * 3 + 2.9)
+        for number in range(3000)
+    )
     site.service.transcript = replace(TRANSCRIPT, samples=9000 * SAMPLE_RATE, segments=segments)
     job = site.finished(site.submitted())["id"]
     document = get(site, job).json()
     for entry in document["segments"][::10]:
         entry["text"] = entry["text"].replace("sentence", "phrase")
-    began = time.perf_counter()
-    answer = put(site, job, document)
-    print("took", time.perf_counter() - began)
-    assert answer.status_code == 200
-    document["segments"][5]["text"] = "Other words."
-    began = time.perf_counter()
-    answer = put(site, job, document)
-    print("took", time.perf_counter() - began)
-    assert answer.status_code == 200
-    assert revisions(site, job)[0]["changed"] == 1
+    answer = put(site, job, document).json()
+    assert [entry["text"] for entry in answer["segments"]] == [
+        entry["text"] for entry in document["segments"]
+    ]
+    # The words that stayed keep their times and probabilities.
+    assert [[entry["words"][0], *entry["words"][3:]] for entry in answer["segments"]] == [
+        [entry["words"][0], *entry["words"][3:]] for entry in document["segments"]
+    ]
+    assert revisions(site, job)[0]["changed"] == 300

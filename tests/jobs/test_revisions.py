@@ -13,8 +13,8 @@ from app.jobs.corrections import PackedCorrection
 from app.jobs.database import Database
 from app.jobs.job import Failure, Job
 from app.jobs.outbox import DatabaseOutbox
-from app.jobs.revisions import KEPT, PackedTranscript
-from app.jobs.serialization import identified, pack_transcript, unpack_transcript
+from app.jobs.revisions import KEPT
+from app.jobs.serialization import PackedTranscript, identified, pack_transcript, unpack_transcript
 from app.jobs.store import Store
 from app.jobs.tables import revisions, transcripts
 from app.transcript.timeline import Transcript
