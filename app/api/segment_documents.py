@@ -87,6 +87,7 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
                 "probability": word.probability,
             }
             for word in segment.words
+            if word.text.strip()
         ]
         yield _json(
             {

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -252,7 +253,9 @@ class Store:
 
     @shielded
     async def store_progress(
-        self, progress: Mapping[str, JobProgress], published: Mapping[str, Sequence[PublishedClip]]
+        self,
+        progress: Mapping[str, JobProgress],
+        published: Mapping[str, Sequence[PublishedClip]] = MappingProxyType({}),
     ) -> None:
         """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
         changed: list[tuple[Job, Event]] = []

@@ -4,8 +4,9 @@ import asyncio
 import hashlib
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,12 +19,13 @@ from app.media.speech_search import FoundSpeech
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
-from app.transcript.timeline import Transcript
+from app.transcript.timeline import ClipResult, Transcript
+from app.transcription.clip_request import ClipRequest
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
-from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Span, Word
+from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Segment, Span, Word
 
 OTHER_MODEL = "Systran/faster-whisper-tiny.en"  # cannot translate
 
@@ -151,6 +153,7 @@ class FakeService:
     found: FoundSpeech = FOUND
     parameters: VadParameters | None = None  # of the last search for speech
     error: BaseException | None = None
+    clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
     late_error: BaseException | None = None  # raised after all segments were published
     reason: str | None = None  # why the service is not ready
     paused: bool = False  # no transcription ends while this is set
@@ -247,7 +250,9 @@ class FakeService:
         observer: Observer,
         decoded_samples: int | None = None,
     ) -> "FakePipeline":
-        return FakePipeline(self, self.folder.pcm / job, upload, options, model, observer, decoded_samples)
+        return FakePipeline(
+            self, self.folder.pcm / job, upload, options, model, results, observer, decoded_samples
+        )
 
     is_asleep = False
 
@@ -278,13 +283,17 @@ class FakeService:
 
 @dataclass
 class FakePipeline:
-    """Transcribes half of a job's recording at once, and the rest when the service is not paused."""
+    """Transcribes half of a job's recording at once, and the rest when the service is not paused.
+
+    Publishes the service's clips meanwhile.
+    """
 
     service: FakeService
     pcm_path: Path
     upload: Upload
     options: Options
     model: str
+    results: ClipResults
     observer: Observer = field(default_factory=Observer)
     decoded_samples: int | None = None
     failed_spans: list[Span] = field(default_factory=list)
@@ -295,12 +304,27 @@ class FakePipeline:
         try:
             self.pcm_path.write_bytes(bytes(100))
             await service.record(self.upload, self.options, self.model)
+            half = len(service.clips) // 2
+            await self._publish(service.clips[:half])
             self.observer.progressed(Progress(total_s, total_s, total_s / 2, 1, 2))
             await service.resumed()
             if service.error is not None:
                 raise service.error
+            await self._publish(service.clips[half:])
             self.observer.progressed(Progress(total_s, total_s, total_s, 2, 2))
             return service.transcript
         except asyncio.CancelledError:
             service.cancelled.set()
             raise
+
+    async def _publish(self, clips: Sequence[tuple[Span, ClipResult | None]]) -> None:
+        decoding = Decoding(self.model, language=self.options.language)
+        for (start, end), result in clips:
+            request = ClipRequest(self.pcm_path, start, end, (), decoding)
+            if result is not None:
+                await self.results.get_or_transcribe(request, partial(_answer, result))
+            self.observer.published((start, end), None if result is None else request.key)
+
+
+async def _answer(result: ClipResult, request: ClipRequest) -> ClipResult:
+    return result
