@@ -14,12 +14,17 @@ from typing import Any
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 KEY = "sk-schema"
 
-# Generated recordings, spans of them, addresses, models and languages are rarely acceptable.
+# Generated recordings, spans of them, addresses, models, languages and corrections are rarely acceptable.
 CONFIG = f"""
 headers = {{ Authorization = "Bearer {KEY}" }}
 
 [[operations]]
 include-method = "POST"
+[operations.checks.positive_data_acceptance]
+enabled = false
+
+[[operations]]
+include-method = "PUT"
 [operations.checks.positive_data_acceptance]
 enabled = false
 

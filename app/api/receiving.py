@@ -72,7 +72,9 @@ async def receive_document(
     service: "TranscriptionService", request: Request, max_bytes: int = MAX_DOCUMENT_BYTES
 ) -> bytes:
     """A body in memory. Raises TooLarge, if possible before it is read, and as `with_stall_timeout` does."""
-    too_large = TooLarge(f"The JSON document is over {max_bytes} bytes, as many as this path takes.")
+    too_large = TooLarge(
+        f"The JSON document is over {max_bytes} bytes, the most that this path takes. Send a smaller one."
+    )
     if (_declared_length(request) or 0) > max_bytes:
         raise too_large
     body = bytearray()
