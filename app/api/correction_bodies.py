@@ -71,7 +71,7 @@ def _parse_restoration(body: bytes, error: ValidationError) -> int:
     problem = error.errors(include_url=False, include_input=False)[0]
     if problem["type"] == "missing" and problem["loc"] == ("segments",):
         try:
-            return revision_number(Restoration.model_validate_json(body).revision)
+            return revision_number(Restoration.model_validate_json(body, strict=True).revision)
         except ValidationError as other:
             problem = other.errors(include_url=False, include_input=False)[0]
             if problem["type"] == "missing":

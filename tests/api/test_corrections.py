@@ -167,9 +167,20 @@ def test_a_correction_says_which_version_it_corrects(site, job):
     for wrong in ('"1"', '"00"', 'W/"0"', '"x", W/"0"', '"x"', ""):
         status, _, param = error(put(site, job, body, match=wrong))
         assert (status, param) == (412 if wrong else 400, "If-Match")
-    for malformed in ("0", '"0', "'0'", '"0" "1"', '* , "0"', "W/0", 'w/"0"'):
+    for malformed in (
+        "0",
+        '"0',
+        "'0'",
+        '"0" "1"',
+        '"0", 1',
+        ", ,",
+        '"0"' + ", " * 5000 + "x",
+        '* , "0"',
+        "W/0",
+        'w/"0"',
+    ):
         assert error(put(site, job, body, match=malformed)) == (400, None, "If-Match")
-    for right in ('"0"', '"x", "0"', '"0" , W/"9",', "*", '"a,b","0"'):
+    for right in ('"0"', '"x", "0"', '"0" , W/"9",', "*", '"a,b","0"', '"a*b", "0"'):
         assert put(site, job, body, match=right).status_code == 200
     lines = [("if-match", '"x"'), ("if-match", '"0"'), ("content-type", "application/json")]
     response = site.client.put(f"/v1/jobs/{job}/segments", json=body, headers=lines)
@@ -350,7 +361,7 @@ def test_the_first_bad_segment_is_named(site, job, entry):
     "content",
     [
         b"", b"{", b"[]", b"null", b"5", b'"x"', b"{}", b'{"segments": null}', b'{"segments": {}}',
-        b'{"revision": null}', b'{"revision": -1}', b'{"revision": 1.5}', b'{"segments": []} x',
+        b'{"revision": null}', b'{"revision": "0"}', b'{"revision": true}', b'{"revision": 0.0}', b'{"revision": -1}', b'{"revision": 1.5}', b'{"segments": []} x',
         b'\xff\xfe{}', b"[" * 100_000,
         b'{"segments": [{"start": 1, "end": 2, "text": "\\ud800"}]}',
         b'{"segments": [{"start": 1, "end": 2, "text": "\xed\xa0\x80"}]}',
