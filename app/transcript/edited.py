@@ -20,6 +20,11 @@ class EditedSegment(Segment):
     timed_by_hand: bool = False  # someone chose its start and end: no cue may cross or move them
 
 
+def is_timed_by_hand(segment: Segment) -> bool:
+    """Whether someone chose the times of the segment."""
+    return isinstance(segment, EditedSegment) and segment.timed_by_hand
+
+
 def with_ids(segments: Iterable[Segment], clips: Sequence[Span]) -> Iterator[EditedSegment]:
     """The segments of a transcript, in order, with their ids.
 
