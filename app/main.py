@@ -100,7 +100,7 @@ def _middleware(settings: Settings, service: "TranscriptionService") -> list[Mid
         allow_origins=settings.cors_origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after"],
+        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag"],
     )
     return [
         Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),

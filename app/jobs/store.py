@@ -266,14 +266,15 @@ class Store:
                 if row is None:
                     continue
                 job = job_from_row(row)
+                # First, so a client that sees the progress has the text.
+                if job_id in published:
+                    segments = await publish_clips(connection, job, published[job_id])
+                    changed += [(job, segments)] if segments is not None else []
                 if job_id in progress:
                     job = replace(job, progress=job.progress.advance_to(progress[job_id]))
                     change = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
                     await connection.execute(change)
                     changed.append((job, await add_event(connection, job, "job.progress", self._clock())))
-                event = await publish_clips(connection, job, published.get(job_id, ()))
-                if event is not None:
-                    changed.append((job, event))
         for job, event in changed:
             self._publish(job, event)
 

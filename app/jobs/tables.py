@@ -58,8 +58,8 @@ jobs = sa.Table(
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 
-# The results of clips of unfinished jobs, and how many workers crashed on each clip alone (`deaths`).
-# Those of `published` clips are the transcript so far, without a gap from its start.
+# The results of clips of jobs that have not succeeded, and how many workers crashed on each clip alone
+# (`deaths`). Those of `published` clips are the transcript so far, without a gap from its start.
 clips = sa.Table(
     "clips",
     metadata,

@@ -361,7 +361,8 @@ def test_the_first_bad_segment_is_named(site, job, entry):
     "content",
     [
         b"", b"{", b"[]", b"null", b"5", b'"x"', b"{}", b'{"segments": null}', b'{"segments": {}}',
-        b'{"revision": null}', b'{"revision": "0"}', b'{"revision": true}', b'{"revision": 0.0}', b'{"revision": -1}', b'{"revision": 1.5}', b'{"segments": []} x',
+        b'{"revision": null}', b'{"revision": "0"}', b'{"revision": true}', b'{"revision": 0.0}',
+        b'{"revision": -1}', b'{"revision": 1.5}', b'{"segments": []} x',
         b'\xff\xfe{}', b"[" * 100_000,
         b'{"segments": [{"start": 1, "end": 2, "text": "\\ud800"}]}',
         b'{"segments": [{"start": 1, "end": 2, "text": "\xed\xa0\x80"}]}',

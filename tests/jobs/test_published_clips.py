@@ -88,9 +88,9 @@ async def test_the_event_comes_with_the_progress_and_has_no_text(publisher: Publ
         {publisher.job.id: progress}, {publisher.job.id: [PublishedClip(*clip)]}
     )
     events = await publisher.store.events(publisher.job, 0)
-    assert [event.type for event in events] == ["job.queued", "job.running", "job.progress", SEGMENTS]
-    assert json.loads(events[-1].data) == {"from": 0, "to": 9000}
-    assert json.loads(events[-2].data)["progress"]["done_s"] == 0.5
+    assert [event.type for event in events] == ["job.queued", "job.running", SEGMENTS, "job.progress"]
+    assert json.loads(events[2].data) == {"from": 0, "to": 9000}
+    assert json.loads(events[3].data)["progress"]["done_s"] == 0.5
     assert await publisher.store.events(publisher.job, 3) == events[3:]
     await publisher.store.store_progress({publisher.job.id: progress}, {})
     assert json.loads((await publisher.store.events(publisher.job, 4))[0].data)["status"] == "running", (
