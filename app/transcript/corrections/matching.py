@@ -41,24 +41,27 @@ def _certain_runs(
 ) -> Iterator[tuple[int, int, int]]:
     """`(first old token, first new token, count)` where a new text begins or ends as the one it replaces.
 
-    Only if it keeps half of it: texts that were joined or split may end with the same word by chance. And
-    without tokens that could be of the beginning or of the end: a neighbour may have got some of them.
+    Only if it keeps more than half of it, and the text beside it still exists: joined texts may end with the
+    same word by chance. And without tokens that could be of the beginning or of the end: a neighbour may have
+    got some of them.
     """
     pairs = [(was, number) for number, was in enumerate(replaces) if was is not None]
+    intact = {-1, len(old.edges) - 1, *(was for was, _ in pairs)}  # old texts, and beyond their ends
     for place in longest_increasing([was for was, _ in pairs]):
         was, number = pairs[place]
         begin, end = old.edges[was], old.edges[was + 1]
         first, last = new.edges[number], new.edges[number + 1]
         shorter = min(end - begin, last - first)
         prefix = suffix = 0
-        while prefix < shorter and old.tokens[begin + prefix] == new.tokens[first + prefix]:
+        is_first, is_last = was - 1 in intact, was + 1 in intact
+        while is_first and prefix < shorter and old.tokens[begin + prefix] == new.tokens[first + prefix]:
             prefix += 1
-        while suffix < shorter and old.tokens[end - 1 - suffix] == new.tokens[last - 1 - suffix]:
+        while is_last and suffix < shorter and old.tokens[end - 1 - suffix] == new.tokens[last - 1 - suffix]:
             suffix += 1
         if prefix == end - begin == last - first:
             yield begin, first, prefix
             continue
-        if 2 * (prefix + suffix) < max(end - begin, last - first):
+        if 2 * (prefix + suffix) <= max(end - begin, last - first):
             continue
         in_doubt = max(prefix + suffix - shorter, 0)
         if prefix > in_doubt:
