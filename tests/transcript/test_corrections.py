@@ -79,7 +79,7 @@ def test_the_word_that_a_segment_has_left_is_its_own() -> None:
     assert [words(part) for part in retexted(base, "oh", "no perhaps", "no")] == [
         "oh 0-1",
         "no 2-3 perhaps* 3-4",
-        "no 4-5",
+        "no 5-6",
     ]
 
 
