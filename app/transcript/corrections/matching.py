@@ -9,6 +9,8 @@ from itertools import pairwise
 from app.transcript.corrections.diff import kept_tokens, longest_increasing
 from app.transcript.corrections.tokens import TokenRow
 
+_MOST_CHOICES = 50  # tokens of a text that another token is compared with
+
 # Whether a token of the old texts may be one of this new text.
 MayKeep = Callable[[int, int], bool]
 
@@ -27,12 +29,13 @@ def match(old: TokenRow, new: TokenRow, replaces: Sequence[int | None], may_keep
             kept[left[1] : begin] = (at + left[0] if at >= 0 else -1 for at in found)
         kept[begin : begin + count] = range(first, first + count)
         left = (first + count, begin + count)
+    _prefer_own(kept, old, new, replaces)
     for at, was in enumerate(kept):
         if was >= 0:
             number = new.owners[at]
             if old.owners[was] != replaces[number] and not may_keep(was, number):
                 kept[at] = -1
-    _keep_own(kept, old, new, replaces)
+    _add_own(kept, old, new, replaces)
     return kept
 
 
@@ -41,24 +44,27 @@ def _certain_runs(
 ) -> Iterator[tuple[int, int, int]]:
     """`(first old token, first new token, count)` where a new text begins or ends as the one it replaces.
 
-    Only if it keeps half of it: texts that were joined or split may end with the same word by chance. And
-    without tokens that could be of the beginning or of the end: a neighbour may have got some of them.
+    Only if it keeps more than half of it, and the text beside it still exists: joined texts may end with the
+    same word by chance. And without tokens that could be of the beginning or of the end: a neighbour may have
+    got some of them.
     """
     pairs = [(was, number) for number, was in enumerate(replaces) if was is not None]
+    intact = {-1, len(old.edges) - 1, *(was for was, _ in pairs)}  # old texts, and beyond their ends
     for place in longest_increasing([was for was, _ in pairs]):
         was, number = pairs[place]
         begin, end = old.edges[was], old.edges[was + 1]
         first, last = new.edges[number], new.edges[number + 1]
         shorter = min(end - begin, last - first)
         prefix = suffix = 0
-        while prefix < shorter and old.tokens[begin + prefix] == new.tokens[first + prefix]:
+        is_first, is_last = was - 1 in intact, was + 1 in intact
+        while is_first and prefix < shorter and old.tokens[begin + prefix] == new.tokens[first + prefix]:
             prefix += 1
-        while suffix < shorter and old.tokens[end - 1 - suffix] == new.tokens[last - 1 - suffix]:
+        while is_last and suffix < shorter and old.tokens[end - 1 - suffix] == new.tokens[last - 1 - suffix]:
             suffix += 1
         if prefix == end - begin == last - first:
             yield begin, first, prefix
             continue
-        if 2 * (prefix + suffix) < max(end - begin, last - first):
+        if 2 * (prefix + suffix) <= max(end - begin, last - first):
             continue
         in_doubt = max(prefix + suffix - shorter, 0)
         if prefix > in_doubt:
@@ -67,7 +73,24 @@ def _certain_runs(
             yield end - suffix + in_doubt, last - suffix + in_doubt, suffix - in_doubt
 
 
-def _keep_own(kept: list[int], old: TokenRow, new: TokenRow, replaces: Sequence[int | None]) -> None:
+def _prefer_own(kept: list[int], old: TokenRow, new: TokenRow, replaces: Sequence[int | None]) -> None:
+    """Let tokens of other texts give way to equal ones of the replaced text: the comparison takes any."""
+    found = [at for at, was in enumerate(kept) if was >= 0]
+    for step in (-1, 1):
+        for place in range(len(found))[::step]:
+            at = found[place]
+            replaced = replaces[new.owners[at]]
+            if replaced is None or old.owners[kept[at]] == replaced:
+                continue
+            before = kept[found[place - 1]] if place else -1
+            after = kept[found[place + 1]] if place + 1 < len(found) else len(old)
+            own = range(max(before + 1, old.edges[replaced]), min(after, old.edges[replaced + 1]))
+            choices = own[::step][:_MOST_CHOICES]
+            equal = (choice for choice in choices if old.tokens[choice] == new.tokens[at])
+            kept[at] = next(equal, kept[at])
+
+
+def _add_own(kept: list[int], old: TokenRow, new: TokenRow, replaces: Sequence[int | None]) -> None:
     """Compare tokens that were not found with those of the replaced text that nothing has kept."""
     limits = _next_kept(kept, len(old))
     last = -1  # the old token that was kept last
