@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
+MAX_QUERY_CHARS = 200
 
 _EVENT = {
     "type": "object",
@@ -81,7 +82,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
     @router.get(
         "",
-        summary="List jobs, newest first",
+        summary="List or find jobs, newest first",
         response_model=JobList,
         responses=documented_errors(400, 401, 404, 503),
     )
@@ -89,9 +90,17 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         status: Status | None = None,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
+        q: Annotated[
+            str,
+            Query(
+                max_length=MAX_QUERY_CHARS,
+                description="Words. Each of them must be in the job's file name or transcript, or begin a word "
+                "there. Case, accents and punctuation do not matter. Blank: no search.",
+            ),
+        ] = "",
     ) -> Response:
         last = await find_job(jobs, after, param="after") if after else None
-        page, has_more = await jobs.store.page(status, limit, last)
+        page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
         now = time.time()
         entries = [job.public(now) for job in page]
         return JSONResponse({"object": "list", "data": entries, "has_more": has_more})

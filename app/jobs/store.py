@@ -15,7 +15,8 @@ from app.jobs.database import Database
 from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
-from app.jobs.serialization import pack_transcript
+from app.jobs.search import index_text, only_matching, pack_with_words
+from app.jobs.search_terms import query_words, text_words
 from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
@@ -68,6 +69,7 @@ class Store:
             async with self._write() as connection:
                 await connection.execute(sa.insert(jobs).values(values))
                 job = await _get(connection, values["id"])
+                await index_text(connection, job.number, text_words(job.submission.filename))
                 event = await add_event(connection, job, f"job.{job.status}", self._clock())
         except OutcomeUnknown as unknown:
             try:
@@ -95,14 +97,25 @@ class Store:
         return job_from_row(row) if row else None
 
     @shielded
-    async def page(self, status: Status | None, limit: int, after: Job | None) -> tuple[list[Job], bool]:
-        """Jobs, newest first, and whether there are more. `after`: the last job of the previous page."""
+    async def page(
+        self, status: Status | None, limit: int, after: Job | None, text: str | None = None
+    ) -> tuple[list[Job], bool]:
+        """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
+
+        `text`: the name or the text of each must have, for each word of it, a word that begins with it. No job
+        matches a text without words.
+        """
+        words = query_words(text or "")
+        if text is not None and not words:
+            return [], False
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
         if status is not None:
             query = query.where(jobs.c.status == status.value)
         if after is not None:
             query = query.where(jobs.c.number < after.number)
         async with self._database.read() as connection:
+            if words:
+                query = await only_matching(connection, query, words)
             rows = (await connection.execute(query)).all()
         return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
 
@@ -178,7 +191,8 @@ class Store:
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition."""
-        content = await self._helper.run(transcript.seconds, pack_transcript, transcript)
+        filename = job.submission.filename
+        content = await self._helper.run(transcript.seconds, pack_with_words, transcript, filename)
         duration = seconds(transcript.samples)
         changes = {
             "duration": duration,
@@ -216,6 +230,8 @@ class Store:
         async with self._write() as connection:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
             row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
+            if row is not None and "filename" in changes:  # jobs without a text only
+                await index_text(connection, row.number, text_words(row.filename))
         if row is not None:
             self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
 
@@ -261,9 +277,15 @@ class Store:
 
     @shielded
     async def _transition(
-        self, job_id: str, status: Status, changes: Mapping[str, Any], transcript: bytes | None = None
+        self,
+        job_id: str,
+        status: Status,
+        changes: Mapping[str, Any],
+        transcript: tuple[bytes, str] | None = None,
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
+
+        `transcript`: to store, packed, and its words, from `pack_with_words`.
 
         A terminal status also removes the job's clips and queues its webhook. Raises IllegalTransition and
         UnknownJob.
@@ -281,8 +303,10 @@ class Store:
             if status.is_terminal:
                 await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
             if transcript is not None:
-                row = {"job_number": job.number, "content": transcript}
+                content, words = transcript
+                row = {"job_number": job.number, "content": content}
                 await connection.execute(sa.insert(transcripts).values(row))
+                await index_text(connection, job.number, words)
             event = await add_event(connection, job, f"job.{status}", self._clock())
             has_webhook = status.is_terminal and job.submission.webhook_url is not None
             if has_webhook:
