@@ -94,8 +94,8 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             str,
             Query(
                 max_length=MAX_QUERY_CHARS,
-                description="Words. Each of them must be in the job's file name or transcript, or begin a word "
-                "there. Case, accents and punctuation do not matter. Blank: no search.",
+                description="Words. Each of them must be in the job's file name or transcript, or begin a "
+                "word there. Case, accents and punctuation do not matter. Blank: no search.",
             ),
         ] = "",
     ) -> Response:

@@ -169,8 +169,8 @@ async def _check_fts5(connection: AsyncConnection) -> None:
     query = sa.text("SELECT count(*) FROM pragma_module_list WHERE name = :name")
     if not await connection.scalar(query, {"name": SEARCH_MODULE}):
         raise InvalidSetting(
-            "The SQLite library of this Python lacks FTS5, which the search of jobs needs. Use a Python whose "
-            "SQLite has it, or set WHISPER_DATABASE_URL to a PostgreSQL database."
+            "The SQLite library of this Python lacks FTS5, which the search of jobs needs. Use a Python "
+            "whose SQLite has it, or set WHISPER_DATABASE_URL to a PostgreSQL database."
         )
 
 

@@ -12,6 +12,7 @@ from app.jobs.serialization import pack_transcript, unpack_transcript
 from app.jobs.tables import jobs
 from app.transcript.timeline import Transcript
 
+
 @dataclass(frozen=True, slots=True)
 class _Dialect:
     """The statements of one database. `:number`: of a job; `:words`: separated by spaces."""
@@ -37,11 +38,10 @@ _DIALECTS = {
         delete="DELETE FROM search WHERE job_number = :number",
         insert="INSERT INTO search (job_number, words) "
         "VALUES (:number, array_to_tsvector(string_to_array(CAST(:words AS text), ' ')))",
-        find="SELECT job_number AS number FROM search "
-        "WHERE words @@ CAST(CAST(:query AS text) AS tsquery)",
+        find="SELECT job_number AS number FROM search WHERE words @@ CAST(CAST(:query AS text) AS tsquery)",
         term="'{}':*",
         operator=" & ",
-        # The planner takes rows for small: their words are stored outside the table. It would read all of them.
+        # The planner takes rows for small, since their words are stored elsewhere. It would read all of them.
         prepare="SET LOCAL enable_seqscan = off",
     ),
 }

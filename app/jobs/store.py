@@ -102,8 +102,8 @@ class Store:
     ) -> tuple[list[Job], bool]:
         """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
 
-        `text`: the name or the text of each must have, for each word of it, a word that begins with it. No job
-        matches a text without words.
+        `text`: for each word of it, the job's name or text must have a word that begins with it. No job matches
+        if it has no words.
         """
         words = query_words(text or "")
         if text is not None and not words:
@@ -136,6 +136,14 @@ class Store:
             query = query.where(jobs.c.owner == owner)
         async with self._database.read() as connection:
             return int(await connection.scalar(query) or 0)
+
+    @shielded
+    async def statuses(self, ids: Sequence[str]) -> dict[str, Status]:
+        """The statuses of jobs, by id, in the order of `ids`. Jobs that do not exist are left out."""
+        query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids))
+        async with self._database.read() as connection:
+            found = {row.id: Status(row.status) for row in await connection.execute(query)}
+        return {job_id: found[job_id] for job_id in ids if job_id in found}
 
     @shielded
     async def with_status(

@@ -56,7 +56,7 @@ async def test_migrations_can_be_reverted(database: Database) -> None:
 
 async def test_sqlite_without_full_text_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.jobs.database.SEARCH_MODULE", "fts0")
-    with pytest.raises(InvalidSetting, match="lacks FTS5.*set WHISPER_DATABASE_URL to a PostgreSQL"):
+    with pytest.raises(InvalidSetting, match=r"lacks FTS5.*set WHISPER_DATABASE_URL to a PostgreSQL"):
         await Database(None, tmp_path).open()
     monkeypatch.undo()
     async with opened(f"sqlite:///{tmp_path}/whisperfleet.db"):  # its lock is released

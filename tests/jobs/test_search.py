@@ -41,7 +41,17 @@ async def found(store: Store, query: str) -> list[int]:
 async def test_names_and_texts_are_found(store: Store) -> None:
     await transcribed(store, " The quick brown", " fox jumps.", filename="Füchse_01.mkv")
     await transcribed(store, " 今天天气", "很好。", filename="天.mp3")
-    for query in ("fox", "FOX", "qui", "the jumps quick", "fuchse", "01 fox", "mkv", "fox.", "'fox' \"quick\""):
+    for query in (
+        "fox",
+        "FOX",
+        "qui",
+        "the jumps quick",
+        "fuchse",
+        "01 fox",
+        "mkv",
+        "fox.",
+        "'fox' \"quick\"",
+    ):
         assert await found(store, query) == [1], query
     for query in ("天", "天气", "天气很好", "mp3 今天", "气很"):
         assert await found(store, query) == [2], query
@@ -136,7 +146,12 @@ async def test_no_query_is_an_error(store: Store, database: Database) -> None:
         assert (job.number in numbers) is bool(text_words(query))
 
     await asyncio.to_thread(check)
-    for query in (" ".join(string.ascii_letters * 4)[:200], "天气" * 100, "' & | ! <-> :* \\'", 'NEAR("a" b)'):
+    for query in (
+        " ".join(string.ascii_letters * 4)[:200],
+        "天气" * 100,
+        "' & | ! <-> :* \\'",
+        'NEAR("a" b)',
+    ):
         await found(store, query)
 
 

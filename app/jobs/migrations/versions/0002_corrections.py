@@ -1,4 +1,4 @@
-"""What lives beside a transcript: corrections, published clips, peaks; uploads, signed links and the search."""
+"""What lives beside a transcript: corrections, published clips, peaks; uploads, signed links, the search."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -52,9 +52,7 @@ def upgrade() -> None:
 def _create_search_of_sqlite() -> None:
     # The service has divided texts into words. The tokenizer separates them at spaces, and knows no Unicode,
     # so it never divides one further. The prefixes make queries of one to three letters fast.
-    op.execute(
-        "CREATE VIRTUAL TABLE search USING fts5(words, detail=none, tokenize='ascii', prefix='1 2 3')"
-    )
+    op.execute("CREATE VIRTUAL TABLE search USING fts5(words, detail=none, tokenize='ascii', prefix='1 2 3')")
     op.execute(  # a virtual table has no foreign keys
         "CREATE TRIGGER search_of_deleted_job AFTER DELETE ON jobs "
         "BEGIN DELETE FROM search WHERE rowid = old.number; END"
