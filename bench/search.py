@@ -31,10 +31,10 @@ from app.options import Options
 from bench.measuring import Figures, Table, machine, write_json
 
 COMMON = """
-the of and to a in that is it was for on are as with they be at this have from or one had by but not what all were
-we when your can there an each which their if will do how about up out them then these so some would make like him
-into time two more no way could people than first been who its now find long down day did get come made may part
-think thing things those though through three thank third thousand throw
+the of and to a in that is it was for on are as with they be at this have from or one had by but not what all
+were we when your can there an each which their if will do how about up out them then these so some would make
+like him into time two more no way could people than first been who its now find long down day did get come
+made may part think thing things those though through three thank third thousand throw
 """
 SYLLABLES = "ba re con ti ment ver so lan ing er pro mi sta the tri qua lo nu gra fi"
 HAN = [chr(0x4E00 + number) for number in range(3000)]

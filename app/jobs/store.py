@@ -102,8 +102,8 @@ class Store:
     ) -> tuple[list[Job], bool]:
         """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
 
-        `text`: for each word of it, the job's name or text must have a word that begins with it. No job matches
-        if it has no words.
+        `text`: for each word of it, the job's name or text must have a word that begins with it. If it has
+        none, no job matches.
         """
         words = query_words(text or "")
         if text is not None and not words:
