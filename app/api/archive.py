@@ -44,7 +44,6 @@ JobIds = Annotated[
 
 
 def archive_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
-    """Include these before the routes of single jobs: `archive` is no id."""
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
     @router.get(

@@ -4,6 +4,7 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Header, Query, Request
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
 from app.api.admission import Admission
@@ -58,6 +59,15 @@ SpanTime = Annotated[
 ]
 
 
+class _IdConvertor(StringConvertor):
+    """The id of a job in a path. A fixed path beside the jobs is none, whatever the method."""
+
+    regex = r"(?!archive$)[^/]+"
+
+
+register_url_convertor("job_id", _IdConvertor())
+
+
 def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -106,14 +116,17 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         return JSONResponse({"object": "list", "data": entries, "has_more": has_more})
 
     @router.get(
-        "/{job_id}", summary="Get a job", response_model=JobSchema, responses=documented_errors(401, 404, 503)
+        "/{job_id:job_id}",
+        summary="Get a job",
+        response_model=JobSchema,
+        responses=documented_errors(401, 404, 503),
     )
     async def retrieve_job(job_id: str) -> Response:
         # The same JSON as in events and webhooks: pydantic would format the times differently.
         return JSONResponse((await find_job(jobs, job_id)).public(time.time()))
 
     @router.delete(
-        "/{job_id}",
+        "/{job_id:job_id}",
         summary="Delete a job and its files; cancel it if it is not done",
         status_code=204,
         responses=documented_errors(401, 404, 503, 507),

@@ -7,10 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs.search_terms import text_words
-from app.jobs.serialization import pack_transcript, unpack_transcript
 from app.jobs.tables import jobs
-from app.transcript.timeline import Transcript
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +75,3 @@ async def only_matching(
         .prefix_with("MATERIALIZED", dialect="postgresql")
     )
     return query.join(found, found.c.number == jobs.c.number)
-
-
-def pack_with_words(transcript: Transcript, filename: str) -> tuple[bytes, str]:
-    """A packed transcript, and the words by which its job is found. Call it as `pack_transcript`."""
-    return pack_transcript(transcript), text_words(filename, transcript.text)
-
-
-def packed_words(filename: str, packed: bytes) -> str:
-    """The words by which the job of a packed transcript is found. Call it as `unpack_transcript`."""
-    return text_words(filename, unpack_transcript(packed).text)

@@ -8,8 +8,9 @@ import structlog
 
 from app.errors import WhisperfleetError
 from app.jobs.database import Database
-from app.jobs.search import index_text, packed_words
+from app.jobs.search import index_text
 from app.jobs.search_terms import text_words
+from app.jobs.serialization import packed_words
 from app.jobs.tables import jobs, transcripts
 from app.shielding import shielded
 from app.transcription.helper import LONG_S, Helper

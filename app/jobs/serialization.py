@@ -12,6 +12,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from app.jobs.search_terms import text_words
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment
 
@@ -41,6 +42,16 @@ def unpack_transcript(content: bytes) -> Transcript:
     head, *lines = zlib.decompress(content).split(b"\n")
     segments = tuple(_SEGMENT.validate_json(line) for line in lines)
     return replace(_TRANSCRIPT.validate_json(head), segments=segments)
+
+
+def pack_with_words(transcript: Transcript, filename: str) -> tuple[bytes, str]:
+    """A packed transcript, and the words by which its job is found. Call it as `pack_transcript`."""
+    return pack_transcript(transcript), text_words(filename, transcript.text)
+
+
+def packed_words(filename: str, packed: bytes) -> str:
+    """The words by which the job of a packed transcript is found. Call it as `unpack_transcript`."""
+    return text_words(filename, unpack_transcript(packed).text)
 
 
 def _lines(transcript: Transcript) -> Iterator[bytes]:

@@ -15,8 +15,9 @@ from app.jobs.database import Database
 from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
-from app.jobs.search import index_text, only_matching, pack_with_words
+from app.jobs.search import index_text, only_matching
 from app.jobs.search_terms import query_words, text_words
+from app.jobs.serialization import pack_with_words
 from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
 from app.shielding import shielded
 from app.transcript.timeline import Transcript

@@ -130,6 +130,8 @@ def test_jobs_without_a_result(site):
 def test_the_paths_of_jobs_stay(site):
     assert site.client.get("/v1/jobs/archived").status_code == 404
     assert site.client.delete(f"/v1/jobs/{UNKNOWN}").status_code == 404
+    refused = site.client.delete("/v1/jobs/archive")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET")
 
 
 # What cannot be in the archive
