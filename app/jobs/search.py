@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.jobs.job import Status
 from app.jobs.tables import jobs
+
+
+_HIGHEST = 2**63 - 1  # number of a job
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,7 @@ class _Dialect:
 
     delete: str
     insert: str
-    find: str  # the numbers of jobs; `:query`: terms with operators between them
+    find: str  # numbers of jobs, newest first; `:query`: terms with operators between them
     term: str  # a word that begins with `{}`
     operator: str
     prepare: str | None = None  # before `find`, in its transaction
@@ -27,7 +30,10 @@ _DIALECTS = {
     "sqlite": _Dialect(
         delete="DELETE FROM search WHERE rowid = :number",
         insert="INSERT INTO search (rowid, words) VALUES (:number, :words)",
-        find="SELECT rowid AS number FROM search WHERE search MATCH :query",
+        # CROSS: else the planner begins with all jobs of the status.
+        find="SELECT jobs.number FROM search CROSS JOIN jobs ON jobs.number = search.rowid "
+        "WHERE search MATCH :query AND search.rowid < :below AND (:status IS NULL OR jobs.status = :status) "
+        "ORDER BY search.rowid DESC LIMIT :limit",
         term='"{}"*',
         operator=" AND ",
     ),
@@ -35,10 +41,14 @@ _DIALECTS = {
         delete="DELETE FROM search WHERE job_number = :number",
         insert="INSERT INTO search (job_number, words) "
         "VALUES (:number, array_to_tsvector(string_to_array(CAST(:words AS text), ' ')))",
-        find="SELECT job_number AS number FROM search WHERE words @@ CAST(CAST(:query AS text) AS tsquery)",
+        find="WITH found AS MATERIALIZED "
+        "(SELECT job_number FROM search WHERE words @@ CAST(CAST(:query AS text) AS tsquery)) "
+        "SELECT jobs.number FROM found JOIN jobs ON jobs.number = found.job_number "
+        "WHERE jobs.number < :below AND (CAST(:status AS text) IS NULL OR jobs.status = CAST(:status AS text)) "
+        "ORDER BY jobs.number DESC LIMIT :limit",
         term="'{}':*",
         operator=" & ",
-        # The planner takes rows for small, since their words are stored elsewhere. It would read all of them.
+        # The planner takes rows for small, since their words are stored elsewhere. It would read them all.
         prepare="SET LOCAL enable_seqscan = off",
     ),
 }
@@ -55,23 +65,20 @@ async def index_text(connection: AsyncConnection, job_number: int, words: str) -
     await connection.execute(sa.update(jobs).where(jobs.c.number == job_number).values(indexed=True))
 
 
-async def only_matching(
-    connection: AsyncConnection, query: sa.Select[Any], words: Sequence[str]
-) -> sa.Select[Any]:
-    """A query of jobs, limited to those that match all `words`, from `query_words`.
+async def find_jobs(
+    connection: AsyncConnection, words: Sequence[str], status: Status | None, below: int | None, limit: int
+) -> list[int]:
+    """The numbers of the newest jobs that match all `words`, from `query_words`.
 
-    Execute it on the same connection, in the same transaction.
+    Only those with a status, if one is given, and with a number below `below`.
     """
     dialect = _DIALECTS[connection.dialect.name]
     if dialect.prepare is not None:
         await connection.execute(sa.text(dialect.prepare))
-    terms = dialect.operator.join(dialect.term.format(word) for word in words)
-    # Materialized, so that nothing else decides how the table of words is read.
-    found = (
-        sa.text(dialect.find)
-        .bindparams(query=terms)
-        .columns(sa.column("number", sa.BigInteger))
-        .cte("found")
-        .prefix_with("MATERIALIZED", dialect="postgresql")
-    )
-    return query.join(found, found.c.number == jobs.c.number)
+    values = {
+        "query": dialect.operator.join(dialect.term.format(word) for word in words),
+        "status": None if status is None else status.value,
+        "below": _HIGHEST if below is None else below,
+        "limit": limit,
+    }
+    return list(await connection.scalars(sa.text(dialect.find), values))

@@ -15,7 +15,7 @@ from app.jobs.database import Database
 from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
-from app.jobs.search import index_text, only_matching
+from app.jobs.search import find_jobs, index_text
 from app.jobs.search_terms import query_words, text_words
 from app.jobs.serialization import pack_with_words
 from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
@@ -106,17 +106,18 @@ class Store:
         `text`: for each word of it, the job's name or text must have a word that begins with it. If it has
         none, no job matches.
         """
-        words = query_words(text or "")
-        if text is not None and not words:
-            return [], False
+        below = None if after is None else after.number
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
-        if status is not None:
-            query = query.where(jobs.c.status == status.value)
-        if after is not None:
-            query = query.where(jobs.c.number < after.number)
         async with self._database.read() as connection:
-            if words:
-                query = await only_matching(connection, query, words)
+            if text is not None:
+                words = query_words(text)
+                found = await find_jobs(connection, words, status, below, limit + 1) if words else []
+                query = query.where(jobs.c.number.in_(found))
+            else:
+                if status is not None:
+                    query = query.where(jobs.c.status == status.value)
+                if below is not None:
+                    query = query.where(jobs.c.number < below)
             rows = (await connection.execute(query)).all()
         return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
 
