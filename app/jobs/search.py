@@ -9,7 +9,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.jobs.job import Status
 from app.jobs.tables import jobs
 
-
 _HIGHEST = 2**63 - 1  # number of a job
 
 
@@ -44,7 +43,8 @@ _DIALECTS = {
         find="WITH found AS MATERIALIZED "
         "(SELECT job_number FROM search WHERE words @@ CAST(CAST(:query AS text) AS tsquery)) "
         "SELECT jobs.number FROM found JOIN jobs ON jobs.number = found.job_number "
-        "WHERE jobs.number < :below AND (CAST(:status AS text) IS NULL OR jobs.status = CAST(:status AS text)) "
+        "WHERE jobs.number < :below "
+        "AND (CAST(:status AS text) IS NULL OR jobs.status = CAST(:status AS text)) "
         "ORDER BY jobs.number DESC LIMIT :limit",
         term="'{}':*",
         operator=" & ",
