@@ -11,6 +11,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from app.api.admission import Admission
+from app.api.archive import archive_routes
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
@@ -76,6 +77,7 @@ def create_app(
     for router in (
         openai_routes(running, admission),
         speech_routes(running, admission),
+        archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),
         segment_routes(running, jobs),
         correction_routes(running, jobs, admission),

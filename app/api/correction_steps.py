@@ -12,18 +12,18 @@ from app.jobs.serialization import PackedTranscript
 Outcome = tuple[PackedCorrection | None, bytes]
 
 
-def corrected(base: PackedTranscript, body: bytes) -> Outcome | int:
+def corrected(base: PackedTranscript, body: bytes, filename: str) -> Outcome | int:
     """What the body of a request makes of a revision; the number of a revision if it restores that.
 
-    Raises InvalidInput.
+    `filename`: of the recording. Raises InvalidInput.
     """
     edits = parse_correction(body)
-    return edits if isinstance(edits, int) else _outcome(base, *apply_edits(base, edits))
+    return edits if isinstance(edits, int) else _outcome(base, *apply_edits(base, edits, filename))
 
 
-def restored(base: PackedTranscript, earlier: PackedTranscript) -> Outcome:
+def restored(base: PackedTranscript, earlier: PackedTranscript, filename: str) -> Outcome:
     """The same for an earlier revision."""
-    return _outcome(base, *restore(base, earlier))
+    return _outcome(base, *restore(base, earlier, filename))
 
 
 def _outcome(base: PackedTranscript, correction: PackedCorrection | None, segments: Segments) -> Outcome:

@@ -106,14 +106,16 @@ async def _correct(
 
     Raises InvalidInput, PreconditionFailed, UnknownRevision, and as `Store.correct` does.
     """
+    filename = job.submission.filename
     weight_s = LONG_S if len(body) > _LARGE_BYTES else 0.0
     run = partial(service.helper.run, max(job.duration or 0.0, weight_s))
     while True:
         base = await jobs.store.transcript(job)
         _check_current(condition, base.revision)
-        outcome = await run(corrected, base, body)
+        outcome = await run(corrected, base, body, filename)
         if isinstance(outcome, int):
-            outcome = await run(restored, base, await jobs.store.transcript(job, outcome))
+            earlier = await jobs.store.transcript(job, outcome)
+            outcome = await run(restored, base, earlier, filename)
         correction, document = outcome
         try:
             if correction is not None:

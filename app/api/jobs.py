@@ -4,6 +4,7 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Header, Query, Request
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
 from app.api.admission import Admission
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
+MAX_QUERY_CHARS = 200
 
 
 def _new_segments() -> dict[str, object]:
@@ -67,6 +69,15 @@ SpanTime = Annotated[
 ]
 
 
+class _IdConvertor(StringConvertor):
+    """The id of a job in a path. A fixed path beside the jobs is none, whatever the method."""
+
+    regex = r"(?!archive$)[^/]+"
+
+
+register_url_convertor("job_id", _IdConvertor())
+
+
 def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -91,7 +102,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
     @router.get(
         "",
-        summary="List jobs, newest first",
+        summary="List or find jobs, newest first",
         response_model=JobList,
         responses=documented_errors(400, 401, 404, 503),
     )
@@ -99,22 +110,33 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         status: Status | None = None,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
+        q: Annotated[
+            str,
+            Query(
+                max_length=MAX_QUERY_CHARS,
+                description="Words. Each of them must be in the job's file name or transcript, or begin a "
+                "word there. Case, accents and punctuation do not matter. Blank: no search.",
+            ),
+        ] = "",
     ) -> Response:
         last = await find_job(jobs, after, param="after") if after else None
-        page, has_more = await jobs.store.page(status, limit, last)
+        page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
         now = time.time()
         entries = [job.public(now) for job in page]
         return JSONResponse({"object": "list", "data": entries, "has_more": has_more})
 
     @router.get(
-        "/{job_id}", summary="Get a job", response_model=JobSchema, responses=documented_errors(401, 404, 503)
+        "/{job_id:job_id}",
+        summary="Get a job",
+        response_model=JobSchema,
+        responses=documented_errors(401, 404, 503),
     )
     async def retrieve_job(job_id: str) -> Response:
         # The same JSON as in events and webhooks: pydantic would format the times differently.
         return JSONResponse((await find_job(jobs, job_id)).public(time.time()))
 
     @router.delete(
-        "/{job_id}",
+        "/{job_id:job_id}",
         summary="Delete a job and its files; cancel it if it is not done",
         status_code=204,
         responses=documented_errors(401, 404, 503, 507),

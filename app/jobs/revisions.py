@@ -7,6 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import PreconditionFailed, UnknownJob, UnknownRevision
 from app.jobs.job import Job
+from app.jobs.search import index_text
 from app.jobs.serialization import PackedTranscript
 from app.jobs.tables import jobs, revisions, transcripts
 
@@ -23,12 +24,15 @@ class Revision(NamedTuple):
 
 
 async def add_revision(
-    connection: AsyncConnection, job: Job, revision: int, content: bytes, changed: int, now: float
+    connection: AsyncConnection, job: Job, packed: PackedTranscript, words: str, changed: int, now: float
 ) -> None:
-    """Store a transcript as a revision of a job; the original is number 0. Removes corrections beyond `KEPT`.
+    """Store a revision of a job's transcript; the original is number 0. Removes corrections beyond `KEPT`.
 
-    All changes of a job's text go through this function. `now`: Unix time in s.
+    All changes of a job's text go through this function. `words`: by which the job is found, see
+    `index_text`; `now`: Unix time in s.
     """
+    revision, content = packed
+    await index_text(connection, job.number, words)
     row = {"job_number": job.number, "content": content}
     if revision == ORIGINAL:
         await connection.execute(sa.insert(transcripts).values(row))

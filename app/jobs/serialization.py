@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
+from app.jobs.search_terms import text_words
 from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment
@@ -57,6 +58,16 @@ def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
     """The segments of an unpacked transcript. Those of an original get their ids, which are not stored."""
     edited = tuple(segment for segment in transcript.segments if isinstance(segment, EditedSegment))
     return edited or tuple(with_ids(transcript.segments, transcript.clips))
+
+
+def pack_with_words(transcript: Transcript, filename: str) -> tuple[bytes, str]:
+    """A packed transcript, and the words by which its job is found. Call it as `pack_transcript`."""
+    return pack_transcript(transcript), text_words(filename, transcript.text)
+
+
+def packed_words(filename: str, packed: bytes) -> str:
+    """The words by which the job of a packed transcript is found. Call it as `unpack_transcript`."""
+    return text_words(filename, unpack_transcript(packed).text)
 
 
 def _lines(transcript: Transcript) -> Iterator[bytes]:

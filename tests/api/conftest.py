@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-import uvicorn
 
-from app.commands.serve import Server
+from app.commands.serve import Server, uvicorn_config
 from app.jobs.database import FILE_NAME
 from app.main import create_app
 from app.settings import Settings
@@ -100,8 +99,7 @@ class Site:
 def serve_site(settings: Settings) -> Iterator[Site]:
     service = FakeService(settings)
     app = create_app(settings, service)  # type: ignore[arg-type]
-    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=2)
-    server = Server(app, config)
+    server = Server(app, uvicorn_config(app, settings))
     # With IPPROTO_TCP, asyncio disables Nagle's algorithm, which would cost 40 ms per request.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))

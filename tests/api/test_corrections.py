@@ -203,10 +203,10 @@ def test_writers_at_the_same_time(site, job, match, monkeypatch):
     count = 4
     gate = threading.Barrier(count)
 
-    def together(base, edits):
+    def together(base, *edits):
         if base.revision == 0:
             gate.wait(10)
-        return apply_edits(base, edits)
+        return apply_edits(base, *edits)
 
     monkeypatch.setattr(correction_steps, "apply_edits", together)
     tag = get(site, job).headers["etag"] if match == "tag" else "*"
@@ -240,9 +240,9 @@ def test_only_jobs_that_have_succeeded_can_be_corrected(site):
 
 
 def test_a_job_that_is_deleted_meanwhile(site, job, monkeypatch):
-    def delete_first(base, edits):
+    def delete_first(base, *edits):
         site.client.delete(f"/v1/jobs/{job}").raise_for_status()
-        return apply_edits(base, edits)
+        return apply_edits(base, *edits)
 
     monkeypatch.setattr(correction_steps, "apply_edits", delete_first)
     assert error(put(site, job, {"segments": []})) == (404, "job_not_found", None)
@@ -309,6 +309,19 @@ def test_results_have_etags(site, job):
     assert (new.status_code, new.headers["etag"] != first.headers["etag"]) == (200, True)
     assert result(site, job, "srt", 0).headers["etag"] == first.headers["etag"]
     assert result(site, job, "vtt").headers["etag"] != new.headers["etag"]
+
+
+def test_the_search_finds_the_newest_text(site, job):
+    def found(text):
+        return bool(site.client.get("/v1/jobs", params={"q": text}).raise_for_status().json()["data"])
+
+    assert (found("quick brown"), found("Siamese"), found("talk")) == (True, False, True)
+    save(site, job, "A Siamese cat.", "Über the lazy dog.")
+    assert (found("quick brown"), found("siamese"), found("uber lazy"), found("talk")) == (
+        False, True, True, True,
+    )  # fmt: skip
+    put(site, job, {"revision": "original"})
+    assert (found("quick brown"), found("Siamese"), found("talk")) == (True, False, True)
 
 
 # Bodies

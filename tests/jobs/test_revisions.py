@@ -14,7 +14,13 @@ from app.jobs.database import Database
 from app.jobs.job import Failure, Job
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.revisions import KEPT
-from app.jobs.serialization import PackedTranscript, identified, pack_transcript, unpack_transcript
+from app.jobs.serialization import (
+    PackedTranscript,
+    identified,
+    pack_transcript,
+    pack_with_words,
+    unpack_transcript,
+)
 from app.jobs.store import Store
 from app.jobs.tables import revisions, transcripts
 from app.transcript.timeline import Transcript
@@ -34,7 +40,8 @@ def corrected(text: str) -> Transcript:
 
 
 def correction(revision: int, text: str = " Hallo.") -> PackedCorrection:
-    return PackedCorrection(PackedTranscript(revision, pack_transcript(corrected(text))), 1)
+    content, words = pack_with_words(corrected(text), "talk.flac")
+    return PackedCorrection(PackedTranscript(revision, content), words, 1)
 
 
 async def finished(store: Store, **changes: object) -> Job:
