@@ -61,6 +61,10 @@ class UnknownJob(WhisperfleetError):
     """There is no job with this id. It may have been deleted."""
 
 
+class UnknownRevision(WhisperfleetError):
+    """The job has no such revision of its transcript, or it is no longer kept."""
+
+
 class JobNotDone(WhisperfleetError):
     """The job has no transcript: it is not done, or it failed."""
 

@@ -221,6 +221,12 @@ KNOWN_ERRORS = (
         "400-unsuitable-format",
     ),
     KnownError(
+        r"transcript has changed|which version of the transcript|412 Precondition Failed|428 Precondition",
+        "The correction is not of the newest revision of the transcript, or does not say of which one it is.",
+        "Get the segments again, correct those, and send their ETag as `If-Match`.",
+        "412-transcript-changed",
+    ),
+    KnownError(
         r"queue is full|as many as (this service takes|one API key may have)|429 Too Many Requests",
         "The queue, the uploads or the event streams have reached their limit.",
         "Retry after the number of seconds in `Retry-After`, or raise the setting that the message names.",

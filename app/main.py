@@ -11,9 +11,11 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
 from app.api.admission import Admission
+from app.api.archive import archive_routes
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
+from app.api.corrections import correction_routes
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.links import link_routes
@@ -79,10 +81,12 @@ def create_app(
     for router in (
         openai_routes(running, admission),
         speech_routes(running, admission),
+        archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),
         link_routes(running, jobs),
         segment_routes(running, jobs),
         upload_routes(running, jobs, admission),
+        correction_routes(running, jobs, admission),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),

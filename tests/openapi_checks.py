@@ -14,13 +14,19 @@ from typing import Any
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 KEY = "sk-schema"
 
-# Generated recordings, spans of them, addresses, models, languages and offsets are rarely acceptable.
-# tus wants a 412 for a missing version. No path refuses unknown headers, and a creation needs little else.
+# Generated recordings, spans of them, addresses, models, languages, corrections and offsets are rarely
+# acceptable. tus wants a 412 for a missing version. No path refuses unknown headers, and a creation needs
+# little else.
 CONFIG = f"""
 headers = {{ Authorization = "Bearer {KEY}" }}
 
 [[operations]]
 include-method = "POST"
+[operations.checks.positive_data_acceptance]
+enabled = false
+
+[[operations]]
+include-method = "PUT"
 [operations.checks.positive_data_acceptance]
 enabled = false
 

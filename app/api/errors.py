@@ -39,6 +39,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.LinkRefused: Kind(403, "link_refused"),
     errors.UnknownModel: Kind(404, "model_not_found"),
     errors.UnknownJob: Kind(404, "job_not_found"),
+    errors.UnknownRevision: Kind(404, "revision_not_found"),
     errors.UnknownUpload: Kind(404, "upload_not_found"),
     errors.JobNotDone: Kind(409, "job_not_done"),
     errors.AudioNotKept: Kind(409, "audio_not_kept"),

@@ -9,12 +9,12 @@ from app.jobs.job import Job
 if TYPE_CHECKING:
     from app.jobs.service import JobService
 
-_JOB_ID = re.compile(r"[0-9a-f]{32}")
+JOB_ID = re.compile(r"[0-9a-f]{32}")
 
 
 async def find_job(jobs: "JobService", job_id: str, param: str | None = None) -> Job:
     """The job with an id; `param` names the request's parameter. Raises UnknownJob."""
-    if not _JOB_ID.fullmatch(job_id):
+    if not JOB_ID.fullmatch(job_id):
         raise UnknownJob(f"There is no job {job_id[:64]!r}.", param=param)
     try:
         return await jobs.store.get(job_id)

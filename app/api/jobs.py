@@ -4,6 +4,7 @@ import time
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Header, Query, Request
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 
 from app.api.admission import Admission
@@ -15,6 +16,7 @@ from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList, NewSegments
 from app.api.sound_responses import SoundFormat, check_sound_query, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
+from app.api.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Status
 from app.transcript.formats import FORMATS
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
+MAX_QUERY_CHARS = 200
 
 
 def _new_segments() -> dict[str, object]:
@@ -65,6 +68,15 @@ SpanTime = Annotated[
 ]
 
 
+class _IdConvertor(StringConvertor):
+    """The id of a job in a path. A fixed path beside the jobs is none, whatever the method."""
+
+    regex = r"(?!archive$)[^/]+"
+
+
+register_url_convertor("job_id", _IdConvertor())
+
+
 def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -89,7 +101,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
 
     @router.get(
         "",
-        summary="List jobs, newest first",
+        summary="List or find jobs, newest first",
         response_model=JobList,
         responses=documented_errors(400, 401, 404, 503),
     )
@@ -97,22 +109,33 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         status: Status | None = None,
         limit: Annotated[int, Query(ge=1, le=100)] = 20,
         after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
+        q: Annotated[
+            str,
+            Query(
+                max_length=MAX_QUERY_CHARS,
+                description="Words. Each of them must be in the job's file name or transcript, or begin a "
+                "word there. Case, accents and punctuation do not matter. Blank: no search.",
+            ),
+        ] = "",
     ) -> Response:
         last = await find_job(jobs, after, param="after") if after else None
-        page, has_more = await jobs.store.page(status, limit, last)
+        page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
         now = time.time()
         entries = [job.public(now) for job in page]
         return JSONResponse({"object": "list", "data": entries, "has_more": has_more})
 
     @router.get(
-        "/{job_id}", summary="Get a job", response_model=JobSchema, responses=documented_errors(401, 404, 503)
+        "/{job_id:job_id}",
+        summary="Get a job",
+        response_model=JobSchema,
+        responses=documented_errors(401, 404, 503),
     )
     async def retrieve_job(job_id: str) -> Response:
         # The same JSON as in events and webhooks: pydantic would format the times differently.
         return JSONResponse((await find_job(jobs, job_id)).public(time.time()))
 
     @router.delete(
-        "/{job_id}",
+        "/{job_id:job_id}",
         summary="Delete a job and its files; cancel it if it is not done",
         status_code=204,
         responses=documented_errors(401, 404, 503, 507),
@@ -156,13 +179,22 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         responses={
             200: {
                 "content": {kind: {} for kind in sorted({form.media_type for form in FORMATS.values()})},
+                "headers": ETAG,
             },
+            304: {"description": "The result has not changed", "headers": ETAG},
             **documented_errors(400, 401, 403, 404, 409, 503),
         },
         response_class=Response,
     )
-    async def retrieve_result(job_id: str, format: ResultFormat = "srt") -> Response:
-        return await result_response(service, jobs, await find_job(jobs, job_id), format)
+    async def retrieve_result(
+        job_id: str,
+        format: ResultFormat = "srt",
+        revision: WantedRevision = None,
+        if_none_match: IfNoneMatch = "",
+    ) -> Response:
+        """With all corrections, unless a `revision` is named."""
+        job = await find_job(jobs, job_id)
+        return await result_response(service, jobs, job, format, wanted_number(revision), if_none_match)
 
     @router.get(
         "/{job_id}/audio",

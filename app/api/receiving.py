@@ -68,13 +68,20 @@ async def receive_body(
         )
 
 
-async def receive_document(service: "TranscriptionService", request: Request) -> bytes:
-    """A small body, in memory. Raises TooLarge, and as `with_stall_timeout` does."""
+async def receive_document(
+    service: "TranscriptionService", request: Request, max_bytes: int = MAX_DOCUMENT_BYTES
+) -> bytes:
+    """A body in memory. Raises TooLarge, if possible before it is read, and as `with_stall_timeout` does."""
+    too_large = TooLarge(
+        f"The JSON document is over {max_bytes} bytes, the most that this path takes. Send a smaller one."
+    )
+    if (declared_length(request) or 0) > max_bytes:
+        raise too_large
     body = bytearray()
     async for chunk in with_stall_timeout(request, service.settings.upload_stall_s):
         body += chunk
-        if len(body) > MAX_DOCUMENT_BYTES:
-            raise TooLarge(f"The JSON document is over {MAX_DOCUMENT_BYTES} bytes.")
+        if len(body) > max_bytes:
+            raise too_large
     return bytes(body)
 
 

@@ -190,6 +190,17 @@ class Segments(BaseModel):
     segments: list[TimedSegment] = Field(description="Ordered; none overlaps the next.")
 
 
+class Revision(BaseModel):
+    revision: int = Field(description="Its number; 0 is the original.")
+    created_at: datetime
+    changed: int = Field(description="How many segments differ from the revision before it.")
+
+
+class RevisionList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Revision]
+
+
 class NewSegments(BaseModel):
     from_: float = Field(alias="from", description="Seconds from the recording's start.")
     to: float = Field(description="The transcript goes so far now (s).")

@@ -7,13 +7,16 @@ import json
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from app.jobs.published_clips import PackedClip
-from app.jobs.serialization import unpack_result, unpack_transcript
+from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
 from app.options import Options
 from app.transcript.clip_segments import clip_segments
 from app.transcript.edited import EditedSegment, with_ids
 from workers.messages import Span, seconds
+
+if TYPE_CHECKING:
+    from app.jobs.published_clips import PackedClip
 
 _LEVEL = 1  # the data of events is kept only until it is sent
 
@@ -23,17 +26,17 @@ def segments_document(revision: int, complete: bool, segments: Iterable[EditedSe
     return _with_segments({"revision": revision, "complete": complete}, _entries(segments))
 
 
-def original_document(packed: bytes) -> bytes:
-    """The document of a packed transcript."""
-    return segments_document(0, True, _transcript_segments(packed))
+def transcript_document(packed: PackedTranscript) -> bytes:
+    """The document of a revision."""
+    return segments_document(packed.revision, True, identified(unpack_transcript(packed.content)))
 
 
-def published_document(clips: Sequence[PackedClip], options: Options) -> bytes:
+def published_document(clips: Sequence["PackedClip"], options: Options) -> bytes:
     """The document of a transcript so far."""
     return segments_document(0, False, _published_segments(clips, options))
 
 
-def published_event(span: Span, clips: Sequence[PackedClip], options: Options) -> bytes:
+def published_event(span: Span, clips: Sequence["PackedClip"], options: Options) -> bytes:
     """The data of an event about a span, see `schemas.NewSegments`, while the job has clips."""
     new = [
         segment
@@ -45,7 +48,7 @@ def published_event(span: Span, clips: Sequence[PackedClip], options: Options) -
 
 def transcript_events(packed: bytes, spans: Mapping[int, Span]) -> dict[int, bytes]:
     """The same for all events of a job, by their numbers, from its packed transcript. Compressed by zlib."""
-    segments = list(_transcript_segments(packed))
+    segments = identified(unpack_transcript(packed))
     entries = list(_entries(segments))
     starts = [segment.start for segment in segments]
     shown = [seconds(start) for start in starts]
@@ -56,12 +59,7 @@ def transcript_events(packed: bytes, spans: Mapping[int, Span]) -> dict[int, byt
     return {number: zlib.compress(data(span), _LEVEL) for number, span in spans.items()}
 
 
-def _transcript_segments(packed: bytes) -> Iterator[EditedSegment]:
-    transcript = unpack_transcript(packed)
-    return with_ids(transcript.segments, transcript.clips)
-
-
-def _published_segments(clips: Sequence[PackedClip], options: Options) -> Iterator[EditedSegment]:
+def _published_segments(clips: Sequence["PackedClip"], options: Options) -> Iterator[EditedSegment]:
     segments = (
         segment for clip in clips for segment in clip_segments(clip.span, unpack_result(clip.result), options)
     )

@@ -7,6 +7,7 @@ from app.api.segment_documents import published_event, transcript_events
 from app.errors import UnknownJob
 from app.jobs.events import Event
 from app.jobs.job import Job
+from app.jobs.revisions import ORIGINAL
 from workers.messages import seconds
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class SegmentEvents:
                     seconds(end - start), published_event, (start, end), clips, options
                 )
             # All at once: unpacking a long transcript for each event would take minutes.
-            packed = await self._store.packed_transcript(self._job)
+            packed = (await self._store.transcript(self._job, ORIGINAL)).content
             spans = await self._store.segments_events(self._job, event.number)
             length_s = seconds(max(end for _, end in spans.values()))
             self._rendered = await self._helper.run(length_s, transcript_events, packed, spans)

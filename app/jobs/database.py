@@ -19,6 +19,7 @@ from app.jobs.sql_engine import CONNECT_S, make_engine, parse_url, sqlite_url
 from workers.messages import NO_SPACE_ERRNOS
 
 FILE_NAME = "whisperfleet.db"
+SEARCH_MODULE = "fts5"  # of SQLite
 _WRITE_TURN_S = 30.0  # a write waits so long for earlier writes
 _DISK_FULL_STATE = "53100"  # PostgreSQL's code
 _ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely to use
@@ -63,6 +64,8 @@ class Database:
             async with asyncio.timeout(CONNECT_S):
                 await (self._acquire_file_lock() if self.is_sqlite else self._acquire_lock())
             async with self.write() as connection:
+                if self.is_sqlite:
+                    await _check_fts5(connection)
                 await connection.run_sync(_migrate)
         except InvalidSetting:
             await self.close()
@@ -159,6 +162,15 @@ class Database:
         return InvalidSetting(
             f"WHISPER_DATABASE_URL={self.name}: another whisperfleet uses this database; stop it, or give "
             "this one a database of its own"
+        )
+
+
+async def _check_fts5(connection: AsyncConnection) -> None:
+    query = sa.text("SELECT count(*) FROM pragma_module_list WHERE name = :name")
+    if not await connection.scalar(query, {"name": SEARCH_MODULE}):
+        raise InvalidSetting(
+            "The SQLite library of this Python lacks FTS5, which the search of jobs needs. Use a Python "
+            "whose SQLite has it, or set WHISPER_DATABASE_URL to a PostgreSQL database."
         )
 
 

@@ -146,17 +146,17 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-async def add_webhook(connection: AsyncConnection, job: Job, event: Event, now: float) -> None:
-    """Store a webhook that announces an event. It is due at once; `now`: Unix time in s."""
-    body = json.dumps(
-        {"type": event.type, "timestamp": timestamp(job.finished_at), "data": json.loads(event.data)},
-        ensure_ascii=False,
-    )
+async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float) -> None:
+    """Store a webhook that announces a change of a job, made at the Unix time `at` (s). It is due at once.
+
+    `kind`: its type.
+    """
+    body = _json({"type": kind, "timestamp": timestamp(at), "data": job.public(at)})
     values = {
         "id": f"msg_{uuid.uuid4().hex}",
         "url": job.submission.webhook_url,
         "body": body,
         "attempts": 0,
-        "next_at": now,
+        "next_at": at,
     }
     await connection.execute(sa.insert(deliveries).values(values))

@@ -26,6 +26,7 @@ from app.jobs.job import Job, Status, Submission
 from app.jobs.link_secret import LinkSecret
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.runner import JobRunner
+from app.jobs.search_backfill import SearchBackfill
 from app.jobs.store import Store
 from app.jobs.subscriptions import Subscriptions
 from app.jobs.uploads import Uploads
@@ -57,6 +58,7 @@ class JobService:
         self._database = database
         self._clips = ClipStore(database)
         self._runner = JobRunner(service, self.store, self._clips, settings)
+        self._backfill = SearchBackfill(database, service.helper)
         self._subscriptions = Subscriptions()
         self.store.on_event = self._subscriptions.publish
         self._webhooks = Webhooks(
@@ -89,6 +91,7 @@ class JobService:
         if self._settings.webhook_secret is not None:
             self._webhooks.start()  # without a secret, webhooks stay in the outbox
         self._runner.start()
+        self._backfill.start()
         self._sweeper = asyncio.create_task(self._sweep_forever(), name="job-sweeper")
 
     def _clean(self, uploads: set[str], pcm: set[str]) -> None:
@@ -117,6 +120,7 @@ class JobService:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
+        await self._backfill.stop()
         await self._runner.stop()
         await self._webhooks.stop()
         await self._database.close()

@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.errors import IllegalTransition, OutcomeUnknown, UnknownJob, WhisperfleetError
+from app.errors import (
+    IllegalTransition,
+    JobNotDone,
+    OutcomeUnknown,
+    UnknownJob,
+    WhisperfleetError,
+)
+from app.jobs.corrections import PackedCorrection
 from app.jobs.database import Database
 from app.jobs.events import (
     Event,
@@ -30,8 +37,18 @@ from app.jobs.published_clips import (
     publish_clips,
     read_published,
 )
-from app.jobs.serialization import pack_transcript
-from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
+from app.jobs.revisions import (
+    ORIGINAL,
+    Revision,
+    add_revision,
+    list_revisions,
+    read_revision,
+    transcript_changed,
+)
+from app.jobs.search import find_jobs, index_text
+from app.jobs.search_terms import query_words, text_words
+from app.jobs.serialization import PackedTranscript, pack_with_words
+from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row
 from app.jobs.upload_rows import mark_used
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
@@ -87,6 +104,7 @@ class Store:
                 if submission.from_upload and submission.file is not None:
                     await mark_used(connection, submission.file, values["id"], values["created_at"])
                 job = await _get(connection, values["id"])
+                await index_text(connection, job.number, text_words(job.submission.filename))
                 event = await add_event(connection, job, f"job.{job.status}", self._clock())
         except OutcomeUnknown as unknown:
             try:
@@ -114,14 +132,26 @@ class Store:
         return job_from_row(row) if row else None
 
     @shielded
-    async def page(self, status: Status | None, limit: int, after: Job | None) -> tuple[list[Job], bool]:
-        """Jobs, newest first, and whether there are more. `after`: the last job of the previous page."""
+    async def page(
+        self, status: Status | None, limit: int, after: Job | None, text: str | None = None
+    ) -> tuple[list[Job], bool]:
+        """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
+
+        `text`: for each word of it, the job's name or text must have a word that begins with it. If it has
+        none, no job matches.
+        """
+        below = None if after is None else after.number
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
-        if status is not None:
-            query = query.where(jobs.c.status == status.value)
-        if after is not None:
-            query = query.where(jobs.c.number < after.number)
         async with self._database.read() as connection:
+            if text is not None:
+                words = query_words(text)
+                found = await find_jobs(connection, words, status, below, limit + 1) if words else []
+                query = query.where(jobs.c.number.in_(found))
+            else:
+                if status is not None:
+                    query = query.where(jobs.c.status == status.value)
+                if below is not None:
+                    query = query.where(jobs.c.number < below)
             rows = (await connection.execute(query)).all()
         return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
 
@@ -142,6 +172,14 @@ class Store:
             query = query.where(jobs.c.owner == owner)
         async with self._database.read() as connection:
             return int(await connection.scalar(query) or 0)
+
+    @shielded
+    async def statuses(self, ids: Sequence[str]) -> dict[str, Status]:
+        """The statuses of jobs, by id, in the order of `ids`. Jobs that do not exist are left out."""
+        query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids))
+        async with self._database.read() as connection:
+            found = {row.id: Status(row.status) for row in await connection.execute(query)}
+        return {job_id: found[job_id] for job_id in ids if job_id in found}
 
     @shielded
     async def with_status(
@@ -199,7 +237,8 @@ class Store:
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition."""
-        content = await self._helper.run(transcript.seconds, pack_transcript, transcript)
+        filename = job.submission.filename
+        content = await self._helper.run(transcript.seconds, pack_with_words, transcript, filename)
         duration = seconds(transcript.samples)
         changes = {
             "duration": duration,
@@ -237,6 +276,8 @@ class Store:
         async with self._write() as connection:
             await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
             row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
+            if row is not None and "filename" in changes:  # jobs without a text only
+                await index_text(connection, row.number, text_words(row.filename))
         if row is not None:
             self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
 
@@ -268,16 +309,43 @@ class Store:
             self._publish(job, event)
 
     @shielded
-    async def packed_transcript(self, job: Job) -> bytes:
-        """The transcript of a job that has succeeded, for `unpack_transcript`. Raises UnknownJob if it is
-        deleted.
+    async def transcript(self, job: Job, revision: int | None = None) -> PackedTranscript:
+        """A revision of the transcript of a job that has succeeded, by default the newest.
+
+        Raises UnknownRevision, and UnknownJob if the job is deleted.
         """
-        query = sa.select(transcripts.c.content).where(transcripts.c.job_number == job.number)
         async with self._database.read() as connection:
-            content = await connection.scalar(query)
-        if content is None:
-            raise UnknownJob(f"The transcript of job {job.id!r} is gone.")
-        return bytes(content)
+            return await read_revision(connection, job, revision)
+
+    @shielded
+    async def revisions(self, job: Job) -> list[Revision]:
+        """All revisions of the transcript of a job that has succeeded, newest first."""
+        async with self._database.read() as connection:
+            return await list_revisions(connection, job)
+
+    @shielded
+    async def correct(self, job: Job, correction: PackedCorrection) -> Job:
+        """Store a correction as the newest revision of a job's transcript, and queue the webhook.
+
+        Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
+        """
+        now = self._clock()
+        revision = correction.transcript.revision
+        is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == revision - 1)
+        change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(revision=revision)
+        async with self._write() as connection:
+            rows = (await connection.execute(change)).rowcount
+            job = await _get(connection, job.id)
+            if not rows:
+                raise _not_correctable(job)
+            await add_revision(connection, job, *correction, now)
+            has_webhook = job.submission.webhook_url is not None
+            if has_webhook:
+                await add_webhook(connection, job, "job.corrected", now)
+        self._cache.put(job)
+        if has_webhook:
+            self.on_delivery()
+        return job
 
     @shielded
     async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
@@ -316,17 +384,24 @@ class Store:
 
     @shielded
     async def _transition(
-        self, job_id: str, status: Status, changes: Mapping[str, Any], transcript: bytes | None = None
+        self,
+        job_id: str,
+        status: Status,
+        changes: Mapping[str, Any],
+        transcript: tuple[bytes, str] | None = None,
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
+
+        `transcript`: to store, packed, and its words, from `pack_with_words`.
 
         A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
         job stay. Raises IllegalTransition and UnknownJob.
         """
+        now = self._clock()
         allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
         values: dict[str, Any] = {"status": status.value, **changes}
         if status.is_terminal:
-            values |= {"finished_at": self._clock(), "stage": Stage.DONE.value, "pcm": None}
+            values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
         async with self._write() as connection:
             changed = (await connection.execute(change)).rowcount
@@ -338,12 +413,13 @@ class Store:
                 of_job = clips.c.job_number == job.number
                 await connection.execute(sa.delete(clips).where(of_job, removed))
             if transcript is not None:
-                row = {"job_number": job.number, "content": transcript}
-                await connection.execute(sa.insert(transcripts).values(row))
-            event = await add_event(connection, job, f"job.{status}", self._clock())
+                content, words = transcript
+                original = PackedTranscript(ORIGINAL, content)
+                await add_revision(connection, job, original, words, 0, now)
+            event = await add_event(connection, job, f"job.{status}", now)
             has_webhook = status.is_terminal and job.submission.webhook_url is not None
             if has_webhook:
-                await add_webhook(connection, job, event, self._clock())
+                await add_webhook(connection, job, event.type, now)
         self._publish(job, event)
         if has_webhook:
             self.on_delivery()
@@ -365,3 +441,10 @@ async def _get(connection: AsyncConnection, job_id: str) -> Job:
     if row is None:
         raise UnknownJob(f"There is no job {job_id!r}; it may have been deleted, or its time may be over.")
     return job_from_row(row)
+
+
+def _not_correctable(job: Job) -> WhisperfleetError:
+    """Why a correction cannot be stored."""
+    if job.status is not Status.SUCCEEDED:
+        return JobNotDone(f"The job is {job.status}; only the transcript of a job that succeeded can change.")
+    return transcript_changed(job.revision)

@@ -1,4 +1,7 @@
-"""The tables, and the conversion between jobs and rows. `migrations` creates the tables."""
+"""The tables, and the conversion between jobs and rows. `migrations` creates the tables.
+
+The table `search` is not among them: each database has another kind. `app.jobs.search` uses it.
+"""
 
 from typing import Any
 
@@ -53,6 +56,7 @@ jobs = sa.Table(
     sa.Column("identity", sa.String(64)),
     sa.Column("pcm", sa.Text),
     sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # the newest; 0 is the original
+    sa.Column("indexed", sa.Boolean, nullable=False, server_default=sa.false()),  # see `search`
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused

@@ -12,9 +12,8 @@ from typing import Any
 import httpx
 import pytest
 import structlog
-import uvicorn
 
-from app.commands.serve import Server
+from app.commands.serve import Server, uvicorn_config
 from app.jobs.database import FILE_NAME
 from app.main import create_app
 from app.settings import Settings
@@ -101,9 +100,8 @@ def serve_site(settings: Settings, root_path: str = "") -> Iterator[Site]:
     """`root_path`: the prefix of a proxy in front, which strips it."""
     service = FakeService(settings)
     app = create_app(settings, service)  # type: ignore[arg-type]
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=2, root_path=root_path
-    )
+    config = uvicorn_config(app, settings)
+    config.root_path = root_path
     server = Server(app, config)
     # With IPPROTO_TCP, asyncio disables Nagle's algorithm, which would cost 40 ms per request.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)

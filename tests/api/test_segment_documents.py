@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.segment_documents import (
-    original_document,
     published_document,
     published_event,
     segments_document,
+    transcript_document,
     transcript_events,
 )
 from app.jobs.published_clips import PackedClip
-from app.jobs.serialization import pack_result, pack_transcript
+from app.jobs.serialization import PackedTranscript, pack_result, pack_transcript
 from app.options import Options
 from app.transcript.clip_segments import clip_segments
 from app.transcript.edited import EditedSegment
@@ -75,7 +75,11 @@ def test_the_events_come_to_the_document_after_each_of_them_and_in_the_end(clips
         "transcribe", "demo", "zh", end, (), segments, clips=tuple(clip.span for clip in published)
     )
     packed = pack_transcript(transcript)
-    assert json.loads(original_document(packed)) == {"revision": 0, "complete": True, "segments": known}
+    assert json.loads(transcript_document(PackedTranscript(0, packed))) == {
+        "revision": 0,
+        "complete": True,
+        "segments": known,
+    }
     stored = {number: zlib.decompress(data) for number, data in transcript_events(packed, spans).items()}
     assert stored == live, "after the end of the job, the events are the same"
     ids = [segment["id"] for segment in known]

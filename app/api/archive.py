@@ -1,0 +1,179 @@
+"""`GET /v1/jobs/archive`: the results of many jobs as one ZIP, made while it is sent."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractContextManager
+from io import RawIOBase
+from typing import TYPE_CHECKING, Annotated, Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import structlog
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from app.api.admission import Admission
+from app.api.archive_names import ArchiveNames
+from app.api.errors import documented_errors
+from app.api.job_lookup import JOB_ID
+from app.api.job_responses import ResultFormat, result_response
+from app.api.submissions import BINARY
+from app.errors import InvalidInput, JobNotDone, UnknownJob, WhisperfleetError
+from app.jobs.job import Status
+from app.shielding import run_shielded
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+MAX_JOBS = 1000
+ERRORS = "errors.txt"  # lists the results that are not in the archive
+
+_UNEXPECTED = "The service failed unexpectedly; its log has the details."
+_FILE_MODE = 0o644 << 16  # Unix permissions, where ZIP has them
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that ZIP can express
+
+log = structlog.get_logger("whisperfleet.api")
+
+JobIds = Annotated[
+    list[Annotated[str, Query(pattern=r"[^,\s]")]],
+    Query(min_length=1, description=f"Ids of jobs, separated by commas: {MAX_JOBS} at most."),
+]
+
+
+def archive_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+    router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    @router.get(
+        "/archive",
+        summary="Get the transcripts of many jobs, as a ZIP",
+        responses={
+            200: {"content": {"application/zip": BINARY}},
+            **documented_errors(400, 401, 404, 409, 429, 503),
+        },
+        response_class=StreamingResponse,
+    )
+    async def retrieve_archive(request: Request, ids: JobIds, format: ResultFormat = "srt") -> Response:
+        """All jobs must have succeeded. Files have the names of the recordings, and the times of results.
+
+        If a result cannot be made, because its job is deleted meanwhile or the format lacks a character, the
+        archive says so in `errors.txt`.
+        """
+        wanted = _distinct(ids)
+        await _check_done(jobs, wanted)
+        return ArchiveResponse(
+            archive(service, jobs, wanted, format),
+            admission.requests.hold(request),
+            headers={"content-disposition": f'attachment; filename="transcripts-{format}.zip"'},
+        )
+
+    return router
+
+
+class ArchiveResponse(StreamingResponse):
+    """Sends an archive part by part. Holds `place` meanwhile."""
+
+    media_type = "application/zip"
+
+    def __init__(
+        self, parts: AsyncGenerator[bytes], place: AbstractContextManager[None], headers: dict[str, str]
+    ) -> None:
+        self._parts = parts
+        self._place = place
+        super().__init__(parts, headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            with self._place:
+                await super().__call__(scope, receive, send)
+        finally:
+            await run_shielded(self._parts.aclose())
+
+
+async def archive(
+    service: "TranscriptionService", jobs: "JobService", ids: Sequence[str], form: ResultFormat
+) -> AsyncGenerator[bytes]:
+    """A ZIP with the results of jobs in a format, in parts of about one result each."""
+    written = _Written()
+    file = ZipFile(written, "w", ZIP_DEFLATED)
+    names = ArchiveNames(ERRORS)
+    errors: list[str] = []
+    for job_id in ids:
+        try:
+            entry, content = await _entry(service, jobs, names, job_id, form)
+        except WhisperfleetError as error:
+            errors.append(f"{job_id}: {error.message}\n")
+        except Exception:
+            log.exception("a result cannot be added to an archive", job=job_id)
+            errors.append(f"{job_id}: {_UNEXPECTED}\n")
+        else:
+            # To the end: a thread cannot be cancelled.
+            await run_shielded(asyncio.to_thread(file.writestr, entry, content))
+            yield written.take()
+    if errors:
+        file.writestr(_info(ERRORS, time.time()), "".join(errors))
+    file.close()
+    yield written.take()
+
+
+async def _entry(
+    service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job_id: str, form: ResultFormat
+) -> tuple[ZipInfo, bytes]:
+    """The result of one job, with its name and time. Raises as `result_response` does."""
+    job = await jobs.store.get(job_id)
+    response = await result_response(service, jobs, job, form)
+    extension = "json" if form == "verbose_json" else form
+    name = names.unique(job.submission.filename, job.id, extension)
+    return _info(name, job.finished_at or job.created_at), bytes(response.body)
+
+
+def _info(name: str, moment: float) -> ZipInfo:
+    """An entry; `moment`: Unix time in s, which ZIP has in UTC here."""
+    info = ZipInfo(name, max(time.gmtime(moment)[:6], _EARLIEST))
+    info.compress_type = ZIP_DEFLATED
+    info.external_attr = _FILE_MODE
+    return info
+
+
+class _Written(RawIOBase):
+    """What a `ZipFile` has written, until it is taken."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, part: Any) -> int:
+        self._parts.append(bytes(part))
+        return len(part)
+
+    def take(self) -> bytes:
+        taken, self._parts = b"".join(self._parts), []
+        return taken
+
+
+def _distinct(ids: Sequence[str]) -> list[str]:
+    """The ids of a request, each once, in order. Raises InvalidInput."""
+    found = [job_id for part in ids for job_id in re.split(r"[,\s]+", part) if job_id]
+    distinct = list(dict.fromkeys(found))
+    if not distinct:
+        raise InvalidInput("`ids` has no id of a job; separate several by commas.", param="ids")
+    if len(distinct) > MAX_JOBS:
+        raise InvalidInput(
+            f"`ids` has {len(distinct)} ids, more than {MAX_JOBS}; ask for several archives.", param="ids"
+        )
+    return distinct
+
+
+async def _check_done(jobs: "JobService", ids: Sequence[str]) -> None:
+    """Raises UnknownJob and JobNotDone, for the first job that has no result."""
+    statuses = await jobs.store.statuses([job_id for job_id in ids if JOB_ID.fullmatch(job_id)])
+    for job_id in ids:
+        if job_id not in statuses:
+            raise UnknownJob(f"There is no job {job_id[:64]!r}; leave it out.", param="ids")
+    for job_id, status in statuses.items():
+        if status is not Status.SUCCEEDED:
+            raise JobNotDone(f"Job {job_id} is {status}, and has no result; leave it out.", param="ids")

@@ -1,0 +1,80 @@
+"""The words of a text, as the search of jobs compares them. Pure.
+
+Case and accents do not matter. Scripts without spaces have no words to find: each two neighbouring characters
+are one, and so is the last character of such text.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import chain
+
+from app.transcript.scripts import is_unspaced
+
+MAX_WORD_CHARS = 64  # of a longer word, only its beginning counts
+MAX_BYTES = 512 << 10  # of all words of a job in UTF-8: PostgreSQL's limit is 1 MiB, with some overhead
+
+# Latin, Greek and Cyrillic have the first of these; the marks of other scripts are parts of their words. The
+# rest is invisible: hyphenation, joiners, the spaces of Khmer and Thai without width, variants of characters.
+_IGNORED = re.compile("[\u0300-\u036f\u00ad\u200b\u200d\u2060\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+# Letters with strokes do not decompose; dotless i is an i where others write Turkish.
+_PLAIN = str.maketrans("øłđħŧı", "oldhti")
+# Letters in Unicode, apostrophes in practice: they separate words, as ' and ’ do ("l'eau").
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u02b9\u02bb\u02bc\ua78c", " "))
+
+
+def text_words(*texts: str) -> str:
+    """The distinct words of some texts, separated by spaces, in the order of their first appearance.
+
+    Words beyond `MAX_BYTES` are left out. Costs CPU time on long texts: let `Helper` call it.
+    """
+    kept: list[str] = []
+    size = 0
+    for word in dict.fromkeys(chain.from_iterable(map(_indexed_words, texts))):
+        size += len(word.encode()) + 1
+        if size > MAX_BYTES:
+            break
+        kept.append(word)
+    return " ".join(kept)
+
+
+def query_words(query: str) -> list[str]:
+    """What a text must have to match a query: for each of these, a word that begins with it."""
+    return list(dict.fromkeys(chain.from_iterable(_pairs(run) or [run] for run in _runs(query))))
+
+
+def _indexed_words(text: str) -> Iterator[str]:
+    for run in _runs(text):
+        if is_unspaced(run[0]):
+            yield from _pairs(run)
+            yield run[-1]
+        else:
+            yield run
+
+
+def _pairs(run: str) -> list[str]:
+    """Each two neighbouring characters of a run of a script without spaces; empty for all others."""
+    return [run[at : at + 2] for at in range(len(run) - 1)] if is_unspaced(run[0]) else []
+
+
+def _runs(text: str) -> Iterator[str]:
+    """The runs of letters, digits and marks, each in scripts with spaces or in scripts without them."""
+    for word in _words(_folded(text)):
+        start = 0
+        for at in range(1, len(word) + 1):
+            if at == len(word) or is_unspaced(word[at]) is not is_unspaced(word[start]):
+                run = word[start:at]
+                yield run if is_unspaced(run[0]) else run[:MAX_WORD_CHARS]
+                start = at
+
+
+def _folded(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    plain = _IGNORED.sub("", unicodedata.normalize("NFD", folded))
+    # Without the marks, letters of other scripts must be whole again: Hangul, kana.
+    return unicodedata.normalize("NFC", plain).translate(_PLAIN)
+
+
+def _words(text: str) -> list[str]:
+    separators = {ord(char): " " for char in set(text) if unicodedata.category(char)[0] not in "LNM"}
+    return text.translate(separators).translate(_APOSTROPHES).split()

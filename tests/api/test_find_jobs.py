@@ -1,0 +1,82 @@
+"""`GET /v1/jobs?q=`."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.api.fake_service import TRANSCRIPT, segment
+from tests.api.waiting import wait_for
+
+HEADERS = {"content-type": "audio/wav"}
+
+
+def submit(site, filename):
+    response = site.client.post("/v1/jobs", params={"filename": filename}, content=b"RIFF", headers=HEADERS)
+    return response.json()["id"]
+
+
+def found(site, **params):
+    """The ids of the jobs on a page, and whether there are more."""
+    response = site.client.get("/v1/jobs", params=params)
+    assert response.status_code == 200, response.text
+    body = response.json()
+    return [job["id"] for job in body["data"]], body["has_more"]
+
+
+def test_jobs_are_found_by_name_and_text(site):
+    fox = site.finished(submit(site, "animals.wav"))["id"]
+    site.service.transcript = replace(TRANSCRIPT, segments=(segment("今天天气很好。", 0.5, 2.0),))
+    weather = site.finished(submit(site, "Wetter Köln.wav"))["id"]
+    assert found(site, q="quick FOX") == ([fox], False)
+    assert found(site, q="uber anim") == ([fox], False)
+    assert found(site, q="天气") == ([weather], False)
+    assert found(site, q="koln wetter") == ([weather], False)
+    assert found(site, q="wav") == ([weather, fox], False)
+    assert found(site, q="elephant") == ([], False)
+    site.client.delete(f"/v1/jobs/{fox}")
+    assert found(site, q="fox") == ([], False)
+
+
+def test_filters_and_pages_apply_to_a_search(site):
+    done = [site.finished(submit(site, f"talk {number}.wav"))["id"] for number in range(3)]
+    site.finished(submit(site, "other.wav"))
+    site.service.paused = True
+    running = submit(site, "talk.wav")
+    wait_for(lambda: site.job(running)["status"] == "running")
+    assert found(site, q="talk") == ([running, *done[::-1]], False)
+    assert found(site, q="talk", status="succeeded", limit=2) == (done[:0:-1], True)
+    assert found(site, q="talk", status="succeeded", limit=2, after=done[1]) == ([done[0]], False)
+    assert found(site, q="talk", status="failed") == ([], False)
+
+
+@pytest.mark.parametrize("query", ["", " ", "\t"])
+def test_a_blank_query_finds_everything(site, query):
+    job = submit(site, "talk.wav")
+    assert found(site, q=query) == ([job], False)
+
+
+@pytest.mark.parametrize("query", ["!!!", '"', "'", "*", "(", "\x00", "�", "-", "🎉"])
+def test_a_query_without_words_finds_nothing(site, query):
+    submit(site, "talk.wav")
+    assert found(site, q=query) == ([], False)
+
+
+@pytest.mark.parametrize(
+    "query", ['"talk', "talk AND", "NOT talk", "talk OR nothing", "words:talk", "talk:*", "^talk", "{talk}"]
+)
+def test_no_query_has_a_syntax(site, query):
+    job = submit(site, "talk and not or nothing words.wav")
+    assert found(site, q=query) == ([job], False)
+
+
+def test_broken_utf8_is_no_error(site):
+    submit(site, "talk.wav")
+    response = site.client.get("/v1/jobs?q=%ff%c3talk%ed%a0%80")
+    assert response.status_code == 200
+    assert len(response.json()["data"]) == 1
+
+
+def test_too_long_a_query(site):
+    assert found(site, q="a" * 200) == ([], False)
+    response = site.client.get("/v1/jobs", params={"q": "a" * 201})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, "q")

@@ -1,0 +1,271 @@
+"""The search of jobs, on both databases: what is found, and that it changes with the jobs."""
+
+import asyncio
+import string
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.errors import DatabaseUnavailable
+from app.jobs.database import Database
+from app.jobs.job import Job, Status
+from app.jobs.search import index_text
+from app.jobs.search_backfill import SearchBackfill
+from app.jobs.search_terms import text_words
+from app.jobs.store import Store
+from app.jobs.tables import jobs, transcripts
+from app.transcription.helper import Helper
+from tests.jobs.databases import lost_commits
+from tests.jobs.samples import SEGMENT, SUBMISSION, TRANSCRIPT, submission
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+async def transcribed(store: Store, *texts: str, filename: str = "talk.flac") -> Job:
+    """A job with a text."""
+    job = await store.begin(await store.add(submission(filename=filename)))
+    segments = tuple(replace(SEGMENT, text=text) for text in texts)
+    return await store.succeed(job, replace(TRANSCRIPT, segments=segments), keep_file=True)
+
+
+async def found(store: Store, query: str) -> list[int]:
+    """The numbers of the jobs that a query finds."""
+    return [job.number for job in (await store.page(None, 100, None, query))[0]]
+
+
+async def test_names_and_texts_are_found(store: Store) -> None:
+    await transcribed(store, " The quick brown", " fox jumps.", filename="Füchse_01.mkv")
+    await transcribed(store, " 今天天气", "很好。", filename="天.mp3")
+    for query in (
+        "fox",
+        "FOX",
+        "qui",
+        "the jumps quick",
+        "fuchse",
+        "01 fox",
+        "mkv",
+        "fox.",
+        "'fox' \"quick\"",
+    ):
+        assert await found(store, query) == [1], query
+    for query in ("天", "天气", "天气很好", "mp3 今天", "气很"):
+        assert await found(store, query) == [2], query
+    for query in ("ox", "fox 天", "quick slow", "天今", "zzz"):
+        assert await found(store, query) == [], query
+
+
+async def test_nothing_is_found_without_words(store: Store) -> None:
+    await transcribed(store, " Text.")
+    for query in ("", "!!!", '"', "*", "🎉", "\x00"):
+        assert await found(store, query) == []
+    assert len((await store.page(None, 10, None))[0]) == 1
+
+
+async def test_unfinished_jobs_are_found_by_name(store: Store) -> None:
+    job = await store.add(submission(filename="Interview.wav"))
+    assert await found(store, "interv") == [job.number]
+    running = await store.begin(job)
+    assert (await store.page(Status.RUNNING, 5, None, "interv"))[0] == [running]
+    assert (await store.page(Status.QUEUED, 5, None, "interv"))[0] == []
+
+
+async def test_a_downloaded_recording_is_found_by_its_name(store: Store) -> None:
+    job = await store.add(submission(filename="", file=None, url="https://media.example/watch"))
+    await store.update(job.id, file="f" * 32, filename="Annual meeting.webm")
+    assert await found(store, "annual") == [job.number]
+    await store.update(job.id, pcm="1 boot")
+    assert await found(store, "annual") == [job.number]
+
+
+async def test_deleted_jobs_are_not_found_and_leave_nothing(store: Store, database: Database) -> None:
+    job, other = await transcribed(store, " one"), await transcribed(store, " one two")
+    await store.delete(job)
+    assert await found(store, "one") == [other.number]
+    async with database.read() as connection:
+        assert await connection.scalar(sa.text("SELECT count(*) FROM search")) == 1
+
+
+async def test_a_new_text_takes_the_place_of_the_old_one(store: Store, database: Database) -> None:
+    job = await transcribed(store, " before")
+    async with database.write() as connection:
+        await index_text(connection, job.number, text_words(job.submission.filename, "after"))
+    assert await found(store, "before") == []
+    assert await found(store, "after talk") == [job.number]
+
+
+async def test_pages_of_a_search(store: Store) -> None:
+    matching = [await transcribed(store, f" text {number % 2}", filename="x") for number in range(6)]
+    failed = await store.begin(await store.add(submission(filename="text.mp3")))
+    await store.cancel(failed)
+    newest = matching[::-1]
+    page, has_more = await store.page(Status.SUCCEEDED, 2, None, "text")
+    assert (page, has_more) == (newest[:2], True)
+    assert await store.page(Status.SUCCEEDED, 4, newest[1], "text") == (newest[2:], False)
+    assert await store.page(None, 2, newest[0], "text 0") == ([newest[1], newest[3]], True)
+    assert await store.page(Status.FAILED, 2, None, "text") == ([], False)
+    assert len((await store.page(None, 100, None, "text"))[0]) == 7
+
+
+async def test_what_is_not_committed_is_not_found(store: Store, database: Database) -> None:
+    job = await store.begin(await store.add(SUBMISSION))
+    with lost_commits(database, committed=False), pytest.raises(DatabaseUnavailable):
+        await store.succeed(job, TRANSCRIPT, keep_file=True)
+    assert await found(store, "grüße") == []
+    await store.succeed(job, TRANSCRIPT, keep_file=True)
+    assert await found(store, "grüße 世界") == [job.number]
+
+
+async def test_very_many_words(store: Store) -> None:
+    texts = [f" {number}_{number:x}zz" for number in range(100_000)]
+    job = await transcribed(store, *texts)
+    assert await found(store, "77 3e7zz") == [job.number]
+    await store.delete(job)
+
+
+async def test_no_query_is_an_error(store: Store, database: Database) -> None:
+    """Neither database may take anything in a query for syntax, or know other letters than this service."""
+    text = st.text(st.one_of(st.characters(), st.sampled_from(string.punctuation + " aA0é天")), max_size=200)
+    loop = asyncio.get_running_loop()
+    await transcribed(store, " Some text.")
+    job = await store.add(SUBMISSION)
+
+    @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(text)
+    def check(query: str) -> None:
+        async def search() -> list[int]:
+            async with database.write() as connection:
+                await index_text(connection, job.number, text_words(query))
+            return await found(store, query)
+
+        numbers = asyncio.run_coroutine_threadsafe(search(), loop).result(20)
+        assert (job.number in numbers) is bool(text_words(query))
+
+    await asyncio.to_thread(check)
+    for query in (
+        " ".join(string.ascii_letters * 4)[:200],
+        "天气" * 100,
+        "' & | ! <-> :* \\'",
+        'NEAR("a" b)',
+    ):
+        await found(store, query)
+
+
+# Jobs of a version without search
+
+
+async def unindexed(database: Database) -> int:
+    async with database.read() as connection:
+        query = sa.select(sa.func.count()).select_from(jobs).where(~jobs.c.indexed)
+        return int(await connection.scalar(query) or 0)
+
+
+async def forget_words(database: Database) -> None:
+    """All jobs look as if a version without search had made them."""
+    async with database.write() as connection:
+        await connection.execute(sa.text("DELETE FROM search"))
+        await connection.execute(sa.update(jobs).values(indexed=False))
+
+
+@asynccontextmanager
+async def backfill(database: Database) -> AsyncIterator[SearchBackfill]:
+    """A backfill that runs."""
+    helper = Helper()
+    filling = SearchBackfill(database, helper)
+    filling.start()
+    try:
+        yield filling
+    finally:
+        await filling.stop()
+        await helper.stop()
+
+
+async def wait_until_indexed(database: Database) -> None:
+    while await unindexed(database):  # noqa: ASYNC110 (it has no event)
+        await asyncio.sleep(0.01)
+
+
+async def test_jobs_of_a_version_without_search_are_indexed(
+    store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.jobs.search_backfill._AT_ONCE", 2)
+    done = [await transcribed(store, f" Text number {number}.") for number in range(3)]
+    queued = await store.add(submission(filename="waiting.mp3"))
+    await forget_words(database)
+    assert await found(store, "text") == await found(store, "waiting") == []
+    async with backfill(database):
+        await wait_until_indexed(database)
+    assert await found(store, "text talk") == [job.number for job in done[::-1]]
+    assert await found(store, "waiting") == [queued.number]
+    assert await found(store, "number 1") == [done[1].number]
+
+
+async def test_a_backfill_goes_on_after_a_restart(
+    store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.jobs.search_backfill._PAUSE_S", 60.0)
+    for number in range(3):
+        await store.add(submission(filename=f"talk {number}"))
+    await forget_words(database)
+    for left in (2, 1, 0):
+        async with backfill(database):
+            async with asyncio.timeout(10):
+                while await unindexed(database) > left:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+        assert await found(store, "talk") == [3, 2, 1][: 3 - left]
+
+
+async def test_a_backfill_leaves_newer_words_alone(
+    store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job ends, another is deleted, while their words are computed."""
+    ended = await store.begin(await store.add(submission(filename="one.mp3")))
+    deleted = await store.add(submission(filename="two.mp3"))
+    await forget_words(database)
+
+    async def index(filling: SearchBackfill, job: object) -> None:
+        if await unindexed(database) == 2:
+            await store.succeed(ended, TRANSCRIPT, keep_file=True)
+            await store.delete(deleted)
+        await store_words(filling, job, "outdated")  # type: ignore[arg-type]
+
+    store_words = SearchBackfill._store
+    monkeypatch.setattr(SearchBackfill, "_index", index)
+    async with backfill(database):
+        await wait_until_indexed(database)
+        await asyncio.sleep(0.1)
+    assert await found(store, "outdated") == []
+    assert await found(store, "one grüße") == [ended.number]
+    async with database.read() as connection:
+        assert await connection.scalar(sa.text("SELECT count(*) FROM search")) == 1
+
+
+async def test_a_broken_transcript_does_not_hold_up_the_others(store: Store, database: Database) -> None:
+    first, broken = await transcribed(store, " first"), await transcribed(store, " broken")
+    await forget_words(database)
+    async with database.write() as connection:
+        change = sa.update(transcripts).where(transcripts.c.job_number == broken.number)
+        await connection.execute(change.values(content=b"broken"))
+    async with backfill(database):
+        while await unindexed(database) > 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert await found(store, "first") == [first.number]
+
+
+async def test_a_backfill_outlives_errors_of_the_database(
+    store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.jobs.search_backfill._RETRY_S", 0.01)
+    await store.add(SUBMISSION)
+    await forget_words(database)
+    with lost_commits(database, committed=False, reads=True):
+        async with backfill(database):
+            await asyncio.sleep(0.2)
+            assert await unindexed(database) == 1
+    async with backfill(database):
+        await wait_until_indexed(database)
+    assert await found(store, "talk") == [1]
