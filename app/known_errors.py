@@ -290,6 +290,12 @@ KNOWN_ERRORS = (
         "database",
     ),
     KnownError(
+        r"lacks FTS5|no such module: fts5",
+        "SQLite was built without its full-text search, which the search of jobs needs.",
+        "Use a Python whose SQLite has FTS5 (`make run PYTHON=…`), or PostgreSQL.",
+        "sqlite-without-fts5",
+    ),
+    KnownError(
         r"recording is gone from the service's data folder",
         "Another program removed the recording of an accepted job.",
         "Submit the recording again. No other program may delete files in WHISPER_DATA_DIR.",

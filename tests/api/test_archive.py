@@ -199,6 +199,17 @@ def test_the_url_may_have_a_thousand_ids(site, repeated):
     assert str(MAX_JOBS) in too_many.json()["error"]["message"]
 
 
+def test_a_long_url_may_arrive_in_parts(site):
+    """The parser has a limit for what it has of a request that is not complete. A network sends it in parts."""
+    ids = ",".join(f"{number:032x}" for number in range(MAX_JOBS))
+    head = f"GET /v1/jobs/archive?ids={ids} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
+        connection.sendall(head[:30_000])
+        time.sleep(0.3)
+        connection.sendall(head[30_000:])
+        assert connection.recv(1000).startswith(b"HTTP/1.1 404 ")
+
+
 def test_the_url_has_a_limit(site):
     with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
         connection.sendall(b"GET /v1/jobs/archive?ids=" + b"0" * (MAX_HEAD_BYTES + 1000))
