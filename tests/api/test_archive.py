@@ -200,7 +200,7 @@ def test_the_url_may_have_a_thousand_ids(site, repeated):
 
 
 def test_a_long_url_may_arrive_in_parts(site):
-    """The parser has a limit for what it has of a request that is not complete. A network sends it in parts."""
+    """The limit of the parser is for what has come of an incomplete request."""
     ids = ",".join(f"{number:032x}" for number in range(MAX_JOBS))
     head = f"GET /v1/jobs/archive?ids={ids} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
