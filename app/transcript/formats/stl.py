@@ -24,7 +24,8 @@ ROWS = 23  # of the picture; each line takes two
 _TEXT_BLOCK = struct.Struct("<BHBB4B4BBBB112s")
 _TEXT_BYTES = 112
 _LAST_BLOCK = 0xFF
-_MOST_SUBTITLES = 0xFFFF
+_MOST_SUBTITLES = 0xFFFF  # two bytes hold the number of each
+_MOST_BLOCKS = 99_999  # five digits hold their number
 _CENTERED = 2
 
 _BEGIN_ROW = b"\x0d\x0b\x0b"  # double height, start of the box, twice for receivers that miss one
@@ -47,16 +48,22 @@ def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     narrow = narrow_cues(shown, table.character_set, COLUMNS, style.max_lines)
     timed = list(timed_cues(narrow, frames(rate)))
     if len(timed) > _MOST_SUBTITLES:
-        raise UnsuitableFormat(
-            f"EBU-STL holds {_MOST_SUBTITLES:,} subtitles, and the transcript has {len(timed):,}. "
-            "Ask for srt, vtt or ttml instead.",
-            param="format",
-        )
+        raise _too_many(len(timed))
     blocks = [_text_blocks(number, cue, table, time_code) for number, cue in enumerate(timed, start=1)]
     first = time_code(timed[0].start) if timed else (0, 0, 0, 0)
     block_count = sum(map(len, blocks))
+    if block_count > _MOST_BLOCKS:
+        raise _too_many(len(timed))
     yield _general_block(transcript, disk_format, table, block_count, len(timed), first)
     yield from chain.from_iterable(blocks)
+
+
+def _too_many(subtitles: int) -> UnsuitableFormat:
+    return UnsuitableFormat(
+        f"EBU-STL cannot hold as many subtitles as the transcript has, {subtitles:,}. Ask for srt, vtt or "
+        "ttml instead.",
+        param="format",
+    )
 
 
 def _choose_table(cues: Sequence[Cue]) -> CharacterTable:
