@@ -215,8 +215,8 @@ KNOWN_ERRORS = (
         "413-too-large",
     ),
     KnownError(
-        r"has no character '|holds times up to 24 hours",
-        "The format cannot hold the transcript: it lacks a character, or has no times after 24 hours.",
+        r"has no character '|holds times up to 24 hours|cannot hold as many subtitles",
+        "The format cannot hold the transcript: a character, times after 24 hours, or so many subtitles.",
         "Ask for srt, vtt or ttml instead. The transcript is not lost.",
         "400-unsuitable-format",
     ),

@@ -15,34 +15,27 @@ def without_overlap(segments: Iterable[Segment]) -> Iterator[Segment]:
     which nobody timed by hand, can start later. Segments that start together share their time.
     """
     together: list[Segment] = []  # segments that start at nearly the same time
+    end = 0  # of the last of them
     for segment in segments:
-        if not together:
-            together = [segment]
-            continue
-        end = max(each.end for each in together)
-        if segment.start < end:
-            begun = together[0].start + SHORTEST_CUE * len(together)
-            if (
-                is_timed_by_hand(together[-1])
-                and not is_timed_by_hand(segment)
-                and segment.end - end >= SHORTEST_CUE
-            ):
+        if together and segment.start < end:
+            waits = is_timed_by_hand(together[-1]) and not is_timed_by_hand(segment)
+            if waits and segment.end - end >= SHORTEST_CUE:
                 segment = moved(segment, end, segment.end)
-            elif segment.start < begun:
+            elif segment.start < together[0].start + SHORTEST_CUE * len(together):
                 together.append(segment)
+                end = max(end, segment.end)
                 continue
         yield from _shared(together, min(end, segment.start))
-        together = [segment]
-    if together:
-        yield from _shared(together, max(each.end for each in together))
+        together, end = [segment], segment.end
+    yield from _shared(together, end)
 
 
 def _shared(segments: Sequence[Segment], end: int) -> Iterator[Segment]:
     """The segments from the start of the first one to `end`: equal parts of this time for several."""
-    start, count = segments[0].start, len(segments)
-    if count == 1 and end >= segments[0].end:
-        yield segments[0]
+    if len(segments) <= 1 and all(segment.end <= end for segment in segments):
+        yield from segments
         return
+    start, count = segments[0].start, len(segments)
     edges = [start + (end - start) * index // count for index in range(count + 1)]
     for segment, first, last in zip(segments, edges, edges[1:], strict=False):
         yield moved(segment, first, last)

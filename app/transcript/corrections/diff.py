@@ -96,8 +96,8 @@ def _windows(old: Tokens, new: Tokens, begin: tuple[int, int], end: tuple[int, i
     while (end[0] - first) * (end[1] - second) > _MOST_PAIRS:
         length, other = _window_lengths(end[0] - first, end[1] - second)
         # Up to where the window counts: half of it, unless the text ends with it.
-        limit = first + (length if first + length == end[0] else length // 2)
-        other_limit = second + (other if second + other == end[1] else other // 2)
+        limit = first + (length if first + length == end[0] else -(-length // 2))
+        other_limit = second + (other if second + other == end[1] else -(-other // 2))
         position = (first, second)
         for at, place, count in _compared(old, new, position, (first + length, second + other)):
             inside = min(count, limit - at, other_limit - place)
@@ -106,9 +106,9 @@ def _windows(old: Tokens, new: Tokens, begin: tuple[int, int], end: tuple[int, i
             yield at, place, inside
             first, second = at + inside, place + inside
         if limit < end[0]:
-            first = max(first, (position[0] + limit) // 2)
+            first = max(first, -(-(position[0] + limit) // 2))
         if other_limit < end[1]:
-            second = max(second, (position[1] + other_limit) // 2)
+            second = max(second, -(-(position[1] + other_limit) // 2))
     yield from _compared(old, new, (first, second), end)
 
 
