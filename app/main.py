@@ -17,6 +17,7 @@ from app.api.browsers import AllowedHosts, BrowserGuard
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.openai import openai_routes
+from app.api.peaks import peak_routes
 from app.api.requests import DrainBody, RequestLog
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, add_docs, model_routes, probe_routes, worker_routes
@@ -75,6 +76,7 @@ def create_app(
         openai_routes(running, admission),
         speech_routes(running, admission),
         job_routes(running, jobs, admission),
+        peak_routes(jobs, admission),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),

@@ -9,6 +9,7 @@ from typing import TypeVar
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
 from app.jobs.store import Store
+from app.media.peaks import PeakCollector
 from app.wakeup import Wakeup
 
 T = TypeVar("T")
@@ -18,12 +19,12 @@ _INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval b
 
 
 class ProgressBuffer:
-    """The latest progress of jobs and the markers of their decoded audio, until they are stored."""
+    """The latest progress of jobs, and the markers and peaks of decoded audio, until they are stored."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._progress: dict[str, JobProgress] = {}  # not stored yet
-        self._pcm: dict[str, str] = {}  # not stored yet
+        self._pcm: dict[str, tuple[str, PeakCollector]] = {}  # not stored yet
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
         self._storing = asyncio.Lock()
@@ -43,9 +44,9 @@ class ProgressBuffer:
         self._progress[job_id] = progress
         self._wakeup.set()
 
-    def decoded(self, job_id: str, pcm: str) -> None:
-        """Buffer the marker of a job's complete decoded audio."""
-        self._pcm[job_id] = pcm
+    def decoded(self, job_id: str, pcm: str, peaks: PeakCollector) -> None:
+        """Buffer the marker of a job's complete decoded audio, and the peaks of that."""
+        self._pcm[job_id] = (pcm, peaks)
         self._wakeup.set()
 
     async def store_forever(self) -> None:
@@ -67,8 +68,9 @@ class ProgressBuffer:
             pcm, self._pcm = self._pcm, {}
             progress = {job_id: self._progress.pop(job_id) for job_id in job_ids if job_id in self._progress}
             try:
-                for job_id, marker in pcm.items():
-                    await self._store.update(job_id, pcm=marker)
+                for job_id, (marker, peaks) in pcm.items():
+                    packed = await asyncio.to_thread(peaks.pack)
+                    await self._store.store_peaks(job_id, packed, pcm=marker)
                 if progress:
                     await self._store.store_progress(progress)
             except BaseException:  # keep the values for the next time, unless there are newer ones

@@ -24,6 +24,7 @@ from app.jobs.database import Database
 from app.jobs.events import Event
 from app.jobs.job import Job, Status, Submission
 from app.jobs.outbox import DatabaseOutbox
+from app.jobs.peaks import JobPeaks
 from app.jobs.runner import JobRunner
 from app.jobs.store import Store
 from app.jobs.subscriptions import Subscriptions
@@ -48,6 +49,7 @@ class JobService:
     def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
         self.store = Store(database, helper=service.helper)
+        self.peaks = JobPeaks(service, self.store)
         self._service = service
         self._settings = settings
         self._database = database
@@ -111,6 +113,7 @@ class JobService:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
+        await self.peaks.stop()
         await self._runner.stop()
         await self._webhooks.stop()
         await self._database.close()
@@ -231,6 +234,7 @@ class JobService:
     async def _remove(self, job: Job) -> None:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
+        await self.peaks.forget(job)
         paths = [self._service.folder.pcm / job.id]
         if job.submission.file:
             paths.append(self._service.folder.uploads / job.submission.file)

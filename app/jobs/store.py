@@ -16,7 +16,7 @@ from app.jobs.events import Event, add_event, add_webhook, read_events
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
 from app.jobs.serialization import pack_transcript
-from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
+from app.jobs.tables import clips, job_from_row, jobs, peaks, progress_row, submission_row, transcripts
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
@@ -218,6 +218,30 @@ class Store:
             row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
         if row is not None:
             self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
+
+    @shielded
+    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
+        """Store the packed peaks of a job, and make changes as `update` does. Skips a job that is deleted."""
+        # Until the end of the transaction, nobody deletes the job.
+        query = sa.select(jobs.c.number).where(jobs.c.id == job_id).with_for_update()
+        async with self._write() as connection:
+            number = await connection.scalar(query)
+            if number is None:
+                return
+            if changes:
+                await connection.execute(sa.update(jobs).where(jobs.c.number == number).values(changes))
+            await connection.execute(sa.delete(peaks).where(peaks.c.job_number == number))
+            await connection.execute(sa.insert(peaks).values(job_number=number, content=content))
+            job = await _get(connection, job_id)
+        self._cache.put(job)
+
+    @shielded
+    async def packed_peaks(self, job: Job) -> bytes | None:
+        """The packed peaks of a job's recording, if they are stored."""
+        query = sa.select(peaks.c.content).where(peaks.c.job_number == job.number)
+        async with self._database.read() as connection:
+            content = await connection.scalar(query)
+        return None if content is None else bytes(content)
 
     @shielded
     async def store_progress(self, progress: Mapping[str, JobProgress]) -> None:
