@@ -71,8 +71,7 @@ def test_extreme_recordings(low: int, high: int) -> None:
 @given(st.integers(1, 20_000), st.integers(1, 200))
 def test_every_bin_is_in_a_point_of_its_time(samples: int, points: int) -> None:
     bins = -(-samples // PEAK_SAMPLES)
-    # The number of each bin, as far as a byte can: the point that has it alone is found by it.
-    values = np.arange(bins).astype(np.int8)
+    values = np.arange(bins).astype(np.int8)  # each bin has its number as its value
     shares = Peaks(samples, 1, values, values).resample(points)
     assert len(shares.lowest) == len(shares.highest) == points
     starts = [point * samples // (points * PEAK_SAMPLES) for point in range(points)]
