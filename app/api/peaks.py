@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Header, Query, Request
-from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from app.api.admission import Admission
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
+from app.api.schemas import Peaks as PeaksSchema
 from app.media.peaks import Peaks
 from workers.messages import seconds
 
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
 
 MAX_POINTS = 100_000
 _DIGITS = 4  # after the point
-
-
-class PeaksSchema(BaseModel, title="Peaks"):
-    duration: float = Field(description="Length of the recording (s).")
-    points: int
-    min: list[float] = Field(description="The lowest sample of each point's share of the recording, -1 to 1.")
-    max: list[float] = Field(description="The highest sample of each, -1 to 1.")
 
 
 def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:

@@ -23,6 +23,7 @@ from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
+from tests.sample_peaks import collected
 from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Span, Word
 
 OTHER_MODEL = "Systran/faster-whisper-tiny.en"  # cannot translate
@@ -55,6 +56,14 @@ FOUND = FoundSpeech(
     spans=((8_007, 18 * SAMPLE_RATE),),
     probabilities=np.where(abs(np.arange(625) - 312) < 2, 0.6, 0.9).astype(np.float32),
     samples=20 * SAMPLE_RATE,
+)
+
+# A tone of 4.2 s, from the amplitude -0.9922 to 0.5. It is half as loud in its second third, and then silent.
+TONE = np.concatenate(
+    [
+        np.resize(np.array(wave, np.int16), TRANSCRIPT.samples // 3)
+        for wave in ([-32512, 16384], [-16384, 8192], [0])
+    ]
 )
 
 # The second segment in the format of openai-whisper and OpenAI's API.
@@ -150,6 +159,8 @@ class FakeService:
     detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` returns
     found: FoundSpeech = FOUND
     parameters: VadParameters | None = None  # of the last search for speech
+    finds_peaks: bool = False  # while it decodes a job's recording
+    peaks_made: int = 0  # on demand
     error: BaseException | None = None
     late_error: BaseException | None = None  # raised after all segments were published
     reason: str | None = None  # why the service is not ready
@@ -233,6 +244,14 @@ class FakeService:
             self.cancelled.set()
             raise
 
+    async def peaks(self, upload: Upload) -> bytes:
+        self.peaks_made += 1
+        await self.record(upload, Options(), "")
+        await self.resumed()
+        if self.error is not None:
+            raise self.error
+        return collected(TONE).pack()
+
     async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
         return None, model
 
@@ -295,6 +314,8 @@ class FakePipeline:
         try:
             self.pcm_path.write_bytes(bytes(100))
             await service.record(self.upload, self.options, self.model)
+            if service.finds_peaks:
+                self.observer.decoded(len(TONE), collected(TONE))
             self.observer.progressed(Progress(total_s, total_s, total_s / 2, 1, 2))
             await service.resumed()
             if service.error is not None:
