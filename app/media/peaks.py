@@ -41,10 +41,10 @@ class PeakCollector:
 
     def pack(self) -> bytes:
         """The peaks as they are stored. Uses CPU time on long recordings: call it in a thread."""
-        pairs = np.frombuffer(bytes(self._pairs), "<i2").reshape(-1, 2)
+        pairs = np.frombuffer(self._pairs, "<i2").reshape(-1, 2)
         loudest = max(-int(pairs.min(initial=0)), int(pairs.max(initial=0)))
-        scaled = np.rint(pairs.T * np.float32(_STEPS / max(1, loudest))).astype(np.int8)
-        content = zlib.compress(scaled.tobytes(), _LEVEL)
+        scaled = pairs.T * np.float32(_STEPS / max(1, loudest))
+        content = zlib.compress(np.rint(scaled, out=scaled).astype(np.int8).tobytes(), _LEVEL)
         return _HEADER.pack(_VERSION, self._samples, loudest) + content
 
 

@@ -30,18 +30,23 @@ class PeakFinder:
         """
         self._search()
         if finished and self._waiting:
-            self._add(np.frombuffer(b"".join(self._chunks), "<i2").reshape(1, -1))
+            self._add(b"".join(self._chunks))
         found, self._found = bytes(self._found), bytearray()
         return found
 
     def _search(self) -> None:
         pcm = b"".join(self._chunks)
-        complete = len(pcm) // _BIN_BYTES
-        self._add(np.frombuffer(pcm, "<i2", complete * PEAK_SAMPLES).reshape(complete, PEAK_SAMPLES))
-        rest = pcm[complete * _BIN_BYTES :]
+        complete = len(pcm) // _BIN_BYTES * _BIN_BYTES
+        if complete:
+            self._add(pcm[:complete])
+        rest = pcm[complete:]
         self._chunks, self._waiting = [rest], len(rest)
 
-    def _add(self, bins: np.ndarray[tuple[int, int], np.dtype[np.int16]]) -> None:
-        """Add the peaks of complete bins, shape (bins, samples)."""
-        pairs = np.stack([bins.min(axis=1), bins.max(axis=1)], axis=1)
-        self._found += pairs.astype("<i2").tobytes()
+    def _add(self, pcm: bytes) -> None:
+        """Add the peaks of bins; the last one may be shorter than the others."""
+        samples = np.frombuffer(pcm, "<i2")
+        starts = np.arange(0, len(samples), PEAK_SAMPLES)
+        pairs = np.empty((len(starts), 2), "<i2")
+        np.minimum.reduceat(samples, starts, out=pairs[:, 0])
+        np.maximum.reduceat(samples, starts, out=pairs[:, 1])
+        self._found += pairs.tobytes()
