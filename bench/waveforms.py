@@ -3,8 +3,8 @@
     python -m bench.waveforms [--minutes 30] [--repetitions 9] [--json FILE]
 
 CPU time of decoding is that of the media worker's own functions, in this process, step by step, with peaks
-and without, alternating. On a busy machine two runs differ by more than the search for peaks takes, so that is
-measured alone as well. Memory is what Python and numpy allocate. The lateness of the event loop is the longest
+and without, alternating. On a busy machine two runs differ by more than the search for peaks takes, so it is
+also measured alone. Memory is what Python and numpy allocate. The lateness of the event loop is the longest
 time that a callback waited while a thread made the answer.
 """
 
