@@ -227,6 +227,7 @@ async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, service: Fa
 
 
 async def until(service: FakeService, count: int) -> None:
-    """Wait until so many recordings are being decoded."""
-    while service.in_progress != count:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    """Wait until so many recordings are being decoded, or more."""
+    async with asyncio.timeout(20):
+        while service.in_progress < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
