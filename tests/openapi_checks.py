@@ -27,6 +27,11 @@ enabled = false
 include-path = "/v1/jobs/{{job_id}}/audio"
 [operations.checks.positive_data_acceptance]
 enabled = false
+
+[[operations]]
+include-path = "/v1/jobs/{{job_id}}/peaks"
+[operations.checks.positive_data_acceptance]
+enabled = false
 """
 
 # Forms and queries may leave any field blank. The document does not say so for each field: generated clients
