@@ -20,6 +20,7 @@ from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.links import link_routes
 from app.api.openai import openai_routes
+from app.api.peaks import peak_routes
 from app.api.requests import DrainBody, RequestLog
 from app.api.segments import segment_routes
 from app.api.speech_timestamps import speech_routes
@@ -87,6 +88,7 @@ def create_app(
         segment_routes(running, jobs),
         upload_routes(running, jobs, admission),
         correction_routes(running, jobs, admission),
+        peak_routes(jobs, admission),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),

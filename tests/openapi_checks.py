@@ -52,6 +52,11 @@ expected-statuses = ["400", "401", "412"]
 include-path = "/v1/jobs/{{job_id}}/audio"
 [operations.checks.positive_data_acceptance]
 enabled = false
+
+[[operations]]
+include-path = "/v1/jobs/{{job_id}}/peaks"
+[operations.checks.positive_data_acceptance]
+enabled = false
 """
 
 # schemathesis knows no parts of uploads.

@@ -209,6 +209,13 @@ class NewSegments(BaseModel):
     )
 
 
+class Peaks(BaseModel):
+    duration: float = Field(description="Length of the recording (s).")
+    points: int
+    min: list[float] = Field(description="The lowest sample of each point's share of the recording, -1 to 1.")
+    max: list[float] = Field(description="The highest sample of each, -1 to 1.")
+
+
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
     demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")

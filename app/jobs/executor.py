@@ -28,6 +28,7 @@ from app.jobs.published_clips import PublishedClip
 from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
 from app.media.downloads import download
+from app.media.peaks import PeakCollector
 from app.media.uploads import Upload
 from app.settings import Settings
 from app.transcript.formats import FORMATS
@@ -57,8 +58,8 @@ class JobObserver(Observer):
     lengths: Lengths
     published_before: frozenset[ClipKey]  # by an earlier run
 
-    def decoded(self, samples: int) -> None:
-        self.progress.decoded(self.job_id, _pcm_marker(samples))
+    def decoded(self, samples: int, peaks: PeakCollector) -> None:
+        self.progress.decoded(self.job_id, _pcm_marker(samples), peaks)
 
     def progressed(self, progress: Progress) -> None:
         self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)

@@ -10,6 +10,7 @@ from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
 from app.jobs.published_clips import PublishedClip
 from app.jobs.store import Store
+from app.media.peaks import PeakCollector
 from app.wakeup import Wakeup
 
 T = TypeVar("T")
@@ -19,7 +20,7 @@ _INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval b
 
 
 class ProgressBuffer:
-    """The latest progress of jobs, their published clips and the markers of their decoded audio.
+    """The latest progress of jobs, their published clips, and the markers and peaks of their decoded audio.
 
     All of it until it is stored.
     """
@@ -28,7 +29,7 @@ class ProgressBuffer:
         self._store = store
         self._progress: dict[str, JobProgress] = {}  # not stored yet
         self._published: dict[str, list[PublishedClip]] = {}  # not stored yet, in order
-        self._pcm: dict[str, str] = {}  # not stored yet
+        self._pcm: dict[str, tuple[str, PeakCollector]] = {}  # not stored yet
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
         self._storing = asyncio.Lock()
@@ -53,9 +54,9 @@ class ProgressBuffer:
         self._published.setdefault(job_id, []).append(clip)
         self._wakeup.set()
 
-    def decoded(self, job_id: str, pcm: str) -> None:
-        """Buffer the marker of a job's complete decoded audio."""
-        self._pcm[job_id] = pcm
+    def decoded(self, job_id: str, pcm: str, peaks: PeakCollector) -> None:
+        """Buffer the marker of a job's complete decoded audio, and the peaks of that."""
+        self._pcm[job_id] = (pcm, peaks)
         self._wakeup.set()
 
     async def store_forever(self) -> None:
@@ -83,8 +84,9 @@ class ProgressBuffer:
             progress = _taken(self._progress, job_ids)
             published = _taken(self._published, job_ids)
             try:
-                for job_id, marker in pcm.items():
-                    await self._store.update(job_id, pcm=marker)
+                for job_id, (marker, peaks) in pcm.items():
+                    packed = await asyncio.to_thread(peaks.pack)
+                    await self._store.store_peaks(job_id, packed, pcm=marker)
                 if progress or published:
                     await self._store.store_progress(progress, published)
             except BaseException:  # keep the values for the next time, unless there are newer ones

@@ -25,6 +25,7 @@ from app.jobs.events import Event
 from app.jobs.job import Job, Status, Submission
 from app.jobs.link_secret import LinkSecret
 from app.jobs.outbox import DatabaseOutbox
+from app.jobs.peaks import JobPeaks
 from app.jobs.runner import JobRunner
 from app.jobs.search_backfill import SearchBackfill
 from app.jobs.store import Store
@@ -53,6 +54,7 @@ class JobService:
         self.store = Store(database, helper=service.helper)
         self.link_secret = LinkSecret(database)
         self.uploads = Uploads(database, service.folder, settings)
+        self.peaks = JobPeaks(service, self.store)
         self._service = service
         self._settings = settings
         self._database = database
@@ -121,6 +123,7 @@ class JobService:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
         await self._backfill.stop()
+        await self.peaks.stop()
         await self._runner.stop()
         await self._webhooks.stop()
         await self._database.close()
@@ -246,6 +249,7 @@ class JobService:
     async def _remove(self, job: Job) -> None:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
+        await self.peaks.forget(job)
         paths = [self._service.folder.pcm / job.id]
         if job.submission.file:
             paths.append(self._service.folder.uploads / job.submission.file)

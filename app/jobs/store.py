@@ -48,7 +48,7 @@ from app.jobs.revisions import (
 from app.jobs.search import find_jobs, index_text
 from app.jobs.search_terms import query_words, text_words
 from app.jobs.serialization import PackedTranscript, pack_with_words
-from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row
+from app.jobs.tables import clips, job_from_row, jobs, peaks, progress_row, submission_row
 from app.jobs.upload_rows import mark_used
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
@@ -280,6 +280,28 @@ class Store:
                 await index_text(connection, row.number, text_words(row.filename))
         if row is not None:
             self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
+
+    @shielded
+    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
+        """Store the packed peaks of a job, and make changes as `update` does. Skips a job that is deleted."""
+        async with self._write() as connection:
+            number = await connection.scalar(sa.select(jobs.c.number).where(jobs.c.id == job_id))
+            if number is None:
+                return
+            if changes:
+                await connection.execute(sa.update(jobs).where(jobs.c.number == number).values(changes))
+            await connection.execute(sa.delete(peaks).where(peaks.c.job_number == number))
+            await connection.execute(sa.insert(peaks).values(job_number=number, content=content))
+            job = await _get(connection, job_id)
+        self._cache.put(job)
+
+    @shielded
+    async def packed_peaks(self, job: Job) -> bytes | None:
+        """The packed peaks of a job's recording, if they are stored."""
+        query = sa.select(peaks.c.content).where(peaks.c.job_number == job.number)
+        async with self._database.read() as connection:
+            content = await connection.scalar(query)
+        return None if content is None else bytes(content)
 
     @shielded
     async def store_progress(

@@ -17,6 +17,7 @@ from app.engines.window_request import WindowRequest, WindowSource, expected_tok
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.pcm_budget import audio_too_long
+from app.media.peaks import PeakCollector
 from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
@@ -54,8 +55,11 @@ class Progress:
 class Observer:
     """Is called as a pipeline makes progress. Override what you need."""
 
-    def decoded(self, samples: int) -> None:
-        """Called once, when the recording is decoded, with its number of samples."""
+    def decoded(self, samples: int, peaks: PeakCollector) -> None:
+        """Called once, when the recording is decoded, with its number of samples and its peaks.
+
+        Not called if an earlier run decoded it.
+        """
 
     def progressed(self, progress: Progress) -> None:
         """Called with the new progress, at every change."""
@@ -234,11 +238,12 @@ class Pipeline:
         if self.decoded_samples is not None:
             self._record_decoded(self.decoded_samples, finished=True)
             return
-        decoding = self.media.decode(self.job, self.upload, self.pcm_path, self.max_duration_s)
+        peaks = PeakCollector()
+        decoding = self.media.decode(self.job, self.upload, self.pcm_path, self.max_duration_s, peaks)
         async with aclosing(decoding) as steps:
             async for samples, finished in steps:
                 if finished:
-                    self.observer.decoded(samples)
+                    self.observer.decoded(samples, peaks)
                 self._record_decoded(samples, finished)
                 self._advanced.set()
 

@@ -25,6 +25,7 @@ from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
+from tests.sample_peaks import collected
 from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Segment, Span, Word
 
 OTHER_MODEL = "Systran/faster-whisper-tiny.en"  # cannot translate
@@ -57,6 +58,14 @@ FOUND = FoundSpeech(
     spans=((8_007, 18 * SAMPLE_RATE),),
     probabilities=np.where(abs(np.arange(625) - 312) < 2, 0.6, 0.9).astype(np.float32),
     samples=20 * SAMPLE_RATE,
+)
+
+# A tone of 4.2 s, from the amplitude -0.9922 to 0.5. It is half as loud in its second third, and then silent.
+TONE = np.concatenate(
+    [
+        np.resize(np.array(wave, np.int16), TRANSCRIPT.samples // 3)
+        for wave in ([-32512, 16384], [-16384, 8192], [0])
+    ]
 )
 
 # The second segment in the format of openai-whisper and OpenAI's API.
@@ -152,6 +161,8 @@ class FakeService:
     detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` returns
     found: FoundSpeech = FOUND
     parameters: VadParameters | None = None  # of the last search for speech
+    finds_peaks: bool = False  # while it decodes a job's recording
+    peaks_made: int = 0  # on demand
     error: BaseException | None = None
     clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
     late_error: BaseException | None = None  # raised after all segments were published
@@ -237,6 +248,14 @@ class FakeService:
             self.cancelled.set()
             raise
 
+    async def peaks(self, upload: Upload) -> bytes:
+        self.peaks_made += 1
+        await self.record(upload, Options(), "")
+        await self.resumed()
+        if self.error is not None:
+            raise self.error
+        return collected(TONE).pack()
+
     async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
         return None, model
 
@@ -305,6 +324,8 @@ class FakePipeline:
         try:
             self.pcm_path.write_bytes(bytes(100))
             await service.record(self.upload, self.options, self.model)
+            if service.finds_peaks:
+                self.observer.decoded(len(TONE), collected(TONE))
             half = len(service.clips) // 2
             await self._publish(service.clips[:half])
             self.observer.progressed(Progress(total_s, total_s, total_s / 2, 1, 2))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.errors import DatabaseUnavailable
@@ -11,6 +12,8 @@ from app.jobs import progress_buffer as module
 from app.jobs.job import JobProgress, Stage
 from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.published_clips import PublishedClip
+from app.media.peaks import PeakCollector, Peaks
+from tests.sample_peaks import collected
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -30,8 +33,8 @@ class FakeStore:
         self.stored: list[Any] = []
         self.called = asyncio.Event()
 
-    async def update(self, job_id: str, *, pcm: str) -> None:
-        await self._store((job_id, pcm))
+    async def store_peaks(self, job_id: str, content: bytes, *, pcm: str) -> None:
+        await self._store((job_id, Peaks.unpack(content).samples, pcm))
 
     async def store_progress(
         self, progress: Mapping[str, JobProgress], published: Mapping[str, Sequence[PublishedClip]]
@@ -44,6 +47,10 @@ class FakeStore:
         if self.fails:
             raise DatabaseUnavailable("gone")
         self.stored.append(value)
+
+
+def peaks(samples: int) -> PeakCollector:
+    return collected(np.zeros(samples, np.int16))
 
 
 @pytest.fixture
@@ -64,29 +71,29 @@ async def test_the_latest_value_is_stored_once(buffer: ProgressBuffer, store: Fa
     for done_s in (1.0, 2.0):
         buffer.progressed("a", at(done_s))
     buffer.progressed("b", at(5.0))
-    buffer.decoded("a", "100 boot")
+    buffer.decoded("a", "100 boot", peaks(100))
     await buffer.store()
     await buffer.store()
-    assert store.stored == [("a", "100 boot"), ({"a": at(2.0), "b": at(5.0)}, {})]
+    assert store.stored == [("a", 100, "100 boot"), ({"a": at(2.0), "b": at(5.0)}, {})]
 
 
 async def test_nothing_is_lost_if_storing_fails(buffer: ProgressBuffer, store: FakeStore) -> None:
     store.fails = True
     for job_id in ("a", "b", "done"):
         buffer.progressed(job_id, at(1.0))
-        buffer.decoded(job_id, "100 boot")
+        buffer.decoded(job_id, "100 boot", peaks(100))
         buffer.published(job_id, CLIPS[0])
     storing = asyncio.create_task(buffer.store())
     await store.called.wait()
     buffer.progressed("b", at(2.0))
-    buffer.decoded("b", "200 boot")
+    buffer.decoded("b", "200 boot", peaks(200))
     buffer.published("b", CLIPS[1])
     buffer.end("done")
     with pytest.raises(DatabaseUnavailable):
         await storing
     store.fails = False
     await buffer.store()
-    assert store.stored[:-1] == [("a", "100 boot"), ("b", "200 boot")]
+    assert store.stored[:-1] == [("a", 100, "100 boot"), ("b", 200, "200 boot")]
     assert store.stored[-1] == (
         {"a": at(1.0), "b": at(2.0)},
         {"a": [CLIPS[0]], "b": [CLIPS[0], CLIPS[1]]},

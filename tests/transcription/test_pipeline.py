@@ -12,6 +12,7 @@ import pytest
 from app.engines.window_request import WindowRequest
 from app.errors import ClipFailed, TaskCrashes, TooLarge
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
+from app.media.peaks import PeakCollector
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
@@ -39,7 +40,7 @@ class FakeMedia:
         self.cancelled: list[str] = []
 
     async def decode(
-        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float
+        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float, peaks: PeakCollector
     ) -> AsyncGenerator[tuple[int, bool]]:
         for samples in range(60 * SAMPLE_RATE, self.samples, 60 * SAMPLE_RATE):
             yield samples, False
