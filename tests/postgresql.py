@@ -5,6 +5,7 @@ import signal
 import tempfile
 import uuid
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,8 @@ import psutil
 from tests.e2e.running import wait_for
 
 NewDatabase = Callable[[], str]
+
+KEPT = 20  # databases: a test may stop the service of one and start it again
 
 
 @contextmanager
@@ -29,11 +32,17 @@ def postgresql_server() -> Iterator[NewDatabase]:
     server.psql("ALTER SYSTEM SET fsync = off;")
     server.psql("SELECT pg_reload_conf();")
 
+    names: deque[str] = deque()
+
     def new_database() -> str:
-        name = f"test_{uuid.uuid4().hex}"
-        server.psql(f"CREATE DATABASE {name};")
+        names.append(f"test_{uuid.uuid4().hex}")
+        server.psql(f"CREATE DATABASE {names[-1]};")
+        if len(names) > KEPT:
+            # Each has hundreds of files: thousands of them take minutes to remove on a busy disk. PostgreSQL
+            # keeps one that is still in use.
+            server.psql(f"DROP DATABASE {names.popleft()};")
         socket_folder = quote(server.get_uri().partition("host=")[2], safe="/")
-        return f"postgresql://postgres@/{name}?host={socket_folder}"
+        return f"postgresql://postgres@/{names[-1]}?host={socket_folder}"
 
     try:
         yield new_database
