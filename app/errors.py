@@ -61,6 +61,10 @@ class UnknownJob(WhisperfleetError):
     """There is no job with this id. It may have been deleted."""
 
 
+class UnknownRevision(WhisperfleetError):
+    """The job has no such revision of its transcript, or it is no longer kept."""
+
+
 class JobNotDone(WhisperfleetError):
     """The job has no transcript: it is not done, or it failed."""
 
@@ -87,6 +91,18 @@ class UnknownUpload(WhisperfleetError):
 
 class UploadExpired(WhisperfleetError):
     """The time of a resumable upload is over."""
+
+
+class UploadConflict(WhisperfleetError):
+    """The request does not fit the state of a resumable upload: its offset, or whether it is complete."""
+
+
+class ChecksumMismatch(WhisperfleetError):
+    """The bytes of a request are not those of its checksum."""
+
+
+class UnsupportedTusVersion(WhisperfleetError):
+    """The request does not name the version of the protocol for resumable uploads that the service speaks."""
 
 
 class KeyReused(WhisperfleetError):

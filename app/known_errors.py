@@ -215,10 +215,16 @@ KNOWN_ERRORS = (
         "413-too-large",
     ),
     KnownError(
-        r"has no character '|holds times up to 24 hours",
-        "The format cannot hold the transcript: it lacks a character, or has no times after 24 hours.",
+        r"has no character '|holds times up to 24 hours|cannot hold as many subtitles",
+        "The format cannot hold the transcript: a character, times after 24 hours, or so many subtitles.",
         "Ask for srt, vtt or ttml instead. The transcript is not lost.",
         "400-unsuitable-format",
+    ),
+    KnownError(
+        r"transcript has changed|which version of the transcript|412 Precondition Failed|428 Precondition",
+        "The correction is not of the newest revision of the transcript, or does not say of which one it is.",
+        "Get the segments again, correct those, and send their ETag as `If-Match`.",
+        "412-transcript-changed",
     ),
     KnownError(
         r"queue is full|as many as (this service takes|one API key may have)|429 Too Many Requests",
@@ -240,10 +246,24 @@ KNOWN_ERRORS = (
         "421-host-not-allowed",
     ),
     KnownError(
+        r"upload is not complete|Upload-Offset is|request for this upload|time of this upload|upload is the "
+        r"recording of|version 1\.0\.0 of tus",
+        "The request does not fit the state of the resumable upload.",
+        "Ask for Upload-Offset (HEAD) and go on from there. After 24 h, or for another job, upload the file "
+        "again.",
+        "resumable-upload-refused",
+    ),
+    KnownError(
         r"may not send this request",
         "A web page of another site sent the request.",
         "If it may do so, add its origin to WHISPER_CORS_ORIGINS. A proxy must pass on the Host header.",
         "403-origin-not-allowed",
+    ),
+    KnownError(
+        r"This link (is not valid|has expired)",
+        "A link to a job's audio or result works for 12 hours, for that path and query alone.",
+        "Ask for a new one with `POST /v1/jobs/{id}/links`, and pass it on without any change.",
+        "403-link-refused",
     ),
     KnownError(
         r"disk is full|No space left on device|Disk quota exceeded",

@@ -49,5 +49,5 @@ def configure_logs(settings: Settings, *, in_thread: bool = False) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
-    for name in ("httpx", "httpcore", "huggingface_hub", "asyncio"):
+    for name in ("aiosqlite", "httpx", "httpcore", "huggingface_hub", "asyncio"):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

@@ -15,16 +15,23 @@ from app.api.archive import archive_routes
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
+from app.api.corrections import correction_routes
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
+from app.api.links import link_routes
 from app.api.openai import openai_routes
+from app.api.peaks import peak_routes
 from app.api.requests import DrainBody, RequestLog
+from app.api.segments import segment_routes
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, add_docs, model_routes, probe_routes, worker_routes
+from app.api.tus import EXPOSED_HEADERS, TusHeaders
+from app.api.uploads import upload_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:
     from app.jobs.database import Database
+    from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
 
@@ -65,7 +72,7 @@ def create_app(
         description="Audio in, subtitles out, on every GPU.",
         version=VERSION,
         lifespan=lifespan,
-        middleware=_middleware(settings, running),
+        middleware=_middleware(settings, running, jobs),
         generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
         docs_url=None,
         redoc_url=None,
@@ -77,6 +84,11 @@ def create_app(
         speech_routes(running, admission),
         archive_routes(running, jobs, admission),
         job_routes(running, jobs, admission),
+        link_routes(running, jobs),
+        segment_routes(running, jobs),
+        upload_routes(running, jobs, admission),
+        correction_routes(running, jobs, admission),
+        peak_routes(jobs, admission),
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running),
@@ -87,7 +99,7 @@ def create_app(
     return app
 
 
-def _middleware(settings: Settings, service: "TranscriptionService") -> list[Middleware]:
+def _middleware(settings: Settings, service: "TranscriptionService", jobs: "JobService") -> list[Middleware]:
     """Outermost first. CORS comes before the keys: a browser's preflight request has no key.
 
     With keys, hosts are not checked: a page that got here by DNS rebinding has no key.
@@ -98,14 +110,20 @@ def _middleware(settings: Settings, service: "TranscriptionService") -> list[Mid
         allow_origins=settings.cors_origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after"],
+        expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag", *EXPOSED_HEADERS],
     )
     return [
         Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),
         *([cors] if settings.cors_origins else []),
+        Middleware(TusHeaders),
         Middleware(DrainBody),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
-        Middleware(ApiKeys, keys=settings.api_keys, public_docs=settings.public_docs),
+        Middleware(
+            ApiKeys,
+            keys=settings.api_keys,
+            link_secret=lambda: jobs.link_secret.value,
+            public_docs=settings.public_docs,
+        ),
         Middleware(CatchAll),
     ]
 

@@ -135,7 +135,7 @@ class Settings(BaseSettings):
         100,
         ge=1,
         description="Maximum number of uploads that are received at the same time; each API key may have a "
-        "tenth of it.",
+        "tenth of it. Ten times as many resumable uploads may be incomplete or have no job yet.",
     )
     max_event_streams: int = Field(
         1000,

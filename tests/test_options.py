@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from app.api.forms import JobForm, JobUrl, TranscriptionForm, request_body
+from app.api.forms import JobForm, JobSource, TranscriptionForm, request_body
 from app.options import CUE_OPTIONS, Options
 
 RANGES = {
@@ -96,12 +96,12 @@ def test_json_keeps_what_was_chosen_and_what_was_not(options):
 
 
 def properties(form):
-    if form is JobUrl:
-        return JobUrl.model_json_schema(mode="validation")["properties"]
+    if form is JobSource:
+        return JobSource.model_json_schema(mode="validation")["properties"]
     return request_body(form)["requestBody"]["content"]["multipart/form-data"]["schema"]["properties"]
 
 
-@pytest.mark.parametrize("form", [TranscriptionForm, JobForm, JobUrl])
+@pytest.mark.parametrize("form", [TranscriptionForm, JobForm, JobSource])
 def test_openapi_shows_auto_or_the_range(form):
     documented = properties(form)
     for name, (low, high, kind) in RANGES.items():

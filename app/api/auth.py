@@ -1,39 +1,56 @@
-"""API keys. They are checked before the body is read."""
+"""API keys, and links that need none. They are checked before the body is read."""
 
 import hashlib
 import hmac
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import error_response
-from app.errors import Unauthorized
+from app.api.signatures import check_link, has_signature
+from app.errors import LinkRefused, Unauthorized
 
 OPEN_PATHS = frozenset({"/health", "/ready"})  # probes send no keys
 DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
 DOCS_ASSETS = "/docs/assets/"
+LINK_OWNER = "link"  # of all requests by link: no digest of a key
 
 
 class ApiKeys:
     """ASGI middleware: refuses requests without one of `keys` as bearer token. Without keys, all pass.
 
     With keys, `state.owner` of a request is the digest of its key. `public_docs`: documentation needs no key.
+    A request without an Authorization header may be a link, signed with `link_secret`.
     """
 
-    def __init__(self, app: ASGIApp, keys: Collection[str], *, public_docs: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        keys: Collection[str],
+        link_secret: Callable[[], bytes],
+        *,
+        public_docs: bool = False,
+    ) -> None:
         self.app = app
+        self._link_secret = link_secret
         self._public_docs = public_docs
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._keys and not self._is_open(scope["path"]):
+        if scope["type"] == "http" and self._keys and not self._is_open(path := _path(scope)):
+            headers = Headers(scope=scope)
             try:
-                key = self._check(Headers(scope=scope).get("authorization", ""))
-            except Unauthorized as error:
+                if "authorization" not in headers and has_signature(scope["query_string"]):
+                    check_link(self._link_secret(), scope["method"], path, scope["query_string"], time.time())
+                    owner, send = LINK_OWNER, _keep_private(send)
+                else:
+                    owner = hashlib.sha256(self._check(headers.get("authorization", ""))).hexdigest()
+            except (LinkRefused, Unauthorized) as error:
                 await error_response(error)(scope, receive, send)
                 return
-            scope.setdefault("state", {})["owner"] = hashlib.sha256(key).hexdigest()
+            scope.setdefault("state", {})["owner"] = owner
         await self.app(scope, receive, send)
 
     def _is_open(self, path: str) -> bool:
@@ -57,3 +74,22 @@ class ApiKeys:
     def _is_known(self, token: bytes) -> bool:
         # Compares with every key, each in constant time: the duration must reveal nothing about the keys.
         return sum([hmac.compare_digest(token, key) for key in self._keys]) > 0
+
+
+def _path(scope: Scope) -> str:
+    """The path of a request below the root path: what routes and signatures name."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
+def _keep_private(send: Send) -> Send:
+    """`send` with headers that keep a link, and what it gives, from other sites and shared caches."""
+
+    async def send_private(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers.setdefault("referrer-policy", "no-referrer")
+            headers.setdefault("cache-control", "private")
+        await send(message)
+
+    return send_private

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import errors
 from app.api.schemas import Error, ErrorDetail
 
+CHECKSUM_MISMATCH = 460  # of the protocol for resumable uploads
 CLIENT_CLOSED_REQUEST = 499  # nginx's status; only the log shows it, because the client is gone
 RETRY_AFTER_S = {429: 10, 503: 5}  # by status
 MAX_MESSAGE_CHARS = 1000
@@ -38,17 +39,21 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.LinkRefused: Kind(403, "link_refused"),
     errors.UnknownModel: Kind(404, "model_not_found"),
     errors.UnknownJob: Kind(404, "job_not_found"),
+    errors.UnknownRevision: Kind(404, "revision_not_found"),
     errors.UnknownUpload: Kind(404, "upload_not_found"),
     errors.JobNotDone: Kind(409, "job_not_done"),
     errors.AudioNotKept: Kind(409, "audio_not_kept"),
     errors.KeyReused: Kind(409, "idempotency_key_reused"),
+    errors.UploadConflict: Kind(409, "upload_conflict"),
     errors.UploadExpired: Kind(410, "upload_expired"),
     errors.PreconditionFailed: Kind(412, "revision_changed"),
+    errors.UnsupportedTusVersion: Kind(412, "unsupported_tus_version"),
     errors.TooLarge: Kind(413, "too_large"),
     errors.UnsupportedContentType: Kind(415, "unsupported_content_type"),
     errors.HostNotAllowed: Kind(421, "host_not_allowed"),
     errors.PreconditionRequired: Kind(428, "if_match_required"),
     errors.QueueFull: Kind(429, "queue_full"),
+    errors.ChecksumMismatch: Kind(CHECKSUM_MISMATCH, "checksum_mismatch"),
     errors.ProcessCrashed: Kind(500, "child_died"),
     errors.ClipFailed: Kind(500, "clip_failed"),
     errors.ModelUnavailable: Kind(503, "model_unavailable"),
@@ -116,10 +121,14 @@ def documented_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {
         status: {
             "model": Error,
-            "description": HTTPStatus(status).phrase if isinstance(status, int) else "Any other error",
+            "description": _phrase(status) if isinstance(status, int) else "Any other error",
         }
         for status in kinds
     }
+
+
+def _phrase(status: int) -> str:
+    return "Checksum Mismatch" if status == CHECKSUM_MISMATCH else HTTPStatus(status).phrase
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -114,8 +114,25 @@ class JobForm(JobFields):
     file: AudioFile = Field(description="The recording, in any format that FFmpeg reads.")
 
 
-class JobUrl(JobFields):
-    url: str = Field(max_length=2048, description="URL of the recording.")
+class JobSource(JobFields):
+    """A JSON document that says where the recording is."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["upload"]}]})
+
+    url: str = Field("", max_length=2048, description="URL of the recording.")
+    upload: str = Field(
+        "", max_length=64, description="A complete resumable upload: the last part of its Location."
+    )
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if bool(self.url) == bool(self.upload):
+            raise InvalidInput(
+                "Name the recording with either `url` or `upload`: "
+                + ("both were sent." if self.url else "neither was sent."),
+                param="upload" if self.url else "url",
+            )
+        return self
 
 
 F = TypeVar("F", bound=FormFields)

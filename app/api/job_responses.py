@@ -4,6 +4,7 @@ import asyncio
 import mimetypes
 from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager, aclosing
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
@@ -13,13 +14,19 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.errors import error_response, json_error
 from app.api.openai_responses import brief_response, verbose_response
+from app.api.segment_events import SegmentEvents
 from app.api.sse import EventStreamResponse, with_heartbeats
+from app.api.system import VERSION
+from app.api.versions import is_known
+from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, JobNotDone, UnknownJob, WhisperfleetError
+from app.jobs.events import SEGMENTS
 from app.jobs.job import Job, Status
-from app.jobs.serialization import unpack_transcript
+from app.jobs.serialization import PackedTranscript, unpack_transcript
 from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
+from app.transcription.helper import LONG_S
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -29,7 +36,11 @@ ResultFormat = Literal["srt", "vtt", "ass", "ttml", "scc", "stl", "txt", "tsv", 
 
 
 async def events_response(
-    jobs: "JobService", job: Job, after: int, place: AbstractContextManager[None]
+    service: "TranscriptionService",
+    jobs: "JobService",
+    job: Job,
+    after: int,
+    place: AbstractContextManager[None],
 ) -> Response:
     """Server-sent events with numbers above `after`, until the job ends or the service stops.
 
@@ -37,28 +48,59 @@ async def events_response(
     """
     if job.status.is_terminal and not await jobs.store.has_events(job, after):
         return Response(status_code=204)  # an EventSource does not reconnect after this
-    return EventStreamResponse(with_heartbeats(_events(jobs, job, after)), place)
+    return EventStreamResponse(with_heartbeats(_events(service, jobs, job, after)), place)
 
 
-async def _events(jobs: "JobService", job: Job, after: int) -> AsyncGenerator[str]:
+async def _events(
+    service: "TranscriptionService", jobs: "JobService", job: Job, after: int
+) -> AsyncGenerator[str]:
+    segments = SegmentEvents(service, jobs, job)
     async with aclosing(jobs.subscribe(job, after)) as events:
         async for event in events:
-            yield f"id: {event.number}\nevent: {event.type}\ndata: {event.data}\n\n"
+            data = await segments.data(event) if event.type == SEGMENTS else event.data
+            yield f"id: {event.number}\nevent: {event.type}\ndata: {data}\n\n"
 
 
 async def result_response(
-    service: "TranscriptionService", jobs: "JobService", job: Job, form: ResultFormat
+    service: "TranscriptionService",
+    jobs: "JobService",
+    job: Job,
+    form: ResultFormat,
+    revision: int | None = None,
+    if_none_match: str = "",
 ) -> Response:
-    """The transcript in a format. Raises JobNotDone if there is none, and UnsuitableFormat."""
-    if job.status is not Status.SUCCEEDED:
-        why = f": {job.error.message}" if job.error else ""
-        raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
-    packed = await jobs.store.packed_transcript(job)
-    response = await service.helper.run(job.duration or 0.0, _render, packed, job.submission.options, form)
+    """A revision of the transcript in a format, by default the newest; a 304 if the client has it.
+
+    Raises JobNotDone if there is no transcript, UnknownRevision, and UnsuitableFormat.
+    """
+    check_done(job)
+    packed = await jobs.store.transcript(job, revision)
+    etag = f'"{packed.revision}-{form}-{VERSION}"'  # another version may make other files
+    if is_known(if_none_match, etag):
+        return Response(status_code=304, headers={"etag": etag})
+    response = await render_result(service, job, packed, form)
+    response.headers["etag"] = etag
     if form not in ("json", "verbose_json"):
         name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
         response.headers["content-disposition"] = f"inline; filename*=utf-8''{name}"
     return response
+
+
+def check_done(job: Job) -> None:
+    """Raise JobNotDone if a job has no transcript."""
+    if job.status is not Status.SUCCEEDED:
+        why = f": {job.error.message}" if job.error else ""
+        raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
+
+
+async def render_result(
+    service: "TranscriptionService", job: Job, packed: PackedTranscript, form: ResultFormat
+) -> Response:
+    """A revision of a job's transcript in a format: the bytes and their type. Raises UnsuitableFormat."""
+    # In the child process, loading a tokenizer does not hold the GIL.
+    weight_s = LONG_S if form == "verbose_json" and packed.revision else 0.0
+    recording_s = max(job.duration or 0.0, weight_s)
+    return await service.helper.run(recording_s, _render, packed.content, job.submission.options, form)
 
 
 def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
@@ -67,7 +109,9 @@ def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
     if form == "json":
         return brief_response(transcript)
     if form == "verbose_json":
-        return verbose_response(transcript, segments=True, words=options.word_timestamps)
+        segments = tuple(with_tokens(transcript.segments, transcript.model))
+        complete = replace(transcript, segments=segments)
+        return verbose_response(complete, segments=True, words=options.word_timestamps)
     file = render_transcript(transcript, options, form)
     return Response(file, headers={"content-type": FORMATS[form].content_type})
 

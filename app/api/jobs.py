@@ -13,10 +13,11 @@ from app.api.forms import JobFields
 from app.api.job_lookup import find_job
 from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
 from app.api.schemas import Job as JobSchema
-from app.api.schemas import JobList
-from app.api.sound_responses import SoundFormat, sound_response
+from app.api.schemas import JobList, NewSegments
+from app.api.sound_responses import SoundFormat, check_sound_query, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
-from app.errors import InvalidInput
+from app.api.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
+from app.jobs.events import SEGMENTS
 from app.jobs.job import Status
 from app.transcript.formats import FORMATS
 
@@ -28,19 +29,27 @@ MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
 MAX_QUERY_CHARS = 200
 
+
+def _new_segments() -> dict[str, object]:
+    """The schema of the data of `job.segments`."""
+    schema = NewSegments.model_json_schema(ref_template="#/components/schemas/{model}")
+    del schema["$defs"]  # the document has them, for `GET /v1/jobs/{id}/segments`
+    return schema
+
+
 _EVENT = {
     "type": "object",
     "properties": {
         "id": {"type": "string", "description": "Counts from 1, without gaps."},
         "event": {
             "type": "string",
-            "enum": ["job.progress", *(f"job.{status}" for status in Status)],
+            "enum": ["job.progress", SEGMENTS, *(f"job.{status}" for status in Status)],
         },
         "data": {
             "type": "string",
             "contentMediaType": "application/json",
-            "contentSchema": {"$ref": "#/components/schemas/Job"},
-            "description": "The job at that time.",
+            "contentSchema": {"oneOf": [{"$ref": "#/components/schemas/Job"}, _new_segments()]},
+            "description": "The job at that time; with `job.segments`, the segments that are new.",
         },
     },
     "required": ["id", "event", "data"],
@@ -76,7 +85,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         summary="Submit a job",
         status_code=202,
         response_model=JobSchema,
-        responses=documented_errors(400, 401, 404, 409, 413, 415, 429, 500, 503, 507),
+        responses=documented_errors(400, 401, 404, 409, 410, 413, 415, 429, 500, 503, 507),
         openapi_extra=submission_body(),
     )
     async def create_job(
@@ -84,7 +93,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         query: Annotated[JobFields, Query()],
         idempotency_key: IdempotencyKey = "",
     ) -> Response:
-        """The body is a form with a file, the recording itself, or a JSON object with its URL.
+        """The body is a form with a file, the recording itself, or a JSON object with its URL or its upload.
 
         Options are fields of the form or the JSON object, or else parameters of the query.
         """
@@ -157,9 +166,12 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
             ),
         ] = 0,
     ) -> Response:
-        """Each event has the job at that time. The stream ends with the job."""
+        """Each event has the job at that time. The stream ends with the job.
+
+        The events `job.segments` have segments instead: they replace all that start at `from` or later.
+        """
         job = await find_job(jobs, job_id)
-        return await events_response(jobs, job, last_event_id, admission.streams.hold(request))
+        return await events_response(service, jobs, job, last_event_id, admission.streams.hold(request))
 
     @router.get(
         "/{job_id}/result",
@@ -167,13 +179,22 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         responses={
             200: {
                 "content": {kind: {} for kind in sorted({form.media_type for form in FORMATS.values()})},
+                "headers": ETAG,
             },
-            **documented_errors(400, 401, 404, 409, 503),
+            304: {"description": "The result has not changed", "headers": ETAG},
+            **documented_errors(400, 401, 403, 404, 409, 503),
         },
         response_class=Response,
     )
-    async def retrieve_result(job_id: str, format: ResultFormat = "srt") -> Response:
-        return await result_response(service, jobs, await find_job(jobs, job_id), format)
+    async def retrieve_result(
+        job_id: str,
+        format: ResultFormat = "srt",
+        revision: WantedRevision = None,
+        if_none_match: IfNoneMatch = "",
+    ) -> Response:
+        """With all corrections, unless a `revision` is named."""
+        job = await find_job(jobs, job_id)
+        return await result_response(service, jobs, job, format, wanted_number(revision), if_none_match)
 
     @router.get(
         "/{job_id}/audio",
@@ -183,7 +204,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
                 "content": dict.fromkeys(("application/octet-stream", "audio/flac", "audio/ogg"), BINARY),
             },
             206: {"description": "The requested range of bytes"},
-            **documented_errors(400, 401, 404, 409, 413, 416, 429, 503, 507),
+            **documented_errors(400, 401, 403, 404, 409, 413, 416, 429, 503, 507),
         },
         response_class=FileResponse,
     )
@@ -202,12 +223,9 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         `start` and `end` select a span, to the sample; they need a `format`.
         """
         job = await find_job(jobs, job_id)
-        if format is not None:
-            return await sound_response(service, admission.requests, request, job, format, start, end)
-        if start is not None or end is not None:
-            raise InvalidInput(
-                "`format` is missing: a span is made in a format, `flac` or `ogg`.", param="format"
-            )
-        return await audio_response(service, job)
+        check_sound_query(job, format, start, end)
+        if format is None:
+            return await audio_response(service, job)
+        return await sound_response(service, admission.requests, request, job, format, start, end)
 
     return router

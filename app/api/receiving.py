@@ -40,7 +40,7 @@ async def receive(
             service.folder.uploads,
             service.folder.disk,
             settings.max_upload_bytes,
-            content_length=_declared_length(request),
+            content_length=declared_length(request),
             file_field=file_field,
             before_file=before_file,
             raw_pcm=raw_pcm,
@@ -63,22 +63,30 @@ async def receive_body(
             service.folder.uploads,
             service.folder.disk,
             settings.max_upload_bytes,
-            content_length=_declared_length(request),
+            content_length=declared_length(request),
             durable=True,
         )
 
 
-async def receive_document(service: "TranscriptionService", request: Request) -> bytes:
-    """A small body, in memory. Raises TooLarge, and as `with_stall_timeout` does."""
+async def receive_document(
+    service: "TranscriptionService", request: Request, max_bytes: int = MAX_DOCUMENT_BYTES
+) -> bytes:
+    """A body in memory. Raises TooLarge, if possible before it is read, and as `with_stall_timeout` does."""
+    too_large = TooLarge(
+        f"The JSON document is over {max_bytes} bytes, the most that this path takes. Send a smaller one."
+    )
+    if (declared_length(request) or 0) > max_bytes:
+        raise too_large
     body = bytearray()
     async for chunk in with_stall_timeout(request, service.settings.upload_stall_s):
         body += chunk
-        if len(body) > MAX_DOCUMENT_BYTES:
-            raise TooLarge(f"The JSON document is over {MAX_DOCUMENT_BYTES} bytes.")
+        if len(body) > max_bytes:
+            raise too_large
     return bytes(body)
 
 
-def _declared_length(request: Request) -> int | None:
+def declared_length(request: Request) -> int | None:
+    """The size of a body, if the client declares it."""
     declared = request.headers.get("content-length", "")
     return int(declared) if declared.isdecimal() else None
 

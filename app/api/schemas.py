@@ -163,6 +163,59 @@ class JobList(BaseModel):
     has_more: bool
 
 
+class Link(BaseModel):
+    path: str = Field(description="With its query. The server's address goes before it.")
+    expires_at: datetime
+
+
+class SegmentWord(BaseModel):
+    word: str
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+    probability: float
+
+
+class TimedSegment(BaseModel):
+    id: str = Field(description="No other segment of the job ever has the same one.")
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+    text: str
+    speaker: str | None = Field(description="Null if it is not known.")
+    words: list[SegmentWord]
+
+
+class Segments(BaseModel):
+    revision: int = Field(description="Number of the correction; 0: the original.")
+    complete: bool = Field(description="Whether the job has succeeded, so that all of the text is here.")
+    segments: list[TimedSegment] = Field(description="Ordered; none overlaps the next.")
+
+
+class Revision(BaseModel):
+    revision: int = Field(description="Its number; 0 is the original.")
+    created_at: datetime
+    changed: int = Field(description="How many segments differ from the revision before it.")
+
+
+class RevisionList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Revision]
+
+
+class NewSegments(BaseModel):
+    from_: float = Field(alias="from", description="Seconds from the recording's start.")
+    to: float = Field(description="The transcript goes so far now (s).")
+    segments: list[TimedSegment] = Field(
+        description="They replace all segments that start at `from` or later."
+    )
+
+
+class Peaks(BaseModel):
+    duration: float = Field(description="Length of the recording (s).")
+    points: int
+    min: list[float] = Field(description="The lowest sample of each point's share of the recording, -1 to 1.")
+    max: list[float] = Field(description="The highest sample of each, -1 to 1.")
+
+
 class Health(BaseModel):
     status: Literal["ok"] = "ok"
     demo: bool = Field(description="The bundled demo model is in use; it understands only synthetic speech.")

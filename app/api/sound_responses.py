@@ -36,11 +36,10 @@ async def sound_response(
     """The copy of a recording in a format, or the span from `start_s` to `end_s` of it. Sends ranges.
 
     Holds one of `places` until the copy is made. Raises AudioNotKept, JobNotDone while the recording is being
-    downloaded, InvalidInput for a span that is not one of the recording, and as `SoundCopies` does.
+    downloaded, and as `SoundCopies` does. `check_sound_query` has checked the span.
     """
     is_span = bool(start_s) or end_s is not None
     start_s, end_s = start_s or 0.0, math.inf if end_s is None else end_s
-    _check_span(job, start_s, end_s)
     recording = await _recording(service, job)
     held = AsyncExitStack()
     file = (
@@ -51,6 +50,16 @@ async def sound_response(
     with places.hold(request):
         path = await run_unless_disconnected(request, held.enter_async_context(file))
     return SoundFileResponse(path, job, form, held)
+
+
+def check_sound_query(job: Job, form: SoundFormat | None, start_s: float | None, end_s: float | None) -> None:
+    """Raise InvalidInput if a span has no format, or is not one of the recording."""
+    if form is not None:
+        _check_span(job, start_s or 0.0, math.inf if end_s is None else end_s)
+    elif start_s is not None or end_s is not None:
+        raise InvalidInput(
+            "`format` is missing: a span is made in a format, `flac` or `ogg`.", param="format"
+        )
 
 
 class SoundFileResponse(AudioFileResponse):

@@ -1,10 +1,11 @@
-"""Submits jobs: makes a submission of a form, of a body that is the recording, or of a URL."""
+"""Submits jobs: makes a submission of a form, of a body that is the recording, of a URL or of an upload."""
 
 import asyncio
 import hashlib
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from app import url_policy
 from app.api.admission import Admission
 from app.api.errors import invalid_input
-from app.api.forms import JobFields, JobForm, JobUrl, check_early, parse, request_body
+from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, request_body
 from app.api.receiving import receive, receive_body, receive_document
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
@@ -52,6 +53,8 @@ async def submit_job(
     fields, upload = await _read_body(service, admission, request, query)
 
     async def submit() -> Job:
+        if isinstance(fields, JobSource) and fields.upload:
+            return await _submit_upload(service, jobs, fields, owner, key)
         keep_file = False
         try:
             submission = await _submission(service, fields, upload, owner, key)
@@ -67,6 +70,18 @@ async def submit_job(
     job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
     headers = {"Location": f"{request.scope.get('root_path', '')}/v1/jobs/{job.id}"}
     return JSONResponse(job.public(time.time()), 202, headers)
+
+
+async def _submit_upload(
+    service: "TranscriptionService", jobs: "JobService", fields: JobSource, owner: str, key: str | None
+) -> Job:
+    """Submit a job with a resumable upload, which stays as it is unless this succeeds."""
+    async with jobs.uploads.complete(owner, fields.upload) as upload:
+        if fields.filename:
+            upload = replace(upload, filename=base_name(fields.filename.encode()))
+        submission = await _submission(service, fields, upload, owner, key)
+        job, _ = await jobs.submit(replace(submission, from_upload=True))
+    return job
 
 
 async def _read_body(
@@ -85,6 +100,8 @@ async def _read_body(
             raise
     if content_type == "application/json":
         fields = _parse_json(await receive_document(service, request), defaults)
+        if fields.upload:
+            return fields, None
         if not service.settings.allow_urls:
             raise InvalidInput(
                 "This service takes no URLs (WHISPER_ALLOW_URLS). Send the file itself.",
@@ -97,7 +114,7 @@ async def _read_body(
         return query, await receive_body(service, request, admission.uploads, query.filename or "")
     raise UnsupportedContentType(
         "This path takes a form (multipart/form-data), the recording itself (audio/*, video/* or "
-        'application/octet-stream), or application/json with a "url".'
+        'application/octet-stream), or application/json with a "url" or an "upload".'
     )
 
 
@@ -114,7 +131,7 @@ async def _check_webhook(service: "TranscriptionService", url: str | None) -> No
     await check_webhook_url(url, service.settings.webhook_allow_private)
 
 
-def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobUrl:
+def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
     try:
         document = from_json(body)
     except ValueError as error:
@@ -122,7 +139,7 @@ def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobUrl:
     if not isinstance(document, dict):
         raise InvalidInput('The body must be a JSON object, such as {"url": "https://…"}.')
     try:
-        return JobUrl.model_validate({**defaults, **document})
+        return JobSource.model_validate({**defaults, **document})
     except ValidationError as error:
         raise invalid_input(error.errors(include_url=False)) from None
 
@@ -132,7 +149,7 @@ async def _submission(
 ) -> Submission:
     await _check_webhook(service, fields.webhook_url)
     options = fields.options
-    url = fields.url if isinstance(fields, JobUrl) else None
+    url = (fields.url or None) if isinstance(fields, JobSource) else None
     model = service.catalogue.resolve(fields.model.strip(), options.task)
     filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())
     fingerprint = {  # the same for requests that mean the same job
@@ -162,5 +179,5 @@ def submission_body() -> dict[str, Any]:
     """OpenAPI's description of the bodies that `submit_job` accepts."""
     form = request_body(JobForm)["requestBody"]["content"]
     types = ("application/octet-stream", "audio/*", "video/*")
-    url = {"application/json": {"schema": JobUrl.model_json_schema(mode="validation")}}
-    return {"requestBody": {"required": True, "content": form | dict.fromkeys(types, BINARY) | url}}
+    source = {"application/json": {"schema": JobSource.model_json_schema(mode="validation")}}
+    return {"requestBody": {"required": True, "content": form | dict.fromkeys(types, BINARY) | source}}

@@ -117,12 +117,16 @@ def locate(name: str) -> ModelFiles:
     Raises ModelUnavailable, whose message names the model and says what to do. Without a connection that
     takes `CONNECT_TIMEOUT_S` at most.
     """
+    return ModelFiles(name, local_folder(name) or _download(name, REPOSITORIES.get(name, name)))
+
+
+def local_folder(name: str) -> Path | None:
+    """The folder with a model's files; None if they are not on this machine."""
     if name == DEMO:
-        return ModelFiles(name, DEMO_PATH)
+        return DEMO_PATH
     if Path(name).expanduser().is_dir():
-        return ModelFiles(name, Path(name).expanduser())
-    repository = REPOSITORIES.get(name, name)
-    return ModelFiles(name, _cached(repository) or _download(name, repository))
+        return Path(name).expanduser()
+    return _cached(REPOSITORIES.get(name, name))
 
 
 async def find(name: str) -> ModelFiles:

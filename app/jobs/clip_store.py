@@ -77,7 +77,9 @@ class ClipStore:
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
         results = {_clip_key(row): row.result for row in rows if row.result is not None}
-        return StoredRecording(self, job.number, results, {_clip_key(row): row.deaths for row in rows})
+        published = frozenset(_clip_key(row) for row in rows if row.published)
+        crash_counts = {_clip_key(row): row.deaths for row in rows}
+        return StoredRecording(self, job.number, results, crash_counts, published)
 
     def put(
         self, job_number: int, clip: ClipKey, crash_count: int, result: ClipResult | None
@@ -129,7 +131,9 @@ class StoredRecording:
         job_number: int,
         results: dict[ClipKey, bytes],  # packed: unpacking thousands of them at once would block the loop
         crash_counts: dict[ClipKey, int],
+        published: frozenset[ClipKey],
     ) -> None:
+        self.published = published  # the results that are in the transcript so far
         self._store = store
         self._job_number = job_number
         self._results = results

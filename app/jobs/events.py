@@ -1,7 +1,8 @@
 """Job events and webhooks, as rows that are written in the transaction of the change that they announce.
 
 The row of a job's first event has all of the job. The rows of later events have what differs from the first:
-most of a job, its options above all, never changes.
+most of a job, its options above all, never changes. The row of an event of type `SEGMENTS` has a span: the
+database has the text already.
 """
 
 import json
@@ -13,7 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.jobs.job import Job, Status, timestamp
 from app.jobs.tables import deliveries, events
+from workers.messages import Span
 
+SEGMENTS = "job.segments"
 _FINAL_TYPES = frozenset(f"job.{status}" for status in Status if status.is_terminal)
 
 
@@ -21,24 +24,48 @@ class Event(NamedTuple):
     """A change of a job."""
 
     number: int  # counts from 1 in each job, without a gap
-    type: str  # "job." and the new status, or "job.progress"
-    data: str  # the job after the change, JSON
+    type: str  # "job." and the new status, "job.progress", or `SEGMENTS`
+    data: str  # JSON: the job after the change. Of `SEGMENTS`: what part of the transcript is new, see `span`
 
     @property
     def is_last(self) -> bool:
         """Whether no further event can follow."""
         return self.type in _FINAL_TYPES
 
+    @property
+    def span(self) -> Span:
+        """Of an event of type `SEGMENTS`: from where on the transcript changes, and how far it goes now.
+
+        In samples of the recording. All segments that start within are part of the change.
+        """
+        data = json.loads(self.data)
+        return data["from"], data["to"]
+
 
 async def add_event(connection: AsyncConnection, job: Job, kind: str, now: float) -> Event:
     """Store the next event of a job. `kind`: its type; `now`: Unix time in s."""
-    of_job = events.c.job_number == job.number
-    last = await connection.scalar(sa.select(sa.func.max(events.c.number)).where(of_job)) or 0
+    last = await _last_number(connection, job)
     event = Event(last + 1, kind, _json(job.public(now)))
     stored = shorten(await _first_data(connection, job), event.data) if last else event.data
-    row = event._asdict() | {"job_number": job.number, "data": stored}
-    await connection.execute(sa.insert(events).values(row))
+    await _insert(connection, job, event._replace(data=stored))
     return event
+
+
+async def add_segments_event(connection: AsyncConnection, job: Job, span: Span) -> Event:
+    """Store an event that announces a part of the transcript; see `Event.span`."""
+    last = await _last_number(connection, job)
+    event = Event(last + 1, SEGMENTS, _json({"from": span[0], "to": span[1]}))
+    await _insert(connection, job, event)
+    return event
+
+
+async def last_segments_event(connection: AsyncConnection, job: Job) -> tuple[int, Span]:
+    """The number and the span of the last event of type `SEGMENTS`. Zeros if there is none."""
+    spans = sa.select(events.c.number, events.c.type, events.c.data).where(
+        events.c.job_number == job.number, events.c.type == SEGMENTS
+    )
+    row = (await connection.execute(spans.order_by(events.c.number.desc()).limit(1))).one_or_none()
+    return (row.number, Event(*row).span) if row else (0, (0, 0))
 
 
 async def read_events(connection: AsyncConnection, job: Job, after: int, limit: int) -> list[Event]:
@@ -53,7 +80,27 @@ async def read_events(connection: AsyncConnection, job: Job, after: int, limit: 
     if not rows:
         return []
     first = json.loads(rows[0].data) if rows[0].number == 1 else await _first_data(connection, job)
-    return [Event(row.number, row.type, restore(first, row.data)) for row in rows]
+    return [
+        Event(row.number, row.type, row.data if row.type == SEGMENTS else restore(first, row.data))
+        for row in rows
+    ]
+
+
+async def read_segments_events(connection: AsyncConnection, job: Job, first: int) -> dict[int, Span]:
+    """The spans of a job's events of type `SEGMENTS` with numbers from `first` on, by number."""
+    query = sa.select(events.c.number, events.c.type, events.c.data).where(
+        events.c.job_number == job.number, events.c.type == SEGMENTS, events.c.number >= first
+    )
+    return {row.number: Event(*row).span for row in await connection.execute(query)}
+
+
+async def _last_number(connection: AsyncConnection, job: Job) -> int:
+    of_job = events.c.job_number == job.number
+    return await connection.scalar(sa.select(sa.func.max(events.c.number)).where(of_job)) or 0
+
+
+async def _insert(connection: AsyncConnection, job: Job, event: Event) -> None:
+    await connection.execute(sa.insert(events).values(event._asdict() | {"job_number": job.number}))
 
 
 async def _first_data(connection: AsyncConnection, job: Job) -> dict[str, Any]:
@@ -99,17 +146,17 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-async def add_webhook(connection: AsyncConnection, job: Job, event: Event, now: float) -> None:
-    """Store a webhook that announces an event. It is due at once; `now`: Unix time in s."""
-    body = json.dumps(
-        {"type": event.type, "timestamp": timestamp(job.finished_at), "data": json.loads(event.data)},
-        ensure_ascii=False,
-    )
+async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float) -> None:
+    """Store a webhook that announces a change of a job, made at the Unix time `at` (s). It is due at once.
+
+    `kind`: its type.
+    """
+    body = _json({"type": kind, "timestamp": timestamp(at), "data": job.public(at)})
     values = {
         "id": f"msg_{uuid.uuid4().hex}",
         "url": job.submission.webhook_url,
         "body": body,
         "attempts": 0,
-        "next_at": now,
+        "next_at": at,
     }
     await connection.execute(sa.insert(deliveries).values(values))

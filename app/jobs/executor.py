@@ -24,14 +24,17 @@ from app.jobs.clip_store import ClipStore
 from app.jobs.job import Failure, Job, JobProgress, Stage
 from app.jobs.lengths import Lengths
 from app.jobs.progress_buffer import ProgressBuffer
+from app.jobs.published_clips import PublishedClip
 from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
 from app.media.downloads import download
+from app.media.peaks import PeakCollector
 from app.media.uploads import Upload
 from app.settings import Settings
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
+from app.transcription.clip_request import ClipKey
 from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
@@ -53,9 +56,10 @@ class JobObserver(Observer):
     job_id: str
     progress: ProgressBuffer
     lengths: Lengths
+    published_before: frozenset[ClipKey]  # by an earlier run
 
-    def decoded(self, samples: int) -> None:
-        self.progress.decoded(self.job_id, _pcm_marker(samples))
+    def decoded(self, samples: int, peaks: PeakCollector) -> None:
+        self.progress.decoded(self.job_id, _pcm_marker(samples), peaks)
 
     def progressed(self, progress: Progress) -> None:
         self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)
@@ -64,6 +68,10 @@ class JobObserver(Observer):
             self.job_id,
             JobProgress(stage, progress.done_s, progress.total_s, progress.clips_done, progress.clips_total),
         )
+
+    def published(self, clip: Span, key: ClipKey | None) -> None:
+        if key not in self.published_before:
+            self.progress.published(self.job_id, PublishedClip(clip, key))
 
 
 class JobExecutor:
@@ -151,7 +159,7 @@ class JobExecutor:
         )
         results = await self._clips.load(job)
         decoded_samples = await asyncio.to_thread(_decoded_samples, job.pcm, self._pcm_path(job))
-        observer = JobObserver(job.id, self._progress, self._lengths)
+        observer = JobObserver(job.id, self._progress, self._lengths, results.published)
         pipeline = self._service.pipeline(
             job.id, upload, options, model, fleet, results, observer, decoded_samples
         )

@@ -88,6 +88,7 @@ class Submission:
     owner: str  # a digest of the client's API key, or "" if the service requires none
     idempotency_key: str | None
     fingerprint: str  # equal for equal requests
+    from_upload: bool = False  # `file` is a resumable upload, which the new job uses up; not stored
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from typing import TypeVar
 
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
+from app.jobs.published_clips import PublishedClip
 from app.jobs.store import Store
+from app.media.peaks import PeakCollector
 from app.wakeup import Wakeup
 
 T = TypeVar("T")
@@ -18,12 +20,16 @@ _INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval b
 
 
 class ProgressBuffer:
-    """The latest progress of jobs and the markers of their decoded audio, until they are stored."""
+    """The latest progress of jobs, their published clips, and the markers and peaks of their decoded audio.
+
+    All of it until it is stored.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._progress: dict[str, JobProgress] = {}  # not stored yet
-        self._pcm: dict[str, str] = {}  # not stored yet
+        self._published: dict[str, list[PublishedClip]] = {}  # not stored yet, in order
+        self._pcm: dict[str, tuple[str, PeakCollector]] = {}  # not stored yet
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
         self._storing = asyncio.Lock()
@@ -35,7 +41,7 @@ class ProgressBuffer:
 
     def end(self, job_id: str) -> None:
         """Forget a job."""
-        for values in (self._progress, self._pcm, self._began_at, self._stored_at):
+        for values in (self._progress, self._published, self._pcm, self._began_at, self._stored_at):
             values.pop(job_id, None)
 
     def progressed(self, job_id: str, progress: JobProgress) -> None:
@@ -43,9 +49,14 @@ class ProgressBuffer:
         self._progress[job_id] = progress
         self._wakeup.set()
 
-    def decoded(self, job_id: str, pcm: str) -> None:
-        """Buffer the marker of a job's complete decoded audio."""
-        self._pcm[job_id] = pcm
+    def published(self, job_id: str, clip: PublishedClip) -> None:
+        """Buffer the next published clip of a job."""
+        self._published.setdefault(job_id, []).append(clip)
+        self._wakeup.set()
+
+    def decoded(self, job_id: str, pcm: str, peaks: PeakCollector) -> None:
+        """Buffer the marker of a job's complete decoded audio, and the peaks of that."""
+        self._pcm[job_id] = (pcm, peaks)
         self._wakeup.set()
 
     async def store_forever(self) -> None:
@@ -54,34 +65,49 @@ class ProgressBuffer:
             await self._wakeup.wait()
             await asyncio.sleep(TICK_S)
             with suppress(DatabaseUnavailable, DiskFull):
-                await self._store_jobs([job_id for job_id in self._progress if self._is_due(job_id)])
-            if self._progress or self._pcm:
+                await self._store_jobs([job_id for job_id in self._waiting if self._is_due(job_id)])
+            if self._waiting or self._pcm:
                 self._wakeup.set()
 
     async def store(self) -> None:
         """Store all buffered values. Raises what the store raises."""
-        await self._store_jobs(list(self._progress))
+        await self._store_jobs(self._waiting)
+
+    @property
+    def _waiting(self) -> list[str]:
+        """The jobs whose progress or clips are not stored yet."""
+        return list({**self._progress, **self._published})
 
     async def _store_jobs(self, job_ids: list[str]) -> None:
         async with self._storing:  # so a caller that finds nothing buffered knows that all is stored
             pcm, self._pcm = self._pcm, {}
-            progress = {job_id: self._progress.pop(job_id) for job_id in job_ids if job_id in self._progress}
+            progress = _taken(self._progress, job_ids)
+            published = _taken(self._published, job_ids)
             try:
-                for job_id, marker in pcm.items():
-                    await self._store.update(job_id, pcm=marker)
-                if progress:
-                    await self._store.store_progress(progress)
+                for job_id, (marker, peaks) in pcm.items():
+                    packed = await asyncio.to_thread(peaks.pack)
+                    await self._store.store_peaks(job_id, packed, pcm=marker)
+                if progress or published:
+                    await self._store.store_progress(progress, published)
             except BaseException:  # keep the values for the next time, unless there are newer ones
                 self._pcm = _only(self._began_at, pcm) | self._pcm
                 self._progress = _only(self._began_at, progress) | self._progress
+                for job_id, clips in _only(self._began_at, published).items():
+                    self._published[job_id] = [*clips, *self._published.get(job_id, ())]
                 raise
-            self._stored_at |= dict.fromkeys(progress.keys() & self._stored_at.keys(), time.monotonic())
+            stored = {**progress, **published}.keys() & self._stored_at.keys()
+            self._stored_at |= dict.fromkeys(stored, time.monotonic())
 
     def _is_due(self, job_id: str) -> bool:
         # At a constant interval, a recording of ten hours would get tens of thousands of events.
         now = time.monotonic()
         interval_s = (now - self._began_at.get(job_id, 0)) * _INTERVAL_FRACTION
         return now - self._stored_at.get(job_id, 0) >= interval_s
+
+
+def _taken(values: dict[str, T], job_ids: Collection[str]) -> dict[str, T]:
+    """The values of some jobs, which are removed."""
+    return {job_id: values.pop(job_id) for job_id in job_ids if job_id in values}
 
 
 def _only(job_ids: Collection[str], values: Mapping[str, T]) -> dict[str, T]:

@@ -8,11 +8,12 @@ import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
 from app.jobs.search_terms import text_words
+from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import Segment
 
@@ -20,6 +21,14 @@ _LEVEL = 3  # text and numbers: higher levels save little
 _RESULT = TypeAdapter(ClipResult)
 _TRANSCRIPT = TypeAdapter(Transcript)
 _SEGMENT = TypeAdapter(Segment)
+_EDITED = TypeAdapter(EditedSegment)
+
+
+class PackedTranscript(NamedTuple):
+    """A revision of a transcript."""
+
+    revision: int  # 0: the original
+    content: bytes  # from `pack_transcript`
 
 
 def pack_result(result: ClipResult) -> bytes:
@@ -40,8 +49,15 @@ def pack_transcript(transcript: Transcript) -> bytes:
 def unpack_transcript(content: bytes) -> Transcript:
     """The reverse of `pack_transcript`. Call it in a thread, too."""
     head, *lines = zlib.decompress(content).split(b"\n")
-    segments = tuple(_SEGMENT.validate_json(line) for line in lines)
-    return replace(_TRANSCRIPT.validate_json(head), segments=segments)
+    is_edited = bool(lines) and "id" in json.loads(lines[0])
+    kind: TypeAdapter[Any] = _EDITED if is_edited else _SEGMENT
+    return replace(_TRANSCRIPT.validate_json(head), segments=tuple(map(kind.validate_json, lines)))
+
+
+def identified(transcript: Transcript) -> tuple[EditedSegment, ...]:
+    """The segments of an unpacked transcript. Those of an original get their ids, which are not stored."""
+    edited = tuple(segment for segment in transcript.segments if isinstance(segment, EditedSegment))
+    return edited or tuple(with_ids(transcript.segments, transcript.clips))
 
 
 def pack_with_words(transcript: Transcript, filename: str) -> tuple[bytes, str]:
@@ -57,7 +73,7 @@ def packed_words(filename: str, packed: bytes) -> str:
 def _lines(transcript: Transcript) -> Iterator[bytes]:
     yield _line(_TRANSCRIPT, replace(transcript, segments=()))
     for segment in transcript.segments:
-        yield _line(_SEGMENT, segment)
+        yield _line(_EDITED if isinstance(segment, EditedSegment) else _SEGMENT, segment)
 
 
 def _line(kind: TypeAdapter[Any], value: object) -> bytes:

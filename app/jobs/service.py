@@ -23,11 +23,14 @@ from app.jobs.clip_store import ClipStore
 from app.jobs.database import Database
 from app.jobs.events import Event
 from app.jobs.job import Job, Status, Submission
+from app.jobs.link_secret import LinkSecret
 from app.jobs.outbox import DatabaseOutbox
+from app.jobs.peaks import JobPeaks
 from app.jobs.runner import JobRunner
 from app.jobs.search_backfill import SearchBackfill
 from app.jobs.store import Store
 from app.jobs.subscriptions import Subscriptions
+from app.jobs.uploads import Uploads
 from app.jobs.webhooks import Webhooks
 from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
@@ -44,11 +47,14 @@ log = structlog.get_logger(__name__)
 
 
 class JobService:
-    """The jobs of one data folder and one database. Look jobs up in `store`."""
+    """The jobs of one data folder and one database. Look jobs up in `store`; `uploads` are resumable ones."""
 
     def __init__(self, service: TranscriptionService, settings: Settings, database: Database) -> None:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
         self.store = Store(database, helper=service.helper)
+        self.link_secret = LinkSecret(database)
+        self.uploads = Uploads(database, service.folder, settings)
+        self.peaks = JobPeaks(service, self.store)
         self._service = service
         self._settings = settings
         self._database = database
@@ -72,12 +78,14 @@ class JobService:
         Raises InvalidSetting if the database cannot be used.
         """
         await self._database.open()
+        await self.link_secret.load()
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job)
         for job in await self.store.with_status([Status.CANCELLED]):
             await self.store.delete(job)  # the earlier process stopped in the middle of the deletion
         queued = await self.store.with_status([Status.QUEUED])
-        await asyncio.to_thread(self._clean, await self.store.files(), {job.id for job in queued})
+        files = await self.store.files() | await self.uploads.start()
+        await asyncio.to_thread(self._clean, files, {job.id for job in queued})
         await self._service.copies.load()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
@@ -115,6 +123,7 @@ class JobService:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
         await self._backfill.stop()
+        await self.peaks.stop()
         await self._runner.stop()
         await self._webhooks.stop()
         await self._database.close()
@@ -149,7 +158,8 @@ class JobService:
 
         Raises KeyReused if that job is of another request, QueueFull, NotReady while the service stops, and
         what the database raises. Only after OutcomeUnknown the file belongs to this service, which removes it
-        if it turns out to have no job; in all other cases the caller removes it.
+        if it turns out to have no job; in all other cases the caller removes it. A resumable upload
+        (`from_upload`) is removed by nobody: unless it has a job then, it can still be used.
         """
         if self._stopping:
             raise NotReady("The service is stopping; send the request again.")
@@ -169,21 +179,25 @@ class JobService:
                     raise KeyReused(f"The Idempotency-Key {key!r} is in use.") from None
                 return await self._resubmit(earlier, submission)
             except OutcomeUnknown:
-                if submission.file is not None:
+                if submission.file is not None and not submission.from_upload:
                     self._uncertain[submission.file] = time.monotonic()
                 raise
             finally:
                 self._runner.wake()
+            if submission.from_upload and submission.file is not None:
+                self.uploads.release(submission.file)
         return job, True
 
     async def _resubmit(self, earlier: Job, submission: Submission) -> tuple[Job, bool]:
         """The job of an earlier request with the same key; it gets the submission's file if its own is gone.
 
+        A resumable upload stays as it is: its client can use it with another key.
         Raises KeyReused if that request was another one.
         """
         _check_same_request(earlier, submission)
         self._runner.wake()  # it does not know of a job whose commit seemed to fail
-        if earlier.status.is_terminal or submission.file is None or await self._has_file(earlier):
+        is_settled = earlier.status.is_terminal or submission.from_upload or submission.file is None
+        if is_settled or await self._has_file(earlier):
             return earlier, False
         log.warning("the recording of a job is gone; the repeated request replaces it", job=earlier.id)
         await self.store.update(earlier.id, file=submission.file)
@@ -235,6 +249,7 @@ class JobService:
     async def _remove(self, job: Job) -> None:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
+        await self.peaks.forget(job)
         paths = [self._service.folder.pcm / job.id]
         if job.submission.file:
             paths.append(self._service.folder.uploads / job.submission.file)
@@ -253,6 +268,7 @@ class JobService:
                     for job in expired:
                         await self._remove(job)
                 await self._remove_files_without_job()
+                await self.uploads.sweep()
             except InvalidSetting as error:
                 log.critical("stopping", error=error.message)
                 signal.raise_signal(signal.SIGTERM)

@@ -5,20 +5,51 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.errors import IllegalTransition, OutcomeUnknown, UnknownJob, WhisperfleetError
+from app.errors import (
+    IllegalTransition,
+    JobNotDone,
+    OutcomeUnknown,
+    UnknownJob,
+    WhisperfleetError,
+)
+from app.jobs.corrections import PackedCorrection
 from app.jobs.database import Database
-from app.jobs.events import Event, add_event, add_webhook, read_events
+from app.jobs.events import (
+    Event,
+    add_event,
+    add_webhook,
+    last_segments_event,
+    read_events,
+    read_segments_events,
+)
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.job_cache import JobCache
+from app.jobs.published_clips import (
+    PackedClip,
+    PublishedClip,
+    drop_published,
+    publish_clips,
+    read_published,
+)
+from app.jobs.revisions import (
+    ORIGINAL,
+    Revision,
+    add_revision,
+    list_revisions,
+    read_revision,
+    transcript_changed,
+)
 from app.jobs.search import find_jobs, index_text
 from app.jobs.search_terms import query_words, text_words
-from app.jobs.serialization import pack_with_words
-from app.jobs.tables import clips, job_from_row, jobs, progress_row, submission_row, transcripts
+from app.jobs.serialization import PackedTranscript, pack_with_words
+from app.jobs.tables import clips, job_from_row, jobs, peaks, progress_row, submission_row
+from app.jobs.upload_rows import mark_used
 from app.shielding import shielded
 from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
@@ -55,8 +86,9 @@ class Store:
 
     @shielded
     async def add(self, submission: Submission) -> Job:
-        """Add a job to the queue. Raises sqlalchemy's IntegrityError if its idempotency key is in use.
+        """Add a job to the queue, and mark its resumable upload as used if it has one.
 
+        Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`.
         Raises OutcomeUnknown if the job may be in the database, now or a little later.
         """
         values = submission_row(submission) | {
@@ -69,6 +101,8 @@ class Store:
         try:
             async with self._write() as connection:
                 await connection.execute(sa.insert(jobs).values(values))
+                if submission.from_upload and submission.file is not None:
+                    await mark_used(connection, submission.file, values["id"], values["created_at"])
                 job = await _get(connection, values["id"])
                 await index_text(connection, job.number, text_words(job.submission.filename))
                 event = await add_event(connection, job, f"job.{job.status}", self._clock())
@@ -189,10 +223,12 @@ class Store:
             return job
         values = {"identity": digest, "pcm": None}
         async with self._write() as connection:
-            await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
+            event = await drop_published(connection, job)
             await connection.execute(sa.update(jobs).where(jobs.c.id == job.id).values(values))
             job = await _get(connection, job.id)
         self._cache.put(job)
+        if event is not None:
+            self.on_event(job.id, event)
         return job
 
     async def requeue(self, job: Job) -> Job:
@@ -246,34 +282,117 @@ class Store:
             self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
 
     @shielded
-    async def store_progress(self, progress: Mapping[str, JobProgress]) -> None:
-        """Store the progress of jobs, by id. Skips jobs that do not run."""
+    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
+        """Store the packed peaks of a job, and make changes as `update` does. Skips a job that is deleted."""
+        async with self._write() as connection:
+            number = await connection.scalar(sa.select(jobs.c.number).where(jobs.c.id == job_id))
+            if number is None:
+                return
+            if changes:
+                await connection.execute(sa.update(jobs).where(jobs.c.number == number).values(changes))
+            await connection.execute(sa.delete(peaks).where(peaks.c.job_number == number))
+            await connection.execute(sa.insert(peaks).values(job_number=number, content=content))
+            job = await _get(connection, job_id)
+        self._cache.put(job)
+
+    @shielded
+    async def packed_peaks(self, job: Job) -> bytes | None:
+        """The packed peaks of a job's recording, if they are stored."""
+        query = sa.select(peaks.c.content).where(peaks.c.job_number == job.number)
+        async with self._database.read() as connection:
+            content = await connection.scalar(query)
+        return None if content is None else bytes(content)
+
+    @shielded
+    async def store_progress(
+        self,
+        progress: Mapping[str, JobProgress],
+        published: Mapping[str, Sequence[PublishedClip]] = MappingProxyType({}),
+    ) -> None:
+        """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
         changed: list[tuple[Job, Event]] = []
         async with self._write() as connection:
-            for job_id, new in progress.items():
+            for job_id in {**progress, **published}:
                 query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING.value)
                 row = (await connection.execute(query)).one_or_none()
                 if row is None:
                     continue
                 job = job_from_row(row)
-                job = replace(job, progress=job.progress.advance_to(new))
-                change = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
-                await connection.execute(change)
-                changed.append((job, await add_event(connection, job, "job.progress", self._clock())))
+                # First, so a client that sees the progress has the text.
+                if job_id in published:
+                    segments = await publish_clips(connection, job, published[job_id])
+                    changed += [(job, segments)] if segments is not None else []
+                if job_id in progress:
+                    job = replace(job, progress=job.progress.advance_to(progress[job_id]))
+                    change = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
+                    await connection.execute(change)
+                    changed.append((job, await add_event(connection, job, "job.progress", self._clock())))
         for job, event in changed:
             self._publish(job, event)
 
     @shielded
-    async def packed_transcript(self, job: Job) -> bytes:
-        """The transcript of a job that has succeeded, for `unpack_transcript`. Raises UnknownJob if it is
-        deleted.
+    async def transcript(self, job: Job, revision: int | None = None) -> PackedTranscript:
+        """A revision of the transcript of a job that has succeeded, by default the newest.
+
+        Raises UnknownRevision, and UnknownJob if the job is deleted.
         """
-        query = sa.select(transcripts.c.content).where(transcripts.c.job_number == job.number)
         async with self._database.read() as connection:
-            content = await connection.scalar(query)
-        if content is None:
-            raise UnknownJob(f"The transcript of job {job.id!r} is gone.")
-        return bytes(content)
+            return await read_revision(connection, job, revision)
+
+    @shielded
+    async def revisions(self, job: Job) -> list[Revision]:
+        """All revisions of the transcript of a job that has succeeded, newest first."""
+        async with self._database.read() as connection:
+            return await list_revisions(connection, job)
+
+    @shielded
+    async def correct(self, job: Job, correction: PackedCorrection) -> Job:
+        """Store a correction as the newest revision of a job's transcript, and queue the webhook.
+
+        Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
+        """
+        now = self._clock()
+        revision = correction.transcript.revision
+        is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == revision - 1)
+        change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(revision=revision)
+        async with self._write() as connection:
+            rows = (await connection.execute(change)).rowcount
+            job = await _get(connection, job.id)
+            if not rows:
+                raise _not_correctable(job)
+            await add_revision(connection, job, *correction, now)
+            has_webhook = job.submission.webhook_url is not None
+            if has_webhook:
+                await add_webhook(connection, job, "job.corrected", now)
+        self._cache.put(job)
+        if has_webhook:
+            self.on_delivery()
+        return job
+
+    @shielded
+    async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
+        """The published clips of a job, in order. `span`: only those that may have segments there.
+
+        None if the job has succeeded: its transcript has all segments. Raises UnknownJob.
+        """
+        async with self._database.read() as connection:
+            published = await read_published(connection, job, span)
+            # Read last: the clips are deleted in the transaction of the success.
+            now = await _get(connection, job.id)
+        return None if now.status is Status.SUCCEEDED else published
+
+    @shielded
+    async def segments_version(self, job: Job) -> int:
+        """A number that grows whenever the published clips of a job change."""
+        async with self._database.read() as connection:
+            number, _ = await last_segments_event(connection, job)
+        return number
+
+    @shielded
+    async def segments_events(self, job: Job, first: int) -> dict[int, Span]:
+        """The spans of a job's events of type `SEGMENTS`, by number, beginning with the number `first`."""
+        async with self._database.read() as connection:
+            return await read_segments_events(connection, job, first)
 
     @shielded
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
@@ -297,13 +416,14 @@ class Store:
 
         `transcript`: to store, packed, and its words, from `pack_with_words`.
 
-        A terminal status also removes the job's clips and queues its webhook. Raises IllegalTransition and
-        UnknownJob.
+        A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
+        job stay. Raises IllegalTransition and UnknownJob.
         """
+        now = self._clock()
         allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
         values: dict[str, Any] = {"status": status.value, **changes}
         if status.is_terminal:
-            values |= {"finished_at": self._clock(), "stage": Stage.DONE.value, "pcm": None}
+            values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
         async with self._write() as connection:
             changed = (await connection.execute(change)).rowcount
@@ -311,16 +431,17 @@ class Store:
             if not changed:
                 raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
             if status.is_terminal:
-                await connection.execute(sa.delete(clips).where(clips.c.job_number == job.number))
+                removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
+                of_job = clips.c.job_number == job.number
+                await connection.execute(sa.delete(clips).where(of_job, removed))
             if transcript is not None:
                 content, words = transcript
-                row = {"job_number": job.number, "content": content}
-                await connection.execute(sa.insert(transcripts).values(row))
-                await index_text(connection, job.number, words)
-            event = await add_event(connection, job, f"job.{status}", self._clock())
+                original = PackedTranscript(ORIGINAL, content)
+                await add_revision(connection, job, original, words, 0, now)
+            event = await add_event(connection, job, f"job.{status}", now)
             has_webhook = status.is_terminal and job.submission.webhook_url is not None
             if has_webhook:
-                await add_webhook(connection, job, event, self._clock())
+                await add_webhook(connection, job, event.type, now)
         self._publish(job, event)
         if has_webhook:
             self.on_delivery()
@@ -342,3 +463,10 @@ async def _get(connection: AsyncConnection, job_id: str) -> Job:
     if row is None:
         raise UnknownJob(f"There is no job {job_id!r}; it may have been deleted, or its time may be over.")
     return job_from_row(row)
+
+
+def _not_correctable(job: Job) -> WhisperfleetError:
+    """Why a correction cannot be stored."""
+    if job.status is not Status.SUCCEEDED:
+        return JobNotDone(f"The job is {job.status}; only the transcript of a job that succeeded can change.")
+    return transcript_changed(job.revision)

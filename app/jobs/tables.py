@@ -62,8 +62,8 @@ jobs = sa.Table(
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 
-# The results of clips of unfinished jobs, and how many workers crashed on each clip alone (`deaths`).
-# Those of `published` clips are the transcript so far, without a gap from its start.
+# The results of clips of jobs that have not succeeded, and how many workers crashed on each clip alone
+# (`deaths`). Those of `published` clips are the transcript so far, without a gap from its start.
 clips = sa.Table(
     "clips",
     metadata,
@@ -121,7 +121,9 @@ uploads = sa.Table(
     sa.Column("id", sa.String(40), primary_key=True),
     sa.Column("owner", sa.String(64), nullable=False),
     sa.Column("filename", sa.Text, nullable=False),
+    sa.Column("metadata", sa.Text, nullable=False),  # as the client sent it
     sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the complete file
+    sa.Column("unchecked_from", sa.BigInteger),  # bytes from here on have a checksum that was not compared
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("expires_at", sa.Float, nullable=False),
     sa.Column("job_id", sa.String(40)),

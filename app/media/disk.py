@@ -45,6 +45,10 @@ class Reservation:
                 )
             self._expected = size
 
+    def restore(self, size: int, written: int) -> None:
+        """Reserve space for the rest of a file of `size` bytes, however little there is."""
+        self._expected, self.written = size, written
+
     def check(self, size: int) -> None:
         """Raise DiskFull if there is no space to write `size` bytes."""
         # Others' reservations only count against bytes that this file has not reserved.
@@ -63,12 +67,21 @@ class DiskSpace:
     @contextmanager
     def reservation(self) -> Iterator[Reservation]:
         """A reservation of nothing yet, while a file is written."""
-        reservation = Reservation(self)
-        self._reservations |= {reservation}
+        reservation = self.hold()
         try:
             yield reservation
         finally:
-            self._reservations -= {reservation}
+            self.release(reservation)
+
+    def hold(self) -> Reservation:
+        """A reservation of nothing yet, until `release`."""
+        reservation = Reservation(self)
+        self._reservations |= {reservation}
+        return reservation
+
+    def release(self, reservation: Reservation) -> None:
+        """Give up a reservation. It may have been given up already."""
+        self._reservations -= {reservation}
 
     def free(self) -> int:
         """The free bytes above the margin; negative if the margin is in use."""

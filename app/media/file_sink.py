@@ -4,16 +4,29 @@ import asyncio
 import contextlib
 import hashlib
 import os
+from dataclasses import dataclass, field
 from io import BufferedWriter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.errors import InvalidInput, TooLarge
 from app.media.disk import Reservation, disk_full
 from app.shielding import run_shielded
 from workers.messages import NO_SPACE_ERRNOS
 
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
 BUFFER_BYTES = 1 << 20  # written and hashed at once
 MAX_PLAIN_TEXT_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Prefix:
+    """The first `size` bytes of a file, and their SHA-256, which can go on."""
+
+    size: int = 0
+    hash: "Hash" = field(default_factory=hashlib.sha256)
 
 
 class FileSink:
@@ -22,6 +35,9 @@ class FileSink:
     `described`: the part has a filename or the media type of a file. `field` is the part's name, for errors.
     `space` is that of the body to which the part belongs. `durable`: the finished file survives a power cut.
     Call `finish` or `discard` last, when no other call runs.
+
+    With `start`, the sink goes on with a file that begins so: it replaces whatever follows, and may stop
+    before the file is complete. Call `keep` or `roll_back` last then. `checksum` also hashes the new bytes.
     """
 
     def __init__(
@@ -34,17 +50,22 @@ class FileSink:
         *,
         described: bool,
         durable: bool = False,
+        start: Prefix | None = None,
+        checksum: "Hash | None" = None,
     ) -> None:
         self.path = path
         self.filename = filename
-        self.size = 0  # bytes so far
+        self.size = start.size if start else 0  # bytes so far
         self._max_bytes = max_bytes
         self._field = field
         self._space = space
         self._described = described
         self._durable = durable
+        self._start = start
+        self._written = self.size
         self._pending = bytearray()
-        self._hash = hashlib.sha256()
+        self._hash = start.hash.copy() if start else hashlib.sha256()
+        self._checksum = checksum
         self._file: BufferedWriter | None = None
 
     @property
@@ -67,6 +88,19 @@ class FileSink:
         """Write the rest. Raises InvalidInput if the part is no file, OSError and DiskFull."""
         self._check_is_file()
         await run_shielded(asyncio.to_thread(self._close))
+
+    async def keep(self) -> Prefix:
+        """Write the rest, however little it is; another sink can go on with what this returns.
+
+        Raises OSError and DiskFull. Then the file may have fewer bytes, or a part of the last ones.
+        """
+        self._durable = self._durable and self.size == self._max_bytes  # only the complete file
+        await run_shielded(asyncio.to_thread(self._close))
+        return Prefix(self._written, self._hash)
+
+    async def roll_back(self) -> None:
+        """Remove the bytes that this sink has written; those before it stay."""
+        await run_shielded(asyncio.to_thread(self._truncate))
 
     async def discard(self) -> None:
         """Remove the unfinished file."""
@@ -92,20 +126,38 @@ class FileSink:
         self._space.check(len(data))
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Only the service's own user may read recordings.
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            self._file = os.fdopen(descriptor, "wb")
+            self._file = self._open()
         self._file.write(data)
+        self._written += len(data)
         self._space.written += len(data)
         self._hash.update(data)
+        if self._checksum is not None:
+            self._checksum.update(data)
+
+    def _open(self) -> BufferedWriter:
+        # Only the service's own user may read recordings.
+        flags = os.O_CREAT | os.O_EXCL if self._start is None else 0 if self._written else os.O_CREAT
+        file = os.fdopen(os.open(self.path, os.O_WRONLY | flags, 0o600), "wb")
+        file.seek(self._written)
+        file.truncate()
+        return file
 
     def _close(self) -> None:
-        self._write()
+        if self._pending:
+            self._write()
         if self._file is not None:
-            if self._durable:
-                self._file.flush()
-                os.fsync(self._file.fileno())
-            self._file.close()
+            # Closes it although the last flush may fail, on a full disk.
+            with self._file as file:
+                if self._durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+
+    def _truncate(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.close()
+            assert self._start is not None
+            os.truncate(self.path, self._start.size)
 
     def _delete(self) -> None:
         if self._file is not None:

@@ -22,6 +22,7 @@ from app.errors import DiskFull, InvalidInput, TaskCrashes
 from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
 from app.media.pcm_budget import PcmBudget
+from app.media.peaks import PeakCollector
 from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import Dispatcher
@@ -112,13 +113,18 @@ class MediaPool:
         await asyncio.gather(*self._background, return_exceptions=True)
 
     async def decode(
-        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float = math.inf
+        self,
+        job: str,
+        upload: Upload,
+        pcm_path: Path,
+        max_duration_s: float = math.inf,
+        peaks: PeakCollector | None = None,
     ) -> AsyncGenerator[tuple[int, bool]]:
         """Decode an upload into 16 kHz mono int16 at `pcm_path`, step by step.
 
-        Yields how many samples are decoded and whether that is all. Raises InvalidInput for a file that has
-        nothing to decode or that crashes decoders, TooLarge for one that says that it is too long, and
-        DiskFull, or OutgrowsDisk if the decoded audio itself fills the disk.
+        Yields how many samples are decoded and whether that is all; `peaks` has their peaks then. Raises
+        InvalidInput for a file that has nothing to decode or that crashes decoders, TooLarge for one that
+        says that it is too long, and DiskFull, or OutgrowsDisk if the decoded audio itself fills the disk.
         """
         # A cancelled caller removes the file afterwards, so it must not be created after the cancellation.
         size = await run_shielded(asyncio.to_thread(_create, pcm_path))
@@ -136,6 +142,8 @@ class MediaPool:
                     step = step or await self._start_step(job, session, upload, pcm_path, budget, slot)
                     decoded, slot, crash_count = await asyncio.shield(step)
                     finished = decoded.finished
+                    if peaks is not None:
+                        peaks.add(decoded.samples, decoded.peaks, finished=finished)
                     # A new process decodes from the start, so it may reach the step before the one that
                     # crashes.
                     crashes += crash_count

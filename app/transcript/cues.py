@@ -7,6 +7,7 @@ them. Sentences and pauses decide on text.
 from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.lines import CueStyle, break_lines
+from app.transcript.overlaps import without_overlap
 from app.transcript.passages import passages
 from app.transcript.split import split
 from app.transcript.timed_text import timed_units
@@ -21,11 +22,15 @@ def shape_cues(
 ) -> Iterator[Cue]:
     """The cues of a recording, made one by one, in order, at least `style.min_gap` apart.
 
-    `segments` as `timeline.merge` gives them; `speech`: where the recording has speech, ordered, in samples;
-    `language`: ISO 639-1 code of the text; `samples`: length of the recording. No cue stays after its end.
-    Each word of the segments is in one cue, in order. No cue is longer than `style.max_samples`. At most one
-    passage of 30 s waits in memory.
+    `segments` as `timeline.merge` or `corrections.correct` gives them; `speech`: where the recording has
+    speech, ordered, in samples; `language`: ISO 639-1 code of the text; `samples`: length of the recording.
+    No cue stays after its end. Each word of the segments is in one cue, in order. No cue is longer than
+    `style.max_samples`. At most one passage of 30 s waits in memory.
+
+    A segment timed by hand has cues of its own: they start and end exactly with it, however long or short
+    it is, and abutting ones have no gap.
     """
-    units = (timed_units(segment, speech, language, style.max_line_chars) for segment in segments)
+    apart = without_overlap(segments)
+    units = (timed_units(segment, speech, language, style.max_line_chars) for segment in apart)
     cues = (cue for passage in passages(units, language) for cue in split(passage, style))
     return timed((break_lines(cue, style.max_line_chars) for cue in cues), style, samples)

@@ -20,6 +20,11 @@ class EditedSegment(Segment):
     timed_by_hand: bool = False  # someone chose its start and end: no cue may cross or move them
 
 
+def is_timed_by_hand(segment: Segment) -> bool:
+    """Whether someone chose the times of the segment."""
+    return isinstance(segment, EditedSegment) and segment.timed_by_hand
+
+
 def with_ids(segments: Iterable[Segment], clips: Sequence[Span]) -> Iterator[EditedSegment]:
     """The segments of a transcript, in order, with their ids.
 
@@ -29,9 +34,14 @@ def with_ids(segments: Iterable[Segment], clips: Sequence[Span]) -> Iterator[Edi
     starts = [start for start, _ in clips]
     clip, place = 0, -1
     for segment in segments:
-        index = bisect_right(starts, segment.start) - 1
-        of = starts[index] if index >= 0 else 0
+        of = clip_start(starts, segment.start)
         place = place + 1 if of == clip else 0
         clip = of
         values = {field.name: getattr(segment, field.name) for field in fields(Segment)}
         yield EditedSegment(**values, id=f"{clip}-{place}")
+
+
+def clip_start(starts: Sequence[int], sample: int) -> int:
+    """Where the clip of a segment starts that starts at this sample, of clips with these starts in order."""
+    index = bisect_right(starts, sample) - 1
+    return starts[index] if index >= 0 else 0

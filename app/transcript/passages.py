@@ -22,11 +22,14 @@ Passage = tuple[TimedText, ...]  # at least one unit
 
 
 def passages(segments: Iterable[Sequence[TimedText]], language: str) -> Iterator[Passage]:
-    """The units of the segments, in order, as passages."""
+    """The units of the segments, in order, as passages. A segment timed by hand shares none with others."""
     passage: list[TimedText] = []
     chars = 0
     for units in segments:
         for unit in units:
+            if passage and unit.begins_segment and (unit.hand_times or passage[-1].hand_times):
+                yield tuple(passage)
+                passage, chars = [], 0
             if passage:
                 last, continued = passage[-1], unit
                 if unit.begins_segment:

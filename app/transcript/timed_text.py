@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from app.transcript.break_points import Break, break_units, rate_breaks
+from app.transcript.edited import is_timed_by_hand
 from app.transcript.missed_speech import missed_speech
 from app.transcript.retiming import retime
 from app.transcript.scripts import strip_spaces
@@ -23,6 +24,7 @@ class TimedText:
     end: int
     break_before: Break = Break.PLAIN  # how good a break before it is
     begins_segment: bool = False
+    hand_times: Span | None = None  # start and end of its segment, if someone chose them
 
 
 def timed_units(
@@ -41,9 +43,11 @@ def timed_units(
     breaks = rate_breaks(texts, language)
     spoken = retime(_readings(texts, parts, clock), texts, breaks, clock)
     units: list[TimedText] = []
+    hand_times = (segment.start, segment.end) if is_timed_by_hand(segment) else None
     for text, (begins, ends), break_before in zip(texts, spoken, breaks, strict=True):
         start = clock.begins(begins)
-        units.append(TimedText(text, start, max(clock.ends(ends), start), break_before, not units))
+        end = max(clock.ends(ends), start)
+        units.append(TimedText(text, start, end, break_before, not units, hand_times))
     return tuple(units)
 
 

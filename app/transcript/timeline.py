@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from workers.messages import SAMPLE_RATE, Segment, Span, Word, seconds
 
 # A segment whose clip leaves it no time keeps its text and lasts this long.
 SHORTEST_SEGMENT = SAMPLE_RATE // 50  # samples: one step of Whisper's timestamps, 20 ms
+
+S = TypeVar("S", bound=Segment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +116,7 @@ def _without_overlap(segments: Sequence[Segment], bounds: Span) -> list[Segment]
         starts.append(min(max(segment.start, earliest), latest))
     limits = [*starts, last][1:]
     return [
-        _moved(segment, start, min(max(segment.end, start + shortest), limit))
+        moved(segment, start, min(max(segment.end, start + shortest), limit))
         for segment, start, limit in zip(segments, starts, limits, strict=True)
     ]
 
@@ -128,7 +131,7 @@ def _joined(segments: Sequence[Segment]) -> Segment:
     )
 
 
-def _moved(segment: Segment, start: int, end: int) -> Segment:
+def moved(segment: S, start: int, end: int) -> S:
     """The segment from `start` to `end`, with its words in order inside it. A word may last no time."""
     words = [word for word in segment.words if word.text]
     starts: list[int] = []

@@ -1,14 +1,15 @@
 """When cues begin and end. Pure."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from app.transcript.lines import SHORTEST_CUE, CueStyle, Lines
 from app.transcript.passages import PAUSE
 from app.transcript.scripts import strip_spaces
 from app.transcript.width import width
-from workers.messages import SAMPLE_RATE
+from workers.messages import SAMPLE_RATE, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +28,30 @@ def timed(cues: Iterable[Lines], style: CueStyle, samples: int) -> Iterator[Cue]
     Each cue starts with its first unit, or later to leave the cue before it the shortest time. It ends once
     its text is spoken and people have had time to read it, or shortly before the next one; never after
     `samples`, the length of the recording.
+
+    The cues of a segment timed by hand start and end exactly with it, and others make room for them. Cues
+    that have too little time there share it, and may have no gap.
     """
     timing = _Timing(style, samples)
-    previous: Lines = ()
-    start = 0
+    for hand_times, block in _blocks(cues):
+        yield from timing.add(block[0]) if hand_times is None else timing.add_exactly(block, hand_times)
+    yield from timing.finish()
+
+
+def _blocks(cues: Iterable[Lines]) -> Iterator[tuple[Span | None, list[Lines]]]:
+    """The cues of each segment timed by hand, with its times; each other cue alone."""
+    block: list[Lines] = []
     for lines in cues:
-        next_start = timing.start(lines, previous, start)
-        if previous:
-            yield timing.cue(previous, start, next_start)
-        previous, start = lines, next_start
-    if previous:
-        yield timing.cue(previous, start, None)
+        first = lines[0][0]
+        if block and (first.begins_segment or first.hand_times is None):
+            yield block[0][0][0].hand_times, block
+            block = []
+        block.append(lines)
+        if first.hand_times is None:
+            yield None, block
+            block = []
+    if block:
+        yield block[0][0][0].hand_times, block
 
 
 class _Timing:
@@ -53,27 +67,82 @@ class _Timing:
         self._pause = self._ticks(PAUSE)
         self._offset = self._ticks(style.start_offset)
         self._last = self._ticks(samples, math.floor)
+        self._waiting: list[Lines] = []  # cues whose times may change, each because of the one before it
+        self._starts: list[int] = []  # of these
+        self._end: int | None = None  # of the last cue that does not wait
 
-    def start(self, lines: Lines, previous: Lines, previous_start: int) -> int:
-        """When a cue starts that follows `previous`."""
+    def add(self, lines: Lines) -> Iterator[Cue]:
+        """The cues whose times the next one, which nobody timed by hand, leaves as they are."""
+        start = self._wanted(lines, self._waiting[-1] if self._waiting else ())
+        earliest = 0
+        if self._waiting:
+            earliest = self._starts[-1] + self._shortest + self._gap
+        elif self._end is not None:
+            earliest = self._end + self._gap
+        if start > earliest:
+            yield from self._done(start)
+        self._waiting.append(lines)
+        self._starts.append(max(start, earliest))
+
+    def add_exactly(self, block: Sequence[Lines], times: Span) -> Iterator[Cue]:
+        """The cues that wait, and those of a segment timed by hand."""
+        start = self._ticks(times[0])
+        if self._waiting:
+            lower = 0 if self._end is None else self._end
+            step = (self._shortest + self._gap) * len(self._waiting)
+            if self._end is not None and self._end + self._gap + step <= start:
+                lower = self._end + self._gap
+            self._starts = self._fitted(self._starts, lower, start)
+            start = max(start, self._starts[-1] + 1)
+            yield from self._done(start)
+        start = max(start, self._end or 0)
+        end = max(min(self._ticks(times[1]), self._last), start + len(block))
+        starts = [start]
+        for previous, lines in pairwise(block):
+            starts.append(max(self._wanted(lines, previous), starts[-1] + self._shortest + self._gap))
+        self._waiting, self._starts = list(block), self._fitted(starts, start, end)
+        yield from self._done(end, is_exact=True)
+
+    def finish(self) -> Iterator[Cue]:
+        return self._done(None)
+
+    def _wanted(self, lines: Lines, previous: Lines) -> int:
+        """When a cue starts that follows `previous`, if there is time."""
         first = self._ticks(lines[0][0].start)
         start = max(first - self._offset, 0)
-        if not previous:
-            return start
-        spoken = self._ticks(previous[-1][-1].end) + self._gap
-        return max(start, min(spoken, first), previous_start + self._shortest + self._gap)
+        return max(start, min(self._ticks(previous[-1][-1].end) + self._gap, first)) if previous else start
 
-    def cue(self, lines: Lines, start: int, next_start: int | None) -> Cue:
-        """The cue from `start` on. If the next one starts soon, it stays until then: a short gap flickers."""
-        texts = tuple(strip_spaces("".join(unit.text for unit in line)) for line in lines)
+    def _fitted(self, starts: Sequence[int], lower: int, upper: int) -> list[int]:
+        """The starts, earlier if needed, so that the last cue can end before `upper`; none before `lower`."""
+        count, step = len(starts), self._shortest + self._gap
+        if upper - lower < count * step:
+            return [lower + max((upper - lower) * index // count, index) for index in range(count)]
+        return [min(start, upper - (count - index) * step) for index, start in enumerate(starts)]
+
+    def _done(self, next_start: int | None, is_exact: bool = False) -> Iterator[Cue]:
+        """The cues that wait, the last one before `next_start`. `is_exact`: it stays until then."""
+        limits = [*self._starts, next_start][1:]
+        for left, (lines, start, limit) in enumerate(
+            zip(self._waiting, self._starts, limits, strict=True), 1
+        ):
+            texts = tuple(strip_spaces("".join(unit.text for unit in line)) for line in lines)
+            is_last = left == len(limits)
+            end = limit if limit and is_exact and is_last else self._end_of(lines, texts, start, limit)
+            yield Cue(self._samples(start), self._samples(end), texts, lines)
+            self._end = end
+        self._waiting, self._starts = [], []
+
+    def _end_of(self, lines: Lines, texts: Sequence[str], start: int, next_start: int | None) -> int:
+        """When a cue ends. If the next one starts soon, it stays until then: a short gap flickers."""
         chars = sum(map(width, texts)) + len(texts) - 1
         reading = math.ceil(chars / self._chars_per_tick)
         end = max(self._ticks(lines[-1][-1].end), start + self._min, start + reading)
-        limit = self._last if next_start is None else next_start - self._gap
-        if next_start is not None and next_start - end < self._pause:
+        if next_start is None:
+            return max(min(end, start + self._max, self._last), start + self._shortest)
+        limit = next_start - min(self._gap, max(next_start - start - self._shortest, 0))
+        if next_start - end < self._pause:
             end = limit
-        end = max(min(end, start + self._max, limit), start + self._shortest)
-        return Cue(self._samples(start), self._samples(end), texts, lines)
+        return max(min(end, start + self._max, limit), min(start + self._shortest, limit))
 
     def _ticks(self, samples: int, rounded: Callable[[float], int] = round) -> int:
         return samples if self._rate == SAMPLE_RATE else rounded(samples * self._rate / SAMPLE_RATE)

@@ -21,6 +21,7 @@ class ClipRequest:
     decoding: Decoding
     late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
+    outvoted: bool = False  # has a result in another language; the text after it waits for this one
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
 
     @property

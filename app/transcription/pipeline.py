@@ -17,17 +17,17 @@ from app.engines.window_request import WindowRequest, WindowSource, expected_tok
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.pcm_budget import audio_too_long
+from app.media.peaks import PeakCollector
 from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
-from app.transcript.chinese import LANGUAGES as CHINESE
-from app.transcript.chinese import convert_segments
+from app.transcript.clip_segments import clip_segments
 from app.transcript.packed_segments import PackedSegments
-from app.transcript.timeline import ClipResult, Transcript, merge
+from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
 from workers.messages import FRAME_SAMPLES, FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
@@ -38,7 +38,6 @@ Fleet = Dispatcher[WindowSource, WindowResult]
 Probabilities = npt.NDArray[np.float32]
 
 _CHUNKS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
-_FAILED = ClipResult("", (), ())  # stands for a clip that failed
 _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
 
 
@@ -56,14 +55,31 @@ class Progress:
 class Observer:
     """Is called as a pipeline makes progress. Override what you need."""
 
-    def decoded(self, samples: int) -> None:
-        """Called once, when the recording is decoded, with its number of samples."""
+    def decoded(self, samples: int, peaks: PeakCollector) -> None:
+        """Called once, when the recording is decoded, with its number of samples and its peaks.
+
+        Not called if an earlier run decoded it.
+        """
 
     def progressed(self, progress: Progress) -> None:
         """Called with the new progress, at every change."""
 
     def transcribed(self, segments: Sequence[Segment]) -> None:
         """Called with the next segments of the transcript, in order and without a gap."""
+
+    def published(self, clip: Span, key: ClipKey | None) -> None:
+        """Called for each clip, in order, once the transcript has its segments.
+
+        `key`: of the clip's result. None if the clip failed and the request allows that.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class _Transcribed:
+    """A clip's part in the transcript."""
+
+    key: ClipKey  # of the result, among those of the recording
+    result: ClipResult
 
 
 @dataclass(slots=True)
@@ -92,9 +108,10 @@ class Pipeline:
     _vote: LanguageVote = field(default_factory=LanguageVote)
     _unfinished: int = 0  # clips that are planned and not done
     # Clips in order; None after the last one.
-    _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[ClipResult]] | None] = field(
+    _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[_Transcribed | None]] | None] = field(
         default_factory=asyncio.Queue
     )
+    _transcribed: list[Span] = field(default_factory=list)  # the clips that are published
     _languages: Counter[str] = field(default_factory=Counter)
     _ended: bool = False  # no further window is decoded
 
@@ -126,6 +143,7 @@ class Pipeline:
             speech=tuple(self._speech),
             segments=self._segments,
             failed_spans=tuple(sorted(self.failed_spans)),
+            clips=tuple(self._transcribed),
         )
 
     async def detect_language(self) -> tuple[str, float]:
@@ -220,11 +238,12 @@ class Pipeline:
         if self.decoded_samples is not None:
             self._record_decoded(self.decoded_samples, finished=True)
             return
-        decoding = self.media.decode(self.job, self.upload, self.pcm_path, self.max_duration_s)
+        peaks = PeakCollector()
+        decoding = self.media.decode(self.job, self.upload, self.pcm_path, self.max_duration_s, peaks)
         async with aclosing(decoding) as steps:
             async for samples, finished in steps:
                 if finished:
-                    self.observer.decoded(samples)
+                    self.observer.decoded(samples, peaks)
                 self._record_decoded(samples, finished)
                 self._advanced.set()
 
@@ -236,34 +255,39 @@ class Pipeline:
             raise audio_too_long(self.max_duration_s)
         self._report(decoded_s=seconds, total_s=seconds if finished else None)
 
-    async def _transcribe(self, clip: PlannedClip) -> ClipResult:
-        """Transcribe a clip. Returns `_FAILED` if it fails and the request allows a partial transcript."""
+    async def _transcribe(self, clip: PlannedClip) -> _Transcribed | None:
+        """Transcribe a clip. Returns None if it fails and the request allows a partial transcript."""
+        transcribed: _Transcribed | None = None
         try:
-            result = await self._transcribe_in_language(clip)
+            transcribed = await self._transcribe_in_language(clip)
         except ClipFailed as error:
             self.failed_spans.append((clip.start, clip.end))
             if not self.options.allow_partial:
                 raise
             log.warning("continuing without a clip", error=error.message)
-            result = _FAILED
             self._vote.abstain(clip.index)  # the other clips may wait for its vote
         self._report(
             done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
             clips_done=self._progress.clips_done + 1,
         )
-        return result
+        return transcribed
 
-    async def _transcribe_in_language(self, clip: PlannedClip) -> ClipResult:
+    async def _transcribe_in_language(self, clip: PlannedClip) -> _Transcribed:
         """Transcribe a clip in the language of the recording."""
-        if self.options.language or self.options.multilingual:
-            return await self._submit(clip, self.options.language)
+        requested = self.options.language
+        if requested or self.options.multilingual:
+            result = await self._submit(clip, requested)
+            return _Transcribed((clip.start, clip.end, requested), result)
         # No worker waits for the vote: until it is decided, each clip is transcribed in the language detected
         # in it, which is nearly always the one that is elected.
         result = await (
             self._cast_vote(clip) if clip.index < VOTERS else self._submit(clip, None, follows_vote=True)
         )
         language = await self._vote.language()
-        return result if language in (None, result.language) else await self._submit(clip, language)
+        if language in (None, result.language):
+            return _Transcribed((clip.start, clip.end, None), result)
+        result = await self._submit(clip, language, outvoted=True)
+        return _Transcribed((clip.start, clip.end, language), result)
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
         """Transcribe a clip in the language detected in it, and vote for that language."""
@@ -274,11 +298,17 @@ class Pipeline:
         return result
 
     async def _submit(
-        self, clip: PlannedClip, language: str | None, *, follows_vote: bool = False
+        self,
+        clip: PlannedClip,
+        language: str | None,
+        *,
+        follows_vote: bool = False,
+        outvoted: bool = False,
     ) -> ClipResult:
         """Transcribe a clip in a language. None: in the one that is detected in the clip.
 
-        `follows_vote`: in the elected language, if there is one when the clip's turn comes.
+        `follows_vote`: in the elected language, if there is one when the clip's turn comes. `outvoted`: after
+        another language lost the vote.
         """
         options = self.options
         request = ClipRequest(
@@ -298,6 +328,7 @@ class Pipeline:
             ),
             late_language=(lambda: self._vote.elected) if follows_vote else None,
             speculative=follows_vote and self._vote.elected is None,
+            outvoted=outvoted,
             min_context_s=self.min_context_s,
         )
         try:
@@ -331,11 +362,11 @@ class Pipeline:
             on_crash=partial(self.results.record_crash, clip.key),
             size=expected_tokens(window.speech),
             weight=window.decoding.beams,
-            continues=window.continues,
+            continues=window.continues or clip.outvoted,
         )
         return answer.result
 
-    def _clip_done(self, task: asyncio.Task[ClipResult]) -> None:
+    def _clip_done(self, task: asyncio.Task[_Transcribed | None]) -> None:
         self._unfinished -= 1
         self._advanced.set()
 
@@ -352,20 +383,16 @@ class Pipeline:
             self._publish(clip, task.result())
             await asyncio.sleep(0)
 
-    def _publish(self, clip: PlannedClip, result: ClipResult) -> None:
-        if result is not _FAILED:
-            self._languages[result.language] += 1
-        # Clips do not overlap, so each is merged on its own.
-        segments = merge([((clip.start, clip.end), result)])
-        if (
-            self.options.chinese != "keep"
-            and result.language in CHINESE
-            and self.options.task == "transcribe"
-        ):
-            segments = convert_segments(segments, self.options.chinese)
-        self._segments.extend(segments)
-        if segments:
-            self.observer.transcribed(segments)
+    def _publish(self, clip: PlannedClip, transcribed: _Transcribed | None) -> None:
+        span = (clip.start, clip.end)
+        if transcribed is not None:
+            self._languages[transcribed.result.language] += 1
+            segments = clip_segments(span, transcribed.result, self.options)
+            self._transcribed.append(span)
+            self._segments.extend(segments)
+            if segments:
+                self.observer.transcribed(segments)
+        self.observer.published(span, None if transcribed is None else transcribed.key)
 
     def _report(self, **changes: float | int | None) -> None:
         self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]

@@ -2,7 +2,7 @@
 
 import asyncio
 import uuid
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 
 import structlog
@@ -14,6 +14,8 @@ from app.engines.plan import Plan, media_workers
 from app.engines.slot import WhisperSlot
 from app.errors import ModelUnavailable, NotReady
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
+from app.media.pcm_budget import audio_too_long
+from app.media.peaks import PeakCollector
 from app.media.pool import MediaPool
 from app.media.sound_copies import SoundCopies
 from app.media.sound_encoder import SoundEncoder
@@ -28,6 +30,7 @@ from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
+from workers.messages import SAMPLE_RATE
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
 _LOOKUP_S = 8.0  # a request waits so long for the model to be found, before it gets an error
@@ -142,6 +145,27 @@ class TranscriptionService:
                 self._media, job, upload, pcm_path, parameters, self.settings.max_duration_s
             )
         finally:
+            await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
+
+    async def peaks(self, upload: Upload) -> bytes:
+        """The packed peaks of a recording, which is decoded for them: see `media.peaks`.
+
+        Does not remove the upload's file. Cancelling the caller cancels the work. Raises InvalidInput if the
+        file cannot be decoded, TooLarge if the recording is too long, FileNotFoundError if the file is gone,
+        and DiskFull or OutgrowsDisk.
+        """
+        job = uuid.uuid4().hex
+        pcm_path = self.folder.pcm / job
+        limit_s = self.settings.max_duration_s
+        peaks = PeakCollector()
+        try:
+            async with aclosing(self._media.decode(job, upload, pcm_path, limit_s, peaks)) as steps:
+                async for samples, _ in steps:
+                    if samples > limit_s * SAMPLE_RATE:
+                        raise audio_too_long(limit_s)
+            return await asyncio.to_thread(peaks.pack)
+        finally:
+            self._media.cancel(job)
             await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
 
     def pipeline(

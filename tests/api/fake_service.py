@@ -4,8 +4,9 @@ import asyncio
 import hashlib
 import math
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,12 +19,14 @@ from app.media.speech_search import FoundSpeech
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
-from app.transcript.timeline import Transcript
+from app.transcript.timeline import ClipResult, Transcript
+from app.transcription.clip_request import ClipRequest
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
-from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Span, Word
+from tests.sample_peaks import collected
+from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Segment, Span, Word
 
 OTHER_MODEL = "Systran/faster-whisper-tiny.en"  # cannot translate
 
@@ -55,6 +58,14 @@ FOUND = FoundSpeech(
     spans=((8_007, 18 * SAMPLE_RATE),),
     probabilities=np.where(abs(np.arange(625) - 312) < 2, 0.6, 0.9).astype(np.float32),
     samples=20 * SAMPLE_RATE,
+)
+
+# A tone of 4.2 s, from the amplitude -0.9922 to 0.5. It is half as loud in its second third, and then silent.
+TONE = np.concatenate(
+    [
+        np.resize(np.array(wave, np.int16), TRANSCRIPT.samples // 3)
+        for wave in ([-32512, 16384], [-16384, 8192], [0])
+    ]
 )
 
 # The second segment in the format of openai-whisper and OpenAI's API.
@@ -150,7 +161,10 @@ class FakeService:
     detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` returns
     found: FoundSpeech = FOUND
     parameters: VadParameters | None = None  # of the last search for speech
+    finds_peaks: bool = False  # while it decodes a job's recording
+    peaks_made: int = 0  # on demand
     error: BaseException | None = None
+    clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
     late_error: BaseException | None = None  # raised after all segments were published
     reason: str | None = None  # why the service is not ready
     paused: bool = False  # no transcription ends while this is set
@@ -175,10 +189,11 @@ class FakeService:
         """Forget what a test set and did."""
         running, settings, helper = self.running, self.settings, self.helper
         encoder, copies = self.encoder, self.copies  # these know the files that are there
+        folder = self.folder  # knows the space that uploads have reserved
         vars(self).clear()
         self.__init__(settings, running=running, helper=helper)  # type: ignore[misc]
         encoder.reset()
-        self.encoder, self.copies = encoder, copies
+        self.encoder, self.copies, self.folder = encoder, copies, folder
 
     async def start(self) -> None:
         for folder in (self.folder.uploads, self.folder.pcm, self.folder.copies):
@@ -233,6 +248,14 @@ class FakeService:
             self.cancelled.set()
             raise
 
+    async def peaks(self, upload: Upload) -> bytes:
+        self.peaks_made += 1
+        await self.record(upload, Options(), "")
+        await self.resumed()
+        if self.error is not None:
+            raise self.error
+        return collected(TONE).pack()
+
     async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
         return None, model
 
@@ -247,7 +270,9 @@ class FakeService:
         observer: Observer,
         decoded_samples: int | None = None,
     ) -> "FakePipeline":
-        return FakePipeline(self, self.folder.pcm / job, upload, options, model, observer, decoded_samples)
+        return FakePipeline(
+            self, self.folder.pcm / job, upload, options, model, results, observer, decoded_samples
+        )
 
     is_asleep = False
 
@@ -278,13 +303,17 @@ class FakeService:
 
 @dataclass
 class FakePipeline:
-    """Transcribes half of a job's recording at once, and the rest when the service is not paused."""
+    """Transcribes half of a job's recording at once, and the rest when the service is not paused.
+
+    Publishes the service's clips meanwhile.
+    """
 
     service: FakeService
     pcm_path: Path
     upload: Upload
     options: Options
     model: str
+    results: ClipResults
     observer: Observer = field(default_factory=Observer)
     decoded_samples: int | None = None
     failed_spans: list[Span] = field(default_factory=list)
@@ -295,12 +324,29 @@ class FakePipeline:
         try:
             self.pcm_path.write_bytes(bytes(100))
             await service.record(self.upload, self.options, self.model)
+            if service.finds_peaks:
+                self.observer.decoded(len(TONE), collected(TONE))
+            half = len(service.clips) // 2
+            await self._publish(service.clips[:half])
             self.observer.progressed(Progress(total_s, total_s, total_s / 2, 1, 2))
             await service.resumed()
             if service.error is not None:
                 raise service.error
+            await self._publish(service.clips[half:])
             self.observer.progressed(Progress(total_s, total_s, total_s, 2, 2))
             return service.transcript
         except asyncio.CancelledError:
             service.cancelled.set()
             raise
+
+    async def _publish(self, clips: Sequence[tuple[Span, ClipResult | None]]) -> None:
+        decoding = Decoding(self.model, language=self.options.language)
+        for (start, end), result in clips:
+            request = ClipRequest(self.pcm_path, start, end, (), decoding)
+            if result is not None:
+                await self.results.get_or_transcribe(request, partial(_answer, result))
+            self.observer.published((start, end), None if result is None else request.key)
+
+
+async def _answer(result: ClipResult, request: ClipRequest) -> ClipResult:
+    return result

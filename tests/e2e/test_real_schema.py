@@ -1,7 +1,11 @@
 """The real service does what its OpenAPI document says: no crash, and no undocumented answer."""
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
+from app.jobs.database import FILE_NAME
 from tests.openapi_checks import KEY, check, operations
 
 
@@ -15,6 +19,12 @@ def checked(commands, folder, *arguments: object) -> None:
     while jobs := server.client.get("/v1/jobs").json()["data"]:
         for job in jobs:
             server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    with closing(sqlite3.connect(server.data / FILE_NAME)) as database:
+        uploads = database.execute("SELECT id FROM uploads").fetchall()
+    for (upload_id,) in uploads:
+        server.client.delete(
+            f"/v1/uploads/{upload_id}", headers={"Tus-Resumable": "1.0.0"}
+        ).raise_for_status()
     assert not server.left_files()
 
 

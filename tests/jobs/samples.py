@@ -3,9 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from app.jobs.job import Submission
 from app.options import Options
 from app.transcript.timeline import ClipResult, Transcript
+from tests.sample_peaks import collected
 from workers.messages import SAMPLE_RATE, Segment, Word
 
 SUBMISSION = Submission(
@@ -42,6 +45,7 @@ TRANSCRIPT = Transcript(
     segments=(SEGMENT, replace(SEGMENT, start=40_000, end=41_000, words=())),
     failed_spans=((60_000, 70_000),),
 )
+PEAKS = collected(np.arange(-8000, 8000, dtype=np.int16))
 
 
 def submission(**changes: Any) -> Submission:

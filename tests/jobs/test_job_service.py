@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from app.errors import NotReady
 from app.jobs.database import Database
 from app.jobs.job import Job, Status
 from app.jobs.service import FINISHED, JobService
 from app.jobs.store import Store
+from app.media.uploads import Upload
 from app.settings import Settings
 from tests.jobs.samples import TRANSCRIPT, submission
 from tests.jobs.sites import FakeService
@@ -148,3 +150,21 @@ async def test_expired_jobs_are_read_in_parts_and_all_deleted(
         await jobs.stop()
         jobs._service.folder.release()
     assert sizes == [2, 2, 1, 0]
+
+
+async def test_a_stop_ends_the_making_of_peaks(tmp_path: Path) -> None:
+    began = asyncio.Event()
+
+    async def peaks(upload: Upload) -> bytes:
+        began.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with started(tmp_path) as jobs:
+        jobs._service.peaks = peaks  # type: ignore[method-assign]
+        job, _ = await jobs.submit(submission())
+        await end(jobs, job)
+        asked = asyncio.create_task(jobs.peaks.make(await jobs.store.get(job.id)))
+        await began.wait()
+    assert asked.done(), "the service is stopped"
+    assert isinstance(asked.exception(), NotReady)

@@ -1,17 +1,24 @@
 """When progress is stored, and that none of it is lost."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.errors import DatabaseUnavailable
 from app.jobs import progress_buffer as module
 from app.jobs.job import JobProgress, Stage
 from app.jobs.progress_buffer import ProgressBuffer
+from app.jobs.published_clips import PublishedClip
+from app.media.peaks import PeakCollector, Peaks
+from tests.sample_peaks import collected
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+
+
+CLIPS = [PublishedClip((0, 100), (0, 100, "en")), PublishedClip((200, 300), None)]
 
 
 def at(done_s: float) -> JobProgress:
@@ -26,11 +33,13 @@ class FakeStore:
         self.stored: list[Any] = []
         self.called = asyncio.Event()
 
-    async def update(self, job_id: str, *, pcm: str) -> None:
-        await self._store((job_id, pcm))
+    async def store_peaks(self, job_id: str, content: bytes, *, pcm: str) -> None:
+        await self._store((job_id, Peaks.unpack(content).samples, pcm))
 
-    async def store_progress(self, progress: Mapping[str, JobProgress]) -> None:
-        await self._store(dict(progress))
+    async def store_progress(
+        self, progress: Mapping[str, JobProgress], published: Mapping[str, Sequence[PublishedClip]]
+    ) -> None:
+        await self._store((dict(progress), dict(published)))
 
     async def _store(self, value: Any) -> None:
         self.called.set()
@@ -38,6 +47,10 @@ class FakeStore:
         if self.fails:
             raise DatabaseUnavailable("gone")
         self.stored.append(value)
+
+
+def peaks(samples: int) -> PeakCollector:
+    return collected(np.zeros(samples, np.int16))
 
 
 @pytest.fixture
@@ -58,28 +71,33 @@ async def test_the_latest_value_is_stored_once(buffer: ProgressBuffer, store: Fa
     for done_s in (1.0, 2.0):
         buffer.progressed("a", at(done_s))
     buffer.progressed("b", at(5.0))
-    buffer.decoded("a", "100 boot")
+    buffer.decoded("a", "100 boot", peaks(100))
     await buffer.store()
     await buffer.store()
-    assert store.stored == [("a", "100 boot"), {"a": at(2.0), "b": at(5.0)}]
+    assert store.stored == [("a", 100, "100 boot"), ({"a": at(2.0), "b": at(5.0)}, {})]
 
 
 async def test_nothing_is_lost_if_storing_fails(buffer: ProgressBuffer, store: FakeStore) -> None:
     store.fails = True
     for job_id in ("a", "b", "done"):
         buffer.progressed(job_id, at(1.0))
-        buffer.decoded(job_id, "100 boot")
+        buffer.decoded(job_id, "100 boot", peaks(100))
+        buffer.published(job_id, CLIPS[0])
     storing = asyncio.create_task(buffer.store())
     await store.called.wait()
     buffer.progressed("b", at(2.0))
-    buffer.decoded("b", "200 boot")
+    buffer.decoded("b", "200 boot", peaks(200))
+    buffer.published("b", CLIPS[1])
     buffer.end("done")
     with pytest.raises(DatabaseUnavailable):
         await storing
     store.fails = False
     await buffer.store()
-    assert store.stored[:-1] == [("a", "100 boot"), ("b", "200 boot")]
-    assert store.stored[-1] == {"a": at(1.0), "b": at(2.0)}
+    assert store.stored[:-1] == [("a", 100, "100 boot"), ("b", 200, "200 boot")]
+    assert store.stored[-1] == (
+        {"a": at(1.0), "b": at(2.0)},
+        {"a": [CLIPS[0]], "b": [CLIPS[0], CLIPS[1]]},
+    )
 
 
 async def test_storing_in_the_background_goes_on_after_an_error(
@@ -93,7 +111,7 @@ async def test_storing_in_the_background_goes_on_after_an_error(
     store.fails = False
     while not store.stored:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
-    assert store.stored == [{"a": at(1.0)}]
+    assert store.stored == [({"a": at(1.0)}, {})]
     storing.cancel()
     await asyncio.gather(storing, return_exceptions=True)
 
@@ -107,8 +125,31 @@ async def test_storing_an_empty_buffer_waits_for_values_that_are_being_stored(
     await store.called.wait()
     assert store.stored == []
     await buffer.store()
-    assert store.stored == [{"a": at(1.0)}]
+    assert store.stored == [({"a": at(1.0)}, {})]
     await first
+
+
+async def test_published_clips_are_stored_in_order_with_the_progress(
+    buffer: ProgressBuffer, store: FakeStore
+) -> None:
+    buffer.progressed("a", at(1.0))
+    for clip in CLIPS:
+        buffer.published("a", clip)
+    await buffer.store()
+    assert store.stored == [({"a": at(1.0)}, {"a": CLIPS})]
+
+
+async def test_clips_that_are_published_after_the_last_progress_are_stored_too(
+    buffer: ProgressBuffer, store: FakeStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TICK_S", 0.001)
+    storing = asyncio.create_task(buffer.store_forever())
+    buffer.published("a", CLIPS[0])
+    while not store.stored:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    assert store.stored == [({}, {"a": [CLIPS[0]]})]
+    storing.cancel()
+    await asyncio.gather(storing, return_exceptions=True)
 
 
 def test_the_interval_grows_with_the_time_since_the_job_began(

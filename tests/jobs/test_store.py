@@ -56,7 +56,7 @@ async def test_jobs_outlive_the_process(url: str) -> None:
     async with opened(url) as database:
         store = Store(database)
         assert await store.get(job.id) == job
-        assert unpack_transcript(await store.packed_transcript(job)) == TRANSCRIPT
+        assert unpack_transcript((await store.transcript(job)).content) == TRANSCRIPT
 
 
 async def test_options_stored_by_a_version_with_fewer_of_them(store: Store, database: Database) -> None:

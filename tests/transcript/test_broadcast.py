@@ -20,7 +20,7 @@ from ttconv.time_code import FPS_29_97, SmpteTimeCode
 from app.errors import InvalidInput, UnsuitableFormat
 from app.options import Options
 from app.transcript.cues import Cue
-from app.transcript.formats import FileStyle
+from app.transcript.formats import FileStyle, narrow
 from app.transcript.lines import SHORTEST_CUE
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
@@ -420,3 +420,21 @@ def test_any_text_is_read_back_equal_or_refused_by_a_character_that_is_absent(
     assert comparable(joined) == comparable("".join("\n".join(["", *lines]) for lines in texts))
     assert all(len(line) <= MAX_CHARS[file_format] for _, _, lines in shown for line in lines)
     assert all(len(lines) <= 2 for _, _, lines in shown)
+
+
+@pytest.mark.parametrize(
+    ("cues", "lines"),
+    [(66_000, ("a",)), (50_000, ("a" * 36,) * 4)],  # numbers of subtitles; of blocks, two for each of these
+)
+def test_stl_has_numbers_for_so_many_subtitles(cues: int, lines: tuple[str, ...]) -> None:
+    many = [Cue(*span(at, at + 1), lines) for at in range(cues)]
+    with pytest.raises(UnsuitableFormat, match=f"{cues:,}"):
+        written("stl", many, style=FileStyle(max_lines=4))
+    assert written("stl", many[:5], style=FileStyle(max_lines=4))
+
+
+@pytest.mark.timeout(60)  # a quadratic case would take half an hour
+def test_a_word_of_any_length_is_broken() -> None:
+    lines = list(narrow._wrapped("x" * 30_000_000, 37))
+    assert sum(map(len, lines)) == 30_000_000
+    assert max(map(len, lines)) == 37

@@ -12,13 +12,15 @@ import pytest
 from app.engines.window_request import WindowRequest
 from app.errors import ClipFailed, TaskCrashes, TooLarge
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
+from app.media.peaks import PeakCollector
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
 from app.transcript.timeline import Transcript
+from app.transcription.clip_request import ClipKey
 from app.transcription.pipeline import Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, WindowResult
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Span, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -38,7 +40,7 @@ class FakeMedia:
         self.cancelled: list[str] = []
 
     async def decode(
-        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float
+        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float, peaks: PeakCollector
     ) -> AsyncGenerator[tuple[int, bool]]:
         for samples in range(60 * SAMPLE_RATE, self.samples, 60 * SAMPLE_RATE):
             yield samples, False
@@ -63,6 +65,7 @@ class FakeFleet:
         self.answer = answer
         self.requested: list[tuple[int, str | None]] = []  # the windows' numbers and languages
         self.keys: list[object] = []
+        self.first: list[int] = []  # the numbers of the windows that come before new clips
 
     async def submit(
         self,
@@ -80,6 +83,7 @@ class FakeFleet:
         language = request.read().decoding.language
         self.requested.append((number, language))
         self.keys.append(key)
+        self.first += [number] if continues else []
         await asyncio.sleep(0.02 / (1 + number))
         return TaskResult(self.answer(number, language), 0, 0)
 
@@ -243,6 +247,7 @@ async def test_the_first_clips_elect_the_language_and_an_outvoted_one_is_transcr
     assert (await transcribe(tmp_path, fleet)).language == "en"
     assert fleet.requested[:3] == [(0, None), (1, None), (2, None)]
     assert [entry for entry in fleet.requested if entry[1]] == [(8, "en")], "the second clip again"
+    assert fleet.first == [8], "before clips whose text comes after its own"
 
 
 @pytest.mark.parametrize("detected", ["en", "de"])
@@ -344,3 +349,83 @@ async def test_a_clip_that_fails_after_its_vote_does_not_change_the_language(tmp
 async def test_a_recording_that_is_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TooLarge, match="longer than 200 s"):
         await transcribe(tmp_path, FakeFleet(clip_result), media=FakeMedia(clips=30))
+
+
+class Published(Observer):
+    """The clips that a pipeline has published, and how many segments it had before each."""
+
+    def __init__(self) -> None:
+        self.clips: list[tuple[Span, ClipKey | None]] = []
+        self.segments = 0
+        self.before: list[int] = []
+
+    def transcribed(self, segments: Sequence[Segment]) -> None:
+        self.segments += len(segments)
+
+    def published(self, clip: Span, key: ClipKey | None) -> None:
+        self.clips.append((clip, key))
+        self.before.append(self.segments)
+
+
+@pytest.mark.parametrize(("language", "requested"), [("de", "de"), (None, None)])
+async def test_each_clip_is_published_in_order_with_its_segments_and_the_key_of_its_result(
+    tmp_path: Path, language: str | None, requested: str | None
+) -> None:
+    published = Published()
+    transcript = await transcribe(tmp_path, FakeFleet(clip_result), observer=published, language=language)
+    assert published.clips == [((start, end), (start, end, requested)) for start, end in transcript.clips]
+    assert len(transcript.clips) == 8
+    assert published.before == list(range(1, 9))
+    for (start, end), segment in zip(transcript.clips, transcript.segments, strict=True):
+        assert start <= segment.start < segment.end <= end
+
+
+async def test_an_outvoted_clip_is_published_with_the_key_of_the_result_that_counts(tmp_path: Path) -> None:
+    published = Published()
+    fleet = FakeFleet(
+        lambda number, language: clip_result(number, language, detected="de" if number == 1 else "en")
+    )
+    await transcribe(tmp_path, fleet, observer=published)
+    assert [key and key[2] for _, key in published.clips] == [None, "en"] + [None] * 6
+
+
+async def test_a_failed_clip_is_published_without_a_key_and_is_no_part_of_the_transcript(
+    tmp_path: Path,
+) -> None:
+    def answer(number: int, language: str | None) -> WindowResult:
+        if number == 4:
+            raise RuntimeError("cuBLAS failed")
+        return clip_result(number, language)
+
+    published = Published()
+    transcript = await transcribe(
+        tmp_path, FakeFleet(answer), observer=published, language="en", allow_partial=True
+    )
+    assert [key is None for _, key in published.clips] == [number == 4 for number in range(8)]
+    assert published.clips[4][0] == transcript.failed_spans[0]
+    assert transcript.clips == tuple(clip for clip, key in published.clips if key is not None)
+
+
+async def test_nothing_is_published_after_a_clip_that_fails_the_job(tmp_path: Path) -> None:
+    def answer(number: int, language: str | None) -> WindowResult:
+        if number == 4:
+            raise RuntimeError("cuBLAS failed")
+        return clip_result(number, language)
+
+    published = Published()
+    with pytest.raises(ClipFailed):
+        await transcribe(tmp_path, SequentialFleet(answer), observer=published, language="en")
+    assert len(published.clips) == 4
+
+
+async def test_published_text_is_in_the_script_of_the_request(tmp_path: Path) -> None:
+    def answer(number: int, language: str | None) -> WindowResult:
+        result = clip_result(number, language)
+        return replace(result, segments=tuple(replace(segment, text="国") for segment in result.segments))
+
+    texts = Texts()
+    await transcribe(tmp_path, FakeFleet(answer), observer=texts, language="zh", chinese="traditional")
+    assert texts.texts == ["國"] * 8
+    texts = Texts()
+    await transcribe(tmp_path, FakeFleet(answer), observer=texts, language="ja", chinese="traditional")
+    assert texts.texts == ["国"] * 8

@@ -5,7 +5,7 @@ detector in functions only.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -15,6 +15,7 @@ import numpy as np
 from workers import runtime
 from workers.media import refusal
 from workers.media.decode import Findings, Pcm, decoded_pcm, raw_pcm
+from workers.media.peaks import PeakFinder
 from workers.media.silero import SileroModel
 from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE
 
@@ -39,6 +40,7 @@ class DecodeStep:
     finished: bool
     warning: str | None  # for the sender, once finished
     declared: int = 0  # samples of the recording, as the file gives them; 0 if it does not
+    peaks: bytes = b""  # of the bins that are complete since the last step, as `PeakFinder.take` gives them
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class _Session:
     output: BinaryIO
     findings: Findings
     samples: int = 0  # written so far
+    peaks: PeakFinder = field(default_factory=PeakFinder)
 
     @property
     def declared(self) -> int:
@@ -63,6 +66,7 @@ class _Session:
             if chunk is None:
                 return True
             self.output.write(chunk)
+            self.peaks.feed(chunk)
             self.samples += len(chunk) // BYTES_PER_SAMPLE
         return False
 
@@ -113,7 +117,8 @@ def decode(
     if finished:
         close(job)
     warning = session.findings.warning if finished else None
-    return DecodeStep(session.samples, finished, warning, session.declared)
+    peaks = session.peaks.take(finished=finished)
+    return DecodeStep(session.samples, finished, warning, session.declared, peaks)
 
 
 def close(job: str) -> None:

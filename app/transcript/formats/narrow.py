@@ -86,15 +86,16 @@ def _written(line: str, cue: Cue, character_set: CharacterSet) -> str:
 
 
 def _wrapped(line: str, max_chars: int) -> Iterator[str]:
-    while len(line) > max_chars:
-        end = line.rfind(" ", 0, max_chars + 1)
-        if end <= 0:
-            end = max_chars
-            while end > 1 and unicodedata.combining(line[end]):
+    begin = 0
+    while len(line) - begin > max_chars:
+        end = line.rfind(" ", begin, begin + max_chars + 1)
+        if end <= begin:
+            end = begin + max_chars
+            while end > begin + 1 and unicodedata.combining(line[end]):
                 end -= 1
-        yield line[:end]
-        line = line[end:].lstrip()
-    yield line
+        yield line[begin:end]
+        begin = end + (line[end] == " ")  # there are single spaces only
+    yield line[begin:]
 
 
 def _parts(cue: Cue, lines: Sequence[str], max_lines: int) -> Iterator[Cue]:

@@ -9,6 +9,7 @@ from itertools import chain
 
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
+from app.errors import UnsuitableFormat
 from app.transcript.cues import Cue
 from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
 from app.transcript.formats.narrow import narrow_cues, visible
@@ -23,6 +24,8 @@ ROWS = 23  # of the picture; each line takes two
 _TEXT_BLOCK = struct.Struct("<BHBB4B4BBBB112s")
 _TEXT_BYTES = 112
 _LAST_BLOCK = 0xFF
+_MOST_SUBTITLES = 0xFFFF  # two bytes hold the number of each
+_MOST_BLOCKS = 99_999  # five digits hold their number
 _CENTERED = 2
 
 _BEGIN_ROW = b"\x0d\x0b\x0b"  # double height, start of the box, twice for receivers that miss one
@@ -36,18 +39,31 @@ TimeCode = Callable[[int], tuple[int, int, int, int]]  # from frames to hours, m
 def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[bytes]:
     """EBU-STL with double-height teletext, at 25 frames per second, or 30 if the style asks for 30 or 29.97.
 
-    Raises `UnsuitableFormat` if no character table has all characters of the text.
+    Raises `UnsuitableFormat` if no character table has all characters of the text, or if there are too many
+    subtitles.
     """
     shown = list(cues)
     table = _choose_table(shown)
     rate, disk_format, time_code = _timing(style.fps)
     narrow = narrow_cues(shown, table.character_set, COLUMNS, style.max_lines)
     timed = list(timed_cues(narrow, frames(rate)))
+    if len(timed) > _MOST_SUBTITLES:
+        raise _too_many(len(timed))
     blocks = [_text_blocks(number, cue, table, time_code) for number, cue in enumerate(timed, start=1)]
     first = time_code(timed[0].start) if timed else (0, 0, 0, 0)
     block_count = sum(map(len, blocks))
+    if block_count > _MOST_BLOCKS:
+        raise _too_many(len(timed))
     yield _general_block(transcript, disk_format, table, block_count, len(timed), first)
     yield from chain.from_iterable(blocks)
+
+
+def _too_many(subtitles: int) -> UnsuitableFormat:
+    return UnsuitableFormat(
+        f"EBU-STL cannot hold as many subtitles as the transcript has, {subtitles:,}. Ask for srt, vtt or "
+        "ttml instead.",
+        param="format",
+    )
 
 
 def _choose_table(cues: Sequence[Cue]) -> CharacterTable:

@@ -1,0 +1,31 @@
+"""The steps of a correction that cost CPU time. `Helper` calls them.
+
+Its process starts anew after a pause, while a client waits: this module imports little.
+"""
+
+from app.api.correction_bodies import parse_correction
+from app.api.segment_documents import segments_document
+from app.jobs.corrections import PackedCorrection, Segments, apply_edits, restore
+from app.jobs.serialization import PackedTranscript
+
+# The correction, None if it changes nothing, and the document of the segments after it.
+Outcome = tuple[PackedCorrection | None, bytes]
+
+
+def corrected(base: PackedTranscript, body: bytes, filename: str) -> Outcome | int:
+    """What the body of a request makes of a revision; the number of a revision if it restores that.
+
+    `filename`: of the recording. Raises InvalidInput.
+    """
+    edits = parse_correction(body)
+    return edits if isinstance(edits, int) else _outcome(base, *apply_edits(base, edits, filename))
+
+
+def restored(base: PackedTranscript, earlier: PackedTranscript, filename: str) -> Outcome:
+    """The same for an earlier revision."""
+    return _outcome(base, *restore(base, earlier, filename))
+
+
+def _outcome(base: PackedTranscript, correction: PackedCorrection | None, segments: Segments) -> Outcome:
+    revision = correction.transcript.revision if correction else base.revision
+    return correction, segments_document(revision, True, segments)

@@ -1,0 +1,126 @@
+"""The endpoints that correct the transcript of a job, and list its revisions."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
+
+from app.api.admission import Admission
+from app.api.correction_bodies import correction_body
+from app.api.correction_steps import corrected, restored
+from app.api.errors import documented_errors
+from app.api.job_lookup import find_job
+from app.api.job_responses import check_done
+from app.api.receiving import receive_document
+from app.api.schemas import RevisionList, Segments
+from app.api.versions import ETAG, IfMatch, is_current, revision_etag
+from app.errors import PreconditionFailed, PreconditionRequired, UnsupportedContentType
+from app.jobs.job import Job, timestamp
+from app.jobs.revisions import transcript_changed
+from app.transcription.helper import LONG_S
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+MAX_CORRECTION_BYTES = 32 << 20
+_LARGE_BYTES = 1 << 18  # parsing more takes longer than the event loop may wait
+
+
+def correction_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+    router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    @router.put(
+        "/{job_id}/segments",
+        summary="Correct the transcript, or restore an earlier revision of it",
+        response_model=Segments,
+        responses={
+            200: {"headers": ETAG},
+            **documented_errors(400, 401, 404, 409, 412, 413, 415, 428, 429, 503, 507),
+        },
+        openapi_extra=correction_body(),
+    )
+    async def correct_segments(request: Request, job_id: str, if_match: IfMatch = None) -> Response:
+        """The body has all segments of the transcript. Segments that it lacks are removed.
+
+        A segment that keeps its `id` keeps the times of the words that it keeps. The answer is the document
+        of the new revision. If nothing differs from the newest revision, none is stored.
+        """
+        job = await find_job(jobs, job_id)
+        condition = _check_request(request, job, if_match)
+        with admission.uploads.hold(request):
+            body = await receive_document(service, request, MAX_CORRECTION_BYTES)
+            return await _correct(service, jobs, job, condition, body)
+
+    @router.get(
+        "/{job_id}/revisions",
+        summary="List the revisions of the transcript, newest first",
+        response_model=RevisionList,
+        responses=documented_errors(401, 404, 409, 503),
+    )
+    async def list_revisions(job_id: str) -> Response:
+        """The original and the newest corrections."""
+        job = await find_job(jobs, job_id)
+        check_done(job)
+        entries = [
+            {"revision": number, "created_at": timestamp(created_at), "changed": changed}
+            for number, created_at, changed in await jobs.store.revisions(job)
+        ]
+        return JSONResponse({"object": "list", "data": entries})
+
+    return router
+
+
+def _check_request(request: Request, job: Job, if_match: str | None) -> str:
+    """Check all but the body, before that is read. Returns the condition.
+
+    Raises JobNotDone, PreconditionRequired, PreconditionFailed, InvalidInput and UnsupportedContentType.
+    """
+    check_done(job)
+    if if_match is None:
+        raise PreconditionRequired(
+            "The request does not say which version of the transcript it corrects. Send the ETag of the "
+            "segments as `If-Match`.",
+            param="If-Match",
+        )
+    condition = ", ".join(request.headers.getlist("if-match"))  # a list may come in several lines
+    _check_current(condition, job.revision)
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != "application/json":
+        raise UnsupportedContentType(
+            "This path takes application/json. Send the corrected segments as a JSON document."
+        )
+    return condition
+
+
+def _check_current(condition: str, revision: int) -> None:
+    if not is_current(condition, revision_etag(revision)):
+        raise transcript_changed(revision)
+
+
+async def _correct(
+    service: "TranscriptionService", jobs: "JobService", job: Job, condition: str, body: bytes
+) -> Response:
+    """Store the correction in a body, and return the document of the newest revision.
+
+    Raises InvalidInput, PreconditionFailed, UnknownRevision, and as `Store.correct` does.
+    """
+    filename = job.submission.filename
+    weight_s = LONG_S if len(body) > _LARGE_BYTES else 0.0
+    run = partial(service.helper.run, max(job.duration or 0.0, weight_s))
+    while True:
+        base = await jobs.store.transcript(job)
+        _check_current(condition, base.revision)
+        outcome = await run(corrected, base, body, filename)
+        if isinstance(outcome, int):
+            earlier = await jobs.store.transcript(job, outcome)
+            outcome = await run(restored, base, earlier, filename)
+        correction, document = outcome
+        try:
+            if correction is not None:
+                job = await jobs.store.correct(job, correction)
+        except PreconditionFailed:
+            continue  # another correction came first: the condition may allow it, as `*` does
+        headers = {"ETag": revision_etag(job.revision if correction else base.revision)}
+        return Response(document, media_type="application/json", headers=headers)

@@ -1,0 +1,105 @@
+"""Segments as JSON: the document of a transcript, and the data of the events that announce its parts.
+
+These functions use CPU time on long recordings: let `Helper` call them.
+"""
+
+import json
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
+from app.options import Options
+from app.transcript.clip_segments import clip_segments
+from app.transcript.edited import EditedSegment, with_ids
+from workers.messages import Span, seconds
+
+if TYPE_CHECKING:
+    from app.jobs.published_clips import PackedClip
+
+_LEVEL = 1  # the data of events is kept only until it is sent
+
+
+def segments_document(revision: int, complete: bool, segments: Iterable[EditedSegment]) -> bytes:
+    """The document of a transcript, see `schemas.Segments`."""
+    return _with_segments({"revision": revision, "complete": complete}, _entries(segments))
+
+
+def transcript_document(packed: PackedTranscript) -> bytes:
+    """The document of a revision."""
+    return segments_document(packed.revision, True, identified(unpack_transcript(packed.content)))
+
+
+def published_document(clips: Sequence["PackedClip"], options: Options) -> bytes:
+    """The document of a transcript so far."""
+    return segments_document(0, False, _published_segments(clips, options))
+
+
+def published_event(span: Span, clips: Sequence["PackedClip"], options: Options) -> bytes:
+    """The data of an event about a span, see `schemas.NewSegments`, while the job has clips."""
+    new = [
+        segment
+        for segment in _published_segments(clips, options)
+        if seconds(segment.start) >= seconds(span[0]) and segment.start < span[1]
+    ]
+    return _event(span, _entries(new))
+
+
+def transcript_events(packed: bytes, spans: Mapping[int, Span]) -> dict[int, bytes]:
+    """The same for all events of a job, by their numbers, from its packed transcript. Compressed by zlib."""
+    segments = identified(unpack_transcript(packed))
+    entries = list(_entries(segments))
+    starts = [segment.start for segment in segments]
+    shown = [seconds(start) for start in starts]
+
+    def data(span: Span) -> bytes:
+        return _event(span, entries[bisect_left(shown, seconds(span[0])) : bisect_left(starts, span[1])])
+
+    return {number: zlib.compress(data(span), _LEVEL) for number, span in spans.items()}
+
+
+def _published_segments(clips: Sequence["PackedClip"], options: Options) -> Iterator[EditedSegment]:
+    segments = (
+        segment for clip in clips for segment in clip_segments(clip.span, unpack_result(clip.result), options)
+    )
+    return with_ids(segments, [clip.span for clip in clips])
+
+
+def _event(span: Span, entries: Iterable[bytes]) -> bytes:
+    # A client drops what starts at `from` or later. It sees rounded times, so the segments are selected by
+    # these: one that starts just before `from`, at the same millisecond, is dropped and comes again.
+    return _with_segments({"from": seconds(span[0]), "to": seconds(span[1])}, entries)
+
+
+def _with_segments(fields: Mapping[str, object], entries: Iterable[bytes]) -> bytes:
+    return _json(fields)[:-1] + b',"segments":[' + b",".join(entries) + b"]}"
+
+
+def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
+    """Each segment on its own: one large document would hold the GIL while it is encoded."""
+    for segment in segments:
+        words = [
+            {
+                "word": word.text.strip(),
+                "start": seconds(word.start),
+                "end": seconds(word.end),
+                "probability": word.probability,
+            }
+            for word in segment.words
+            if word.text.strip()
+        ]
+        yield _json(
+            {
+                "id": segment.id,
+                "start": seconds(segment.start),
+                "end": seconds(segment.end),
+                "text": segment.text.strip(),
+                "speaker": segment.speaker,
+                "words": words,
+            }
+        )
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

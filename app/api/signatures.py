@@ -1,0 +1,62 @@
+"""Signed paths: whoever has one may GET it without an API key until it expires. Pure."""
+
+import base64
+import hashlib
+import hmac
+import re
+from urllib.parse import parse_qsl
+
+from app.errors import LinkRefused
+
+_VERSION = "whisperfleet link 1"  # a signature of another scheme is never valid here
+_PATH = re.compile(r"/v1/jobs/[0-9a-f]{32}/(audio|result)")
+_QUERY = re.compile(
+    r"(?P<signed>(.*&)?expires=(?P<expires>[0-9]{1,12}))&signature=(?P<signature>[\w-]{43})", re.A
+)
+
+_ASK_AGAIN = "Ask for a new link: `POST /v1/jobs/{id}/links`, with an API key."
+
+
+def signed_query(secret: bytes, path: str, query: str, expires: int) -> str:
+    """The query of a link: `query` with the Unix time `expires` (s) and the signature.
+
+    `path` is below the root path. `query` is encoded; it may be empty.
+    """
+    signed = f"{query}&expires={expires}" if query else f"expires={expires}"
+    return f"{signed}&signature={_signature(secret, path, signed)}"
+
+
+def has_signature(query: bytes) -> bool:
+    """Whether a request's query has the parameter `signature`, also a wrong one."""
+    return any(name == "signature" for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+
+
+def check_link(secret: bytes, method: str, path: str, query: bytes, now: float) -> None:
+    """Raise LinkRefused unless a request is the one of a link, and the Unix time `now` (s) is before its end.
+
+    The query must be the same to the byte, so its parameters have only one order and one spelling.
+    """
+    found = _QUERY.fullmatch(query.decode("latin-1"))
+    if (
+        found is None
+        or method != "GET"
+        or not _PATH.fullmatch(path)
+        or not hmac.compare_digest(_signature(secret, path, found["signed"]), found["signature"])
+    ):
+        raise LinkRefused(
+            "This link is not valid: it was withdrawn, or it is for another path, query or method. "
+            + _ASK_AGAIN,
+            param="signature",
+        )
+    if int(found["expires"]) <= now:
+        raise LinkRefused("This link has expired. " + _ASK_AGAIN, param="expires")
+
+
+def _signature(secret: bytes, path: str, query: str) -> str:
+    """HMAC-SHA256 in base64url without padding: 43 characters, which are compared instead of the bytes.
+
+    The last of them has unused bits, so several spellings would decode to the same bytes.
+    """
+    message = "\n".join((_VERSION, "GET", path, query))
+    digest = hmac.digest(secret, message.encode("latin-1"), hashlib.sha256)
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")

@@ -1,0 +1,60 @@
+"""Corrections of packed transcripts. Costs CPU time on long ones: let `Helper` call these functions.
+
+Its process starts anew after a pause, while a client waits: this module imports little.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from app.jobs.search_terms import text_words
+from app.jobs.serialization import PackedTranscript, identified, pack_with_words, unpack_transcript
+from app.transcript.corrections import SegmentEdit, correct
+from app.transcript.edited import EditedSegment
+
+Segments = tuple[EditedSegment, ...]
+
+
+class PackedCorrection(NamedTuple):
+    """A corrected transcript."""
+
+    transcript: PackedTranscript
+    words: str  # by which the job is found, see `text_words`
+    changed: int  # segments that differ from those of the base
+
+
+def apply_edits(
+    base: PackedTranscript, edits: Sequence[SegmentEdit], filename: str
+) -> tuple[PackedCorrection | None, Segments]:
+    """The correction, None if it changes nothing, and all segments after it. Raises as `correct` does.
+
+    `filename`: of the recording.
+    """
+    transcript = unpack_transcript(base.content)
+    segments = identified(transcript)
+    revision = base.revision + 1
+    correction = correct(segments, edits, revision, transcript.samples, transcript.clips)
+    if not correction.changed:
+        return None, segments
+    content, words = pack_with_words(replace(transcript, segments=correction.segments), filename)
+    packed = PackedTranscript(revision, content)
+    return PackedCorrection(packed, words, correction.changed), correction.segments
+
+
+def restore(
+    base: PackedTranscript, earlier: PackedTranscript, filename: str
+) -> tuple[PackedCorrection | None, Segments]:
+    """The correction that brings back an earlier revision, None if the base is the same, and its segments."""
+    transcript = unpack_transcript(earlier.content)
+    before, after = identified(unpack_transcript(base.content)), identified(transcript)
+    if before == after:
+        return None, after
+    restored = PackedTranscript(base.revision + 1, earlier.content)
+    words = text_words(filename, transcript.text)
+    return PackedCorrection(restored, words, _differing(before, after)), after
+
+
+def _differing(before: Segments, after: Segments) -> int:
+    """How many segments are new, differ, or are gone."""
+    old, new = ({segment.id: segment for segment in segments} for segments in (before, after))
+    return sum(old.get(id) != new.get(id) for id in old.keys() | new.keys())

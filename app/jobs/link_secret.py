@@ -1,0 +1,43 @@
+"""The secret that signs links to audio and results."""
+
+import secrets
+import time
+
+import sqlalchemy as sa
+
+from app.jobs import tables
+from app.jobs.database import Database
+from app.shielding import shielded
+
+_NAME = "links"
+_BYTES = 32
+
+
+class LinkSecret:
+    """It is in the database, so links outlive a restart, and in memory, so checks cost no query."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.value = secrets.token_bytes(_BYTES)  # before `load`, no link is valid
+
+    @shielded
+    async def load(self) -> None:
+        """Read the secret, or make it if there is none. Raises what `Database` raises."""
+        query = sa.select(tables.secrets.c.value).where(tables.secrets.c.name == _NAME)
+        async with self._database.read() as connection:
+            stored: bytes | None = await connection.scalar(query)
+        if stored is None:
+            await self.rotate()
+        else:
+            self.value = stored
+
+    @shielded
+    async def rotate(self) -> None:
+        """Replace the secret: no earlier link is valid any more. Raises what `Database` raises."""
+        value = secrets.token_bytes(_BYTES)
+        async with self._database.write() as connection:
+            await connection.execute(sa.delete(tables.secrets).where(tables.secrets.c.name == _NAME))
+            await connection.execute(
+                sa.insert(tables.secrets).values(name=_NAME, value=value, created_at=time.time())
+            )
+        self.value = value

@@ -1,0 +1,173 @@
+"""The rows of resumable uploads in the database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.errors import QueueFull, UploadConflict
+from app.jobs.database import Database
+from app.jobs.tables import jobs, uploads
+from app.shielding import shielded
+
+KEY_DIVISOR = 10  # one API key may have a tenth of all live uploads
+
+
+@dataclass(frozen=True, slots=True)
+class ResumableUpload:
+    """A resumable upload. Times are Unix times in s."""
+
+    id: str  # the name of its file, too
+    owner: str  # the digest of its API key; empty without keys
+    filename: str  # as the client calls it, without folders; may be empty
+    metadata: str  # `Upload-Metadata`, as the client sent it
+    size: int  # bytes of the complete file
+    unchecked_from: int | None  # what an interrupted request with a checksum left from here on does not count
+    created_at: float
+    expires_at: float
+    job_id: str | None = None  # of the job that has used it
+
+    def is_live(self, now: float) -> bool:
+        """Whether it can still be continued or used."""
+        return self.job_id is None and now < self.expires_at
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many uploads may be live. `setting` is what decides, for errors."""
+
+    total: int
+    setting: str
+
+    @property
+    def per_key(self) -> int:
+        return max(1, self.total // KEY_DIVISOR)
+
+    def check(self, live: int, own: int, owner: str) -> None:
+        """Raise QueueFull if `owner` can have no further upload."""
+        if live >= self.total:
+            raise QueueFull(
+                f"{self.total} resumable uploads are incomplete or have no job yet, as many as this service "
+                f"keeps ({self.setting}); try again later.",
+                code="too_many_uploads",
+            )
+        if owner and own >= self.per_key:
+            raise QueueFull(
+                f"{self.per_key} of your resumable uploads are incomplete or have no job yet, as many as one "
+                f"API key may have (1/{KEY_DIVISOR} of {self.setting}); submit or delete some, then retry.",
+                code="too_many_uploads",
+            )
+
+
+class UploadRows:
+    """The rows. Raises what `Database` raises."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @shielded
+    async def add(self, upload: ResumableUpload, limits: Limits) -> None:
+        """Raises QueueFull."""
+        live = sa.select(sa.func.count()).where(
+            uploads.c.job_id.is_(None), uploads.c.expires_at > upload.created_at
+        )
+        async with self._database.write() as connection:  # writes take turns: nobody adds one in between
+            total = await connection.scalar(live)
+            own = await connection.scalar(live.where(uploads.c.owner == upload.owner))
+            limits.check(total or 0, own or 0, upload.owner)
+            await connection.execute(sa.insert(uploads).values(_values(upload)))
+
+    @shielded
+    async def get(self, upload_id: str) -> ResumableUpload | None:
+        async with self._database.read() as connection:
+            query = sa.select(uploads).where(uploads.c.id == upload_id)
+            row = (await connection.execute(query)).one_or_none()
+        return _upload(row) if row else None
+
+    @shielded
+    async def live(self, now: float) -> Sequence[ResumableUpload]:
+        """All uploads that can still be continued or used."""
+        query = sa.select(uploads).where(uploads.c.job_id.is_(None), uploads.c.expires_at > now)
+        async with self._database.read() as connection:
+            return [_upload(row) for row in await connection.execute(query)]
+
+    @shielded
+    async def set_unchecked(self, upload_id: str, start: int | None) -> None:
+        """Note where the bytes begin whose checksum was not compared yet."""
+        change = sa.update(uploads).where(uploads.c.id == upload_id).values(unchecked_from=start)
+        async with self._database.write() as connection:
+            await connection.execute(change)
+
+    @shielded
+    async def delete(self, upload_id: str) -> bool:
+        """Delete a row. Returns whether no job has used the upload, so its file can go."""
+        async with self._database.write() as connection:
+            is_unused = await _is_unused(connection, upload_id)
+            await connection.execute(sa.delete(uploads).where(uploads.c.id == upload_id))
+        return is_unused
+
+    @shielded
+    async def has_expired(self, upload_id: str, now: float) -> bool:
+        """Whether no job has used an upload, nor will: its time is over."""
+        async with self._database.write() as connection:
+            return await _is_unused(connection, upload_id, uploads.c.expires_at <= now)
+
+    @shielded
+    async def delete_expired(self, before: float) -> None:
+        """Delete the rows of all uploads that expired before a time."""
+        expired = uploads.c.expires_at < before
+        async with self._database.read() as connection:
+            if await connection.scalar(sa.select(uploads.c.id).where(expired).limit(1)) is None:
+                return  # writes take turns, and this is asked every minute
+        async with self._database.write() as connection:
+            await connection.execute(sa.delete(uploads).where(expired))
+
+    @shielded
+    async def sha256(self, job_id: str) -> str | None:
+        """The hash of a job's recording, in hex; None if the job is deleted."""
+        async with self._database.read() as connection:
+            found = await connection.scalar(sa.select(jobs.c.sha256).where(jobs.c.id == job_id))
+        return None if found is None else str(found)
+
+
+async def mark_used(connection: AsyncConnection, upload_id: str, job_id: str, now: float) -> None:
+    """Mark an upload as used by a job. Raises UploadConflict if another job has used it, or it has ended."""
+    change = (
+        sa.update(uploads)
+        .where(uploads.c.id == upload_id, uploads.c.job_id.is_(None), uploads.c.expires_at > now)
+        .values(job_id=job_id)
+    )
+    if not (await connection.execute(change)).rowcount:
+        raise upload_used(
+            await connection.scalar(sa.select(uploads.c.job_id).where(uploads.c.id == upload_id))
+        )
+
+
+def upload_used(job_id: str | None) -> UploadConflict:
+    """The error for an upload that a job has used, or that has just ended (None)."""
+    job = f"job {job_id}" if job_id else "another job, or its time is over,"
+    return UploadConflict(
+        f"This upload is the recording of {job} already. Upload the file again for another job.",
+        param="upload",
+        code="upload_used",
+    )
+
+
+async def _is_unused(
+    connection: AsyncConnection, upload_id: str, *conditions: sa.ColumnElement[bool]
+) -> bool:
+    """Whether no job has used an upload, and it meets the conditions.
+
+    Locks the row: a transaction that marks it as used, and whose end is unknown, ends first.
+    """
+    query = sa.select(uploads.c.id).where(uploads.c.id == upload_id, uploads.c.job_id.is_(None), *conditions)
+    return await connection.scalar(query.with_for_update()) is not None
+
+
+def _values(upload: ResumableUpload) -> dict[str, object]:
+    return {name: getattr(upload, name) for name in uploads.c.keys()}  # noqa: SIM118
+
+
+def _upload(row: sa.Row[tuple[object, ...]]) -> ResumableUpload:
+    return ResumableUpload(**row._mapping)

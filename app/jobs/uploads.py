@@ -1,0 +1,227 @@
+"""Resumable uploads: their rows, their files, and the space that their missing bytes will need.
+
+An upload lives for a day. A job that uses it takes over its file, which keeps its name. A row stays another
+day after its end, so that the client learns why its upload is gone.
+"""
+
+import asyncio
+import os
+import re
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from app.errors import UnknownUpload, UploadConflict, UploadExpired
+from app.jobs.database import Database
+from app.jobs.upload_rows import Limits, ResumableUpload, UploadRows, upload_used
+from app.media.disk import Reservation
+from app.media.partial_file import Checksum, PartialFile, beyond_length
+from app.media.uploads import Upload
+from app.settings import Settings
+from app.shielding import shielded
+from app.transcription.data_folder import DataFolder
+
+LIFETIME_S = 86400.0
+REMEMBERED_S = 86400.0  # after its end
+LIVE_FOR_EACH_PLACE = 10  # incomplete or unused uploads, for each that may be received at the same time
+
+_ID = re.compile(r"[0-9a-f]{32}")
+
+
+class Uploads:
+    """The resumable uploads of one database and one data folder. Raises what `Database` raises."""
+
+    def __init__(
+        self,
+        database: Database,
+        folder: DataFolder,
+        settings: Settings,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rows = UploadRows(database)
+        self._folder = folder
+        self._clock = clock
+        self._files: dict[str, PartialFile] = {}  # of live uploads
+        self._limits = Limits(
+            LIVE_FOR_EACH_PLACE * settings.max_uploads, f"{LIVE_FOR_EACH_PLACE} times WHISPER_MAX_UPLOADS"
+        )
+
+    async def start(self) -> set[str]:
+        """Reserve the space of live uploads again. Returns the names of their files."""
+        live = await self._rows.live(self._clock())
+        for upload in live:
+            await self._file(upload)
+        return {upload.id for upload in live}
+
+    async def create(self, owner: str, size: int, filename: str, metadata: str) -> ResumableUpload:
+        """A new upload, with its space reserved. Raises DiskFull and QueueFull."""
+        now = self._clock()
+        upload = ResumableUpload(
+            uuid.uuid4().hex, owner, filename, metadata, size, None, now, now + LIFETIME_S
+        )
+        space = self._folder.disk.hold()
+        try:
+            await asyncio.to_thread(space.expect, size)
+            await self._rows.add(upload, self._limits)
+        except BaseException:
+            self._folder.disk.release(space)
+            raise
+        self._files[upload.id] = PartialFile(self._folder.uploads / upload.id, size, space)
+        return upload
+
+    async def find(self, owner: str, upload_id: str, param: str | None = None) -> ResumableUpload:
+        """An upload that belongs to `owner`, or any if that is empty. `param` names the request's parameter.
+
+        Raises UnknownUpload, and UploadExpired unless a job has used it.
+        """
+        upload = await self._rows.get(upload_id) if _ID.fullmatch(upload_id) else None
+        if upload is None or owner not in ("", upload.owner):
+            raise UnknownUpload(
+                f"There is no upload {upload_id[:64]!r}; it may have been deleted, or its time may be over. "
+                "Create a new one.",
+                param=param,
+            )
+        if upload.job_id is None and not upload.is_live(self._clock()):
+            raise UploadExpired(
+                f"The time of this upload is over: uploads live for {LIFETIME_S / 3600:g} h. Create a new "
+                "one.",
+                param=param,
+            )
+        return upload
+
+    @asynccontextmanager
+    async def turn(
+        self, owner: str, upload_id: str, param: str | None = None
+    ) -> AsyncIterator[tuple[ResumableUpload, PartialFile]]:
+        """Have an upload alone: ends a request that sends bytes. Raises as `find`."""
+        file = await self._file(await self.find(owner, upload_id, param))
+        async with file.turn():
+            # It may have been used or deleted while this request waited.
+            yield await self.find(owner, upload_id, param), file
+
+    async def offset(self, owner: str, upload_id: str) -> tuple[ResumableUpload, int]:
+        """An upload, and how many of its bytes have arrived. Takes a `turn`."""
+        async with self.turn(owner, upload_id) as (upload, file):
+            return upload, upload.size if upload.job_id else await file.received()
+
+    async def append(
+        self,
+        upload: ResumableUpload,
+        file: PartialFile,
+        offset: int,
+        chunks: AsyncIterator[bytes],
+        length: int | None = None,
+        checksum: Checksum | None = None,
+    ) -> int:
+        """Append a body to an upload, in its `turn`. Returns how many bytes have arrived.
+
+        `offset`: where the client says that the body begins. `length`: of the body, if it is known.
+
+        Raises UploadConflict if that is not where the file ends or if a job has the upload, and as
+        `PartialFile.append`.
+        """
+        if upload.job_id is not None:
+            raise upload_used(upload.job_id)
+        received = await file.received()
+        if offset != received:
+            raise UploadConflict(
+                f"Upload-Offset is {offset}, and the service has {received} bytes. Go on from there.",
+                param="Upload-Offset",
+                code="upload_offset_mismatch",
+            )
+        if length is not None and offset + length > upload.size:
+            raise beyond_length(upload.size)
+        if checksum is None:
+            return await file.append(chunks)
+        # If the process is killed, its successor must not take these bytes for checked ones.
+        await self._rows.set_unchecked(upload.id, offset)
+        try:
+            return await file.append(chunks, checksum)
+        finally:
+            await self._rows.set_unchecked(upload.id, None)
+
+    @asynccontextmanager
+    async def complete(self, owner: str, upload_id: str) -> AsyncIterator[Upload]:
+        """The file of a complete upload, for a job. It stays as it is in this block.
+
+        Raises UploadConflict if bytes are missing, or a job that is deleted has used it, and as `find`.
+        """
+        await self._check_complete(await self.find(owner, upload_id, "upload"))
+        async with self.turn(owner, upload_id, "upload") as (upload, file):
+            await self._check_complete(upload)
+            # A repeated submission gets the job that the first one made: `submit` compares them.
+            sha256 = await (self._rows.sha256(upload.job_id) if upload.job_id else file.sha256())
+            if sha256 is None:
+                raise upload_used(upload.job_id)
+            yield Upload(file.path, upload.filename, upload.size, sha256)
+
+    async def delete(self, owner: str, upload_id: str) -> None:
+        """Delete an upload. The file of a used one belongs to its job, and stays. Raises as `find`."""
+        async with self.turn(owner, upload_id) as (upload, file):
+            await self._delete(upload.id, file)
+
+    def release(self, upload_id: str) -> None:
+        """Forget the file of an upload that is no longer live."""
+        file = self._files.pop(upload_id, None)
+        if file is not None:
+            self._folder.disk.release(file.space)
+
+    async def sweep(self) -> None:
+        """Remove the files of uploads whose time is over, and later their rows."""
+        now = self._clock()
+        for upload_id, file in list(self._files.items()):
+            upload = await self._rows.get(upload_id)
+            if upload is not None and upload.is_live(now):
+                continue
+            async with file.turn():
+                if await self._rows.has_expired(upload_id, now):
+                    await file.remove()
+                self.release(upload_id)
+        await self._rows.delete_expired(now - REMEMBERED_S)
+
+    @shielded
+    async def _delete(self, upload_id: str, file: PartialFile) -> None:
+        # The row goes first. The next start removes a file without one.
+        if await self._rows.delete(upload_id):
+            await file.remove()
+        self.release(upload_id)
+
+    async def _check_complete(self, upload: ResumableUpload) -> None:
+        if upload.job_id is not None:
+            return
+        missing = upload.size - await (await self._file(upload)).received()
+        if missing > 0:
+            raise UploadConflict(
+                f"This upload is not complete: {missing} of {upload.size} bytes are missing. Send them "
+                "first.",
+                param="upload",
+                code="upload_incomplete",
+            )
+
+    async def _file(self, upload: ResumableUpload) -> PartialFile:
+        path = self._folder.uploads / upload.id
+        if upload.job_id is not None:
+            return PartialFile(path, upload.size, Reservation(self._folder.disk))
+        if upload.id not in self._files:
+            written = await asyncio.to_thread(_checked_bytes, path, upload.unchecked_from)
+            if upload.unchecked_from is not None:
+                await self._rows.set_unchecked(upload.id, None)
+            if upload.id not in self._files:  # no other request was faster
+                space = self._folder.disk.hold()
+                space.restore(upload.size, written)
+                self._files[upload.id] = PartialFile(path, upload.size, space)
+        return self._files[upload.id]
+
+
+def _checked_bytes(path: Path, unchecked_from: int | None) -> int:
+    """How many bytes a file has, without those from `unchecked_from` on, which this removes."""
+    try:
+        size = path.stat().st_size
+        if unchecked_from is not None and unchecked_from < size:
+            os.truncate(path, unchecked_from)
+            return unchecked_from
+        return size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,240 @@
+"""The file of a resumable upload: it arrives in parts, which one request at a time appends."""
+
+import asyncio
+import errno
+import hashlib
+import os
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.errors import ChecksumMismatch, TooLarge, UploadConflict
+from app.media.disk import Reservation
+from app.media.file_sink import FileSink, Prefix, raise_if_full
+from app.shielding import run_shielded
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
+_HASHED_AT_ONCE = 16 << 20  # bytes
+_BLOCK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """The checksum of a part, as the client states it."""
+
+    algorithm: str  # a name that hashlib knows
+    digest: bytes
+
+    def new_hash(self) -> "Hash":
+        return hashlib.new(self.algorithm, usedforsecurity=False)
+
+
+class PartialFile:
+    """A file of `size` bytes, once it is complete. `space` is its reservation.
+
+    The file itself says how much has arrived. Its hash is kept between requests; after a restart, it is
+    computed again from the file.
+    """
+
+    def __init__(self, path: Path, size: int, space: Reservation) -> None:
+        self.path = path
+        self.size = size
+        self.space = space
+        self._hashed = Prefix()
+        self._is_durable = False
+        self._lock = asyncio.Lock()
+        self._waiting = 0  # for the lock
+        self._receiving: asyncio.Timeout | None = None  # of the `append` that runs
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Have the file alone. Ends an `append` that runs: its client may have lost the connection.
+
+        `received` needs no turn; all other methods do.
+        """
+        if self._receiving is not None and not self._receiving.expired():
+            self._receiving.reschedule(asyncio.get_running_loop().time())
+        self._waiting += 1
+        try:
+            await self._lock.acquire()
+        finally:
+            self._waiting -= 1
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    async def received(self) -> int:
+        """How many bytes the file has."""
+        return await asyncio.to_thread(_size, self.path)
+
+    async def append(self, chunks: AsyncIterator[bytes], checksum: Checksum | None = None) -> int:
+        """Append a body. Returns how many bytes the file has then; a complete file survives a power cut.
+
+        What has arrived stays if the body ends early, by an error or by the next turn. With a checksum,
+        nothing stays then, and nothing if the checksum differs.
+
+        Raises TooLarge if the body goes beyond `size`, UploadConflict if the next turn ended it,
+        ChecksumMismatch, DiskFull, and the exceptions of `chunks`.
+        """
+        if self._waiting:
+            raise _taken_over()
+        try:
+            with _disk_errors():
+                async with self._until_next_turn():
+                    start = await self._catch_up()
+                if checksum is None:
+                    end = await self._append_any(start, chunks)
+                else:
+                    end = await self._append_checked(start, chunks, checksum)
+        finally:
+            self.space.written = await self.received()
+        self._hashed, self._is_durable = end, end.size == self.size
+        return end.size
+
+    async def sha256(self) -> str:
+        """The hash of the complete file, in hex. The file survives a power cut then."""
+        with _disk_errors():
+            prefix = await self._catch_up()
+            if not self._is_durable:
+                await run_shielded(asyncio.to_thread(_sync, self.path))
+                self._is_durable = True
+        return prefix.hash.hexdigest()
+
+    async def remove(self) -> None:
+        """Delete the file, if it is there."""
+        await run_shielded(asyncio.to_thread(self.path.unlink, missing_ok=True))
+
+    async def _append_any(self, start: Prefix, chunks: AsyncIterator[bytes]) -> Prefix:
+        sink = self._sink(start)
+        try:
+            await self._receive(sink, chunks)
+        except BaseException:
+            self._hashed = await sink.keep()
+            raise
+        return await sink.keep()
+
+    async def _append_checked(
+        self, start: Prefix, chunks: AsyncIterator[bytes], checksum: Checksum
+    ) -> Prefix:
+        found = checksum.new_hash()
+        sink = self._sink(start, found)
+        try:
+            await self._receive(sink, chunks)
+            end = await sink.keep()
+            if found.digest() != checksum.digest:
+                raise ChecksumMismatch(
+                    "The bytes that arrived are not those of Upload-Checksum, and were dropped. Send them "
+                    "again.",
+                    param="Upload-Checksum",
+                )
+        except BaseException:
+            await sink.roll_back()
+            raise
+        return end
+
+    def _sink(self, start: Prefix, checksum: "Hash | None" = None) -> FileSink:
+        return FileSink(
+            self.path,
+            "",
+            self.size,
+            "file",
+            self.space,
+            described=True,
+            durable=True,
+            start=start,
+            checksum=checksum,
+        )
+
+    async def _receive(self, sink: FileSink, chunks: AsyncIterator[bytes]) -> None:
+        async with self._until_next_turn():
+            async for chunk in chunks:
+                if sink.size + len(chunk) > self.size:
+                    raise beyond_length(self.size)
+                sink.feed(chunk)
+                await sink.drain()
+
+    @asynccontextmanager
+    async def _until_next_turn(self) -> AsyncIterator[None]:
+        """The next turn ends this block with UploadConflict."""
+        scope = asyncio.timeout(None)
+        try:
+            async with scope:
+                self._receiving = scope
+                yield
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise _taken_over() from None
+        finally:
+            self._receiving = None
+
+    async def _catch_up(self) -> Prefix:
+        """All of the file as a prefix: hashes what another process, or a failed write, left in it."""
+        size = await self.received()
+        if self._hashed.size > size:
+            self._hashed = Prefix()
+        while self._hashed.size < size:
+            self._hashed = await run_shielded(asyncio.to_thread(_hash_more, self.path, self._hashed, size))
+        return self._hashed
+
+
+def beyond_length(size: int) -> TooLarge:
+    """The error for a part that goes beyond the end of an upload of `size` bytes."""
+    return TooLarge(
+        f"The part goes beyond the {size} bytes that Upload-Length declared. Send what is missing, and no "
+        "more.",
+        param="Upload-Length",
+        code="upload_too_long",
+    )
+
+
+def _taken_over() -> UploadConflict:
+    return UploadConflict(
+        "A later request for this upload has ended this one. Ask for the upload's offset, and go on from "
+        "there.",
+        code="upload_taken_over",
+    )
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise_if_full(error)
+        raise
+
+
+def _size(path: Path) -> int:
+    with suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
+
+
+def _hash_more(path: Path, start: Prefix, end: int) -> Prefix:
+    """A longer prefix, by at most `_HASHED_AT_ONCE`. Raises OSError if the file is shorter than `end`."""
+    found = start.hash.copy()
+    size = start.size
+    stop = min(end, start.size + _HASHED_AT_ONCE)
+    with path.open("rb") as file:
+        file.seek(size)
+        while size < stop:
+            block = file.read(min(_BLOCK_BYTES, stop - size))
+            if not block:
+                raise OSError(errno.EIO, "the file of an upload has become shorter", str(path))
+            found.update(block)
+            size += len(block)
+    return Prefix(size, found)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

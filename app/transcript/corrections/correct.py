@@ -1,0 +1,188 @@
+"""A transcript, or a correction of it, as a client corrects it. Pure."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+
+from app.transcript.corrections.diff import longest_increasing
+from app.transcript.corrections.edits import PlacedEdit, SegmentEdit, placed_edits
+from app.transcript.corrections.words import NewText, NewWords, OldText, new_words
+from app.transcript.edited import EditedSegment, clip_start
+from app.transcript.reading.alignment import align
+from app.transcript.reading.words import ReadWord, fill_word_times
+from app.transcript.scripts import is_unspaced
+from app.transcript.timeline import moved
+from workers.messages import Segment, Span, Word
+
+_NOBODYS = Segment(0, 0, "", (), 0.0, 0.0, 1.0, 0.0)  # scores where no segment has any
+_TIMES_AND_TEXT = frozenset({"start", "end", "text", "tokens", "words"})
+_SCORES = tuple(field.name for field in fields(Segment) if field.name not in _TIMES_AND_TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The segments of the new revision, ordered by their start. Those of one speaker do not overlap."""
+
+    segments: tuple[EditedSegment, ...]
+    changed: int  # segments added, removed or different from the base
+
+
+def correct(
+    base: Sequence[EditedSegment],
+    edits: Sequence[SegmentEdit],
+    revision: int,
+    samples: int,
+    clips: Sequence[Span],
+) -> Correction:
+    """The base with the edits, which are all segments of the new revision.
+
+    `revision`: number of the new revision, which no other one had; `samples`: length of the recording;
+    `clips`: as `with_ids` takes them. Unchanged words keep their times and probabilities. If the base has no
+    words, the correction has none. Raises `InvalidInput` for segments that are not valid.
+    """
+    base = tuple(base)
+    placed = placed_edits(base, edits, samples)
+    texts = _stored_texts(base, placed)
+    found: dict[int, NewWords] = {}
+    if any(segment.words for segment in base):
+        for old, new in _regions(base, placed, texts):
+            found |= _words_of_region(base, placed, texts, old, new)
+    ids = _Ids(revision, clips)
+    nearest = _Nearest(base)
+    segments: list[EditedSegment] = []
+    changed = len(base)
+    for index, (edit, text) in enumerate(zip(placed, texts, strict=True)):
+        words = found.get(index)
+        if edit.base is None:
+            segments.append(_new_segment(edit, text, words, nearest.segment(edit, words), ids))
+            changed += 1
+            continue
+        segments.append(_corrected(base[edit.base], edit, text, words))
+        changed -= segments[-1] == base[edit.base]
+    return Correction(tuple(segments), changed)
+
+
+def _corrected(segment: EditedSegment, edit: PlacedEdit, text: str, words: NewWords | None) -> EditedSegment:
+    """The segment with the text, times and speaker of the edit."""
+    by_hand = segment.timed_by_hand or edit.is_moved
+    corrected = replace(segment, speaker=edit.speaker, timed_by_hand=by_hand)
+    if text != segment.text:
+        of_text = words.words if words and segment.words else ()
+        corrected = replace(corrected, text=text, tokens=(), words=of_text)
+    if (edit.start, edit.end) != (segment.start, segment.end):
+        corrected = moved(corrected, edit.start, edit.end)
+    return corrected
+
+
+def _new_segment(
+    edit: PlacedEdit, text: str, words: NewWords | None, origin: Segment, ids: "_Ids"
+) -> EditedSegment:
+    return EditedSegment(
+        edit.start,
+        edit.end,
+        text,
+        tokens=(),
+        **{name: getattr(origin, name) for name in _SCORES},
+        words=words.words if words else (),
+        id=ids.next(edit.start),
+        speaker=edit.speaker,
+        timed_by_hand=True,
+    )
+
+
+class _Ids:
+    """New ids, each given once: no other revision has this one's number."""
+
+    def __init__(self, revision: int, clips: Sequence[Span]) -> None:
+        self._revision = revision
+        self._starts = [start for start, _ in clips]
+        self._count = 0
+
+    def next(self, start: int) -> str:
+        self._count += 1
+        return f"{clip_start(self._starts, start)}-r{self._revision}-{self._count - 1}"
+
+
+class _Nearest:
+    """The segment of the base whose scores a new segment gets."""
+
+    def __init__(self, base: Sequence[EditedSegment]) -> None:
+        self._base = base
+        self._starts = [segment.start for segment in base]
+
+    def segment(self, edit: PlacedEdit, words: NewWords | None) -> Segment:
+        """The one that most of its words come from, or the nearest in time."""
+        if words and words.origin is not None:
+            return self._base[words.origin]
+        at = bisect_right(self._starts, edit.start)
+        near = self._base[max(at - 1, 0) : at + 1]
+        return min(near, key=lambda segment: _distance(segment, edit), default=_NOBODYS)
+
+
+def _distance(segment: Segment, edit: PlacedEdit) -> int:
+    return max(segment.start - edit.end, edit.start - segment.end)
+
+
+def _stored_texts(base: Sequence[EditedSegment], placed: Sequence[PlacedEdit]) -> list[str]:
+    """The text of each edit with the space before it that its script wants, as Whisper writes it."""
+    texts: list[str] = []
+    for edit in placed:
+        old = "" if edit.base is None else base[edit.base].text
+        if edit.text == old.strip():
+            texts.append(old)
+            continue
+        lead = old[: len(old) - len(old.lstrip())]
+        if not lead and not is_unspaced(edit.text[0]) and not (texts and is_unspaced(texts[-1][-1])):
+            lead = " "
+        texts.append(lead + edit.text)
+    return texts
+
+
+def _regions(
+    base: Sequence[EditedSegment], placed: Sequence[PlacedEdit], texts: Sequence[str]
+) -> Iterator[tuple[list[int], list[int]]]:
+    """Indices of segments and edits with other texts, between those that keep segment and text."""
+    equal = [
+        (edit.base, index)
+        for index, edit in enumerate(placed)
+        if edit.base is not None and texts[index] == base[edit.base].text
+    ]
+    of_base, of_edits = ({pair[side] for pair in equal} for side in (0, 1))
+    borders = [equal[place] for place in longest_increasing([of for of, _ in equal])]
+    for left, right in pairwise([(-1, -1), *borders, (len(base), len(placed))]):
+        new = [index for index in range(left[1] + 1, right[1]) if index not in of_edits]
+        if new:
+            yield [index for index in range(left[0] + 1, right[0]) if index not in of_base], new
+
+
+def _words_of_region(
+    base: Sequence[EditedSegment],
+    placed: Sequence[PlacedEdit],
+    texts: Sequence[str],
+    old: Sequence[int],
+    new: Sequence[int],
+) -> dict[int, NewWords]:
+    """The words of each edit of the region. `origin` is an index of the base."""
+    numbers: dict[int | None, int] = {index: number for number, index in enumerate(old)}
+    found = new_words(
+        [_old_text(base[index]) for index in old],
+        [
+            NewText(texts[index], placed[index].start, placed[index].end, numbers.get(placed[index].base))
+            for index in new
+        ],
+    )
+    return {
+        index: NewWords(words.words, None if words.origin is None else old[words.origin])
+        for index, words in zip(new, found, strict=True)
+    }
+
+
+def _old_text(segment: EditedSegment) -> OldText:
+    """The segment with words that make up its text."""
+    words = segment.words
+    if words and "".join(word.text for word in words) != segment.text:
+        read = [ReadWord(word.text, word.start, word.end, word.probability) for word in words]
+        aligned = fill_word_times(align(segment.text, read), segment.start, segment.end)
+        words = tuple(Word(word.text, word.start or 0, word.end or 0, word.probability) for word in aligned)
+    return OldText(segment.text, words)

@@ -1,0 +1,154 @@
+"""The segments of a correction, checked, with their times in samples. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from app.errors import InvalidInput
+from app.transcript.edited import EditedSegment
+from workers.messages import SAMPLE_RATE
+
+MAX_SEGMENTS = 100_000
+
+_SAMPLES_PER_MS = SAMPLE_RATE // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEdit:
+    """A segment as a client wants it. Times in ms from the recording's start."""
+
+    start_ms: int
+    end_ms: int
+    text: str
+    id: str | None = None  # of the segment of the base that it replaces; None, unknown or repeated: a new one
+    speaker: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEdit:
+    """A checked edit with its time in samples of the recording."""
+
+    text: str  # without white space at its ends
+    start: int
+    end: int
+    speaker: str | None
+    base: int | None  # index of the segment that it replaces; None: it is new
+    is_moved: bool  # its start or end is not that of the segment that it replaces
+
+
+def placed_edits(
+    base: Sequence[EditedSegment], edits: Sequence[SegmentEdit], samples: int
+) -> list[PlacedEdit]:
+    """The edits in order of their start, none overlapping another one of its speaker.
+
+    `samples`: length of the recording. A time that is the base's, rounded to the millisecond, stays as exact
+    as it was. Raises `InvalidInput` with the first segment that is not valid.
+    """
+    if len(edits) > MAX_SEGMENTS:
+        raise InvalidInput(
+            f"The transcript has {len(edits):,} segments, and may have {MAX_SEGMENTS:,}. Join some of them.",
+            param="segments",
+        )
+    unused = {segment.id: index for index, segment in enumerate(base)}
+    before: dict[str | None, int] = {}  # by speaker: the index of the last segment
+    placed = []
+    for index, edit in enumerate(edits):
+        replaced = None if edit.id is None else unused.pop(edit.id, None)
+        start, end = (None, None) if replaced is None else _kept_times(base[replaced], edit)
+        _check_order(edits, index, before.get(edit.speaker))
+        _check_times(index, edit, start, end, samples)
+        _check_text(index, edit.text)
+        before[edit.speaker] = index
+        is_moved = start is None or end is None
+        if start is None:
+            start = edit.start_ms * _SAMPLES_PER_MS
+        if end is None:
+            end = min(edit.end_ms * _SAMPLES_PER_MS, samples)
+        placed.append(PlacedEdit(edit.text.strip(), start, end, edit.speaker, replaced, is_moved))
+    placed.sort(key=lambda edit: edit.start)
+    _separate(placed)
+    return placed
+
+
+def _kept_times(segment: EditedSegment, edit: SegmentEdit) -> tuple[int | None, int | None]:
+    """The start and the end of the segment in samples, as far as the edit keeps them."""
+    return (
+        segment.start if _is_same(segment.start, edit.start_ms) else None,
+        segment.end if _is_same(segment.end, edit.end_ms) else None,
+    )
+
+
+def _is_same(time: int, time_ms: int) -> bool:
+    """Whether the time in samples rounds to these milliseconds, whichever way half a millisecond goes."""
+    return abs(time - time_ms * _SAMPLES_PER_MS) <= _SAMPLES_PER_MS // 2
+
+
+def _check_order(edits: Sequence[SegmentEdit], index: int, of_speaker: int | None) -> None:
+    """`of_speaker`: the index of the last segment of the same speaker."""
+    start = edits[index].start_ms
+    if index and start < edits[index - 1].start_ms:
+        before = f"at {_shown(edits[index - 1].start_ms)}, where segments[{index - 1}] does"
+        raise _invalid(
+            index, f"starts at {_shown(start)}, not {before}, or later", "Order the segments by their start"
+        )
+    if of_speaker is not None and start < edits[of_speaker].end_ms:
+        ends = f"segments[{of_speaker}] of the same speaker ends at {_shown(edits[of_speaker].end_ms)}"
+        raise _invalid(
+            index,
+            f"starts at {_shown(start)}, before {ends}",
+            "Give one of them another time or another speaker, or join them",
+        )
+
+
+def _check_times(index: int, edit: SegmentEdit, start: int | None, end: int | None, samples: int) -> None:
+    """`start` and `end`: as the base has them, if the edit keeps them. These need no check."""
+    if start is not None and end is not None:
+        return
+    if edit.start_ms >= edit.end_ms:
+        raise _invalid(
+            index,
+            f"starts at {_shown(edit.start_ms)} and ends at {_shown(edit.end_ms)}",
+            "Give it an end after its start",
+        )
+    starts_inside = start is not None or 0 <= edit.start_ms * _SAMPLES_PER_MS < samples
+    if not starts_inside or (end is None and edit.end_ms > _whole_ms(samples)):
+        raise _invalid(
+            index,
+            f"lasts from {_shown(edit.start_ms)} to {_shown(edit.end_ms)}, and the recording from 0 to "
+            f"{_shown(_whole_ms(samples))}",
+            "Give it times inside the recording",
+        )
+
+
+def _check_text(index: int, text: str) -> None:
+    if not text.strip():
+        raise _invalid(index, "has no text", "Give it some, or leave the segment out to remove it")
+    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+        raise _invalid(index, "has half a character (a lone surrogate)", "Send its text in Unicode")
+
+
+def _invalid(index: int, what: str, remedy: str) -> InvalidInput:
+    return InvalidInput(f"segments[{index}] {what}. {remedy}.", param=f"segments[{index}]")
+
+
+def _shown(time_ms: int) -> str:
+    return f"{time_ms} ms"
+
+
+def _whole_ms(samples: int) -> int:
+    """The milliseconds of the recording, the last one begun."""
+    return -(-samples // _SAMPLES_PER_MS)
+
+
+def _separate(placed: list[PlacedEdit]) -> None:
+    """End each edit before the next one of its speaker.
+
+    Only parts of a millisecond can overlap: some times are whole milliseconds, others exact.
+    """
+    before: dict[str | None, int] = {}
+    for index, edit in enumerate(placed):
+        last = before.get(edit.speaker)
+        if last is not None and placed[last].end > edit.start:
+            border = min(max(edit.start, placed[last].start + 1), edit.end - 1)
+            placed[last] = replace(placed[last], end=border)
+            placed[index] = replace(edit, start=border)
+        before[edit.speaker] = index

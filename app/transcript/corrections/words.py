@@ -1,0 +1,204 @@
+"""The words of corrected segments: old ones with their times, new ones with the time between them. Pure."""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from app.transcript.corrections.matching import match
+from app.transcript.corrections.tokens import TokenRow
+from app.transcript.scripts import may_break_between
+from app.transcript.width import width
+from workers.messages import SAMPLE_RATE, Span, Word
+
+_BY_A_PERSON = 1.0  # the probability of a word that a person wrote
+
+# A word that turns up in another segment, further from where it was, is not the same one.
+_REACH = 5 * SAMPLE_RATE  # samples
+
+
+@dataclass(frozen=True, slots=True)
+class OldText:
+    """A segment before the correction. Joined, its words are its text; none if they are not known."""
+
+    text: str
+    words: Sequence[Word]
+
+
+@dataclass(frozen=True, slots=True)
+class NewText:
+    """A segment after the correction. Times in samples."""
+
+    text: str
+    start: int
+    end: int
+    replaces: int | None  # number of an old text
+
+
+@dataclass(frozen=True, slots=True)
+class NewWords:
+    """The words of a new text. Joined, they are the text."""
+
+    words: tuple[Word, ...]
+    origin: int | None  # number of the old text that most of its tokens come from; None: they are new
+
+
+def new_words(old: Sequence[OldText], new: Sequence[NewText]) -> Iterator[NewWords]:
+    """The words of each new text, inside its time, in order, without overlap.
+
+    A word of the old texts keeps its time and probability, clamped to the text that has it now. Words between
+    them share the time that is left there, in proportion to their width.
+    """
+    before = TokenRow(text.text for text in old)
+    after = TokenRow(text.text for text in new)
+    sources = [
+        _Source(text.words, before.spaced[first:end])
+        for text, (first, end) in zip(old, pairwise(before.edges), strict=True)
+    ]
+
+    def may_keep(token: int, number: int) -> bool:
+        owner = before.owners[token]
+        return sources[owner].is_near(token - before.edges[owner], new[number])
+
+    kept = match(before, after, [text.replaces for text in new], may_keep)
+    for text, (first, end) in zip(new, pairwise(after.edges), strict=True):
+        words: list[Word | str] = []
+        owners: Counter[int] = Counter()
+        for begin, stop in _runs(kept, before, first, end):
+            was, tokens = kept[begin], after.spaced[begin:stop]
+            owner = before.owners[was] if was >= 0 else -1
+            if was >= 0:
+                owners[owner] += stop - begin
+            if was >= 0 and sources[owner].words:
+                words += sources[owner].words_of(was - before.edges[owner], tokens)
+            else:
+                words += _written(tokens)
+        origin = max(owners, key=lambda owner: owners[owner]) if owners else None
+        yield NewWords(_timed(words, text.start, text.end), origin)
+
+
+def _runs(kept: Sequence[int], before: TokenRow, first: int, end: int) -> Iterator[Span]:
+    """The runs of new tokens from `first` to `end` that follow each other in one old text, or in none."""
+    while first < end:
+        stop, was = first + 1, kept[first]
+        if was < 0:
+            while stop < end and kept[stop] < 0:
+                stop += 1
+        else:
+            limit = min(end, first + before.edges[before.owners[was] + 1] - was)
+            while stop < limit and kept[stop] == was + stop - first:
+                stop += 1
+        yield first, stop
+        first = stop
+
+
+class _Source:
+    """The words of an old text, found by its tokens."""
+
+    def __init__(self, words: Sequence[Word], tokens: Sequence[str]) -> None:
+        self.words = words
+        self._tokens = tokens
+        self._is_word_by_word = [word.text for word in words] == tokens
+        # Where words begin, and tokens end, in characters.
+        self._begins = [] if self._is_word_by_word else _edges(word.text for word in words)
+        self._ends = [] if self._is_word_by_word else _edges(tokens)
+
+    def is_near(self, token: int, text: NewText) -> bool:
+        """Whether the token is spoken near the time of a new text."""
+        if not self.words:
+            return False
+        word = self.words[token if self._is_word_by_word else self._word_at(self._ends[token + 1] - 1)]
+        return word.end >= text.start - _REACH and word.start <= text.end + _REACH
+
+    def words_of(self, first: int, tokens: Sequence[str]) -> list[Word]:
+        """These tokens, which follow each other in the old text from `first`, as words of the new text."""
+        if self._is_word_by_word:
+            words = self.words[first : first + len(tokens)]
+            return [
+                word if word.text == token else Word(token, word.start, word.end, word.probability)
+                for word, token in zip(words, tokens, strict=True)
+            ]
+        parts: dict[int, tuple[str, int, int]] = {}  # by word: its new text, and its first and last character
+        for number, token in enumerate(tokens, start=first):
+            bare = token.lstrip()
+            end = self._ends[number + 1]
+            begin = end - len(bare)
+            text = token[: len(token) - len(bare)]
+            index = self._word_at(begin)
+            while begin < end:
+                stop = min(self._begins[index + 1], end)
+                text += bare[: stop - begin]
+                bare = bare[stop - begin :]
+                before = parts.get(index, ("", begin, stop))
+                parts[index] = (before[0] + text, before[1], stop)
+                text, begin, index = "", stop, index + 1
+        return [self._part(index, *part) for index, part in parts.items()]
+
+    def _word_at(self, char: int) -> int:
+        """The index of the word that has this character of the text."""
+        return bisect_right(self._begins, char) - 1
+
+    def _part(self, index: int, text: str, first: int, last: int) -> Word:
+        """A part of a word, as `text`, with its part of the time. Spaces at the word's ends take none."""
+        word = self.words[index]
+        lead = len(word.text) - len(word.text.lstrip())
+        bare = word.text.strip()
+        begin, end = first - self._begins[index] - lead, last - self._begins[index] - lead
+        length, columns = word.end - word.start, max(width(bare), 1)
+        start = word.start + length * width(bare[: max(begin, 0)]) // columns
+        stop = word.start + length * width(bare[:end]) // columns if end < len(bare) else word.end
+        return Word(text, start, stop, word.probability)
+
+
+def _edges(texts: Iterable[str]) -> list[int]:
+    return list(accumulate(map(len, texts), initial=0))
+
+
+def _written(tokens: Sequence[str]) -> list[str]:
+    """New tokens as words. Characters that no line may separate are one word."""
+    words: list[str] = []
+    for token in tokens:
+        if words and not token[0].isspace() and not may_break_between(words[-1][-1], token[0]):
+            words[-1] += token
+        else:
+            words.append(token)
+    return words
+
+
+def _timed(words: Sequence[Word | str], start: int, end: int) -> tuple[Word, ...]:
+    """The words in order from `start` to `end`, with times for those without. A word may last no time."""
+    starts = []  # of the words with times
+    at = start
+    for word in words:
+        if not isinstance(word, str):
+            at = min(max(word.start, at), end)
+            starts.append(at)
+    limits = iter([*starts, end])
+    limit = next(limits)
+    timed: list[Word] = []
+    written: list[str] = []
+    at = start
+    for word in words:
+        if isinstance(word, str):
+            written.append(word)
+            continue
+        if written:
+            timed += _spread(written, at, limit)
+            written = []
+        begin, limit = limit, next(limits)
+        at = min(max(word.end, begin), limit)
+        is_same = begin == word.start and at == word.end
+        timed.append(word if is_same else Word(word.text, begin, at, word.probability))
+    if written:
+        timed += _spread(written, at, end)
+    return tuple(timed)
+
+
+def _spread(texts: Sequence[str], start: int, end: int) -> Iterator[Word]:
+    """The texts as words that share the time from `start` to `end`, in proportion to their width."""
+    edges = list(accumulate((width(text.strip()) for text in texts), initial=0))
+    columns = max(edges[-1], 1)
+    for text, (first, last) in zip(texts, pairwise(edges), strict=True):
+        begins, ends = start + (end - start) * first // columns, start + (end - start) * last // columns
+        yield Word(text, begins, ends, _BY_A_PERSON)

@@ -1,0 +1,233 @@
+"""The peaks of jobs, on both databases: with the decoded audio, or made once for all who ask."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+
+from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
+from app.jobs.database import Database
+from app.jobs.executor import JobObserver
+from app.jobs.job import Failure, Job
+from app.jobs.lengths import Lengths
+from app.jobs.peaks import _AT_ONCE, JobPeaks
+from app.jobs.progress_buffer import ProgressBuffer
+from app.jobs.store import Store
+from app.media.uploads import Upload
+from tests.jobs.databases import opened
+from tests.jobs.samples import PEAKS, TRANSCRIPT, submission
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+PACKED = PEAKS.pack()
+
+
+class FakeService:
+    """Makes peaks when it may; the file of a recording is its name."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = self
+        self.uploads = folder
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+        self.made: list[Upload] = []
+        self.in_progress = 0
+        self.error: Exception | None = None
+
+    async def peaks(self, upload: Upload) -> bytes:
+        self.made.append(upload)
+        self.in_progress += 1
+        try:
+            await self.may_end.wait()
+            if self.error is not None:
+                raise self.error
+            return PACKED
+        finally:
+            self.in_progress -= 1
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> FakeService:
+    return FakeService(tmp_path)
+
+
+@pytest.fixture
+async def peaks(service: FakeService, store: Store) -> AsyncIterator[JobPeaks]:
+    peaks = JobPeaks(service, store)  # type: ignore[arg-type]
+    yield peaks
+    await peaks.stop()
+
+
+async def done(store: Store, *, keep_file: bool = True, **changes: object) -> Job:
+    """A job that has succeeded, without peaks."""
+    return await store.succeed(
+        await store.begin(await store.add(submission(**changes))), TRANSCRIPT, keep_file
+    )
+
+
+async def test_a_decoded_recording_is_stored_with_its_peaks(store: Store, peaks: JobPeaks) -> None:
+    job = await store.begin(await store.add(submission()))
+    with pytest.raises(JobNotDone) as early:
+        await peaks.stored(job)
+    assert early.value.code == "audio_not_decoded"
+    buffer = ProgressBuffer(store)
+    JobObserver(job.id, buffer, Lengths(lambda: None)).decoded(16_000, PEAKS)
+    await buffer.store()
+    job = await store.get(job.id)
+    assert (job.pcm or "").startswith("16000 ")
+    assert await peaks.stored(job) == PACKED
+    assert await peaks.stored(await store.succeed(job, TRANSCRIPT, keep_file=False)) == PACKED
+
+
+async def test_peaks_outlive_the_process_and_are_replaced(url: str) -> None:
+    async with opened(url) as database:
+        store = Store(database)
+        job = await store.add(submission())
+        for pcm in ("1 boot", "2 boot"):
+            await store.store_peaks(job.id, pcm.encode(), pcm=pcm)
+    async with opened(url) as database:
+        store = Store(database)
+        assert await store.packed_peaks(job) == b"2 boot"
+        assert (await store.get(job.id)).pcm == "2 boot"
+
+
+async def test_the_marker_and_the_peaks_are_one_transaction(store: Store) -> None:
+    job = await store.begin(await store.add(submission()))
+    with pytest.raises(IntegrityError):
+        await store.store_peaks(job.id, None, pcm="1 boot")  # type: ignore[arg-type]
+    assert (await store._look_up(job.id)).pcm is None
+
+
+async def test_peaks_go_with_their_job_and_are_not_stored_after_it(store: Store, database: Database) -> None:
+    job = await done(store)
+    await store.store_peaks(job.id, PACKED)
+    await store.delete(job)
+    assert await store.packed_peaks(job) is None
+    await store.store_peaks(job.id, PACKED, pcm="1 boot")
+    assert await store.packed_peaks(job) is None
+
+
+async def test_a_deletion_while_peaks_are_stored(store: Store) -> None:
+    for _ in range(10):
+        job = await done(store)
+        await asyncio.gather(store.store_peaks(job.id, PACKED), store.delete(job))
+        assert await store.packed_peaks(job) is None
+
+
+async def test_peaks_of_an_older_job_are_made_and_kept(
+    store: Store, peaks: JobPeaks, service: FakeService
+) -> None:
+    job = await done(store)
+    assert await peaks.stored(job) is None
+    assert await peaks.make(job) == PACKED
+    assert [(made.path, made.filename) for made in service.made] == [
+        (service.uploads / ("0" * 32), "talk.flac")
+    ]
+    assert await peaks.stored(job) == PACKED
+
+
+async def test_a_running_job_whose_audio_was_decoded_without_peaks(store: Store, peaks: JobPeaks) -> None:
+    job = await store.begin(await store.add(submission()))
+    await store.update(job.id, pcm="1 boot")
+    job = await store.get(job.id)
+    assert await peaks.stored(job) is None
+    assert await peaks.make(job) == PACKED
+    assert (await store.get(job.id)).pcm == "1 boot"
+
+
+async def test_a_failed_job_has_peaks_if_its_recording_can_be_decoded(
+    store: Store, peaks: JobPeaks, service: FakeService
+) -> None:
+    job = await store.begin(await store.add(submission()))
+    job = await store.fail(job, Failure("broken", "broken_file"), [], keep_file=True)
+    service.error = InvalidInput("The file is broken.", code="broken_file")
+    with pytest.raises(InvalidInput):
+        await peaks.make(job)
+    service.error = None
+    assert await peaks.make(job) == PACKED, "the error is not kept"
+
+
+@pytest.mark.parametrize("keep_file", [True, False])
+async def test_no_recording(store: Store, peaks: JobPeaks, service: FakeService, keep_file: bool) -> None:
+    service.error = FileNotFoundError("gone")
+    job = await done(store, keep_file=keep_file)
+    assert await peaks.stored(job) is None
+    with pytest.raises(AudioNotKept):
+        await peaks.make(job)
+    assert len(service.made) == keep_file
+
+
+async def test_all_who_ask_share_one_making_and_some_may_leave(
+    store: Store, peaks: JobPeaks, service: FakeService
+) -> None:
+    service.may_end.clear()
+    job = await done(store)
+    asked = [asyncio.create_task(peaks.make(job)) for _ in range(3)]
+    await until(service, 1)
+    asked[0].cancel()
+    await asyncio.gather(asked[0], return_exceptions=True)
+    service.may_end.set()
+    assert await asyncio.gather(*asked[1:]) == [PACKED] * 2
+    assert len(service.made) == 1
+
+
+async def test_a_making_that_nobody_waits_for_goes_on(
+    store: Store, peaks: JobPeaks, service: FakeService
+) -> None:
+    service.may_end.clear()
+    job = await done(store)
+    asked = asyncio.create_task(peaks.make(job))
+    await until(service, 1)
+    asked.cancel()
+    await asyncio.gather(asked, return_exceptions=True)
+    service.may_end.set()
+    while await peaks.stored(job) is None:  # noqa: ASYNC110
+        await asyncio.sleep(0.001)
+    assert not peaks._making
+
+
+async def test_only_a_few_recordings_are_decoded_at_once(
+    store: Store, peaks: JobPeaks, service: FakeService
+) -> None:
+    service.may_end.clear()
+    asked = [asyncio.create_task(peaks.make(await done(store))) for _ in range(_AT_ONCE + 2)]
+    await until(service, _AT_ONCE)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert service.in_progress == len(service.made) == _AT_ONCE
+    service.may_end.set()
+    assert await asyncio.gather(*asked) == [PACKED] * (_AT_ONCE + 2)
+
+
+async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
+    store: Store, peaks: JobPeaks, service: FakeService
+) -> None:
+    service.may_end.clear()
+    job = await done(store)
+    asked = asyncio.create_task(peaks.make(job))
+    await until(service, 1)
+    await store.delete(job)
+    await peaks.forget(job)
+    with pytest.raises(AudioNotKept):
+        await asked
+    assert service.in_progress == 0
+    assert await store.packed_peaks(job) is None
+
+
+async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, service: FakeService) -> None:
+    service.may_end.clear()
+    asked = asyncio.create_task(peaks.make(await done(store)))
+    await until(service, 1)
+    await peaks.stop()
+    with pytest.raises(NotReady):
+        await asked
+    assert service.in_progress == 0
+
+
+async def until(service: FakeService, count: int) -> None:
+    """Wait until so many recordings are being decoded, or more."""
+    async with asyncio.timeout(20):
+        while service.in_progress < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)

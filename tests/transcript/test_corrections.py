@@ -1,0 +1,351 @@
+"""Corrections: what people change changes, and all else keeps its times."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count, pairwise
+
+import pytest
+from correction_cases import CLIPS, RECORDING, SPOKEN, bases, edited, edits_of, is_valid
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from transcript_cases import samples, segment, spoken
+
+from app.errors import InvalidInput
+from app.transcript.corrections import MAX_SEGMENTS, Correction, SegmentEdit, correct
+from app.transcript.edited import EditedSegment, with_ids
+from app.transcript.formats.common import milliseconds
+from workers.messages import SAMPLE_RATE, Segment, Word
+
+BY_A_PERSON = 1.0
+
+
+def transcript(*segments: Segment) -> tuple[EditedSegment, ...]:
+    return tuple(with_ids(segments, CLIPS))
+
+
+def corrected(base: Sequence[EditedSegment], edits: Sequence[SegmentEdit], revision: int = 1) -> Correction:
+    return correct(base, edits, revision, RECORDING, CLIPS)
+
+
+def retexted(base: Sequence[EditedSegment], *texts: str) -> tuple[EditedSegment, ...]:
+    """The base with other texts."""
+    edits = [replace(edit, text=text) for edit, text in zip(edits_of(base), texts, strict=True)]
+    return corrected(base, edits).segments
+
+
+def words(part: EditedSegment) -> str:
+    """The words with their times in seconds; those of a person have a star."""
+    return " ".join(
+        f"{word.text.strip()}{'*' * (word.probability == BY_A_PERSON)}"
+        f" {round(word.start / SAMPLE_RATE, 3):g}-{round(word.end / SAMPLE_RATE, 3):g}"
+        for word in part.words
+    )
+
+
+DOG_AND_CAT = transcript(spoken(1, 3, "I see the dog"), spoken(3, 5, "The cat sat down"))
+
+
+def test_an_unedited_transcript_stays_as_it_is() -> None:
+    assert corrected(DOG_AND_CAT, edits_of(DOG_AND_CAT)) == Correction(DOG_AND_CAT, 0)
+
+
+def test_a_changed_word_takes_the_time_between_its_neighbours() -> None:
+    first, second = retexted(DOG_AND_CAT, "I saw the dog", "The cat sat down")
+    assert words(first) == "I 1-1.5 saw* 1.5-2 the 2-2.5 dog 2.5-3"
+    assert (first.text, first.tokens, first.id, first.timed_by_hand) == (" I saw the dog", (), "0-0", False)
+    assert second is DOG_AND_CAT[1] or second == DOG_AND_CAT[1]
+
+
+def test_changed_words_share_time_by_their_width_and_an_inserted_word_may_have_none() -> None:
+    first, second = retexted(DOG_AND_CAT, "I saw a bigger dog", "The black cat sat down")
+    assert words(first) == "I 1-1.5 saw* 1.5-1.8 a* 1.8-1.9 bigger* 1.9-2.5 dog 2.5-3"
+    assert words(second) == "The 3-3.5 black* 3.5-3.5 cat 3.5-4 sat 4-4.5 down 4.5-5"
+
+
+def test_a_new_text_takes_the_time_of_its_segment() -> None:
+    first, _ = retexted(DOG_AND_CAT, "Nobody knows", "The cat sat down")
+    assert words(first) == "Nobody* 1-2.091 knows* 2.091-3"
+
+
+def test_a_word_dragged_over_the_edge_keeps_its_time_as_far_as_the_segment_goes() -> None:
+    first, second = retexted(DOG_AND_CAT, "I see the", "dog The cat sat down")
+    assert words(first) == "I 1-1.5 see 1.5-2 the 2-2.5"
+    assert words(second) == "dog 3-3 The 3-3.5 cat 3.5-4 sat 4-4.5 down 4.5-5"
+
+
+def test_the_word_that_a_segment_has_left_is_its_own() -> None:
+    base = transcript(spoken(0, 2, "oh no"), spoken(2, 4, "no maybe"), spoken(4, 6, "no no"))
+    assert [words(part) for part in retexted(base, "oh", "no perhaps", "no")] == [
+        "oh 0-1",
+        "no 2-3 perhaps* 3-4",
+        "no 5-6",
+    ]
+
+
+def test_split_segments_keep_their_words() -> None:
+    (base,) = transcript(spoken(1, 3, "I see the dog"))
+    edits = [SegmentEdit(1000, 2100, "I see", base.id), SegmentEdit(2100, 3000, "the dog", base.id)]
+    first, second = corrected([base], edits).segments
+    assert (words(first), words(second)) == ("I 1-1.5 see 1.5-2", "the 2.1-2.5 dog 2.5-3")
+    assert (first.id, second.id) == ("0-0", "0-r1-0")
+    assert (first.text, second.text) == (" I see", " the dog")
+    assert first.timed_by_hand
+    assert second.timed_by_hand
+
+
+def test_joined_segments_keep_their_words() -> None:
+    edits = [SegmentEdit(1000, 5000, "I see the dog. The cat sat down", "0-0")]
+    result = corrected(DOG_AND_CAT, edits)
+    (joined,) = result.segments
+    assert words(joined) == (
+        "I 1-1.5 see 1.5-2 the 2-2.5 dog.* 2.5-3 The 3-3.5 cat 3.5-4 sat 4-4.5 down 4.5-5"
+    )
+    assert result.changed == 2
+
+
+def test_a_join_with_a_changed_word_keeps_the_others_though_both_end_alike() -> None:
+    base = transcript(spoken(0, 2, "over in the"), spoken(2, 4, "house in the"))
+    (joined,) = corrected(base, [SegmentEdit(0, 4000, "over at the house in the", "0-0")]).segments
+    assert [word.probability for word in joined.words] == [0.9, 1.0, 0.9, 0.9, 0.9, 0.9]
+
+
+def test_times_set_by_hand_stay_exactly() -> None:
+    edits = edits_of(DOG_AND_CAT)
+    edits[0] = replace(edits[0], start_ms=1234, end_ms=2777)
+    first, second = corrected(DOG_AND_CAT, edits).segments
+    assert (first.start, first.end, first.timed_by_hand) == (1234 * 16, 2777 * 16, True)
+    assert words(first) == "I 1.234-1.5 see 1.5-2 the 2-2.5 dog 2.5-2.777"
+    assert first.tokens == DOG_AND_CAT[0].tokens
+    assert second == DOG_AND_CAT[1]
+    again = corrected((first, second), edits_of((first, second)), revision=2)
+    assert again == Correction((first, second), 0)
+    back = [replace(edits[0], start_ms=1000, end_ms=3000), edits[1]]
+    assert corrected((first, second), back, revision=2).segments[0].timed_by_hand
+
+
+def test_a_time_that_agrees_to_the_millisecond_is_the_bases() -> None:
+    base = transcript(replace(spoken(1, 3, "one two"), start=16_003, end=47_995))
+    edits = [replace(edits_of(base)[0], text="one too")]
+    (part,) = corrected(base, edits).segments
+    assert (part.start, part.end, part.timed_by_hand) == (16_003, 47_995, False)
+
+
+def test_a_segment_may_end_with_the_last_part_of_a_millisecond() -> None:
+    last_ms = -(-RECORDING // 16)
+    (part,) = corrected((), [SegmentEdit(0, last_ms, "all")]).segments
+    assert (part.start, part.end) == (0, RECORDING)
+
+
+def test_new_segments_get_ids_scores_and_spaces() -> None:
+    base = transcript(
+        replace(spoken(1, 3, "I see the dog"), avg_logprob=-0.1),
+        replace(spoken(31, 33, "The cat sat down"), avg_logprob=-0.7),
+    )
+    edits = [
+        *edits_of(base)[:1],
+        SegmentEdit(4000, 5000, " Hello there ", speaker="S1"),
+        SegmentEdit(30_500, 30_900, "The cat", id="never given"),
+        SegmentEdit(30_950, 33_000, "sat down", base[1].id),
+    ]
+    first, hello, cat, _ = corrected(base, edits, revision=7).segments
+    assert first == base[0]
+    assert (hello.id, hello.text, hello.speaker, hello.tokens) == ("0-r7-0", " Hello there", "S1", ())
+    assert [word.text for word in hello.words] == [" Hello", " there"]
+    assert hello.avg_logprob == -0.1  # the nearest one's
+    assert cat.id == "480000-r7-1"
+    assert cat.avg_logprob == -0.7  # where its words come from
+
+
+def test_nothing_is_known_about_a_segment_of_an_empty_transcript() -> None:
+    (part,) = corrected((), [SegmentEdit(40_000, 41_000, "Hello")]).segments
+    assert (part.id, part.text, part.words, part.timed_by_hand) == ("480000-r1-0", " Hello", (), True)
+
+
+def test_no_words_are_made_up_for_a_model_that_has_none() -> None:
+    base = transcript(segment(1, 3, " I see the dog"))
+    assert retexted(base, "I saw the dog")[0].words == ()
+
+
+def test_removed_added_and_different_segments_count() -> None:
+    edits = edits_of(DOG_AND_CAT)
+    assert corrected(DOG_AND_CAT, []).changed == 2
+    assert corrected(DOG_AND_CAT, [*edits, SegmentEdit(6000, 7000, "more")]).changed == 1
+    assert corrected(DOG_AND_CAT, [replace(edits[0], speaker="S1"), edits[1]]).changed == 1
+    assert corrected(DOG_AND_CAT, [replace(edits[0], text="  I see the dog\n"), edits[1]]).changed == 0
+
+
+def test_a_changed_character_of_a_script_without_spaces_leaves_the_others_their_times() -> None:
+    base = transcript(segment(0, 4, "你好世界。", ("你好", 0, 2), ("世界。", 2, 4)))
+    (part,) = retexted(base, "你们好世间。")
+    assert part.text == "你们好世间。"
+    assert words(part) == "你 0-1 们* 1-1 好 1-2 世 2-2.667 间* 2.667-3.333 。 3.333-4"
+    thai = transcript(segment(0, 4, "แม่น้ำสงบ", ("แม่น้ำ", 0, 2), ("สงบ", 2, 4)))
+    (part,) = retexted(thai, "แม่น้ำเงียบสงบ")
+    assert words(part).startswith("แม่น้ำ 0-2 ")
+    assert words(part).endswith(" สงบ 2-4")
+    assert "".join(word.text for word in part.words) == part.text == "แม่น้ำเงียบสงบ"
+
+
+def test_words_that_lack_marks_of_the_text_still_say_when_they_are_spoken() -> None:
+    base = transcript(
+        segment(0, 3, " Well, I - see it.", ("Well", 0, 1), ("I", 1, 2), ("see", 2, 2.5), ("it", 2.5, 3))
+    )
+    (part,) = retexted(base, "Well, I – see it.")
+    assert words(part) == "Well, 0-1 I 1-2 –* 2-2.2 see 2.2-2.5 it. 2.5-3"
+
+
+def test_segments_of_two_speakers_may_overlap() -> None:
+    edits = [replace(edits_of(DOG_AND_CAT)[0], end_ms=4000), replace(edits_of(DOG_AND_CAT)[1], speaker="S2")]
+    first, second = corrected(DOG_AND_CAT, edits).segments
+    assert (first.end, second.start) == (samples(4), samples(3))
+
+
+def test_no_part_of_a_millisecond_overlaps() -> None:
+    base = transcript(replace(spoken(1, 2, "one"), end=32_003), replace(spoken(2, 3, "two"), start=32_003))
+    edits = edits_of(base)
+    edits[0] = replace(edits[0], start_ms=500, end_ms=2000)
+    first, second = corrected(base, edits).segments
+    assert (first.start, first.end, second.start) == (8000, 32_000, 32_003) or first.end <= second.start
+    later = replace(base[1], start=31_995)
+    first, second = corrected((base[0], later), [SegmentEdit(500, 2000, "one"), edits[1]]).segments
+    assert first.end == second.start == 31_995
+
+
+ONE = SegmentEdit(1000, 2000, "one")
+
+
+@pytest.mark.parametrize(
+    ("edits", "index", "message"),
+    [
+        ([ONE, SegmentEdit(500, 600, "two")], 1, "segments[1] starts at 500 ms, not at 1000 ms"),
+        ([SegmentEdit(1000, 1000, "one")], 0, "segments[0] starts at 1000 ms and ends at 1000 ms"),
+        ([SegmentEdit(-1, 1000, "one")], 0, "segments[0] lasts from -1 ms to 1000 ms"),
+        ([ONE, SegmentEdit(2000, 90_002, "two")], 1, "and the recording from 0 to 90001 ms"),
+        ([ONE, SegmentEdit(95_000, 96_000, "two")], 1, "Give it times inside the recording"),
+        ([ONE, SegmentEdit(1999, 3000, "two")], 1, "before segments[0] of the same speaker ends at 2000 ms"),
+        (
+            [ONE, SegmentEdit(1100, 1200, "two", speaker="S1"), SegmentEdit(1900, 3000, "three")],
+            2,
+            "before segments[0] of the same speaker",
+        ),
+        ([ONE, SegmentEdit(2000, 3000, " \n\t")], 1, "segments[1] has no text"),
+        ([ONE, SegmentEdit(2000, 3000, "\ud800")], 1, "half a character"),
+    ],
+)
+def test_bad_segments_are_refused_with_their_index(
+    edits: list[SegmentEdit], index: int, message: str
+) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        corrected((), edits)
+    assert refused.value.param == f"segments[{index}]"
+    assert message in refused.value.message
+    assert refused.value.message.endswith(".")
+
+
+def test_there_is_a_limit_of_segments() -> None:
+    with pytest.raises(InvalidInput, match="100,001") as refused:
+        corrected((), [ONE] * (MAX_SEGMENTS + 1))
+    assert refused.value.param == "segments"
+
+
+@given(bases())
+def test_any_unedited_transcript_stays_as_it_is(base: tuple[EditedSegment, ...]) -> None:
+    assert corrected(base, edits_of(base)) == Correction(base, 0)
+
+
+NEW_TEXTS = st.one_of(
+    st.sampled_from(["new", " words", "新しい", "ใหม่", "😀", "a b", "e\u0301", "the river,", "河水"]),
+    st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5).filter(str.strip),
+)
+
+
+@given(st.data())
+def test_any_two_corrections_keep_the_rules(data: st.DataObject) -> None:
+    base = data.draw(bases())
+    ids = {part.id for part in base}
+    for revision in (1, 2):
+        edits = data.draw(edited(base, NEW_TEXTS))
+        if not is_valid(edits, base):
+            with pytest.raises(InvalidInput):
+                corrected(base, edits, revision)
+            return
+        result = corrected(base, edits, revision)
+        check(base, edits, result, ids)
+        assert corrected(result.segments, edits_of(result.segments), 9) == Correction(result.segments, 0)
+        ids |= {part.id for part in result.segments}
+        base = result.segments
+
+
+def check(
+    base: Sequence[EditedSegment], edits: Sequence[SegmentEdit], result: Correction, given_ids: set[str]
+) -> None:
+    olds = {part.id: part for part in base}
+    news = result.segments
+    assert len({part.id for part in news}) == len(news) == len(edits)
+    assert Counter(
+        (milliseconds(part.start), milliseconds(part.end), part.text.strip(), part.speaker) for part in news
+    ) == (Counter((edit.start_ms, edit.end_ms, edit.text.strip(), edit.speaker) for edit in edits))
+    for part in news:
+        old = olds.get(part.id)
+        assert old or part.id not in given_ids
+        is_moved = old is None or milliseconds(part.start) != milliseconds(old.start)
+        is_moved |= old is None or milliseconds(part.end) != milliseconds(old.end)
+        assert part.timed_by_hand == (is_moved or (old is not None and old.timed_by_hand))
+        if old and (old.text, old.start, old.end, old.speaker) == (
+            part.text,
+            part.start,
+            part.end,
+            part.speaker,
+        ):
+            assert part == old
+        if old and old.text == part.text:
+            assert part.tokens == old.tokens
+        else:
+            assert part.tokens == ()
+        assert 0 <= part.start < part.end <= RECORDING
+        check_words(part)
+        if not any(part.words for part in base):
+            assert not part.words
+    assert all(before.start <= after.start for before, after in pairwise(news))
+    for speaker in {part.speaker for part in news}:
+        of_speaker = [part for part in news if part.speaker == speaker]
+        assert all(before.end <= after.start for before, after in pairwise(of_speaker))
+    kept = {part.id for part in news} & olds.keys()
+    different = sum(olds[part.id] != part for part in news if part.id in olds)
+    assert result.changed == different + len(news) - len(kept) + len(olds) - len(kept)
+
+
+def check_words(part: EditedSegment) -> None:
+    if part.words:
+        assert "".join(word.text for word in part.words) == part.text
+        assert part.words[0].start >= part.start
+        assert part.words[-1].end <= part.end
+        assert all(word.text.strip() and word.start <= word.end for word in part.words)
+        assert all(before.end <= after.start for before, after in pairwise(part.words))
+
+
+@given(st.data(), st.booleans())
+def test_unchanged_words_keep_their_times_whatever_happens_to_their_segments(
+    data: st.DataObject, spaced: bool
+) -> None:
+    numbers = count()
+    olds = st.builds(lambda: next(numbers)).map(lambda n: f" w{n}" if spaced else chr(0x4E00 + n))
+    news = st.builds(lambda: next(numbers)).map(lambda n: f" new{n}" if spaced else chr(0x6E00 + n))
+    base = data.draw(bases(olds))
+    spoken_words = {word.text.strip(): word for part in base for word in part.words}
+    assume(len(spoken_words) == sum(len(part.words) for part in base))
+    edits = data.draw(edited(base, news))
+    assume(is_valid(edits, base))
+    for part in corrected(base, edits).segments:
+        for word in part.words:
+            old = spoken_words.get(word.text.strip())
+            if old is None:
+                assert word.probability == BY_A_PERSON
+            elif old.end >= part.start - 5 * SAMPLE_RATE and old.start <= part.end + 5 * SAMPLE_RATE:
+                expected = Word(word.text, clamped(old.start, part), clamped(old.end, part), SPOKEN)
+                assert word == expected
+
+
+def clamped(time: int, part: Segment) -> int:
+    return min(max(time, part.start), part.end)

@@ -1,0 +1,293 @@
+"""Cues of segments that somebody timed by hand, and of corrected transcripts."""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from itertools import pairwise
+from pathlib import Path
+from textwrap import dedent
+
+import pysubs2
+import pytest
+from correction_cases import CLIPS, RECORDING, bases, edited, is_valid, words_of
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from test_broadcast import read as read_broadcast
+from test_format_readers import READERS, comparable
+from transcript_cases import STYLE, letters, samples, segment, span, spoken
+
+from app.options import Options
+from app.transcript.corrections import correct
+from app.transcript.cues import Cue, CueStyle, shape_cues
+from app.transcript.edited import EditedSegment
+from app.transcript.formats import FORMATS
+from app.transcript.overlaps import without_overlap
+from app.transcript.rendering import render_transcript
+from app.transcript.timeline import Transcript
+from workers.messages import SAMPLE_RATE, Segment, Span
+
+ALL = (span(0, 1000),)
+
+
+def by_hand(part: Segment, speaker: str | None = None) -> EditedSegment:
+    values = {field.name: getattr(part, field.name) for field in fields(Segment)}
+    return EditedSegment(**values, id="0-0", speaker=speaker, timed_by_hand=True)
+
+
+def shaped(
+    *segments: Segment, speech: Sequence[Span] = ALL, style: CueStyle = STYLE, recording: float = 1000
+) -> str:
+    """The cues as text: times in seconds, a bar between lines."""
+    return "".join(
+        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n"
+        for cue in shape_cues(segments, speech, style, "en", samples(recording))
+    )
+
+
+def test_cues_start_and_end_with_a_segment_timed_by_hand() -> None:
+    one = segment(1, 9, " Good morning.")
+    assert shaped(one, speech=(span(2, 4.5),)) == "2.00 4.50 Good morning.\n"
+    assert shaped(by_hand(one), speech=(span(2, 4.5),)) == "1.00 9.00 Good morning.\n"
+
+
+def test_neither_reading_time_nor_the_shortest_time_nor_the_offset_moves_them() -> None:
+    style = replace(STYLE, start_offset=samples(0.5))
+    part = by_hand(segment(3, 3.1, " This was said very, very fast."))
+    assert shaped(part, style=style) == "3.00 3.10 This was said very, very fast.\n"
+
+
+def test_neighbours_leave_a_gap_and_abutting_hands_none() -> None:
+    parts = [segment(0, 2, " It is late."), segment(2, 4, " We go home."), segment(4, 6, " Good night.")]
+    assert shaped(parts[0], by_hand(parts[1]), parts[2]) == dedent(
+        """\
+        0.00 1.92 It is late.
+        2.00 4.00 We go home.
+        4.08 6.00 Good night.
+        """
+    )
+    assert shaped(*map(by_hand, parts)) == dedent(
+        """\
+        0.00 2.00 It is late.
+        2.00 4.00 We go home.
+        4.00 6.00 Good night.
+        """
+    )
+
+
+def test_a_sentence_does_not_go_on_across_their_edges() -> None:
+    parts = [segment(0, 2, " It is late"), segment(2, 4, " my friend")]
+    assert shaped(*parts).count("\n") == 1
+    assert shaped(parts[0], by_hand(parts[1])).count("\n") == 2
+    assert shaped(by_hand(parts[0]), parts[1]).count("\n") == 2
+
+
+def test_long_ones_are_split_inside() -> None:
+    text = (
+        "The first sentence is of a fair length and ends here. The second one goes on for about as long as "
+        "that. A third one closes it."
+    )
+    assert shaped(by_hand(spoken(0, 13, text)), speech=(span(1, 12),)) == dedent(
+        """\
+        0.00 5.21 The first sentence is | of a fair length and ends here.
+        5.30 10.51 The second one goes | on for about as long as that.
+        10.59 13.00 A third one closes it.
+        """
+    )
+
+
+def test_short_cues_before_one_start_earlier_or_share_the_time() -> None:
+    crowd = [segment(2 + at / 100, 2.01 + at / 100, f" Go{at}!") for at in range(3)]
+    style = replace(STYLE, max_lines=1, max_line_chars=10)
+    assert (
+        shaped(*crowd, by_hand(segment(2.03, 4, " Now.")), style=style).splitlines()[-1] == "2.03 4.00 Now."
+    )
+    packed = shaped(by_hand(segment(0, 2, " So.")), *crowd, by_hand(segment(2.03, 4, " Now.")), style=style)
+    assert packed.splitlines()[0] == "0.00 2.00 So."
+    assert packed.splitlines()[-1] == "2.03 4.00 Now."
+    assert letters([packed]).count("Go") == 3
+
+
+def test_a_hundred_words_in_no_time() -> None:
+    text = " ".join(f"word{n}" for n in range(100))
+    cues = list(shape_cues([by_hand(spoken(1, 1.05, text))], ALL, STYLE, "en", samples(10)))
+    assert (cues[0].start, cues[-1].end) == span(1, 1.05)
+    assert len(cues) > 5
+    check_order(cues)
+    assert " ".join(line for cue in cues for line in cue.lines) == text
+
+
+@pytest.mark.parametrize("fps", [None, 25])
+def test_a_thousand_segments_of_a_millisecond(fps: float | None) -> None:
+    parts = [by_hand(segment(n / 1000, (n + 1) / 1000, f" w{n}")) for n in range(1000)]
+    style = replace(STYLE, fps=fps)
+    cues = list(shape_cues(parts, ALL, style, "en", samples(1000)))
+    check_order(cues)
+    assert [cue.lines for cue in cues] == [(f"w{n}",) for n in range(1000)]
+    if fps is None:
+        assert [(cue.start, cue.end) for cue in cues] == [(part.start, part.end) for part in parts]
+
+
+def test_with_a_frame_rate_they_start_and_end_on_frames() -> None:
+    (cue,) = shape_cues([by_hand(segment(1.01, 2.99, " Hm"))], ALL, replace(STYLE, fps=25), "en", samples(10))
+    assert (cue.start, cue.end) == (samples(1.0), samples(3.0))
+
+
+def test_speakers_that_overlap_are_shown_one_after_the_other() -> None:
+    first, second = segment(0, 4, " I think so."), segment(3, 6, " No, you don't.")
+    assert (
+        shaped(by_hand(first), by_hand(second, "S2")) == "0.00 3.00 I think so.\n3.00 6.00 No, you don't.\n"
+    )
+    assert shaped(by_hand(first), second) == "0.00 4.00 I think so.\n4.08 6.00 No, you don't.\n"
+    assert shaped(first, by_hand(second)) == "0.00 2.92 I think so.\n3.00 6.00 No, you don't.\n"
+    together = [by_hand(segment(0, 3, " Yes!"), speaker) for speaker in "ABC"]
+    assert shaped(*together) == "0.00 1.00 Yes!\n1.00 2.00 Yes!\n2.00 3.00 Yes!\n"
+    inside = by_hand(segment(0, 9, " I think so.")), by_hand(segment(2, 3, " Hm."), "S2")
+    assert shaped(*inside) == "0.00 2.00 I think so.\n2.00 3.00 Hm.\n"
+
+
+TALKS = Path(__file__).parents[1] / "data"
+
+
+# Of the files of version 0.1.0 for talks in three languages, in every profile, with and without word times.
+def test_without_them_every_byte_stays() -> None:
+    digest = hashlib.sha256()
+    for name in ("talk", "talk_de", "talk_es"):
+        talk = json.loads((TALKS / f"{name}.json").read_text())
+        segments = tuple(spoken(cue["start"], cue["end"], cue["text"]) for cue in talk["cues"])
+        cut = [replace(part, words=()) if at % 3 else part for at, part in enumerate(segments)]
+        speech = tuple((part.start, part.end) for part in segments)
+        for parts in (segments, tuple(cut)):
+            transcript = Transcript(
+                "transcribe", "demo", talk["language"], samples(talk["duration"]), speech, parts
+            )
+            for profile in (None, "netflix", "bbc", "broadcast", "social"):
+                for more in ({}, {"fps": 23.976, "start_offset_s": 0.2}):
+                    options = Options.model_validate({"profile": profile, **more})
+                    for file_format in sorted(FORMATS.keys() - {"stl"}):  # it holds the date
+                        digest.update(render_transcript(transcript, options, file_format))
+    assert digest.hexdigest() == "44f943094ea6a096dc20facaae2a48675f5801a2849d52dc3377af475ffe6b8f"
+
+
+styles = st.builds(
+    CueStyle,
+    max_line_chars=st.integers(10, 60),
+    max_lines=st.integers(1, 4),
+    max_cps=st.floats(5, 100),
+    min_samples=st.integers(samples(0.1), samples(5)),
+    max_samples=st.integers(samples(1), samples(30)),
+    min_gap=st.integers(0, samples(1)),
+    fps=st.sampled_from([None, 23.976, 25, 60]),
+    start_offset=st.integers(0, samples(1)),
+)
+_TIMESTAMP = re.compile(r"<\d\d:\d\d:\d\d\.\d{3}>")  # of a word, in WebVTT
+NEW_TEXTS = st.sampled_from(["new", " words. And more", "新しい。", "ใหม่", "- Who?", "x" * 90, "the river,"])
+
+
+@st.composite
+def corrected(draw: st.DrawFn, language: str | None = None) -> tuple[EditedSegment, ...]:
+    """A transcript that was corrected twice."""
+    texts = None if language is None else st.sampled_from(words_of(language))
+    base = draw(bases(texts))
+    for revision in (1, 2):
+        edits = draw(edited(base, NEW_TEXTS if language is None else st.sampled_from(words_of(language))))
+        assume(is_valid(edits, base))
+        base = correct(base, edits, revision, RECORDING, CLIPS).segments
+    return base
+
+
+def check_order(cues: Sequence[Cue]) -> None:
+    assert all(0 <= cue.start < cue.end for cue in cues)
+    assert all(before.end <= after.start for before, after in pairwise(cues))
+
+
+@given(
+    corrected(), st.lists(st.tuples(st.integers(0, RECORDING), st.integers(0, RECORDING)), max_size=3), styles
+)
+def test_cues_of_any_correction_respect_times_set_by_hand(
+    segments: tuple[EditedSegment, ...], spans: list[Span], style: CueStyle
+) -> None:
+    speech = tuple(pair for pair in sorted(spans) if pair[0] < pair[1])[:1]
+    cues = list(shape_cues(segments, speech, style, "en", RECORDING))
+    check_order(cues)
+    assert letters([line for cue in cues for line in cue.lines]) == letters([part.text for part in segments])
+    overlap = any(before.end > after.start for before, after in pairwise(segments))
+    if overlap or style.fps is not None:
+        return
+    for part in segments:
+        own = [cue for cue in cues if cue.units[0][0].hand_times == (part.start, part.end)]
+        if part.timed_by_hand:
+            assert letters([line for cue in own for line in cue.lines]) == letters([part.text])
+            assert (own[0].start, own[-1].end) == (part.start, part.end)
+            others = [cue for cue in cues if cue not in own]
+            assert all(cue.end <= part.start or cue.start >= part.end for cue in others)
+        else:
+            assert not own
+
+
+@given(corrected(), st.sampled_from([24, 25, 29.97]))
+def test_with_a_frame_rate_edges_are_at_most_a_frame_away(
+    segments: tuple[EditedSegment, ...], fps: float
+) -> None:
+    lengths = [part.end - part.start for part in segments]
+    starts = [later.start - part.start for part, later in pairwise(segments)]
+    assume(min([*lengths, *starts], default=SAMPLE_RATE) > SAMPLE_RATE // 2)  # many cues need many frames
+    assume(all(before.end <= after.start for before, after in pairwise(segments)))
+    cues = list(shape_cues(segments, ALL, replace(STYLE, fps=fps), "en", RECORDING))
+    for part in segments:
+        own = [cue for cue in cues if cue.units[0][0].hand_times == (part.start, part.end)]
+        if part.timed_by_hand:
+            assert abs(own[0].start - part.start) <= SAMPLE_RATE / fps
+            assert abs(own[-1].end - part.end) <= 2 * SAMPLE_RATE / fps
+
+
+@given(corrected())
+def test_overlaps_end_and_all_else_stays(segments: tuple[EditedSegment, ...]) -> None:
+    apart = list(without_overlap(segments))
+    assert all(before.end <= after.start for before, after in pairwise(apart))
+    assert [part.text for part in apart] == [part.text for part in segments]
+    if all(before.end <= after.start for before, after in pairwise(segments)):
+        assert apart == list(segments)
+
+
+@given(corrected("en"), st.sampled_from([None, "bbc", "social"]), st.sampled_from([None, 25.0]))
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_corrected_transcript_gives_a_valid_file(
+    file_format: str, segments: tuple[EditedSegment, ...], profile: str | None, fps: float | None
+) -> None:
+    options = Options.model_validate({"profile": profile, "fps": fps})
+    transcript = Transcript("transcribe", "demo", "en", RECORDING, ALL, segments)
+    file = render_transcript(transcript, options, file_format)
+    text = letters([part.text for part in segments])
+    if file_format == "json":
+        document = json.loads(file)
+        assert [entry["text"] for entry in document["segments"]] == [part.text.strip() for part in segments]
+        return
+    if file_format == "txt":
+        assert letters([file.decode()]) == text
+        return
+    if file_format in ("scc", "stl"):
+        read = read_broadcast(file_format, file)
+    else:
+        read = READERS[file_format](file.decode())
+    wanted = comparable([text], file_format)
+    assert letters(
+        comparable(["".join(line for _, _, lines in read for line in lines)], file_format)
+    ) == letters(wanted)
+    if file_format != "tsv":  # its rows are segments, which may overlap
+        assert all(end is None or start < end for start, end, _ in read)
+        assert all((before[1] or before[0]) <= after[0] for before, after in pairwise(read))
+    if file_format in ("srt", "vtt"):
+        events = pysubs2.SSAFile.from_string(file.decode(), file_format)
+        assert len(events) == len(read)
+
+
+@given(corrected(), st.sampled_from(["ja", "th", "ar", "en"]))
+@pytest.mark.parametrize("file_format", ["srt", "vtt", "ass", "ttml", "lrc"])
+def test_no_script_loses_text(file_format: str, segments: tuple[EditedSegment, ...], language: str) -> None:
+    transcript = Transcript("transcribe", "demo", language, RECORDING, ALL, segments)
+    file = render_transcript(transcript, Options(word_level=True), file_format).decode()
+    read = READERS[file_format](_TIMESTAMP.sub("", file))
+    shown = comparable(["".join(line for _, _, lines in read for line in lines)], file_format)
+    assert letters(shown) == letters(comparable(["".join(part.text for part in segments)], file_format))
