@@ -73,7 +73,7 @@ async def test_a_decoded_recording_is_stored_with_its_peaks(store: Store, peaks:
         await peaks.stored(job)
     assert early.value.code == "audio_not_decoded"
     buffer = ProgressBuffer(store)
-    JobObserver(job.id, buffer, Lengths(lambda: None)).decoded(16_000, PEAKS)
+    JobObserver(job.id, buffer, Lengths(lambda: None), frozenset()).decoded(16_000, PEAKS)
     await buffer.store()
     job = await store.get(job.id)
     assert (job.pcm or "").startswith("16000 ")

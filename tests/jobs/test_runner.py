@@ -119,17 +119,17 @@ async def test_a_job_that_is_not_at_fault_is_retried_without_limit(
 async def test_a_job_whose_end_cannot_be_stored_does_not_stay_running(
     site: Site, monkeypatch: pytest.MonkeyPatch, passes: bool
 ) -> None:
-    pack = store_module.pack_transcript
+    pack = store_module.pack_with_words
     attempts = 0
 
-    def fail_to_pack(transcript: Transcript) -> bytes:
+    def fail_to_pack(transcript: Transcript, filename: str) -> tuple[bytes, str]:
         nonlocal attempts
         attempts += 1
         if passes and attempts > 1:
-            return pack(transcript)
+            return pack(transcript, filename)
         raise MemoryError
 
-    monkeypatch.setattr(store_module, "pack_transcript", fail_to_pack)
+    monkeypatch.setattr(store_module, "pack_with_words", fail_to_pack)
     job = await site.add()
     site.runner.start()
     job = await site.wait_for(job, "succeeded" if passes else "failed")

@@ -349,3 +349,22 @@ def test_unchanged_words_keep_their_times_whatever_happens_to_their_segments(
 
 def clamped(time: int, part: Segment) -> int:
     return min(max(time, part.start), part.end)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)  # a quadratic case would take days
+@pytest.mark.parametrize("texts", [("no", "no"), ("no", "yes"), ("{}", "{}"), ("{}", "new{}")])
+def test_a_million_words(texts: tuple[str, str]) -> None:
+    """100,000 segments with ids, then without: each with one word more than before."""
+    before, after = (
+        [
+            " ".join([text.format(number) for number in range(10 * at, 10 * at + 10)])
+            for at in range(MAX_SEGMENTS)
+        ]
+        for text in texts
+    )
+    base = transcript(*(spoken(at, at + 1, text) for at, text in enumerate(before)))
+    edits = [replace(edit, text=f"more {text}") for edit, text in zip(edits_of(base), after, strict=True)]
+    for each in (edits, [replace(edit, id=None) for edit in edits]):
+        result = correct(base, each, 1, samples(MAX_SEGMENTS), ())
+        assert [part.text for part in result.segments] == [f" more {text}" for text in after]
