@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.jobs.job import Status
 from app.jobs.tables import jobs
 
+SHORT = 3  # characters of words for whose beginnings there is an index of its own; see migration 0002
 _HIGHEST = 2**63 - 1  # number of a job
 
 
@@ -20,7 +21,8 @@ class _Dialect:
     insert: str
     find: str  # numbers of jobs, newest first; `:query`: terms with operators between them
     term: str  # a word that begins with `{}`
-    operator: str
+    short_term: str  # the same, for `SHORT` characters at most
+    operator: str  # between terms: all of them
     prepare: str | None = None  # before `find`, in its transaction
 
 
@@ -34,12 +36,17 @@ _DIALECTS = {
         "WHERE search MATCH :query AND search.rowid < :below AND (:status IS NULL OR jobs.status = :status) "
         "ORDER BY search.rowid DESC LIMIT :limit",
         term='"{}"*',
+        short_term='"{}"*',
         operator=" AND ",
     ),
     "postgresql": _Dialect(
         delete="DELETE FROM search WHERE job_number = :number",
-        insert="INSERT INTO search (job_number, words) "
-        "VALUES (:number, array_to_tsvector(string_to_array(CAST(:words AS text), ' ')))",
+        # A star: a longer word begins so. Else a short term would merge the jobs of thousands of words.
+        insert="WITH given AS (SELECT unnest(string_to_array(CAST(:words AS text), ' ')) AS word), "
+        "lexemes AS (SELECT word AS lexeme FROM given UNION ALL SELECT left(word, length) || '*' "
+        f"FROM given, generate_series(1, {SHORT}) AS length WHERE length < char_length(word)) "
+        "INSERT INTO search (job_number, words) "
+        "SELECT :number, array_to_tsvector(coalesce(array_agg(lexeme), '{}')) FROM lexemes",
         find="WITH found AS MATERIALIZED "
         "(SELECT job_number FROM search WHERE words @@ CAST(CAST(:query AS text) AS tsquery)) "
         "SELECT jobs.number FROM found JOIN jobs ON jobs.number = found.job_number "
@@ -47,6 +54,7 @@ _DIALECTS = {
         "AND (CAST(:status AS text) IS NULL OR jobs.status = CAST(:status AS text)) "
         "ORDER BY jobs.number DESC LIMIT :limit",
         term="'{}':*",
+        short_term="('{0}' | '{0}*')",
         operator=" & ",
         # The planner takes rows for small, since their words are stored elsewhere. It would read them all.
         prepare="SET LOCAL enable_seqscan = off",
@@ -76,7 +84,9 @@ async def find_jobs(
     if dialect.prepare is not None:
         await connection.execute(sa.text(dialect.prepare))
     values = {
-        "query": dialect.operator.join(dialect.term.format(word) for word in words),
+        "query": dialect.operator.join(
+            (dialect.short_term if len(word) <= SHORT else dialect.term).format(word) for word in words
+        ),
         "status": None if status is None else status.value,
         "below": _HIGHEST if below is None else below,
         "limit": limit,

@@ -12,7 +12,9 @@ from itertools import chain
 from app.transcript.scripts import is_unspaced
 
 MAX_WORD_CHARS = 64  # of a longer word, only its beginning counts
-MAX_BYTES = 512 << 10  # of all words of a job in UTF-8: PostgreSQL's limit is 1 MiB, with some overhead
+# Of all words of a job in UTF-8. PostgreSQL's limit is 1 MiB with the beginnings of words, which may take 1.6
+# times as much as the words.
+MAX_BYTES = 384 << 10
 
 # Latin, Greek and Cyrillic have the first of these; the marks of other scripts are parts of their words. The
 # rest is invisible: hyphenation, joiners, the spaces of Khmer and Thai without width, variants of characters.

@@ -1,6 +1,7 @@
 """The search of jobs, on both databases: what is found, and that it changes with the jobs."""
 
 import asyncio
+import random
 import string
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -125,6 +126,33 @@ async def test_very_many_words(store: Store) -> None:
     job = await transcribed(store, *texts)
     assert await found(store, "77 3e7zz") == [job.number]
     await store.delete(job)
+
+
+async def test_words_that_take_the_most_space(store: Store) -> None:
+    """Cuneiform has letters of four bytes: words of four have the longest beginnings for their length.
+
+    PostgreSQL does not check its limit, and would store something else.
+    """
+    letters = [chr(0x12000 + number) for number in range(900)]
+    rng = random.Random(1)
+    texts = ["".join(rng.sample(letters, 4)) for _ in range(50_000)]
+    kept = len(text_words(*texts).split(" "))
+    assert 20_000 < kept < len(texts)
+    job = await transcribed(store, *(f" {text}" for text in texts), filename="")
+    for query in (*texts[: kept : kept // 50], texts[0][:3], texts[0][:2], texts[0][0]):
+        assert await found(store, query) == [job.number]
+
+
+async def test_words_as_long_as_their_indexed_beginnings(store: Store) -> None:
+    texts = ("a", "be", "sea", "dear", "天", "天气")
+    numbers = {text: (await transcribed(store, f" {text}", filename="")).number for text in texts}
+    await transcribed(store, "", filename="")
+    for query, expected in {
+        "a": ["a"], "b": ["be"], "be": ["be"], "s": ["sea"], "se": ["sea"], "sea": ["sea"], "seas": [],
+        "d": ["dear"], "dea": ["dear"], "dear": ["dear"],
+        "天": ["天气", "天"], "天气": ["天气"], "气": ["天气"],
+    }.items():  # fmt: skip
+        assert await found(store, query) == [numbers[text] for text in expected], query
 
 
 async def test_no_query_is_an_error(store: Store, database: Database) -> None:
