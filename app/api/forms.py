@@ -104,7 +104,9 @@ class JobFields(QueryFields):
     """The fields of a job, for every kind of request body."""
 
     model: str = Field("", max_length=256, description="A model of `/v1/models`; the default one if absent.")
-    webhook_url: Text = Field(None, max_length=2048, description="URL that is called when the job ends.")
+    webhook_url: Text = Field(
+        None, max_length=2048, description="URL that is called when the job ends, and after each correction."
+    )
     filename: Text = Field(
         None, max_length=255, description="Name of the recording, if the request has no other."
     )

@@ -176,7 +176,7 @@ class SegmentWord(BaseModel):
 
 
 class TimedSegment(BaseModel):
-    id: str = Field(description="No other segment of the job ever has the same one.")
+    id: str = Field(description="No other segment of the transcript gets the same one.")
     start: float = Field(description="Seconds from the recording's start.")
     end: float = Field(description="Seconds from the recording's start.")
     text: str
@@ -187,7 +187,9 @@ class TimedSegment(BaseModel):
 class Segments(BaseModel):
     revision: int = Field(description="Number of the correction; 0: the original.")
     complete: bool = Field(description="Whether the job has succeeded, so that all of the text is here.")
-    segments: list[TimedSegment] = Field(description="Ordered; none overlaps the next.")
+    segments: list[TimedSegment] = Field(
+        description="Ordered by their start. Those of one speaker do not overlap."
+    )
 
 
 class Revision(BaseModel):
@@ -203,7 +205,7 @@ class RevisionList(BaseModel):
 
 class NewSegments(BaseModel):
     from_: float = Field(alias="from", description="Seconds from the recording's start.")
-    to: float = Field(description="The transcript goes so far now (s).")
+    to: float = Field(description="The transcript reaches this far (s).")
     segments: list[TimedSegment] = Field(
         description="They replace all segments that start at `from` or later."
     )
@@ -212,7 +214,7 @@ class NewSegments(BaseModel):
 class Peaks(BaseModel):
     duration: float = Field(description="Length of the recording (s).")
     points: int
-    min: list[float] = Field(description="The lowest sample of each point's share of the recording, -1 to 1.")
+    min: list[float] = Field(description="The lowest sample of each point's part of the recording, -1 to 1.")
     max: list[float] = Field(description="The highest sample of each, -1 to 1.")
 
 

@@ -11,8 +11,8 @@ from workers.messages import Segment, Span
 class EditedSegment(Segment):
     """A segment of a transcript or of a correction of it. Times in samples of the recording.
 
-    Its `id` consists of the first sample of its clip and its place there. No other segment of the job ever
-    gets the same one.
+    Its `id` consists of the first sample of its clip and its place there; that of a segment added by a
+    correction also has the revision. No other segment of the transcript gets the same one.
     """
 
     id: str = ""
