@@ -78,6 +78,13 @@ class Admission:
             limits_keys=True,
             code="too_many_uploads",
         )
+        # Their bodies are in memory.
+        self.corrections = Places(
+            max(1, settings.max_uploads // KEY_DIVISOR),
+            f"1/{KEY_DIVISOR} of WHISPER_MAX_UPLOADS",
+            "corrections",
+            code="too_many_corrections",
+        )
         self.streams = Places(
             settings.max_event_streams,
             "WHISPER_MAX_EVENT_STREAMS",

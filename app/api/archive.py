@@ -20,7 +20,7 @@ from app.api.errors import documented_errors
 from app.api.job_lookup import JOB_ID
 from app.api.job_responses import ResultFormat, result_response
 from app.api.submissions import BINARY
-from app.errors import InvalidInput, JobNotDone, UnknownJob, WhisperfleetError
+from app.errors import InvalidInput, JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
 from app.jobs.job import Status
 from app.shielding import run_shielded
 
@@ -103,8 +103,10 @@ async def archive(
     for job_id in ids:
         try:
             entry, content = await _entry(service, jobs, names, job_id, form)
-        except WhisperfleetError as error:
+        except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
             errors.append(f"{job_id}: {error.message}\n")
+        except WhisperfleetError:
+            raise  # a retry may give all results: a client must not take this archive for complete
         except Exception:
             log.exception("a result cannot be added to an archive", job=job_id)
             errors.append(f"{job_id}: {_UNEXPECTED}\n")

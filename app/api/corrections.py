@@ -18,7 +18,7 @@ from app.api.versions import ETAG, IfMatch, is_current, revision_etag
 from app.errors import PreconditionFailed, PreconditionRequired, UnsupportedContentType
 from app.jobs.job import Job, timestamp
 from app.jobs.revisions import transcript_changed
-from app.transcription.helper import LONG_S
+from app.transcription.helper import LONG_S, work_s
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -49,7 +49,7 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         """
         job = await find_job(jobs, job_id)
         condition = _check_request(request, job, if_match)
-        with admission.uploads.hold(request):
+        with admission.corrections.hold(request):
             body = await receive_document(service, request, MAX_CORRECTION_BYTES)
             return await _correct(service, jobs, job, condition, body)
 
@@ -107,14 +107,15 @@ async def _correct(
     Raises InvalidInput, PreconditionFailed, UnknownRevision, and as `Store.correct` does.
     """
     filename = job.submission.filename
-    weight_s = LONG_S if len(body) > _LARGE_BYTES else 0.0
-    run = partial(service.helper.run, max(job.duration or 0.0, weight_s))
+    length_s = LONG_S if len(body) > _LARGE_BYTES else job.duration
     while True:
         base = await jobs.store.transcript(job)
         _check_current(condition, base.revision)
+        run = partial(service.helper.run, work_s(length_s, base.content))
         outcome = await run(corrected, base, body, filename)
         if isinstance(outcome, int):
             earlier = await jobs.store.transcript(job, outcome)
+            run = partial(service.helper.run, work_s(length_s, base.content, earlier.content))
             outcome = await run(restored, base, earlier, filename)
         correction, document = outcome
         try:

@@ -26,7 +26,7 @@ from app.jobs.serialization import PackedTranscript, unpack_transcript
 from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
-from app.transcription.helper import LONG_S
+from app.transcription.helper import LONG_S, work_s
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -98,9 +98,9 @@ async def render_result(
 ) -> Response:
     """A revision of a job's transcript in a format: the bytes and their type. Raises UnsuitableFormat."""
     # In the child process, loading a tokenizer does not hold the GIL.
-    weight_s = LONG_S if form == "verbose_json" and packed.revision else 0.0
-    recording_s = max(job.duration or 0.0, weight_s)
-    return await service.helper.run(recording_s, _render, packed.content, job.submission.options, form)
+    needs_tokens = form == "verbose_json" and packed.revision > 0
+    length_s = LONG_S if needs_tokens else work_s(job.duration, packed.content)
+    return await service.helper.run(length_s, _render, packed.content, job.submission.options, form)
 
 
 def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:

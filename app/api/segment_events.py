@@ -44,6 +44,8 @@ class SegmentEvents:
             # All at once: unpacking a long transcript for each event would take minutes.
             packed = (await self._store.transcript(self._job, ORIGINAL)).content
             spans = await self._store.segments_events(self._job, event.number)
+            if event.number not in spans:
+                raise UnknownJob(f"Job {self._job.id} has been deleted.")
             length_s = seconds(max(end for _, end in spans.values()))
             self._rendered = await self._helper.run(length_s, transcript_events, packed, spans)
         return zlib.decompress(self._rendered.pop(event.number))

@@ -12,6 +12,7 @@ from app.api.schemas import Segments
 from app.api.segment_documents import published_document, transcript_document
 from app.api.versions import ETAG, IfNoneMatch, WantedRevision, is_known, revision_etag, wanted_number
 from app.jobs.job import Job, Status
+from app.transcription.helper import work_s
 from workers.messages import seconds
 
 if TYPE_CHECKING:
@@ -68,6 +69,6 @@ async def _segments_response(
     headers = {"ETag": revision_etag(packed.revision)}
     if is_known(if_none_match, headers["ETag"]):
         return Response(status_code=304, headers=headers)
-    length_s = job.duration or job.progress.total_s or 0.0
+    length_s = work_s(job.duration, packed.content)
     body = await service.helper.run(length_s, transcript_document, packed)
     return Response(body, media_type="application/json", headers=headers)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from app.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob
+from app.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict
 from app.jobs.job import Job
 
 
@@ -55,7 +55,7 @@ class JobCache:
         """Surround a write to the database. If the database fails, the cache is emptied."""
         try:
             yield
-        except (IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob):
+        except (IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict):
             raise  # nothing was written
         except BaseException:
             self._jobs.clear()  # the write may have been committed before the connection failed

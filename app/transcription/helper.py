@@ -19,10 +19,19 @@ R = TypeVar("R")
 # The transcript of a longer recording goes to the process. Subtitles for ten minutes take about 40 ms of a
 # core.
 LONG_S = 600.0
+_LONG_BYTES = 24 << 10  # of such a transcript, packed
 IDLE_S = 60.0  # after which the process ends, with the memory that the last transcript took
 NICENESS = 5  # after the server, before the workers
 
 log = structlog.get_logger(__name__)
+
+
+def work_s(recording_s: float | None, *packed: bytes) -> float:
+    """The length of a recording (s) whose transcript takes as much work as these `packed` ones.
+
+    A correction can give a short recording the text of a long one.
+    """
+    return LONG_S if any(len(content) > _LONG_BYTES for content in packed) else recording_s or 0.0
 
 
 class Helper:

@@ -8,11 +8,13 @@ import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import httpx
 import pytest
 
 from app.api import archive as archives
 from app.api.archive import MAX_JOBS
 from app.commands.serve import MAX_HEAD_BYTES
+from app.errors import DatabaseUnavailable
 from app.jobs.store import Store
 from app.transcript.formats import FORMATS
 from tests.api.fake_service import TRANSCRIPT, segment
@@ -281,3 +283,18 @@ def test_an_archive_holds_a_place(serve, rendered):
     wait_for(lambda: download(site, ids[0]).status_code == 200)
     for connection in connections:
         connection.close()
+
+
+def test_an_error_that_may_pass_breaks_the_archive_off(site, monkeypatch):
+    """With a ZIP that seems complete, a script would take a part of the results for all of them."""
+    good, bad = done(site, "good.wav"), done(site, "bad.wav")
+    result_response = archives.result_response
+
+    async def fail_once(service, jobs, job, form):
+        if job.id == bad:
+            raise DatabaseUnavailable("The database does not answer.")
+        return await result_response(service, jobs, job, form)
+
+    monkeypatch.setattr(archives, "result_response", fail_once)
+    with pytest.raises(httpx.RemoteProtocolError):
+        download(site, good, bad)
