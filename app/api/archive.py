@@ -97,26 +97,25 @@ async def archive(
 ) -> AsyncGenerator[bytes]:
     """A ZIP with the results of jobs in a format, in parts of about one result each."""
     written = _Written()
-    file = ZipFile(written, "w", ZIP_DEFLATED)
     names = ArchiveNames(ERRORS)
     errors: list[str] = []
-    for job_id in ids:
-        try:
-            entry, content = await _entry(service, jobs, names, job_id, form)
-        except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
-            errors.append(f"{job_id}: {error.message}\n")
-        except WhisperfleetError:
-            raise  # a retry may give all results: a client must not take this archive for complete
-        except Exception:
-            log.exception("a result cannot be added to an archive", job=job_id)
-            errors.append(f"{job_id}: {_UNEXPECTED}\n")
-        else:
-            # To the end: a thread cannot be cancelled.
-            await run_shielded(asyncio.to_thread(file.writestr, entry, content))
-            yield written.take()
-    if errors:
-        file.writestr(_info(ERRORS, time.time()), "".join(errors))
-    file.close()
+    with ZipFile(written, "w", ZIP_DEFLATED) as file:
+        for job_id in ids:
+            try:
+                entry, content = await _entry(service, jobs, names, job_id, form)
+            except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
+                errors.append(f"{job_id}: {error.message}\n")
+            except WhisperfleetError:
+                raise  # a retry may give all results: a client must not take this archive for complete
+            except Exception:
+                log.exception("a result cannot be added to an archive", job=job_id)
+                errors.append(f"{job_id}: {_UNEXPECTED}\n")
+            else:
+                # To the end: a thread cannot be cancelled.
+                await run_shielded(asyncio.to_thread(file.writestr, entry, content))
+                yield written.take()
+        if errors:
+            file.writestr(_info(ERRORS, time.time()), "".join(errors))
     yield written.take()
 
 
