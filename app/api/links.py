@@ -2,22 +2,22 @@
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from app.api.errors import documented_errors, invalid_input
 from app.api.job_lookup import find_job
 from app.api.job_responses import ResultFormat
-from app.api.receiving import receive_document
+from app.api.json_bodies import json_object
+from app.api.receiving import check_json, receive_document
 from app.api.schemas import Link
 from app.api.signatures import signed_query
 from app.api.sound_responses import SoundFormat, check_sound_query
-from app.errors import InvalidInput, UnsupportedContentType
+from app.errors import InvalidInput
 from app.jobs.job import timestamp
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         Its query ends with `expires`, the Unix time (s) until which it works, and `signature`. A request with
         any other query than the link's gets a 403.
         """
-        document = await receive_document(service, request)
         job = await find_job(jobs, job_id)
-        link = _parse(request.headers.get("content-type", ""), document)
+        check_json(request)
+        link = _parse(await receive_document(service, request))
         if isinstance(link, AudioLink):
             check_sound_query(job, link.format, link.start, link.end)
         now = time.time()
@@ -105,18 +105,9 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
     return router
 
 
-def _parse(content_type: str, body: bytes) -> AudioLink | ResultLink:
-    """The link that a body describes. Raises InvalidInput and UnsupportedContentType."""
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise UnsupportedContentType(
-            "This path takes application/json. Send the header `Content-Type` with it."
-        )
-    try:
-        document: Any = from_json(body)
-    except ValueError as error:
-        raise InvalidInput(f"The body is not valid JSON: {error}.") from None
-    if not isinstance(document, dict):
-        raise InvalidInput('The body must be a JSON object, such as {"path": "audio"}.')
+def _parse(body: bytes) -> AudioLink | ResultLink:
+    """The link that a body describes. Raises InvalidInput."""
+    document = json_object(body, '{"path": "audio"}')
     path = document.get("path")
     if not isinstance(path, str) or path not in _KINDS:
         raise InvalidInput("`path`: name what the link is for, `audio` or `result`.", param="path")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from app.api.admission import Places
-from app.errors import InvalidInput, TooLarge
+from app.errors import InvalidInput, TooLarge, UnsupportedContentType
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 
 if TYPE_CHECKING:
@@ -83,6 +83,19 @@ async def receive_document(
         if len(body) > max_bytes:
             raise too_large
     return bytes(body)
+
+
+def media_type(request: Request) -> str:
+    """The media type of a body, without parameters; empty if the client names none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def check_json(request: Request) -> None:
+    """Raise UnsupportedContentType if a body is not JSON. To be called before the body is read."""
+    if media_type(request) != "application/json":
+        raise UnsupportedContentType(
+            "This path takes application/json. Send a JSON document, and this type as the `Content-Type`."
+        )
 
 
 def declared_length(request: Request) -> int | None:

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from app.api.admission import Admission
 from app.api.errors import CHECKSUM_MISMATCH, documented_errors
-from app.api.receiving import declared_length, with_stall_timeout
+from app.api.receiving import declared_length, media_type, with_stall_timeout
 from app.api.tus import (
     CHECKSUMS,
     EXTENSIONS,
@@ -199,7 +199,7 @@ def _has_body(request: Request) -> bool:
 
 
 def _check_type(request: Request) -> None:
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    content_type = media_type(request)
     if content_type != PART_TYPE:
         raise UnsupportedContentType(
             f"A part of an upload has the Content-Type {PART_TYPE}, not {content_type[:100] or 'none'}."
