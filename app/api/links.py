@@ -2,21 +2,23 @@
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.responses import JSONResponse, Response
 
+from app.api.correction_bodies import RevisionNumber
 from app.api.errors import documented_errors, invalid_input
 from app.api.job_lookup import find_job
 from app.api.job_responses import ResultFormat
 from app.api.json_bodies import json_object
 from app.api.receiving import check_json, receive_document
+from app.api.requests import public_path
 from app.api.schemas import Link
 from app.api.signatures import signed_query
-from app.api.sound_responses import SoundFormat, check_sound_query
+from app.api.sound_responses import SoundFormat, SpanTime, check_sound_query
 from app.errors import InvalidInput
 from app.jobs.job import timestamp
 
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 LIFETIME_S = 12 * 3600
-MAX_REVISION = 2**31 - 1
-
-SpanTime = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class AudioLink(BaseModel):
@@ -48,7 +47,7 @@ class ResultLink(BaseModel):
 
     path: Literal["result"]
     format: ResultFormat | None = None
-    revision: Literal["original"] | Annotated[int, Field(ge=0, le=MAX_REVISION)] | None = None
+    revision: RevisionNumber | None = None
 
 
 _KINDS: Mapping[str, type[AudioLink | ResultLink]] = {"audio": AudioLink, "result": ResultLink}
@@ -88,8 +87,8 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         expires = int(now) + LIFETIME_S
         path = f"/v1/jobs/{job.id}/{link.path}"
         query = signed_query(jobs.link_secret.value, path, _query(link), expires)
-        root_path = request.scope.get("root_path", "")
-        return JSONResponse({"path": f"{root_path}{path}?{query}", "expires_at": timestamp(expires)}, 201)
+        document = {"path": public_path(request, f"{path}?{query}"), "expires_at": timestamp(expires)}
+        return JSONResponse(document, 201)
 
     @router.delete(
         "/links",

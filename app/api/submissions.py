@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
 from app import url_policy
-from app.api.admission import Admission
+from app.api.admission import Admission, owner_of
 from app.api.errors import invalid_input
 from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, request_body
 from app.api.json_bodies import json_object
 from app.api.receiving import media_type, receive, receive_body, receive_document
+from app.api.requests import public_path
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
@@ -46,7 +47,7 @@ async def submit_job(
     Raises InvalidInput, UnknownModel and UnsupportedContentType for the request, and as the `receive`
     functions, `check_capacity` and `submit` do. Leaves no file behind then.
     """
-    owner = getattr(request.state, "owner", "")
+    owner = owner_of(request)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
     service.catalogue.resolve(query.model.strip())
     await _check_webhook(service, query.webhook_url)
@@ -68,7 +69,7 @@ async def submit_job(
         return job
 
     job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
-    headers = {"Location": f"{request.scope.get('root_path', '')}/v1/jobs/{job.id}"}
+    headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
     return JSONResponse(job.public(time.time()), 202, headers)
 
 
