@@ -1,6 +1,7 @@
 """The service's errors. `api.errors` maps each class to an HTTP status."""
 
 NOT_KEPT = "The recording of this job is not kept here."
+STOPPING = "The service is stopping; send the request again."
 
 
 class WhisperfleetError(Exception):

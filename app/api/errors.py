@@ -191,7 +191,7 @@ class CatchAll:
         except asyncio.CancelledError:
             if scope["type"] != "http" or started:
                 raise
-            stopping = errors.NotReady("The service is stopping; send the request again.")
+            stopping = errors.NotReady(errors.STOPPING)
             await error_response(stopping)(scope, receive, send)
         except Exception:
             if scope["type"] != "http" or started:

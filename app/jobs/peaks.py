@@ -5,7 +5,7 @@ from functools import partial
 
 import structlog
 
-from app.errors import NOT_KEPT, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
+from app.errors import NOT_KEPT, STOPPING, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
 from app.jobs.job import Job
 from app.jobs.store import Store
 from app.media.uploads import Upload
@@ -55,7 +55,7 @@ class JobPeaks:
         if not making.cancelled():
             return making.result()
         if self._stopping:
-            raise NotReady("The service is stopping; send the request again.")
+            raise NotReady(STOPPING)
         raise AudioNotKept(NOT_KEPT)
 
     async def forget(self, job: Job) -> None:

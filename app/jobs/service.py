@@ -10,6 +10,7 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import (
+    STOPPING,
     IllegalTransition,
     InvalidSetting,
     KeyReused,
@@ -162,7 +163,7 @@ class JobService:
         (`from_upload`) is removed by nobody: unless it has a job then, it can still be used.
         """
         if self._stopping:
-            raise NotReady("The service is stopping; send the request again.")
+            raise NotReady(STOPPING)
         key = submission.idempotency_key
         async with self._admission:  # or concurrent requests could exceed the limits
             if key is not None:

@@ -354,7 +354,7 @@ def test_a_link_counts_as_an_owner_of_its_own(locked, stranger, job, monkeypatch
         owners.append(request.state.owner)
         return request.state.owner
 
-    monkeypatch.setattr(admission, "_owner", owner)
+    monkeypatch.setattr(admission, "owner_of", owner)
     audio = link(locked, job, path="audio", format="flac")
     assert stranger.get(audio).status_code == 200
     of_link = set(owners)
