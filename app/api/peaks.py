@@ -56,7 +56,7 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
         packed = await jobs.peaks.stored(job)
         if packed is None:
             with admission.requests.hold(request):
-                packed = await run_unless_disconnected(request, jobs.peaks.make(job))
+                packed = await run_unless_disconnected(request, jobs.peaks.compute(job))
         body = await asyncio.to_thread(_json, packed, points)
         # The job may be deleted at any time, so caches ask each time.
         headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Cache-Control": "private, no-cache"}

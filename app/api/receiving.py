@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from app.api.admission import Places
-from app.errors import InvalidInput, TooLarge, UnsupportedContentType
+from app.errors import TooLarge, UnsupportedContentType, UploadStalled
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def declared_length(request: Request) -> int | None:
 async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[bytes]:
     """The chunks of a body.
 
-    Raises InvalidInput if `STEADY_BYTES` take longer than `stall_s` to arrive, or all of the body longer than
-    `MAX_UPLOAD_S`.
+    Raises UploadStalled if `STEADY_BYTES` take longer than `stall_s` to arrive, or all of the body longer
+    than `MAX_UPLOAD_S`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + MAX_UPLOAD_S
@@ -121,13 +121,14 @@ async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[
                 chunk = await anext(chunks, None)
         except TimeoutError:
             if loop.time() >= deadline:
-                raise InvalidInput(
-                    f"The upload was not complete after {MAX_UPLOAD_S:g} s. Send it in parts, or over a "
-                    "faster connection.",
+                raise UploadStalled(
+                    f"The upload was not complete after {MAX_UPLOAD_S:g} s.",
+                    "Send it in parts, or over a faster connection.",
                     code="upload_too_slow",
                 ) from None
-            raise InvalidInput(
-                f"The upload stalled: next to nothing arrived for {stall_s:g} s. Send it again.",
+            raise UploadStalled(
+                f"The upload stalled: next to nothing arrived for {stall_s:g} s.",
+                "Send it again.",
                 code="upload_stalled",
             ) from None
         if chunk is None:

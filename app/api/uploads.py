@@ -22,7 +22,7 @@ from app.api.tus import (
     file_name,
     parse_checksum,
 )
-from app.errors import InvalidInput, UnsupportedContentType, UploadConflict
+from app.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
 from app.media.file_sink import too_large
 from app.shielding import run_shielded
 
@@ -180,11 +180,9 @@ async def resumable(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     try:
         async for chunk in chunks:
             yield chunk
-    except InvalidInput as error:
+    except UploadStalled as error:
         raise UploadConflict(
-            f"{error.message.removesuffix(' Send it again.')} Ask for the upload's offset, and go on from "
-            "there.",
-            code=error.code,
+            f"{error.fault} Ask for the upload's offset, and go on from there.", code=error.code
         ) from None
 
 

@@ -250,7 +250,7 @@ class JobService:
     async def _remove(self, job: Job) -> None:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
-        await self.peaks.forget(job)
+        await self.peaks.cancel(job)
         paths = [self._service.folder.pcm / job.id]
         if job.submission.file:
             paths.append(self._service.folder.uploads / job.submission.file)
