@@ -88,9 +88,16 @@ async def result_response(
 
 def check_done(job: Job) -> None:
     """Raise JobNotDone if a job has no transcript."""
-    if job.status is not Status.SUCCEEDED:
-        why = f": {job.error.message}" if job.error else ""
-        raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
+    match job.status:
+        case Status.SUCCEEDED:
+            return
+        case Status.FAILED:
+            why = f": {job.error.message.rstrip('.')}" if job.error else ""
+            raise JobNotDone(f"The job has failed{why}. Submit it again.")
+        case Status.CANCELLED:
+            raise JobNotDone("The job is cancelled and has no result.")
+        case _:
+            raise JobNotDone(f"The job is {job.status}; ask again when it has succeeded.")
 
 
 async def render_result(

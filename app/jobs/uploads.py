@@ -83,8 +83,7 @@ class Uploads:
             )
         if upload.job_id is None and not upload.is_live(self._clock()):
             raise UploadExpired(
-                f"The time of this upload is over: uploads live for {LIFETIME_S / 3600:g} h. Create a new "
-                "one.",
+                f"This upload has expired: uploads are kept for {LIFETIME_S / 3600:g} h. Create a new one.",
                 param=param,
             )
         return upload
@@ -125,7 +124,7 @@ class Uploads:
         received = await file.received()
         if offset != received:
             raise UploadConflict(
-                f"Upload-Offset is {offset}, and the service has {received} bytes. Go on from there.",
+                f"Upload-Offset is {offset}, and the service has {received} bytes. Continue at {received}.",
                 param="Upload-Offset",
                 code="upload_offset_mismatch",
             )
