@@ -1,6 +1,9 @@
 """The service's errors. `api.errors` maps each class to an HTTP status."""
 
+from functools import partial
+
 NOT_KEPT = "The recording of this job is not kept here."
+STOPPING = "The service is stopping; send the request again."
 
 
 class WhisperfleetError(Exception):
@@ -27,6 +30,18 @@ def _rebuild(cls: type[WhisperfleetError], message: str, param: str | None, code
 
 class InvalidInput(WhisperfleetError):
     """The request, or the file in it, is not valid."""
+
+
+class UploadStalled(InvalidInput):
+    """The client sent a body too slowly. The message is `fault` (what happened) and the remedy."""
+
+    def __init__(self, fault: str, remedy: str, *, code: str | None = None) -> None:
+        super().__init__(f"{fault} {remedy}", code=code)
+        self.fault = fault
+        self._remedy = remedy
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (partial(type(self), self.fault, self._remedy, code=self.code), ())
 
 
 class UnsuitableFormat(InvalidInput):

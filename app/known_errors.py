@@ -246,8 +246,8 @@ KNOWN_ERRORS = (
         "421-host-not-allowed",
     ),
     KnownError(
-        r"upload is not complete|Upload-Offset is|request for this upload|time of this upload|upload is the "
-        r"recording of|version 1\.0\.0 of tus",
+        r"upload is not complete|Upload-Offset is|request for this upload|upload has (expired|been used)|"
+        r"version 1\.0\.0 of tus",
         "The request does not fit the state of the resumable upload.",
         "Ask for Upload-Offset (HEAD) and go on from there. After 24 h, or for another job, upload the file "
         "again.",

@@ -37,7 +37,7 @@ class Places:
     def hold(self, request: Request) -> Iterator[None]:
         """Hold a place for a request. Raises as `check` does."""
         self.check(request)
-        owner = _owner(request)
+        owner = owner_of(request)
         self._held[owner] += 1
         try:
             yield
@@ -48,7 +48,7 @@ class Places:
 
     def check(self, request: Request) -> None:
         """Raise QueueFull if there is no place for a request."""
-        owner = _owner(request)
+        owner = owner_of(request)
         if self._held.total() >= self._limit:
             raise QueueFull(
                 f"{self._limit} {self._what} are under way, as many as this service takes ({self._setting}); "
@@ -94,6 +94,6 @@ class Admission:
         )
 
 
-def _owner(request: Request) -> str:
+def owner_of(request: Request) -> str:
     """The digest of a request's API key; empty if no keys are set."""
     return str(getattr(request.state, "owner", ""))

@@ -17,10 +17,10 @@ from starlette.types import Receive, Scope, Send
 from app.api.admission import Admission
 from app.api.archive_names import ArchiveNames
 from app.api.errors import documented_errors
-from app.api.job_lookup import JOB_ID
 from app.api.job_responses import ResultFormat, result_response
 from app.api.submissions import BINARY
 from app.errors import InvalidInput, JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
+from app.ids import ID
 from app.jobs.job import Status
 from app.shielding import run_shielded
 
@@ -171,7 +171,7 @@ def _distinct(ids: Sequence[str]) -> list[str]:
 
 async def _check_done(jobs: "JobService", ids: Sequence[str]) -> None:
     """Raises UnknownJob and JobNotDone, for the first job that has no result."""
-    statuses = await jobs.store.statuses([job_id for job_id in ids if JOB_ID.fullmatch(job_id)])
+    statuses = await jobs.store.statuses([job_id for job_id in ids if ID.fullmatch(job_id)])
     for job_id in ids:
         if job_id not in statuses:
             raise UnknownJob(f"There is no job {job_id[:64]!r}; leave it out.", param="ids")

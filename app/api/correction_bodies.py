@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
+from app.api.json_bodies import fault_of, invalid_json, no_object
 from app.errors import InvalidInput
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
 
@@ -100,16 +101,16 @@ def _ms(time_s: float) -> int:
 def _invalid(problem: Any) -> InvalidInput:
     """pydantic's error. `param` is the segment or the field at fault."""
     if problem["type"] == "json_invalid":
-        return InvalidInput(f"The body is not valid JSON: {problem['ctx']['error']}.")
+        return invalid_json(problem["ctx"]["error"])
     match problem["loc"]:
         case ():
-            return InvalidInput('The body must be a JSON object, such as {"segments": […]}.')
+            return no_object('{"segments": […]}')
         case ("segments", int(index), *names):
             segment = f"segments[{index}]"
             field = ".".join([segment, *map(str, names)])
-            return InvalidInput(f"`{field}`: {problem['msg']}.", param=segment)
+            return InvalidInput(f"`{field}`: {fault_of(problem)}.", param=segment)
         case (name, *_):
-            return InvalidInput(f"`{name}`: {problem['msg']}.", param=str(name))
+            return InvalidInput(f"`{name}`: {fault_of(problem)}.", param=str(name))
     raise AssertionError
 
 

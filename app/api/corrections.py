@@ -12,10 +12,10 @@ from app.api.correction_steps import corrected, restored
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
 from app.api.job_responses import check_done
-from app.api.receiving import receive_document
+from app.api.receiving import check_json, receive_document
 from app.api.schemas import RevisionList, Segments
 from app.api.versions import ETAG, IfMatch, is_current, revision_etag
-from app.errors import PreconditionFailed, PreconditionRequired, UnsupportedContentType
+from app.errors import PreconditionFailed, PreconditionRequired
 from app.jobs.job import Job, timestamp
 from app.jobs.revisions import transcript_changed
 from app.transcription.helper import LONG_S, work_s
@@ -86,11 +86,7 @@ def _check_request(request: Request, job: Job, if_match: str | None) -> str:
         )
     condition = ", ".join(request.headers.getlist("if-match"))  # a list may come in several lines
     _check_current(condition, job.revision)
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if content_type != "application/json":
-        raise UnsupportedContentType(
-            "This path takes application/json. Send the corrected segments as a JSON document."
-        )
+    check_json(request)
     return condition
 
 

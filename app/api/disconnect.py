@@ -7,7 +7,7 @@ from typing import TypeVar
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
-from app.errors import NotReady
+from app.errors import STOPPING, NotReady
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ async def run_unless_disconnected(request: Request, work: Awaitable[T]) -> T:
             disconnected.result()  # raises the error of the server, if there was one
             raise ClientDisconnect
         if task.cancelled():
-            raise NotReady("The service is stopping; send the request again.")
+            raise NotReady(STOPPING)
         return task.result()
     finally:
         task.cancel()

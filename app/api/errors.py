@@ -15,6 +15,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import errors
+from app.api.json_bodies import fault_of
 from app.api.schemas import Error, ErrorDetail
 
 CHECKSUM_MISMATCH = 460  # of the protocol for resumable uploads
@@ -101,11 +102,7 @@ def invalid_input(problems: Sequence[Mapping[str, Any]]) -> errors.InvalidInput:
     lines = []
     for problem in problems:
         name = _field_name(problem)
-        text = (
-            "is required, and was not sent"
-            if problem["type"] == "missing"
-            else str(problem["msg"]).removeprefix("Value error, ")
-        )
+        text = fault_of(problem)
         lines.append(f"`{name}`: {text}" if name else text)
     return errors.InvalidInput("; ".join(lines), param=_field_name(problems[0]) if problems else None)
 
@@ -194,7 +191,7 @@ class CatchAll:
         except asyncio.CancelledError:
             if scope["type"] != "http" or started:
                 raise
-            stopping = errors.NotReady("The service is stopping; send the request again.")
+            stopping = errors.NotReady(errors.STOPPING)
             await error_response(stopping)(scope, receive, send)
         except Exception:
             if scope["type"] != "http" or started:

@@ -17,7 +17,7 @@ from app.api.openai_responses import brief_response, verbose_response
 from app.api.segment_events import SegmentEvents
 from app.api.sse import EventStreamResponse, with_heartbeats
 from app.api.system import VERSION
-from app.api.versions import is_known
+from app.api.versions import is_known, not_modified
 from app.engines.text_tokens import with_tokens
 from app.errors import NOT_KEPT, JobNotDone, UnknownJob, WhisperfleetError
 from app.jobs.events import SEGMENTS
@@ -77,7 +77,7 @@ async def result_response(
     packed = await jobs.store.transcript(job, revision)
     etag = f'"{packed.revision}-{form}-{VERSION}"'  # another version may make other files
     if is_known(if_none_match, etag):
-        return Response(status_code=304, headers={"etag": etag})
+        return not_modified({"etag": etag})
     response = await render_result(service, job, packed, form)
     response.headers["etag"] = etag
     if form not in ("json", "verbose_json"):
@@ -88,9 +88,16 @@ async def result_response(
 
 def check_done(job: Job) -> None:
     """Raise JobNotDone if a job has no transcript."""
-    if job.status is not Status.SUCCEEDED:
-        why = f": {job.error.message}" if job.error else ""
-        raise JobNotDone(f"The job is {job.status}{why}" + ("" if why else "; its result is not there yet."))
+    match job.status:
+        case Status.SUCCEEDED:
+            return
+        case Status.FAILED:
+            why = f": {job.error.message.rstrip('.')}" if job.error else ""
+            raise JobNotDone(f"The job has failed{why}. Submit it again.")
+        case Status.CANCELLED:
+            raise JobNotDone("The job is cancelled and has no result.")
+        case _:
+            raise JobNotDone(f"The job is {job.status}; ask again when it has succeeded.")
 
 
 async def render_result(

@@ -14,7 +14,7 @@ from app.api.job_lookup import find_job
 from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
 from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList, NewSegments
-from app.api.sound_responses import SoundFormat, check_sound_query, sound_response
+from app.api.sound_responses import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
 from app.api.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
 from app.jobs.events import SEGMENTS
@@ -61,10 +61,6 @@ IdempotencyKey = Annotated[
         max_length=MAX_KEY_CHARS,
         description="Requests with the same key and content give the same job.",
     ),
-]
-
-SpanTime = Annotated[
-    float, Query(ge=0, allow_inf_nan=False, description="Of a span of the recording, in s from its start.")
 ]
 
 

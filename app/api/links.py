@@ -2,22 +2,24 @@
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.responses import JSONResponse, Response
 
+from app.api.correction_bodies import RevisionNumber
 from app.api.errors import documented_errors, invalid_input
 from app.api.job_lookup import find_job
 from app.api.job_responses import ResultFormat
-from app.api.receiving import receive_document
+from app.api.json_bodies import json_object
+from app.api.receiving import check_json, receive_document
+from app.api.requests import public_path
 from app.api.schemas import Link
 from app.api.signatures import signed_query
-from app.api.sound_responses import SoundFormat, check_sound_query
-from app.errors import InvalidInput, UnsupportedContentType
+from app.api.sound_responses import SoundFormat, SpanTime, check_sound_query
+from app.errors import InvalidInput
 from app.jobs.job import timestamp
 
 if TYPE_CHECKING:
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 LIFETIME_S = 12 * 3600
-MAX_REVISION = 2**31 - 1
-
-SpanTime = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class AudioLink(BaseModel):
@@ -48,7 +47,7 @@ class ResultLink(BaseModel):
 
     path: Literal["result"]
     format: ResultFormat | None = None
-    revision: Literal["original"] | Annotated[int, Field(ge=0, le=MAX_REVISION)] | None = None
+    revision: RevisionNumber | None = None
 
 
 _KINDS: Mapping[str, type[AudioLink | ResultLink]] = {"audio": AudioLink, "result": ResultLink}
@@ -79,17 +78,17 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         Its query ends with `expires`, the Unix time (s) until which it works, and `signature`. A request with
         any other query than the link's gets a 403.
         """
-        document = await receive_document(service, request)
         job = await find_job(jobs, job_id)
-        link = _parse(request.headers.get("content-type", ""), document)
+        check_json(request)
+        link = _parse(await receive_document(service, request))
         if isinstance(link, AudioLink):
             check_sound_query(job, link.format, link.start, link.end)
         now = time.time()
         expires = int(now) + LIFETIME_S
         path = f"/v1/jobs/{job.id}/{link.path}"
         query = signed_query(jobs.link_secret.value, path, _query(link), expires)
-        root_path = request.scope.get("root_path", "")
-        return JSONResponse({"path": f"{root_path}{path}?{query}", "expires_at": timestamp(expires)}, 201)
+        document = {"path": public_path(request, f"{path}?{query}"), "expires_at": timestamp(expires)}
+        return JSONResponse(document, 201)
 
     @router.delete(
         "/links",
@@ -105,18 +104,9 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
     return router
 
 
-def _parse(content_type: str, body: bytes) -> AudioLink | ResultLink:
-    """The link that a body describes. Raises InvalidInput and UnsupportedContentType."""
-    if content_type.partition(";")[0].strip().lower() != "application/json":
-        raise UnsupportedContentType(
-            "This path takes application/json. Send the header `Content-Type` with it."
-        )
-    try:
-        document: Any = from_json(body)
-    except ValueError as error:
-        raise InvalidInput(f"The body is not valid JSON: {error}.") from None
-    if not isinstance(document, dict):
-        raise InvalidInput('The body must be a JSON object, such as {"path": "audio"}.')
+def _parse(body: bytes) -> AudioLink | ResultLink:
+    """The link that a body describes. Raises InvalidInput."""
+    document = json_object(body, '{"path": "audio"}')
     path = document.get("path")
     if not isinstance(path, str) or path not in _KINDS:
         raise InvalidInput("`path`: name what the link is for, `audio` or `result`.", param="path")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from app.api.admission import Admission
@@ -14,6 +14,7 @@ from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
 from app.api.schemas import Peaks as PeaksSchema
+from app.api.versions import ETAG, IfNoneMatch, is_known, not_modified
 from app.media.peaks import Peaks
 from workers.messages import seconds
 
@@ -32,7 +33,8 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
         summary="Get the waveform",
         response_model=PeaksSchema,
         responses={
-            304: {"description": "The waveform is the one that `If-None-Match` names"},
+            200: {"headers": ETAG},
+            304: {"description": "The waveform has not changed", "headers": ETAG},
             **documented_errors(400, 401, 404, 409, 413, 429, 503, 507),
         },
     )
@@ -43,7 +45,7 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
             int,
             Query(ge=1, le=MAX_POINTS, description="How many equal shares the recording is divided into."),
         ] = 1000,
-        if_none_match: Annotated[str, Header(description="The `ETag` of an earlier answer.")] = "",
+        if_none_match: IfNoneMatch = "",
     ) -> Response:
         """The lowest and the highest sample of each share: what a player draws.
 
@@ -54,12 +56,12 @@ def peak_routes(jobs: "JobService", admission: Admission) -> APIRouter:
         packed = await jobs.peaks.stored(job)
         if packed is None:
             with admission.requests.hold(request):
-                packed = await run_unless_disconnected(request, jobs.peaks.make(job))
+                packed = await run_unless_disconnected(request, jobs.peaks.compute(job))
         body = await asyncio.to_thread(_json, packed, points)
         # The job may be deleted at any time, so caches ask each time.
         headers = {"ETag": f'"{hashlib.sha256(body).hexdigest()[:32]}"', "Cache-Control": "private, no-cache"}
-        if _names(if_none_match, headers["ETag"]):
-            return Response(status_code=304, headers=headers)
+        if is_known(if_none_match, headers["ETag"]):
+            return not_modified(headers)
         return Response(body, media_type="application/json", headers=headers)
 
     return router
@@ -78,9 +80,3 @@ def _numbers(peaks: Peaks, values: npt.NDArray[np.int8]) -> str:
     # Adding 0 turns -0.0 into 0.0.
     texts = {value: repr(round(peaks.level(value), _DIGITS) + 0.0) for value in range(-127, 128)}
     return ",".join(map(texts.__getitem__, values.tolist()))
-
-
-def _names(if_none_match: str, etag: str) -> bool:
-    """Whether the header `If-None-Match` names an ETag."""
-    tags = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]
-    return etag in tags or tags == ["*"]

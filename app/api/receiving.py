@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from app.api.admission import Places
-from app.errors import InvalidInput, TooLarge
+from app.errors import TooLarge, UnsupportedContentType, UploadStalled
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 
 if TYPE_CHECKING:
@@ -85,6 +85,19 @@ async def receive_document(
     return bytes(body)
 
 
+def media_type(request: Request) -> str:
+    """The media type of a body, without parameters; empty if the client names none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def check_json(request: Request) -> None:
+    """Raise UnsupportedContentType if a body is not JSON. To be called before the body is read."""
+    if media_type(request) != "application/json":
+        raise UnsupportedContentType(
+            "This path takes application/json. Send a JSON document, and this type as the `Content-Type`."
+        )
+
+
 def declared_length(request: Request) -> int | None:
     """The size of a body, if the client declares it."""
     declared = request.headers.get("content-length", "")
@@ -94,8 +107,8 @@ def declared_length(request: Request) -> int | None:
 async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[bytes]:
     """The chunks of a body.
 
-    Raises InvalidInput if `STEADY_BYTES` take longer than `stall_s` to arrive, or all of the body longer than
-    `MAX_UPLOAD_S`.
+    Raises UploadStalled if `STEADY_BYTES` take longer than `stall_s` to arrive, or all of the body longer
+    than `MAX_UPLOAD_S`.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + MAX_UPLOAD_S
@@ -108,13 +121,14 @@ async def with_stall_timeout(request: Request, stall_s: float) -> AsyncIterator[
                 chunk = await anext(chunks, None)
         except TimeoutError:
             if loop.time() >= deadline:
-                raise InvalidInput(
-                    f"The upload was not complete after {MAX_UPLOAD_S:g} s. Send it in parts, or over a "
-                    "faster connection.",
+                raise UploadStalled(
+                    f"The upload was not complete after {MAX_UPLOAD_S:g} s.",
+                    "Send it in parts, or over a faster connection.",
                     code="upload_too_slow",
                 ) from None
-            raise InvalidInput(
-                f"The upload stalled: next to nothing arrived for {stall_s:g} s. Send it again.",
+            raise UploadStalled(
+                f"The upload stalled: next to nothing arrived for {stall_s:g} s.",
+                "Send it again.",
                 code="upload_stalled",
             ) from None
         if chunk is None:

@@ -1,4 +1,4 @@
-"""ASGI middleware around every request: its id and log line, and reading the rest of its body."""
+"""Requests: their ids, log lines and paths, and reading the rest of their bodies."""
 
 import asyncio
 import re
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import CLIENT_CLOSED_REQUEST
@@ -20,6 +21,11 @@ FIRST_ERROR = 400
 _VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
 log = structlog.get_logger("whisperfleet.access")
+
+
+def public_path(request: Request, path: str) -> str:
+    """A path of the service as clients see it: below the prefix of a proxy that strips it."""
+    return f"{request.scope.get('root_path', '')}{path}"
 
 
 class RequestLog:

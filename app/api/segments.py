@@ -10,7 +10,15 @@ from app.api.job_lookup import find_job
 from app.api.job_responses import check_done
 from app.api.schemas import Segments
 from app.api.segment_documents import published_document, transcript_document
-from app.api.versions import ETAG, IfNoneMatch, WantedRevision, is_known, revision_etag, wanted_number
+from app.api.versions import (
+    ETAG,
+    IfNoneMatch,
+    WantedRevision,
+    is_known,
+    not_modified,
+    revision_etag,
+    wanted_number,
+)
 from app.jobs.job import Job, Status
 from app.transcription.helper import work_s
 from workers.messages import seconds
@@ -57,7 +65,7 @@ async def _segments_response(
         version = await jobs.store.segments_version(job)  # before the clips, so it is never newer than they
         headers = {"ETag": f'"{job.revision}.{version}"'}
         if is_known(if_none_match, headers["ETag"]):
-            return Response(status_code=304, headers=headers)
+            return not_modified(headers)
         clips = await jobs.store.published_clips(job)
         if clips is not None:
             length_s = seconds(clips[-1].span[1]) if clips else 0.0
@@ -68,7 +76,7 @@ async def _segments_response(
     packed = await jobs.store.transcript(job, revision)
     headers = {"ETag": revision_etag(packed.revision)}
     if is_known(if_none_match, headers["ETag"]):
-        return Response(status_code=304, headers=headers)
+        return not_modified(headers)
     length_s = work_s(job.duration, packed.content)
     body = await service.helper.run(length_s, transcript_document, packed)
     return Response(body, media_type="application/json", headers=headers)

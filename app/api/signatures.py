@@ -7,9 +7,10 @@ import re
 from urllib.parse import parse_qsl
 
 from app.errors import LinkRefused
+from app.ids import ID
 
 _VERSION = "whisperfleet link 1"  # a signature of another scheme is never valid here
-_PATH = re.compile(r"/v1/jobs/[0-9a-f]{32}/(audio|result)")
+_PATH = re.compile(rf"/v1/jobs/{ID.pattern}/(audio|result)")
 _QUERY = re.compile(
     r"(?P<signed>(.*&)?expires=(?P<expires>[0-9]{1,12}))&signature=(?P<signature>[\w-]{43})", re.A
 )

@@ -4,8 +4,9 @@ import asyncio
 import math
 from contextlib import AsyncExitStack
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
+from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
 SoundFormat = Literal["flac", "ogg"]
+SpanTime = Annotated[
+    float, Field(ge=0, allow_inf_nan=False, description="Of a span of the recording, in s from its start.")
+]
 
 
 async def sound_response(

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 from pydantic import ValidationError
-from pydantic_core import from_json
 from starlette.responses import JSONResponse, Response
 
 from app import url_policy
-from app.api.admission import Admission
+from app.api.admission import Admission, owner_of
 from app.api.errors import invalid_input
 from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, request_body
-from app.api.receiving import receive, receive_body, receive_document
+from app.api.json_bodies import json_object
+from app.api.receiving import media_type, receive, receive_body, receive_document
+from app.api.requests import public_path
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
@@ -46,7 +47,7 @@ async def submit_job(
     Raises InvalidInput, UnknownModel and UnsupportedContentType for the request, and as the `receive`
     functions, `check_capacity` and `submit` do. Leaves no file behind then.
     """
-    owner = getattr(request.state, "owner", "")
+    owner = owner_of(request)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
     service.catalogue.resolve(query.model.strip())
     await _check_webhook(service, query.webhook_url)
@@ -68,7 +69,7 @@ async def submit_job(
         return job
 
     job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
-    headers = {"Location": f"{request.scope.get('root_path', '')}/v1/jobs/{job.id}"}
+    headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
     return JSONResponse(job.public(time.time()), 202, headers)
 
 
@@ -88,7 +89,7 @@ async def _read_body(
     service: "TranscriptionService", admission: Admission, request: Request, query: JobFields
 ) -> tuple[JobFields, Upload | None]:
     """The fields of a request, and its file if it has one, by the type of its body."""
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    content_type = media_type(request)
     defaults = query.model_dump(exclude_unset=True, by_alias=True)
     if content_type == "multipart/form-data":
         check = partial(check_early, JobForm, service.catalogue, defaults=defaults)
@@ -132,12 +133,7 @@ async def _check_webhook(service: "TranscriptionService", url: str | None) -> No
 
 
 def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
-    try:
-        document = from_json(body)
-    except ValueError as error:
-        raise InvalidInput(f"The body is not valid JSON: {error}.") from None
-    if not isinstance(document, dict):
-        raise InvalidInput('The body must be a JSON object, such as {"url": "https://…"}.')
+    document = json_object(body, '{"url": "https://…"}')
     try:
         return JobSource.model_validate({**defaults, **document})
     except ValidationError as error:

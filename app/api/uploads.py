@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Depends, Header, Request
 from starlette.responses import Response
 
-from app.api.admission import Admission
+from app.api.admission import Admission, owner_of
 from app.api.errors import CHECKSUM_MISMATCH, documented_errors
-from app.api.receiving import declared_length, with_stall_timeout
+from app.api.receiving import declared_length, media_type, with_stall_timeout
+from app.api.requests import public_path
 from app.api.tus import (
     CHECKSUMS,
     EXTENSIONS,
@@ -21,7 +22,7 @@ from app.api.tus import (
     file_name,
     parse_checksum,
 )
-from app.errors import InvalidInput, UnsupportedContentType, UploadConflict
+from app.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
 from app.media.file_sink import too_large
 from app.shielding import run_shielded
 
@@ -102,7 +103,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         has_part = _has_body(request)
         if has_part:
             _check_type(request)
-        owner = _owner(request)
+        owner = owner_of(request)
         with admission.uploads.hold(request) if has_part else nullcontext():
             upload = await uploads.create(owner, upload_length, filename, upload_metadata.strip())
             received = 0
@@ -114,7 +115,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
                 except BaseException:  # the client does not know where to go on
                     await run_shielded(uploads.delete(owner, upload.id))
                     raise
-        location = f"{request.scope.get('root_path', '')}{PATH}/{upload.id}"
+        location = public_path(request, f"{PATH}/{upload.id}")
         return Response(status_code=201, headers={"Location": location} | _state(upload, received))
 
     @router.head(
@@ -126,7 +127,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     )
     async def retrieve_upload(request: Request, upload_id: str) -> Response:
         """This ends a request that still sends a part of the upload: its connection may be dead."""
-        upload, received = await uploads.offset(_owner(request), upload_id)
+        upload, received = await uploads.offset(owner_of(request), upload_id)
         headers = _state(upload, received) | {"Upload-Length": str(upload.size), "Cache-Control": "no-store"}
         if upload.metadata:
             headers["Upload-Metadata"] = upload.metadata
@@ -149,7 +150,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         """What has arrived of an interrupted part stays, unless the part has a checksum."""
         _check_type(request)
         checksum = parse_checksum(upload_checksum) if upload_checksum else None
-        async with uploads.turn(_owner(request), upload_id) as (upload, file):
+        async with uploads.turn(owner_of(request), upload_id) as (upload, file):
             with admission.uploads.hold(request):
                 length = declared_length(request)
                 received = await uploads.append(
@@ -165,7 +166,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         dependencies=versioned,
     )
     async def delete_upload(request: Request, upload_id: str) -> Response:
-        await uploads.delete(_owner(request), upload_id)
+        await uploads.delete(owner_of(request), upload_id)
         return Response(status_code=204)
 
     def chunks(request: Request) -> AsyncIterator[bytes]:
@@ -179,11 +180,9 @@ async def resumable(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     try:
         async for chunk in chunks:
             yield chunk
-    except InvalidInput as error:
+    except UploadStalled as error:
         raise UploadConflict(
-            f"{error.message.removesuffix(' Send it again.')} Ask for the upload's offset, and go on from "
-            "there.",
-            code=error.code,
+            f"{error.fault} Ask for the upload's offset, and go on from there.", code=error.code
         ) from None
 
 
@@ -199,12 +198,8 @@ def _has_body(request: Request) -> bool:
 
 
 def _check_type(request: Request) -> None:
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    content_type = media_type(request)
     if content_type != PART_TYPE:
         raise UnsupportedContentType(
             f"A part of an upload has the Content-Type {PART_TYPE}, not {content_type[:100] or 'none'}."
         )
-
-
-def _owner(request: Request) -> str:
-    return str(getattr(request.state, "owner", ""))

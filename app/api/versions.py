@@ -1,9 +1,11 @@
 """Versions of what a request gets or changes: ETags (RFC 9110, 13.1), and revisions of transcripts."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import Header, Query
+from starlette.responses import Response
 
 from app.api.correction_bodies import RevisionNumber, revision_number
 from app.errors import InvalidInput
@@ -32,6 +34,11 @@ def is_known(if_none_match: str, etag: str) -> bool:
     """Whether an `If-None-Match` header says that the client has a version. Weak ETags count."""
     tags = [tag.removeprefix("W/") for tag in _TAG.findall(if_none_match)]
     return etag in tags or if_none_match.strip() == _ANY
+
+
+def not_modified(headers: Mapping[str, str]) -> Response:
+    """The 304 for a client that has the version: with `headers`, which the full response would have."""
+    return Response(status_code=304, headers=headers)
 
 
 def is_current(if_match: str, etag: str) -> bool:

@@ -1,11 +1,11 @@
-"""The peaks of jobs' recordings: stored when a recording is decoded, or made when a client asks for them."""
+"""The peaks of jobs' recordings: stored when a recording is decoded, or computed when a client asks."""
 
 import asyncio
 from functools import partial
 
 import structlog
 
-from app.errors import NOT_KEPT, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
+from app.errors import NOT_KEPT, STOPPING, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
 from app.jobs.job import Job
 from app.jobs.store import Store
 from app.media.uploads import Upload
@@ -22,14 +22,14 @@ class JobPeaks:
     def __init__(self, service: TranscriptionService, store: Store) -> None:
         self._service = service
         self._store = store
-        self._making: dict[int, asyncio.Task[bytes]] = {}  # by the number of the job
+        self._tasks: dict[int, asyncio.Task[bytes]] = {}  # by the number of the job
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._stopping = False
 
     async def stored(self, job: Job) -> bytes | None:
-        """The stored peaks of a job; None if `make` may make them.
+        """The stored peaks of a job; None if `compute` may compute them.
 
-        Raises JobNotDone if the recording will be decoded for its transcript, which makes them.
+        Raises JobNotDone if the recording will be decoded for its transcript, which gives them.
         """
         packed = await self._store.packed_peaks(job)
         if packed is None and not job.status.is_terminal and job.pcm is None:
@@ -39,35 +39,35 @@ class JobPeaks:
             )
         return packed
 
-    async def make(self, job: Job) -> bytes:
+    async def compute(self, job: Job) -> bytes:
         """Decode the recording of a job once more, and store its peaks.
 
-        Concurrent callers share one making, which goes on if they are cancelled. Raises AudioNotKept if the
+        Concurrent callers share one task, which goes on if they are cancelled. Raises AudioNotKept if the
         recording is not there, NotReady if the service stops, what the store raises, and as
         `TranscriptionService.peaks` does.
         """
-        making = self._making.get(job.number)
-        if making is None:
-            making = asyncio.create_task(self._make(job), name=f"peaks of {job.id}")
-            self._making[job.number] = making
-            making.add_done_callback(partial(self._made, job.number))
-        await asyncio.wait([making])
-        if not making.cancelled():
-            return making.result()
+        task = self._tasks.get(job.number)
+        if task is None:
+            task = asyncio.create_task(self._compute(job), name=f"peaks of {job.id}")
+            self._tasks[job.number] = task
+            task.add_done_callback(partial(self._end, job))
+        await asyncio.wait([task])
+        if not task.cancelled():
+            return task.result()
         if self._stopping:
-            raise NotReady("The service is stopping; send the request again.")
+            raise NotReady(STOPPING)
         raise AudioNotKept(NOT_KEPT)
 
-    async def forget(self, job: Job) -> None:
-        """End the making of the peaks of a job that is deleted."""
-        await self._cancel([job.number])
+    async def cancel(self, job: Job) -> None:
+        """Cancel the task of a job that is deleted, and wait until it has ended."""
+        await self._cancel_tasks([job.number])
 
     async def stop(self) -> None:
-        """End all making."""
+        """Cancel all tasks, and wait until they have ended."""
         self._stopping = True
-        await self._cancel(list(self._making))
+        await self._cancel_tasks(list(self._tasks))
 
-    async def _make(self, job: Job) -> bytes:
+    async def _compute(self, job: Job) -> bytes:
         submission = job.submission
         if submission.file is None:
             raise AudioNotKept(NOT_KEPT)
@@ -81,16 +81,16 @@ class JobPeaks:
         await self._store.store_peaks(job.id, packed)
         return packed
 
-    async def _cancel(self, numbers: list[int]) -> None:
-        tasks = [self._making[number] for number in numbers if number in self._making]
+    async def _cancel_tasks(self, numbers: list[int]) -> None:
+        tasks = [self._tasks[number] for number in numbers if number in self._tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _made(self, number: int, making: asyncio.Task[bytes]) -> None:
-        """Forget a making, and log why it failed: perhaps nobody waits for it any more."""
-        del self._making[number]
-        error = None if making.cancelled() else making.exception()
+    def _end(self, job: Job, task: asyncio.Task[bytes]) -> None:
+        """Drop a task that has ended, and log why it failed: perhaps nobody waits for it any more."""
+        del self._tasks[job.number]
+        error = None if task.cancelled() else task.exception()
         if error is not None:
             reason = error.message if isinstance(error, WhisperfleetError) else repr(error)
-            log.info("the peaks of a recording could not be made", job=making.get_name(), reason=reason)
+            log.info("the peaks of a recording could not be made", job=job.id, reason=reason)

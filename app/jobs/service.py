@@ -10,6 +10,7 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 
 from app.errors import (
+    STOPPING,
     IllegalTransition,
     InvalidSetting,
     KeyReused,
@@ -162,7 +163,7 @@ class JobService:
         (`from_upload`) is removed by nobody: unless it has a job then, it can still be used.
         """
         if self._stopping:
-            raise NotReady("The service is stopping; send the request again.")
+            raise NotReady(STOPPING)
         key = submission.idempotency_key
         async with self._admission:  # or concurrent requests could exceed the limits
             if key is not None:
@@ -249,7 +250,7 @@ class JobService:
     async def _remove(self, job: Job) -> None:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
-        await self.peaks.forget(job)
+        await self.peaks.cancel(job)
         paths = [self._service.folder.pcm / job.id]
         if job.submission.file:
             paths.append(self._service.folder.uploads / job.submission.file)

@@ -146,9 +146,9 @@ async def mark_used(connection: AsyncConnection, upload_id: str, job_id: str, no
 
 def upload_used(job_id: str | None) -> UploadConflict:
     """The error for an upload that a job has used, or that has just ended (None)."""
-    job = f"job {job_id}" if job_id else "another job, or its time is over,"
+    fault = f"has been used for job {job_id}" if job_id else "has been used for another job, or has expired"
     return UploadConflict(
-        f"This upload is the recording of {job} already. Upload the file again for another job.",
+        f"This upload {fault}. Upload the file again for another job.",
         param="upload",
         code="upload_used",
     )

@@ -6,7 +6,6 @@ day after its end, so that the client learns why its upload is gone.
 
 import asyncio
 import os
-import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -14,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from app.errors import UnknownUpload, UploadConflict, UploadExpired
+from app.ids import ID
 from app.jobs.database import Database
 from app.jobs.upload_rows import Limits, ResumableUpload, UploadRows, upload_used
 from app.media.disk import Reservation
@@ -26,8 +26,6 @@ from app.transcription.data_folder import DataFolder
 LIFETIME_S = 86400.0
 REMEMBERED_S = 86400.0  # after its end
 LIVE_FOR_EACH_PLACE = 10  # incomplete or unused uploads, for each that may be received at the same time
-
-_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class Uploads:
@@ -76,7 +74,7 @@ class Uploads:
 
         Raises UnknownUpload, and UploadExpired unless a job has used it.
         """
-        upload = await self._rows.get(upload_id) if _ID.fullmatch(upload_id) else None
+        upload = await self._rows.get(upload_id) if ID.fullmatch(upload_id) else None
         if upload is None or owner not in ("", upload.owner):
             raise UnknownUpload(
                 f"There is no upload {upload_id[:64]!r}; it may have been deleted, or its time may be over. "
@@ -85,8 +83,7 @@ class Uploads:
             )
         if upload.job_id is None and not upload.is_live(self._clock()):
             raise UploadExpired(
-                f"The time of this upload is over: uploads live for {LIFETIME_S / 3600:g} h. Create a new "
-                "one.",
+                f"This upload has expired: uploads are kept for {LIFETIME_S / 3600:g} h. Create a new one.",
                 param=param,
             )
         return upload
@@ -127,7 +124,7 @@ class Uploads:
         received = await file.received()
         if offset != received:
             raise UploadConflict(
-                f"Upload-Offset is {offset}, and the service has {received} bytes. Go on from there.",
+                f"Upload-Offset is {offset}, and the service has {received} bytes. Continue at {received}.",
                 param="Upload-Offset",
                 code="upload_offset_mismatch",
             )

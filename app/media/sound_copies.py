@@ -12,11 +12,12 @@ from pathlib import Path
 
 import structlog
 
-from app.errors import NOT_KEPT, AudioNotKept, NotReady, WhisperfleetError
+from app.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetError
+from app.ids import ID
 from app.media.sound_encoder import SoundEncoder
 from app.shielding import run_shielded
 
-_COPY_NAME = re.compile(r"([0-9a-f]{32})\.(flac|ogg)")
+_COPY_NAME = re.compile(rf"({ID.pattern})\.(flac|ogg)")
 _PART_SUFFIX = ".part"  # of files that are not complete, are spans, or are about to be removed
 
 log = structlog.get_logger(__name__)
@@ -124,7 +125,7 @@ class SoundCopies:
         if not making.cancelled():
             making.result()
         elif self._stopping:
-            raise NotReady("The service is stopping; send the request again.")
+            raise NotReady(STOPPING)
         else:
             raise AudioNotKept(NOT_KEPT)
 

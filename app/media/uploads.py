@@ -5,7 +5,6 @@ faster than the disk takes it.
 """
 
 import asyncio
-import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -16,6 +15,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from app.errors import InvalidInput, UnsupportedContentType
+from app.ids import ID
 from app.media.disk import DiskSpace, Reservation
 from app.media.file_sink import FileSink, raise_if_full, too_large
 from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
@@ -24,8 +24,6 @@ FEED_BYTES = 1 << 16  # parsed at once: a huge chunk would block the event loop
 OVERHEAD_BYTES = 2 * MAX_FIELD_BYTES  # that a body may have beside its file: fields, headers, boundaries
 
 Fields = Mapping[str, list[str]]
-
-_UPLOAD_NAME = re.compile(r"[0-9a-f]{32}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
     if not folder.is_dir():
         return
     for path in folder.iterdir():
-        if _UPLOAD_NAME.fullmatch(path.name) and path.name not in keep and path.is_file():
+        if ID.fullmatch(path.name) and path.name not in keep and path.is_file():
             path.unlink(missing_ok=True)
 
 

@@ -370,6 +370,11 @@ def test_the_first_bad_segment_is_named(site, job, entry):
     assert site.job(job)["revision"] == 0
 
 
+def test_a_missing_field_is_named(site, job):
+    response = put(site, job, {"segments": [{"start": 0, "text": "No end."}]})
+    assert response.json()["error"]["message"] == "`segments[0].end`: is required, and was not sent."
+
+
 @pytest.mark.parametrize(
     "content",
     [

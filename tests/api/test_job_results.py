@@ -4,10 +4,13 @@ import asyncio
 import email.parser
 import email.policy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from app.errors import ClipFailed
+from app.api.job_responses import check_done
+from app.errors import ClipFailed, JobNotDone
+from app.jobs.job import Status
 from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
@@ -131,14 +134,22 @@ def test_no_result_before_the_job_is_done(site):
     for job, status in ((jobs[-1], "queued"), (jobs[0], "running")):
         response = result(site, job)
         assert (response.status_code, response.json()["error"]["code"]) == (409, "job_not_done")
-        assert status in response.json()["error"]["message"]
+        message = response.json()["error"]["message"]
+        assert message == f"The job is {status}; ask again when it has succeeded."
 
 
 def test_no_result_of_a_failed_job(site):
     site.service.error = ClipFailed("The span from 3.00 s to 9.00 s could not be transcribed.")
     response = result(site, site.finished(site.submitted())["id"])
     assert (response.status_code, response.json()["error"]["code"]) == (409, "job_not_done")
-    assert site.service.error.message in response.json()["error"]["message"]
+    message = response.json()["error"]["message"]
+    assert message == f"The job has failed: {site.service.error.message} Submit it again."
+
+
+def test_a_cancelled_job_has_no_result():
+    job = SimpleNamespace(status=Status.CANCELLED, error=None)
+    with pytest.raises(JobNotDone, match=r"^The job is cancelled and has no result\.$"):
+        check_done(job)
 
 
 # The recording

@@ -177,6 +177,13 @@ def test_other_bodies(locked, job):
     assert locked.client.post(path, content=b'{"path": "audio"}', headers=charset).status_code == 201
 
 
+def test_the_body_is_read_last(locked, job):
+    path, large = f"/v1/jobs/{job}/links", b" " * 100_000
+    assert error(locked.client.post(path, content=large)) == (415, "unsupported_content_type")
+    unknown = locked.client.post(f"/v1/jobs/{JOB}/links", content=large)
+    assert error(unknown) == (404, "job_not_found")
+
+
 @pytest.mark.parametrize("job_id", [JOB, "x", JOB.upper()])
 def test_unknown_jobs(locked, job_id):
     response = locked.client.post(f"/v1/jobs/{job_id}/links", json={"path": "audio"})
@@ -347,7 +354,7 @@ def test_a_link_counts_as_an_owner_of_its_own(locked, stranger, job, monkeypatch
         owners.append(request.state.owner)
         return request.state.owner
 
-    monkeypatch.setattr(admission, "_owner", owner)
+    monkeypatch.setattr(admission, "owner_of", owner)
     audio = link(locked, job, path="audio", format="flac")
     assert stranger.get(audio).status_code == 200
     of_link = set(owners)

@@ -396,6 +396,7 @@ def test_a_stalled_part_keeps_what_arrived(serve):
             answer += connection.recv(4096)
         assert answer.startswith(b"HTTP/1.1 409"), "clients go on after a 409, and give up after a 400"
         assert b"tus-resumable: 1.0.0" in answer
+        assert b"for 0.3 s. Ask for the upload's offset, and go on from there." in answer
     assert offset(site, path) == 3_000_000
 
 

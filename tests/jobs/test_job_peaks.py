@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import IntegrityError
+from structlog.testing import capture_logs
 
 from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
 from app.jobs.database import Database
@@ -121,7 +122,7 @@ async def test_peaks_of_an_older_job_are_made_and_kept(
 ) -> None:
     job = await done(store)
     assert await peaks.stored(job) is None
-    assert await peaks.make(job) == PACKED
+    assert await peaks.compute(job) == PACKED
     assert [(made.path, made.filename) for made in service.made] == [
         (service.uploads / ("0" * 32), "talk.flac")
     ]
@@ -133,7 +134,7 @@ async def test_a_running_job_whose_audio_was_decoded_without_peaks(store: Store,
     await store.update(job.id, pcm="1 boot")
     job = await store.get(job.id)
     assert await peaks.stored(job) is None
-    assert await peaks.make(job) == PACKED
+    assert await peaks.compute(job) == PACKED
     assert (await store.get(job.id)).pcm == "1 boot"
 
 
@@ -143,10 +144,11 @@ async def test_a_failed_job_has_peaks_if_its_recording_can_be_decoded(
     job = await store.begin(await store.add(submission()))
     job = await store.fail(job, Failure("broken", "broken_file"), [], keep_file=True)
     service.error = InvalidInput("The file is broken.", code="broken_file")
-    with pytest.raises(InvalidInput):
-        await peaks.make(job)
+    with capture_logs() as logs, pytest.raises(InvalidInput):
+        await peaks.compute(job)
+    assert [(log["job"], log["reason"]) for log in logs] == [(job.id, "The file is broken.")]
     service.error = None
-    assert await peaks.make(job) == PACKED, "the error is not kept"
+    assert await peaks.compute(job) == PACKED, "the error is not kept"
 
 
 @pytest.mark.parametrize("keep_file", [True, False])
@@ -155,7 +157,7 @@ async def test_no_recording(store: Store, peaks: JobPeaks, service: FakeService,
     job = await done(store, keep_file=keep_file)
     assert await peaks.stored(job) is None
     with pytest.raises(AudioNotKept):
-        await peaks.make(job)
+        await peaks.compute(job)
     assert len(service.made) == keep_file
 
 
@@ -164,7 +166,7 @@ async def test_all_who_ask_share_one_making_and_some_may_leave(
 ) -> None:
     service.may_end.clear()
     job = await done(store)
-    asked = [asyncio.create_task(peaks.make(job)) for _ in range(3)]
+    asked = [asyncio.create_task(peaks.compute(job)) for _ in range(3)]
     await until(service, 1)
     asked[0].cancel()
     await asyncio.gather(asked[0], return_exceptions=True)
@@ -178,21 +180,21 @@ async def test_a_making_that_nobody_waits_for_goes_on(
 ) -> None:
     service.may_end.clear()
     job = await done(store)
-    asked = asyncio.create_task(peaks.make(job))
+    asked = asyncio.create_task(peaks.compute(job))
     await until(service, 1)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
     service.may_end.set()
     while await peaks.stored(job) is None:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
-    assert not peaks._making
+    assert not peaks._tasks
 
 
 async def test_only_a_few_recordings_are_decoded_at_once(
     store: Store, peaks: JobPeaks, service: FakeService
 ) -> None:
     service.may_end.clear()
-    asked = [asyncio.create_task(peaks.make(await done(store))) for _ in range(_AT_ONCE + 2)]
+    asked = [asyncio.create_task(peaks.compute(await done(store))) for _ in range(_AT_ONCE + 2)]
     await until(service, _AT_ONCE)
     for _ in range(20):
         await asyncio.sleep(0)
@@ -206,10 +208,10 @@ async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
 ) -> None:
     service.may_end.clear()
     job = await done(store)
-    asked = asyncio.create_task(peaks.make(job))
+    asked = asyncio.create_task(peaks.compute(job))
     await until(service, 1)
     await store.delete(job)
-    await peaks.forget(job)
+    await peaks.cancel(job)
     with pytest.raises(AudioNotKept):
         await asked
     assert service.in_progress == 0
@@ -218,7 +220,7 @@ async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
 
 async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, service: FakeService) -> None:
     service.may_end.clear()
-    asked = asyncio.create_task(peaks.make(await done(store)))
+    asked = asyncio.create_task(peaks.compute(await done(store)))
     await until(service, 1)
     await peaks.stop()
     with pytest.raises(NotReady):

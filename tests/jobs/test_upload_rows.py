@@ -154,7 +154,8 @@ async def test_an_upload_is_used_once(jobs: JobService) -> None:
     with pytest.raises(UploadConflict) as refused:
         await submitted(jobs, upload_id)
     assert refused.value.code == "upload_used"
-    assert job.id in refused.value.message
+    used = f"This upload has been used for job {job.id}. Upload the file again for another job."
+    assert refused.value.message == used
     with pytest.raises(UploadConflict):
         await append(jobs, upload_id, CONTENT + b"x")
     await jobs.delete(job.id)
