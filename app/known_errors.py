@@ -224,7 +224,7 @@ KNOWN_ERRORS = (
         r"transcript has changed|which version of the transcript|412 Precondition Failed|428 Precondition",
         "The correction is not of the newest revision of the transcript, or does not say of which one it is.",
         "Get the segments again, correct those, and send their ETag as `If-Match`.",
-        "412-transcript-changed",
+        "412-or-428-transcript-changed",
     ),
     KnownError(
         r"queue is full|as many as (this service takes|one API key may have)|429 Too Many Requests",

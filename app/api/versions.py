@@ -42,9 +42,11 @@ def not_modified(headers: Mapping[str, str]) -> Response:
 
 
 def is_current(if_match: str, etag: str) -> bool:
-    """Whether an `If-Match` header names a version. A weak ETag names none: it may stand for several.
+    """Whether an `If-Match` header names a version.
 
-    Raises InvalidInput if the header is malformed.
+    Proxies that compress answers make ETags weak. RFC 9110 wants such tags to match nothing, since they may
+    stand for several versions; these are numbers of revisions, so each stands for one. Raises InvalidInput if
+    the header is malformed.
     """
     if if_match.strip() == _ANY:
         return True
@@ -56,7 +58,7 @@ def is_current(if_match: str, etag: str) -> bool:
             "with its quotes.",
             param="If-Match",
         )
-    return etag in _TAG.findall(if_match)
+    return is_known(if_match, etag)
 
 
 def revision_etag(revision: int) -> str:

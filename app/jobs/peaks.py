@@ -46,6 +46,8 @@ class JobPeaks:
         recording is not there, NotReady if the service stops, what the store raises, and as
         `TranscriptionService.peaks` does.
         """
+        if self._stopping:
+            raise NotReady(STOPPING)
         task = self._tasks.get(job.number)
         if task is None:
             task = asyncio.create_task(self._compute(job), name=f"peaks of {job.id}")

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import structlog
+
 from app.errors import UnknownUpload, UploadConflict, UploadExpired
 from app.ids import ID
 from app.jobs.database import Database
@@ -26,6 +28,8 @@ from app.transcription.data_folder import DataFolder
 LIFETIME_S = 86400.0
 REMEMBERED_S = 86400.0  # after its end
 LIVE_FOR_EACH_PLACE = 10  # incomplete or unused uploads, for each that may be received at the same time
+
+log = structlog.get_logger(__name__)
 
 
 class Uploads:
@@ -50,7 +54,7 @@ class Uploads:
         """Reserve the space of live uploads again. Returns the names of their files."""
         live = await self._rows.live(self._clock())
         for upload in live:
-            await self._file(upload)
+            await self._restore(upload)
         return {upload.id for upload in live}
 
     async def create(self, owner: str, size: int, filename: str, metadata: str) -> ResumableUpload:
@@ -131,13 +135,18 @@ class Uploads:
         if length is not None and offset + length > upload.size:
             raise beyond_length(upload.size)
         if checksum is None:
+            if upload.unchecked_from is not None:  # the database failed when the last part was complete
+                await self._rows.set_unchecked(upload.id, None)
             return await file.append(chunks)
         # If the process is killed, its successor must not take these bytes for checked ones.
         await self._rows.set_unchecked(upload.id, offset)
+        end = offset
         try:
-            return await file.append(chunks, checksum)
+            end = await file.append(chunks, checksum)
         finally:
-            await self._rows.set_unchecked(upload.id, None)
+            if await file.received() == end:  # else the disk failed, and unchecked bytes are still there
+                await self._rows.set_unchecked(upload.id, None)
+        return end
 
     @asynccontextmanager
     async def complete(self, owner: str, upload_id: str) -> AsyncIterator[Upload]:
@@ -173,8 +182,13 @@ class Uploads:
             if upload is not None and upload.is_live(now):
                 continue
             async with file.turn():
-                if await self._rows.has_expired(upload_id, now):
-                    await file.remove()
+                try:
+                    if await self._rows.has_expired(upload_id, now):
+                        await file.remove()
+                except OSError as error:
+                    log.error(
+                        "the file of an upload cannot be removed", path=str(file.path), error=repr(error)
+                    )
                 self.release(upload_id)
         await self._rows.delete_expired(now - REMEMBERED_S)
 
@@ -197,19 +211,31 @@ class Uploads:
                 code="upload_incomplete",
             )
 
+    async def _restore(self, upload: ResumableUpload) -> None:
+        """Find the file of a live upload at the start, and remove bytes that were not checked before."""
+        written = await asyncio.to_thread(_checked_bytes, self._path(upload), upload.unchecked_from)
+        if upload.unchecked_from is not None:
+            await self._rows.set_unchecked(upload.id, None)
+        self._hold(upload, written)
+
     async def _file(self, upload: ResumableUpload) -> PartialFile:
-        path = self._folder.uploads / upload.id
-        if upload.job_id is not None:
-            return PartialFile(path, upload.size, Reservation(self._folder.disk))
+        """The file of an upload. That of an ended one has no reserved space, and nobody writes it."""
         if upload.id not in self._files:
-            written = await asyncio.to_thread(_checked_bytes, path, upload.unchecked_from)
-            if upload.unchecked_from is not None:
-                await self._rows.set_unchecked(upload.id, None)
-            if upload.id not in self._files:  # no other request was faster
-                space = self._folder.disk.hold()
-                space.restore(upload.size, written)
-                self._files[upload.id] = PartialFile(path, upload.size, space)
+            written = await asyncio.to_thread(_checked_bytes, self._path(upload), None)
+            now = await self._rows.get(upload.id)  # a job may have used it meanwhile
+            if now is None or now.job_id is not None:
+                return PartialFile(self._path(upload), upload.size, Reservation(self._folder.disk))
+            if upload.id not in self._files:  # the commit of its creation seemed to fail
+                self._hold(upload, written)
         return self._files[upload.id]
+
+    def _hold(self, upload: ResumableUpload, written: int) -> None:
+        space = self._folder.disk.hold()
+        space.restore(upload.size, written)
+        self._files[upload.id] = PartialFile(self._path(upload), upload.size, space)
+
+    def _path(self, upload: ResumableUpload) -> Path:
+        return self._folder.uploads / upload.id
 
 
 def _checked_bytes(path: Path, unchecked_from: int | None) -> int:

@@ -164,7 +164,7 @@ def test_tokens_of_corrected_text_come_from_the_model(site):
 def test_a_correction_says_which_version_it_corrects(site, job):
     body = get(site, job).json()
     assert error(put(site, job, body, match=None)) == (428, "if_match_required", "If-Match")
-    for wrong in ('"1"', '"00"', 'W/"0"', '"x", W/"0"', '"x"', ""):
+    for wrong in ('"1"', '"00"', 'W/"1"', '"x"', ""):
         status, _, param = error(put(site, job, body, match=wrong))
         assert (status, param) == (412 if wrong else 400, "If-Match")
     for malformed in (
@@ -180,7 +180,8 @@ def test_a_correction_says_which_version_it_corrects(site, job):
         'w/"0"',
     ):
         assert error(put(site, job, body, match=malformed)) == (400, None, "If-Match")
-    for right in ('"0"', '"x", "0"', '"0" , W/"9",', "*", '"a,b","0"', '"a*b", "0"'):
+    weak = ('W/"0"', '"x", W/"0"')  # proxies that compress answers make ETags weak
+    for right in (*weak, '"0"', '"x", "0"', '"0" , W/"9",', "*", '"a,b","0"', '"a*b", "0"'):
         assert put(site, job, body, match=right).status_code == 200
     lines = [("if-match", '"x"'), ("if-match", '"0"'), ("content-type", "application/json")]
     response = site.client.put(f"/v1/jobs/{job}/segments", json=body, headers=lines)
