@@ -48,12 +48,12 @@ HARMLESS = {
 }
 
 
-@pytest.mark.parametrize("name", SECRETS)
+@pytest.mark.parametrize("name", sorted(SECRETS))
 def test_secrets(name: str) -> None:
     assert is_secret(name, SECRETS[name])
 
 
-@pytest.mark.parametrize("name", HARMLESS)
+@pytest.mark.parametrize("name", sorted(HARMLESS))
 def test_variables_that_libraries_need(name: str) -> None:
     assert not is_secret(name, HARMLESS[name])
 

@@ -4,12 +4,20 @@ Its process starts anew after a pause, while a client waits: this module imports
 """
 
 from app.api.correction_bodies import parse_correction
-from app.api.segment_documents import segments_document
+from app.api.segment_documents import segments_document, transcript_document
 from app.jobs.corrections import PackedCorrection, Segments, apply_edits, restore
 from app.jobs.serialization import PackedTranscript
 
 # The correction, None if it changes nothing, and the document of the segments after it.
 Outcome = tuple[PackedCorrection | None, bytes]
+
+
+def document(base: PackedTranscript) -> bytes:
+    """The document of a revision.
+
+    It is made here, and not in `segment_documents`, so that the process has loaded what its correction needs.
+    """
+    return transcript_document(base)
 
 
 def corrected(base: PackedTranscript, body: bytes, filename: str) -> Outcome | int:

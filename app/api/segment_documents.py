@@ -3,11 +3,12 @@
 These functions use CPU time on long recordings: let `Helper` call them.
 """
 
-import json
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from pydantic_core import to_json
 
 from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
 from app.options import Options
@@ -102,4 +103,4 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
 
 
 def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return to_json(value)  # several times as fast as the standard library's

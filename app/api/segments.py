@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from app.api.correction_steps import document
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
 from app.api.job_responses import check_done
 from app.api.schemas import Segments
-from app.api.segment_documents import published_document, transcript_document
+from app.api.segment_documents import published_document
 from app.api.versions import (
     ETAG,
     IfNoneMatch,
@@ -78,5 +79,5 @@ async def _segments_response(
     if is_known(if_none_match, headers["ETag"]):
         return not_modified(headers)
     length_s = work_s(job.duration, packed.content)
-    body = await service.helper.run(length_s, transcript_document, packed)
+    body = await service.helper.run(length_s, document, packed)
     return Response(body, media_type="application/json", headers=headers)

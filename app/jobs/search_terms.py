@@ -62,6 +62,9 @@ def _pairs(run: str) -> list[str]:
 def _runs(text: str) -> Iterator[str]:
     """The runs of letters, digits and marks, each in scripts with spaces or in scripts without them."""
     for word in _words(_folded(text)):
+        if word.isascii():  # most words: a look at each character takes three times as long
+            yield word[:MAX_WORD_CHARS]
+            continue
         start = 0
         for at in range(1, len(word) + 1):
             if at == len(word) or is_unspaced(word[at]) is not is_unspaced(word[start]):
