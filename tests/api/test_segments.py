@@ -222,7 +222,7 @@ def test_long_transcripts_are_rendered_by_the_helper(site, monkeypatch):
     assert get(site, job).json()["segments"] == entries
     new = [event.job for event in events(site, job) if event.type == "job.segments"]
     assert [entry for data in new for entry in data["segments"]] == entries
-    assert calls == [(True, "transcript_document"), (True, "transcript_events")]
+    assert calls == [(True, "document"), (True, "transcript_events")]
 
 
 def test_the_stream_of_a_job_that_is_deleted_goes_on_to_its_cancellation(

@@ -149,6 +149,7 @@ def test_a_killed_server_goes_on_with_the_same_events(commands, two_minutes, dat
     check(polled, final(second, job))
 
 
+@pytest.mark.soak
 def test_another_model_replaces_the_text(commands, two_minutes):
     first = commands.ready(**ONE_WORKER)
     job = first.submit(two_minutes)["id"]

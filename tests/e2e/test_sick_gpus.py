@@ -71,6 +71,7 @@ def test_a_process_that_cannot_be_killed_is_left_behind(commands, sabotage, hang
     wait_for(lambda: not stuck.running())
 
 
+@pytest.mark.soak
 def test_a_slot_goes_on_once_its_stuck_process_has_ended(commands, sabotage, hanging, server):
     stuck = commands.ready(WHISPER_GPUS="0", WHISPER_BATCH_TIMEOUT_S=3, **sabotage.settings)
     [pid] = rows(stuck, "pid")

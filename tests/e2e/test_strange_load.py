@@ -25,6 +25,7 @@ def statuses(server, jobs):
     return [server.job(job)["status"] for job in jobs]
 
 
+@pytest.mark.soak
 def test_a_short_job_is_done_before_long_ones_that_came_first(commands, talk, half_an_hour):
     server = commands.ready(**SLOW)
     long = [server.submit(half_an_hour)["id"] for _ in range(12)]

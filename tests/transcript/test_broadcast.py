@@ -424,7 +424,10 @@ def test_any_text_is_read_back_equal_or_refused_by_a_character_that_is_absent(
 
 @pytest.mark.parametrize(
     ("cues", "lines"),
-    [(66_000, ("a",)), (50_000, ("a" * 36,) * 4)],  # numbers of subtitles; of blocks, two for each of these
+    [
+        (66_000, ("a",)),
+        pytest.param(50_000, ("a" * 36,) * 4, marks=pytest.mark.soak),
+    ],  # numbers of subtitles; of blocks, two for each of these
 )
 def test_stl_has_numbers_for_so_many_subtitles(cues: int, lines: tuple[str, ...]) -> None:
     many = [Cue(*span(at, at + 1), lines) for at in range(cues)]
