@@ -142,7 +142,7 @@ def test_verbose_json_of_a_correction(server, job):
 
 
 def test_the_commands_in_the_documentation(server, job, tmp_path):
-    section = (ROOT / "docs/http.md").read_text(encoding="utf-8").partition("## Correct it")[2]
+    section = (ROOT / "docs/http.md").read_text(encoding="utf-8").partition("## Correct the transcript")[2]
     blocks = re.findall(r"```sh\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
     assert len(blocks) == 2
     script = "\n".join(blocks).replace("s/Meyer/Maier/g", "s/reads/writes/g")
