@@ -17,7 +17,8 @@ QUERY = signed_query(SECRET, PATH, "format=flac&start=10&end=20.5", EXPIRES)
 
 # Characters of queries, those that are equal to others once they are decoded, and any others.
 TEXT = st.text(
-    st.sampled_from("&=+%20;.-_~expiressignatureformatflac0123456789ABab") | st.characters(), max_size=9
+    st.sampled_from("&=+%20;.-_~expiressignatureformatflac0123456789ABab") | st.characters(codec="utf-8"),
+    max_size=9,
 )
 
 
