@@ -29,8 +29,8 @@ def timed(cues: Iterable[Lines], style: CueStyle, samples: int) -> Iterator[Cue]
     its text is spoken and people have had time to read it, or shortly before the next one; never after
     `samples`, the length of the recording.
 
-    The cues of a segment timed by hand start and end exactly with it, and others make room for them. Cues
-    that have too little time there share it, and may have no gap.
+    The cues of a segment timed by hand start and end exactly with it, and the times of others change. If the
+    time is too short, it is divided among its cues, without gaps.
     """
     timing = _Timing(style, samples)
     for hand_times, block in _blocks(cues):

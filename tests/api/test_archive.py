@@ -167,16 +167,21 @@ def test_a_job_that_is_deleted_meanwhile(site, monkeypatch):
     assert f"{deleted}: There is no job" in found["errors.txt"].decode()
 
 
-def test_an_error_that_nobody_expected(site, monkeypatch):
-    good, bad = done(site, "good.wav"), done(site, "bad.wav")
+def let_fail(monkeypatch, failing, error):
+    """The result of the job with the id `failing` cannot be made."""
     result_response = archives.result_response
 
     async def fail_once(service, jobs, job, form):
-        if job.id == bad:
-            raise ValueError("secret")
+        if job.id == failing:
+            raise error
         return await result_response(service, jobs, job, form)
 
     monkeypatch.setattr(archives, "result_response", fail_once)
+
+
+def test_an_error_that_nobody_expected(site, monkeypatch):
+    good, bad = done(site, "good.wav"), done(site, "bad.wav")
+    let_fail(monkeypatch, bad, ValueError("secret"))
     found = contents(download(site, bad, good))
     assert list(found) == ["good.srt", "errors.txt"]
     assert found["errors.txt"].decode() == f"{bad}: {archives._UNEXPECTED}\n"
@@ -288,13 +293,6 @@ def test_an_archive_holds_a_place(serve, rendered):
 def test_an_error_that_may_pass_breaks_the_archive_off(site, monkeypatch):
     """With a ZIP that seems complete, a script would take a part of the results for all of them."""
     good, bad = done(site, "good.wav"), done(site, "bad.wav")
-    result_response = archives.result_response
-
-    async def fail_once(service, jobs, job, form):
-        if job.id == bad:
-            raise DatabaseUnavailable("The database does not answer.")
-        return await result_response(service, jobs, job, form)
-
-    monkeypatch.setattr(archives, "result_response", fail_once)
+    let_fail(monkeypatch, bad, DatabaseUnavailable("The database does not answer."))
     with pytest.raises(httpx.RemoteProtocolError):
         download(site, good, bad)
