@@ -5,6 +5,9 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from anyio import CancelScope
+from anyio.lowlevel import checkpoint_if_cancelled
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -15,13 +18,20 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
     CancelledError is raised only after that, so the caller's cleanup finds no work in progress.
     """
     task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if not task.cancelled():
-            task.exception()  # marks it as retrieved: asyncio would log it otherwise
-        raise
+    cancellation: asyncio.CancelledError | None = None
+    # A cancelled scope of anyio would cancel the waiting again and again.
+    with CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError as error:
+                cancellation = error
+    if not task.cancelled():
+        task.exception()  # marks it as retrieved: asyncio would log it otherwise
+    await checkpoint_if_cancelled()
+    if cancellation is not None:
+        raise cancellation
+    return task.result()
 
 
 def shielded(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
