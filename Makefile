@@ -22,8 +22,9 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
+# Two at a time, by file: the tests of a file share a server.
 test: .venv/.dev
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP

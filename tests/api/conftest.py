@@ -74,8 +74,9 @@ class Site:
         return self.client.get(f"/v1/jobs/{job_id}").raise_for_status().json()
 
     def finished(self, job_id: str) -> Any:
-        """A job, once it is done."""
+        """A job, once it is done and its decoded audio is removed."""
         wait_for(lambda: self.job(job_id)["finished_at"])
+        wait_for(lambda: not (self.service.folder.pcm / job_id).exists())
         return self.job(job_id)
 
     def transcribe(

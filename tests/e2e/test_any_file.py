@@ -50,16 +50,16 @@ def test_a_file_that_cannot_be_transcribed(server, kind):
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", "file", code)
 
 
-def test_broken_files_do_no_harm(server, shorts):
+def test_broken_files_do_no_harm(own_server, shorts):
     assert len(BROKEN) >= 20
-    before = server.text(shorts[0])
-    media_workers = {child.pid for child in server.media_workers()}
+    before = own_server.text(shorts[0])
+    media_workers = {child.pid for child in own_server.media_workers()}
     for make, _ in BROKEN.values():
-        assert server.post(make()).status_code == 400
-    assert server.text(shorts[0]) == before
-    assert {child.pid for child in server.media_workers()} >= media_workers  # none was replaced
-    assert [row["restarts"] for row in server.workers()] == [0, 0]
-    assert not server.left_files()
+        assert own_server.post(make()).status_code == 400
+    assert own_server.text(shorts[0]) == before
+    assert {child.pid for child in own_server.media_workers()} >= media_workers  # none was replaced
+    assert [row["restarts"] for row in own_server.workers()] == [0, 0]
+    assert not own_server.left_files()
 
 
 @pytest.mark.parametrize("seconds", [5, 40])
