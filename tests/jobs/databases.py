@@ -30,21 +30,25 @@ def lost_commits(database: Database, *, committed: bool, reads: bool = False) ->
     """All writes fail at the commit, also if they are `committed`. So do later reads, unless `reads`."""
     dialect = database._engine.sync_engine.dialect
     commit, read = dialect.do_commit, database.read
+    is_lost = False
 
     def do_commit(connection: Any) -> None:
+        nonlocal is_lost
         if not database._write_turn.locked():  # the connection that holds PostgreSQL's lock
             return commit(connection)
         commit(connection) if committed else dialect.do_rollback(connection)
-        if not reads:
-            database.read = fail_to_read  # type: ignore[method-assign]
+        is_lost = True
         raise dialect.loaded_dbapi.OperationalError("the connection was lost")
 
     @asynccontextmanager
-    async def fail_to_read() -> AsyncIterator[AsyncConnection]:
-        raise DatabaseUnavailable("the connection was lost")
-        yield
+    async def read_unless_lost() -> AsyncIterator[AsyncConnection]:
+        if is_lost and not reads:
+            raise DatabaseUnavailable("the connection was lost")
+        async with read() as connection:
+            yield connection
 
     dialect.do_commit = do_commit  # type: ignore[method-assign]
+    database.read = read_unless_lost  # type: ignore[method-assign]
     try:
         yield
     finally:
