@@ -82,13 +82,13 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
     for segment in segments:
         words = [
             {
-                "word": word.text.strip(),
+                "word": text,
                 "start": seconds(word.start),
                 "end": seconds(word.end),
                 "probability": word.probability,
             }
             for word in segment.words
-            if word.text.strip()
+            if (text := word.text.strip())
         ]
         yield _json(
             {

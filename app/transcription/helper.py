@@ -5,6 +5,7 @@ system calls, and all clients wait for seconds.
 """
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -22,6 +23,7 @@ LONG_S = 600.0
 _LONG_BYTES = 24 << 10  # of such a transcript, packed
 IDLE_S = 60.0  # after which the process ends, with the memory that the last transcript took
 NICENESS = 5  # after the server, before the workers
+_COLLECTED_AT = 1_000_000  # objects more than at the last search for unreachable circles
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +89,7 @@ class Helper:
     async def _started(self) -> ChildProcess:
         async with self._changing:
             if self._child is None:
-                child = ChildProcess(runtime.initialise, "", NICENESS)
+                child = ChildProcess(_initialise)
                 try:
                     await child.start()
                 except BaseException:
@@ -102,3 +104,10 @@ class Helper:
             if child is not None and child is self._child:
                 self._child = None
                 await child.close()
+
+
+def _initialise() -> None:
+    runtime.initialise("", NICENESS)
+    # The words of a transcript are many objects without circles. By default, a fifth of the time would go
+    # into searching them.
+    gc.set_threshold(_COLLECTED_AT)
