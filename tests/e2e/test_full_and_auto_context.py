@@ -16,15 +16,19 @@ def test_the_words_are_those_of_the_full_context(server, commands, shorts):
         assert auto.text(recording) == server.text(recording) != "", recording.name
 
 
-def test_the_subtitles_depend_neither_on_batches_nor_on_other_files(commands, shorts, background):
+def test_the_subtitles_depend_neither_on_batches_nor_on_other_files(
+    commands, shorts, two_minutes, background
+):
     """Clips of one request share batches with those of others."""
     files = [*TALKS, *shorts]
     alone = commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=1)
     expected = [alone.srt(file) for file in files]
     assert alone.end() == []
     batched = commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=8, **ONE_WORKER)
+    long = background.submit(batched.srt, two_minutes)  # clips queue up behind it
     requests = [background.submit(batched.srt, file) for file in files * 2]
     assert [request.result() for request in requests] == expected * 2
+    assert long.result()
     [row] = batched.workers()
     assert row["clips"] > row["batches"]
 
