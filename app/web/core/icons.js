@@ -1,0 +1,45 @@
+/** Line icons of 24 × 24, drawn in the colour of the text around them. */
+
+import { html } from "../vendor/ui.js";
+
+const PATHS = {
+  back: "M15 5l-7 7 7 7",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  chevron: "M6 9l6 6 6-6",
+  close: "M6 6l12 12M18 6L6 18",
+  copy: "M9 9h11v11H9zM15 9V4H4v11h5",
+  cut: "M12 3v18M7 8l-4 4 4 4M17 8l4 4-4 4",
+  download: "M12 4v11M7 11l5 5 5-5M4 20h16",
+  edit: "M4 20l1-4L16.5 4.5l3 3L8 19z",
+  file: "M6 3h8l5 5v13H6zM14 3v5h5",
+  folder: "M3 6h7l2 2h9v11H3z",
+  history: "M4 12a8 8 0 1 0 2.5-5.8L4 8.5M4 4v4.5h4.5M12 8v4.5l3 2",
+  join: "M4 12h6M20 12h-6M7 9l3 3-3 3M17 9l-3 3 3 3",
+  key: "M14.5 9.5L21 3M18 6l2.5 2.5M15.5 8.5l2 2M11 13a4 4 0 1 1-5.7 5.7A4 4 0 0 1 11 13z",
+  link: "M10 14a4 4 0 0 0 5.7 0l3-3A4 4 0 0 0 13 5.3l-1 1M14 10a4 4 0 0 0-5.7 0l-3 3A4 4 0 0 0 11 18.7l1-1",
+  microphone: "M12 3a3 3 0 0 1 3 3v5a3 3 0 0 1-6 0V6a3 3 0 0 1 3-3zM6 11a6 6 0 0 0 12 0M12 17v4",
+  more: "M5 12h.01M12 12h.01M19 12h.01",
+  next: "M5 5l9 7-9 7zM19 5v14",
+  pause: "M8 5v14M16 5v14",
+  play: "M7 4.5l12 7.5-12 7.5z",
+  plus: "M12 5v14M5 12h14",
+  previous: "M19 5l-9 7 9 7zM5 5v14",
+  redo: "M15 5l5 5-5 5M20 10H9a5 5 0 0 0 0 10h3",
+  replace: "M4 7h12l-3-3M20 17H8l3 3",
+  retry: "M20 5v5h-5M19.5 10a8 8 0 1 0 .5 4",
+  search: "M10.5 4a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13zM15.5 15.5L21 21",
+  settings: "M4 7h9M17 7h3M4 17h3M11 17h9M15 4.5v5M9 14.5v5",
+  stop: "M6 6h12v12H6z",
+  trash: "M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13M10 11v5M14 11v5",
+  undo: "M9 5l-5 5 5 5M4 10h11a5 5 0 0 1 0 10h-3",
+  upload: "M12 16V5M7 9l5-5 5 5M4 20h16",
+  warning: "M12 4l9 16H3zM12 10v4M12 17h.01",
+};
+
+/**
+ * An icon beside a text, or in a button that has an `aria-label`.
+ * @param {{name: keyof typeof PATHS}} props
+ */
+export function Icon({ name }) {
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true"><path d=${PATHS[name]} /></svg>`;
+}

@@ -1,0 +1,84 @@
+/** One job on the screen: its state, and its transcript as it grows. */
+
+import { signal } from "../vendor/ui.js";
+import { requestJson } from "../core/api.js";
+import { follow } from "../core/events.js";
+import { isActive } from "./types.js";
+
+/** @typedef {import("./types.js").Job} Job */
+/** @typedef {import("./types.js").Segment} Segment */
+/**
+ * @template T
+ * @typedef {import("../vendor/ui.js").Signal<T>} Signal
+ */
+
+/**
+ * @typedef {object} Session
+ * @property {string} id
+ * @property {Signal<Job | null>} job null until it is loaded.
+ * @property {Signal<readonly Segment[]>} segments In order. While the job runs, all that is transcribed so far.
+ * @property {Signal<boolean>} complete
+ * @property {Signal<Error | null>} error Why the job cannot be shown.
+ * @property {() => void} close Ends the requests.
+ */
+
+/**
+ * @param {string} id
+ * @returns {Session}
+ */
+export function openSession(id) {
+  const ending = new AbortController();
+  /** @type {Session} */
+  const session = {
+    id,
+    job: signal(null),
+    segments: signal([]),
+    complete: signal(false),
+    error: signal(null),
+    close: () => ending.abort(),
+  };
+  load(session, ending.signal).catch((error) => {
+    if (!ending.signal.aborted) session.error.value = error;
+  });
+  return session;
+}
+
+/**
+ * @param {Session} session
+ * @param {AbortSignal} signal
+ */
+async function load(session, signal) {
+  session.job.value = await requestJson(`/v1/jobs/${session.id}`, { signal });
+  if (session.job.value && isActive(session.job.value)) await followJob(session, signal);
+  await loadSegments(session, signal);
+}
+
+/**
+ * @param {Session} session
+ * @param {AbortSignal} signal
+ */
+async function loadSegments(session, signal) {
+  const document = await requestJson(`/v1/jobs/${session.id}/segments`, { signal });
+  session.segments.value = document.segments;
+  session.complete.value = document.complete;
+}
+
+/**
+ * @param {Session} session
+ * @param {AbortSignal} signal
+ */
+async function followJob(session, signal) {
+  await follow(`/v1/jobs/${session.id}/events`, {
+    signal,
+    onEvent: ({ type, data }) => {
+      const content = JSON.parse(data);
+      if (type === "job.segments") {
+        const kept = session.segments.value.filter((segment) => segment.start < content.from);
+        session.segments.value = [...kept, ...content.segments];
+        return false;
+      }
+      // TODO-owner: see the format of the other events, and take state and progress from them.
+      return false;
+    },
+  });
+}
