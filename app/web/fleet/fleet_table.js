@@ -1,0 +1,57 @@
+/** The same facts as a table, for screen readers and for everybody who prefers one. It changes every few seconds. */
+
+import { t } from "../core/text.js";
+import { html, useComputed } from "../vendor/ui.js";
+import { deviceOf, isDown } from "./condition.js";
+import { fleet, second, workers } from "./fleet_store.js";
+import { JobName } from "./job_name.js";
+import { jobKey, outcomes } from "./measures.js";
+import { memory, number, percent } from "./numbers.js";
+import { nextStep } from "./reason.js";
+import { StateBadge } from "./worker_header.js";
+
+const PERIOD_S = 3;
+
+/** @typedef {import("./types.js").Worker} Worker */
+
+export function FleetTable() {
+  const beat = useComputed(() => Math.floor(second.value / PERIOD_S));
+  // The rows of the last beat: events between beats change nothing here.
+  const rows = useComputed(() => (void beat.value, workers.peek()));
+  return html`<div class="card fleet-table" role="region" aria-label=${t("fleet.table")} tabindex="0">
+    <table>
+      <caption class="visually-hidden">${t("fleet.table")}</caption>
+      <thead><tr>
+        ${/** @type {const} */ (["worker", "device", "model", "state", "working", "clips", "lost", "gpu", "restarts"]).map(
+          (name) => html`<th scope="col">${t(`fleet.column.${name}`)}</th>`,
+        )}
+      </tr></thead>
+      <tbody>${rows.value.map((worker) => html`<${Row} key=${worker.slot} worker=${worker} />`)}</tbody>
+    </table>
+  </div>`;
+}
+
+/** @param {{worker: Worker}} props */
+function Row({ worker }) {
+  const { clips, failed, requeued } = outcomes(fleet.blocks.get(worker.slot) ?? []);
+  const keys = [...new Set(worker.working.map(jobKey))];
+  return html`<tr class=${isDown(worker) ? "down" : ""}>
+    <th scope="row" class="numbers">${worker.slot}</th>
+    <td dir="auto">${deviceOf(worker)}</td>
+    <td dir="auto">${[...new Set([worker.model, worker.compute_type])].filter(Boolean).join(", ")}</td>
+    <td><${StateBadge} worker=${worker} />${isDown(worker) && html`<p class="why small">${worker.error} ${nextStep(worker)}</p>`}</td>
+    <td>${keys.map((key) => html`<${JobName} id=${key} />`)}</td>
+    <td class="numbers">${number(clips)}</td>
+    <td class="numbers">${t("fleet.failedRequeued", { failed, requeued })}</td>
+    <td class="numbers">${gpuText(worker.gpu)}</td>
+    <td class="numbers">${number(worker.restarts)}</td>
+  </tr>`;
+}
+
+/** @param {import("./types.js").GpuFigures | null} gpu */
+function gpuText(gpu) {
+  if (!gpu) return "–";
+  const { memory_used: used, memory_total: total, utilisation } = gpu;
+  const parts = [used !== null && total !== null && memory(used, total), utilisation !== null && percent(utilisation)];
+  return parts.filter(Boolean).join(", ") || "–";
+}
