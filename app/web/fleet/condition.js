@@ -3,6 +3,16 @@
 /** @typedef {import("./types.js").Worker} Worker */
 /** @typedef {"idle" | "busy" | "loading" | "asleep" | "restarting" | "quarantined" | "failed"} Condition */
 
+/** The classes of their badges. */
+const TONES = /** @type {const} */ ({
+  busy: "accent",
+  idle: "success",
+  loading: "warning",
+  asleep: "",
+  restarting: "danger",
+  failed: "danger",
+});
+
 /**
  * @param {Worker} worker
  * @returns {Condition}
@@ -22,11 +32,9 @@ export function isDown({ state }) {
 /**
  * The class of its badge.
  * @param {Worker} worker
- * @returns {"success" | "accent" | "warning" | "danger" | ""}
  */
 export function toneOf(worker) {
-  if (isDown(worker)) return "danger";
-  return /** @type {const} */ ({ busy: "accent", idle: "success", loading: "warning" })[worker.state] ?? "";
+  return TONES[worker.state];
 }
 
 /**

@@ -9,6 +9,7 @@ import { Timeline } from "./timeline.js";
 import { WorkerHeader } from "./worker_header.js";
 
 const MINUTES = [5, 4, 3, 2, 1];
+const MANY = 12; // more lanes are lower
 
 /** The slot whose timeline the Tab key reaches. */
 export const currentSlot = signal(0);
@@ -16,9 +17,11 @@ export const currentSlot = signal(0);
 export function Lanes() {
   const slots = workers.value.map((worker) => worker.slot);
   const reached = slots.includes(currentSlot.value) ? currentSlot.value : slots[0];
+  const isCompact = slots.length > MANY;
   const hasGpus = workers.value.some((worker) => worker.gpu);
-  return html`<section class=${hasGpus ? "card lanes with-gpus" : "card lanes"} aria-label=${t("fleet.lanes")}>
-    <ul>
+  const classes = ["lanes", isCompact && "compact", hasGpus && "with-gpus"].filter(Boolean).join(" ");
+  return html`<section class=${classes} aria-label=${t("fleet.lanes")}>
+    <ul class="card">
       ${workers.value.map(
         (worker) => html`<${Lane} key=${worker.slot} worker=${worker} isReached=${worker.slot === reached} />`,
       )}

@@ -98,12 +98,16 @@ function drawOutages(context, { width, height }, { states, now, lostAt }, { name
  */
 function drawBox(context, height, box, { highlight, chosen, colourOf }, ink) {
   const space = height - MARKS_PX;
+  const round = box.width > 5 && box.outcome !== "running" ? 3 : 0;
   for (const { key, top, height: part } of box.bands) {
     const isDim = highlight !== null && highlight !== key;
     const isLost = box.outcome === "failed" || box.outcome === "requeued";
     context.globalAlpha = isDim ? 0.15 : isLost ? 0.4 : 1;
     context.fillStyle = fill(context, colourOf(key), ink);
-    context.fillRect(box.x, MARKS_PX + top * space, box.width, Math.max(1, part * space));
+    const [above, below] = [top === 0 ? round : 0, top + part > 0.999 ? round : 0];
+    context.beginPath();
+    context.roundRect(box.x, MARKS_PX + top * space, box.width, Math.max(1, part * space), [above, above, below, below]);
+    context.fill();
   }
   context.globalAlpha = 1;
   if (box.outcome === "running") {

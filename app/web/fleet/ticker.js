@@ -9,7 +9,9 @@ const CALM_PERIOD_MS = 1000;
  */
 export function startTicker(onTick) {
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
-  let [timer, frame] = [0, 0];
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  let timer;
+  let frame = 0;
   const tick = () => {
     cancelAnimationFrame(frame);
     frame = requestAnimationFrame(onTick);

@@ -4,9 +4,10 @@ import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
 import { conditionOf, deviceOf, toneOf } from "./condition.js";
 import { fleet, second } from "./fleet_store.js";
-import { SPAN_S } from "./fleet_state.js";
 import { memory, percent } from "./numbers.js";
 import { nextStep } from "./reason.js";
+
+const SPARK_S = 120;
 
 /** @typedef {import("./types.js").Worker} Worker */
 
@@ -71,8 +72,9 @@ function Gpu({ slot, gpu }) {
 /** The utilisation of the last minutes. @param {{slot: number}} props */
 function Spark({ slot }) {
   const now = second.value;
-  const points = (fleet.loads.get(slot) ?? []).map(({ at, value }) => [100 * (1 - (now - at) / SPAN_S), 20 - 19 * value]);
-  const line = points.map(([x, y]) => `${Math.max(0, x).toFixed(1)} ${y.toFixed(1)}`).join("L");
-  const area = points.length ? `M${Math.max(0, points[0][0]).toFixed(1)} 20L${line}L100 ${points.at(-1)?.[1]}V20Z` : "";
+  const loads = (fleet.loads.get(slot) ?? []).filter((load) => load.at > now - SPARK_S);
+  const points = loads.map(({ at, value }) => [100 * (1 - (now - at) / SPARK_S), 20 - 19 * value]);
+  const line = points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L");
+  const area = points.length ? `M${points[0][0].toFixed(1)} 20L${line}L100 ${points.at(-1)?.[1]}V20Z` : "";
   return html`<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true"><path d=${area} /></svg>`;
 }
