@@ -38,11 +38,11 @@ export function toneOf(worker) {
 }
 
 /**
- * Its device: `GPU 3`, `GPU GPU-8f…`, `CPU`, or the name that the engine gives it.
+ * Its device: `GPU 3`, `GPU 8f1d2c3b`, `CPU`, or the name that the engine gives it.
  * @param {Worker} worker
  */
 export function deviceOf({ device, visible_devices }) {
-  if (device === "cuda") return visible_devices ? `GPU ${visible_devices.slice(0, 12)}` : "GPU";
+  if (device === "cuda") return visible_devices ? `GPU ${visible_devices.replace(/^GPU-/, "").slice(0, 8)}` : "GPU";
   return device === "cpu" ? "CPU" : device;
 }
 

@@ -41,7 +41,7 @@ function SpeedCard() {
     return { lastMinute, bars: speeds(fleet, now - SPAN_S, now, BARS) };
   });
   const { lastMinute, bars } = measured.value;
-  const note = t("fleet.audioLastMinute", { time: duration(lastMinute * MINUTE_S) });
+  const note = t("fleet.audioPerMinute", { time: duration(lastMinute * MINUTE_S) });
   return html`<${Card} label=${t("fleet.speed")} value=${factor(lastMinute)} note=${note}>
     <${Bars} values=${bars} />
   </${Card}>`;

@@ -59,7 +59,7 @@ const texts = {
   "fleet.busyCount": "{count} beschäftigt",
   "fleet.down": { one: "{count} außer Betrieb", other: "{count} außer Betrieb" },
   "fleet.speed": "Tempo, × Echtzeit",
-  "fleet.audioLastMinute": "{time} Ton in der letzten Minute",
+  "fleet.audioPerMinute": "{time} Ton pro Minute",
   "fleet.queue": "Warteschlange",
   "fleet.clips": { one: "{shown} Clip", other: "{shown} Clips" },
   "fleet.ofJobs": { one: "aus {count} Aufnahme", other: "aus {count} Aufnahmen" },

@@ -58,7 +58,7 @@ export default {
   "fleet.busyCount": "{count} busy",
   "fleet.down": { one: "{count} out of service", other: "{count} out of service" },
   "fleet.speed": "Speed, × real time",
-  "fleet.audioLastMinute": "{time} of audio in the last minute",
+  "fleet.audioPerMinute": "{time} of audio per minute",
   "fleet.queue": "Queue",
   "fleet.clips": { one: "{shown} clip", other: "{shown} clips" },
   "fleet.ofJobs": { one: "of {count} recording", other: "of {count} recordings" },

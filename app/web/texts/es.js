@@ -59,7 +59,7 @@ const texts = {
   "fleet.busyCount": { one: "{count} ocupado", other: "{count} ocupados" },
   "fleet.down": { one: "{count} fuera de servicio", other: "{count} fuera de servicio" },
   "fleet.speed": "Velocidad, × tiempo real",
-  "fleet.audioLastMinute": "{time} de audio en el último minuto",
+  "fleet.audioPerMinute": "{time} de audio por minuto",
   "fleet.queue": "Cola",
   "fleet.clips": { one: "{shown} fragmento", other: "{shown} fragmentos" },
   "fleet.ofJobs": { one: "de {count} grabación", other: "de {count} grabaciones" },
