@@ -12,12 +12,30 @@ const WIDTH = 600; // px: two for each second
 /** @param {object} [changes] @returns {any} */
 function block(changes = {}) {
   const jobs = [{ job: "a1", kind: "job", clips: 2 }];
-  return { id: 1, slot: 0, jobs, start: NOW - 20, end: NOW - 10, clips: 2, audio_s: 40, outcome: "ok", ...changes };
+  return {
+    id: 1,
+    slot: 0,
+    jobs,
+    start: NOW - 20,
+    end: NOW - 10,
+    clips: 2,
+    audio_s: 40,
+    outcome: "ok",
+    ...changes,
+  };
 }
 
 /** @param {object} [changes] @returns {any} */
 function worker(changes = {}) {
-  return { slot: 0, state: "idle", error: null, working: [], device: "cpu", visible_devices: null, ...changes };
+  return {
+    slot: 0,
+    state: "idle",
+    error: null,
+    working: [],
+    device: "cpu",
+    visible_devices: null,
+    ...changes,
+  };
 }
 
 /** @param {any[]} blocks @param {any[]} [workers] */
@@ -26,7 +44,11 @@ function fleetOf(blocks, workers = []) {
 }
 
 test("the speed counts a block evenly over its time, and only work that succeeded", () => {
-  const fleet = fleetOf([block(), block({ id: 2, outcome: "failed" }), block({ id: 3, outcome: "requeued" })]);
+  const fleet = fleetOf([
+    block(),
+    block({ id: 2, outcome: "failed" }),
+    block({ id: 3, outcome: "requeued" }),
+  ]);
   assert.deepEqual(speeds(fleet, NOW - 20, NOW), [2]);
   assert.deepEqual(speeds(fleet, NOW - 20, NOW, 4), [4, 4, 0, 0]);
   assert.deepEqual(speeds(fleet, NOW - 15, NOW), [20 / 15]);
@@ -61,7 +83,12 @@ test("outcomes are counted", () => {
 
 test("a block lies at its time, and one that began before the span is cut off", () => {
   assert.equal(toX(NOW - 300, NOW, WIDTH), 0);
-  const [cut, whole] = boxes([block({ start: NOW - 400, end: NOW - 290 }), block({ id: 2 })], null, NOW, WIDTH);
+  const [cut, whole] = boxes(
+    [block({ start: NOW - 400, end: NOW - 290 }), block({ id: 2 })],
+    null,
+    NOW,
+    WIDTH,
+  );
   assert.deepEqual([cut.x, cut.width], [0, 19]);
   assert.deepEqual([whole.x, whole.width], [560, 19]);
   assert.deepEqual(boxes([block({ start: NOW - 400, end: NOW - 300 })], null, NOW, WIDTH), []);
@@ -134,15 +161,17 @@ test("a job has the same colour in every tab, and direct requests are grey", () 
 });
 
 test("a quarantined worker is told from one that failed to start", () => {
-  const quarantined = worker({ state: "failed", error: "quarantined, since its device failed 3 times in a row" });
+  const quarantined = worker({
+    state: "failed",
+    error: "quarantined, since its device failed 3 times in a row",
+  });
   assert.equal(conditionOf(quarantined), "quarantined");
   assert.equal(conditionOf(worker({ state: "failed", error: "no model" })), "failed");
   assert.equal(conditionOf(worker({ state: "busy", error: "uses smaller batches" })), "busy");
-  assert.deepEqual([toneOf(quarantined), toneOf(worker({ state: "restarting" })), toneOf(worker())], [
-    "danger",
-    "danger",
-    "success",
-  ]);
+  assert.deepEqual(
+    [toneOf(quarantined), toneOf(worker({ state: "restarting" })), toneOf(worker())],
+    ["danger", "danger", "success"],
+  );
 });
 
 test("workers that serve are counted, sleeping ones too", () => {

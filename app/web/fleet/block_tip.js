@@ -42,7 +42,11 @@ function sharesOf(block) {
 function facts({ id, start, end, audio_s }) {
   if (!id) return t("fleet.running", { time: duration(Math.max(0, now.value - start), 1) });
   const took = Math.max(end - start, 1e-3);
-  const values = { audio: duration(audio_s, 1), time: duration(took, took < 1 ? 2 : 1), speed: factor(audio_s / took) };
+  const values = {
+    audio: duration(audio_s, 1),
+    time: duration(took, took < 1 ? 2 : 1),
+    speed: factor(audio_s / took),
+  };
   return t("fleet.blockFacts", values);
 }
 

@@ -42,7 +42,8 @@ export function toneOf(worker) {
  * @param {Worker} worker
  */
 export function deviceOf({ device, visible_devices }) {
-  if (device === "cuda") return visible_devices ? `GPU ${visible_devices.replace(/^GPU-/, "").slice(0, 8)}` : "GPU";
+  if (device === "cuda")
+    return visible_devices ? `GPU ${visible_devices.replace(/^GPU-/, "").slice(0, 8)}` : "GPU";
   return device === "cpu" ? "CPU" : device;
 }
 
@@ -52,6 +53,7 @@ export function deviceOf({ device, visible_devices }) {
  */
 export function counts(workers) {
   const busy = workers.filter((worker) => worker.state === "busy").length;
-  const ready = busy + workers.filter((worker) => worker.state === "idle" || worker.state === "asleep").length;
+  const ready =
+    busy + workers.filter((worker) => worker.state === "idle" || worker.state === "asleep").length;
   return { busy, ready, down: workers.filter(isDown).length, all: workers.length };
 }

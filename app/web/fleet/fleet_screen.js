@@ -3,8 +3,8 @@
 import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
 import { html, useEffect } from "../vendor/ui.js";
-import { FleetTable } from "./fleet_table.js";
 import { connection, openFleet, refusal, workers } from "./fleet_store.js";
+import { FleetTable } from "./fleet_table.js";
 import { Lanes } from "./lanes.js";
 import { Legend } from "./legend.js";
 import { openStage } from "./stage.js";

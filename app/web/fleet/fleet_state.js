@@ -11,7 +11,6 @@ export const SPAN_S = 300; // of the timelines
  * @property {number} offset Of the server's clock from the browser's (s).
  * @property {Worker[]} workers By slot.
  * @property {Queue} queue
- * @property {number} queueAt When the figures of the queue were true.
  * @property {Map<number, Block[]>} blocks By slot, in order of their ends.
  * @property {Map<number, {at: number, state: import("./types.js").WorkerState}[]>} states By slot: its changes, in order.
  * @property {Map<number, {at: number, value: number}[]>} loads By slot: the utilisation of its GPU, in order.
@@ -21,39 +20,25 @@ export const SPAN_S = 300; // of the timelines
 export function newFleet() {
   const queue = { clips: 0, oldest_s: 0, jobs: 0 };
   const [blocks, states, loads] = [new Map(), new Map(), new Map()];
-  return { offset: 0, workers: [], queue, queueAt: 0, blocks, states, loads };
+  return { offset: 0, workers: [], queue, blocks, states, loads };
 }
 
 /**
- * Take in an event. Unknown ones change nothing.
+ * Take in an event.
  * @param {Fleet} fleet Changed in place: it may hold ten thousand blocks.
- * @param {string} type
- * @param {any} data
+ * @param {string} type `fleet`: all of it. Any other has what is new.
+ * @param {{time: number, workers?: Worker[], queue?: Queue, blocks?: Block[]}} data
  * @param {number} localTime When it arrived (Unix seconds of the browser).
  */
-export function applyEvent(fleet, type, data, localTime) {
-  if (type === "fleet") fleet.blocks.clear();
+export function applyEvent(fleet, type, { time, workers, queue, blocks }, localTime) {
+  const isAll = type === "fleet";
   // Events take time to arrive, so the largest offset is the truest.
-  if (data.time) {
-    const offset = data.time - localTime;
-    fleet.offset = type === "fleet" ? offset : Math.max(offset, fleet.offset);
-  }
-  const now = data.time ?? localTime + fleet.offset;
-  if (data.workers) takeWorkers(fleet, data.workers, now, type === "fleet");
-  if (data.queue) takeQueue(fleet, data.queue, now);
-  if (type === "queue" && !data.queue) takeQueue(fleet, data, now);
-  for (const block of data.blocks ?? (type === "block" ? [data.block ?? data] : [])) takeBlock(fleet, block);
-  forget(fleet, now - SPAN_S);
-}
-
-/**
- * @param {Fleet} fleet
- * @param {Queue} queue
- * @param {number} now
- */
-function takeQueue(fleet, queue, now) {
-  fleet.queue = queue;
-  fleet.queueAt = now;
+  fleet.offset = isAll ? time - localTime : Math.max(time - localTime, fleet.offset);
+  if (isAll) fleet.blocks.clear();
+  if (workers) takeWorkers(fleet, workers, time, isAll);
+  if (queue) fleet.queue = queue;
+  for (const block of blocks ?? []) takeBlock(fleet, block);
+  forget(fleet, time - SPAN_S);
 }
 
 /**
@@ -92,7 +77,8 @@ function forget(fleet, before) {
   for (const blocks of fleet.blocks.values()) dropWhile(blocks, (block) => block.end < before);
   for (const loads of fleet.loads.values()) dropWhile(loads, (load) => load.at < before);
   // The last change before the span says what the worker was when it began.
-  for (const states of fleet.states.values()) dropWhile(states, (_, index) => (states[index + 1]?.at ?? before) < before);
+  for (const states of fleet.states.values())
+    dropWhile(states, (_, index) => (states[index + 1]?.at ?? before) < before);
 }
 
 /**

@@ -22,9 +22,19 @@ export function FleetTable() {
     <table>
       <caption class="visually-hidden">${t("fleet.table")}</caption>
       <thead><tr>
-        ${/** @type {const} */ (["worker", "device", "model", "state", "working", "clips", "lost", "gpu", "restarts"]).map(
-          (name) => html`<th scope="col">${t(`fleet.column.${name}`)}</th>`,
-        )}
+        ${
+          /** @type {const} */ ([
+            "worker",
+            "device",
+            "model",
+            "state",
+            "working",
+            "clips",
+            "lost",
+            "gpu",
+            "restarts",
+          ]).map((name) => html`<th scope="col">${t(`fleet.column.${name}`)}</th>`)
+        }
       </tr></thead>
       <tbody>${rows.value.map((worker) => html`<${Row} key=${worker.slot} worker=${worker} />`)}</tbody>
     </table>
@@ -52,6 +62,9 @@ function Row({ worker }) {
 function gpuText(gpu) {
   if (!gpu) return "–";
   const { memory_used: used, memory_total: total, utilisation } = gpu;
-  const parts = [used !== null && total !== null && memory(used, total), utilisation !== null && percent(utilisation)];
+  const parts = [
+    used !== null && total !== null && memory(used, total),
+    utilisation !== null && percent(utilisation),
+  ];
   return parts.filter(Boolean).join(", ") || "–";
 }

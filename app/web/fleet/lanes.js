@@ -23,7 +23,8 @@ export function Lanes() {
   return html`<section class=${classes} aria-label=${t("fleet.lanes")}>
     <ul class="card">
       ${workers.value.map(
-        (worker) => html`<${Lane} key=${worker.slot} worker=${worker} isReached=${worker.slot === reached} />`,
+        (worker) =>
+          html`<${Lane} key=${worker.slot} worker=${worker} isReached=${worker.slot === reached} />`,
       )}
     </ul>
     <${Axis} />

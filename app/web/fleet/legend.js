@@ -3,9 +3,9 @@
 import { t } from "../core/text.js";
 import { html, signal } from "../vendor/ui.js";
 import { jobs } from "./fleet_store.js";
+import { Swatch } from "./job_name.js";
 import { nameOf } from "./job_names.js";
 import { DIRECT } from "./measures.js";
-import { Swatch } from "./job_name.js";
 import { choice, legendJob } from "./stage.js";
 
 const FEW = 10;

@@ -80,7 +80,8 @@ export function jobsShown(fleet, now) {
   }
   for (const worker of fleet.workers) for (const share of worker.working) count(share, Infinity, 0);
   return [...jobs.values()].sort(
-    (one, other) => Number(other.lastAt === Infinity) - Number(one.lastAt === Infinity) || compare(one, other),
+    (one, other) =>
+      Number(other.lastAt === Infinity) - Number(one.lastAt === Infinity) || compare(one, other),
   );
 }
 

@@ -40,5 +40,8 @@ export function duration(seconds, digits = 0) {
  */
 export function memory(used, total) {
   const unit = 1024 ** 3;
-  return t("fleet.memoryOf", { used: number(used / unit, 1), total: number(total / unit, total < 16 * unit ? 1 : 0) });
+  return t("fleet.memoryOf", {
+    used: number(used / unit, 1),
+    total: number(total / unit, total < 16 * unit ? 1 : 0),
+  });
 }

@@ -106,7 +106,12 @@ function drawBox(context, height, box, { highlight, chosen, colourOf }, ink) {
     context.fillStyle = fill(context, colourOf(key), ink);
     const [above, below] = [top === 0 ? round : 0, top + part > 0.999 ? round : 0];
     context.beginPath();
-    context.roundRect(box.x, MARKS_PX + top * space, box.width, Math.max(1, part * space), [above, above, below, below]);
+    context.roundRect(box.x, MARKS_PX + top * space, box.width, Math.max(1, part * space), [
+      above,
+      above,
+      below,
+      below,
+    ]);
     context.fill();
   }
   context.globalAlpha = 1;
@@ -153,7 +158,8 @@ function drawMark(context, box, { named }) {
 function fill(context, { hue, pattern }, { hues, named, fills }) {
   const name = `${hue} ${pattern}`;
   const colour = hue === null ? named.grey : hues[hue];
-  const made = fills.get(name) ?? (pattern === PATTERNS[0] ? colour : tile(context, pattern, colour, named.surface));
+  const made =
+    fills.get(name) ?? (pattern === PATTERNS[0] ? colour : tile(context, pattern, colour, named.surface));
   fills.set(name, made);
   return made;
 }

@@ -3,8 +3,8 @@
 import { t } from "../core/text.js";
 import { html, useComputed } from "../vendor/ui.js";
 import { counts } from "./condition.js";
-import { fleet, queue, second, workers } from "./fleet_store.js";
 import { SPAN_S } from "./fleet_state.js";
+import { fleet, queue, second, workers } from "./fleet_store.js";
 import { speeds } from "./measures.js";
 import { duration, factor, number } from "./numbers.js";
 
@@ -58,7 +58,8 @@ function Bars({ values }) {
 
 function QueueCard() {
   const { clips, jobs } = queue.value;
-  const note = clips ? t("fleet.ofJobs", { count: jobs }) : t("fleet.nothingWaits");
+  const nothing = clips ? t("fleet.noJobs") : t("fleet.nothingWaits");
+  const note = jobs ? t("fleet.jobs", { count: jobs }) : nothing;
   return html`<${Card} label=${t("fleet.queue")} value=${t("fleet.clips", { count: clips, shown: number(clips) })} note=${note} />`;
 }
 

@@ -63,7 +63,8 @@ function onKey(event, slot, canvas) {
   if (step && canvas) choose(slot, neighbour(canvas, isHere ? (choice.value?.block.id ?? null) : null, step));
   else if (event.key === "ArrowUp" || event.key === "ArrowDown") focusLane(event, event.key === "ArrowUp");
   else if (event.key === "Escape" && isHere) choice.value = null;
-  else if (event.key === "Enter" && isHere && choice.value && choice.value.key !== DIRECT) go(`#/jobs/${choice.value.key}`);
+  else if (event.key === "Enter" && isHere && choice.value && choice.value.key !== DIRECT)
+    go(`#/jobs/${choice.value.key}`);
   else return;
   event.preventDefault();
 }

@@ -37,10 +37,10 @@
  * @property {GpuFigures | null} gpu
  * @property {(Share & {since: number})[]} working What it does now.
  *
- * @typedef {object} Queue Clips that wait for a worker.
- * @property {number} clips
- * @property {number} oldest_s How long the oldest has waited.
- * @property {number} jobs That have waiting clips.
+ * @typedef {object} Queue What waits.
+ * @property {number} clips For a worker.
+ * @property {number} oldest_s How long the oldest clip has waited.
+ * @property {number | null} jobs That have not begun. null: not known now.
  */
 
 export {};

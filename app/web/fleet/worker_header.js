@@ -50,7 +50,8 @@ function Gpu({ slot, gpu }) {
   const { memory_used: used, memory_total: total, utilisation } = gpu;
   return html`<dl class="gpu small numbers">
     ${
-      used !== null && total !== null &&
+      used !== null &&
+      total !== null &&
       html`<div>
         <dt class="visually-hidden">${t("fleet.memory")}</dt>
         <dd title=${t("fleet.memory")}>
