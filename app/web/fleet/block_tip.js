@@ -18,7 +18,7 @@ export function BlockTip({ choice }) {
   return html`<div class=${isPinned ? "tip pinned" : "tip"} style=${{ "--at": `${x}px` }}>
     <ul>
       ${shares.slice(0, SHOWN).map(
-        ({ key, clips }) => html`<li>
+        ({ key, clips }) => html`<li class="share">
           <${JobName} id=${key} isLink=${isPinned} />
           <span class="muted numbers">${t("fleet.clips", { count: clips, shown: clips })}</span>
         </li>`,

@@ -49,22 +49,24 @@ function Row({ worker }) {
     <th scope="row" class="numbers">${worker.slot}</th>
     <td dir="auto">${deviceOf(worker)}</td>
     <td dir="auto">${[...new Set([worker.model, worker.compute_type])].filter(Boolean).join(", ")}</td>
-    <td><${StateBadge} worker=${worker} />${isDown(worker) && html`<p class="why small">${worker.error} ${nextStep(worker)}</p>`}</td>
+    <td><${StateBadge} worker=${worker} />${isDown(worker) && html`<p class="why small"><span dir="auto">${worker.error}</span> ${nextStep(worker)}</p>`}</td>
     <td>${keys.map((key) => html`<${JobName} id=${key} />`)}</td>
     <td class="numbers">${number(clips)}</td>
-    <td class="numbers">${t("fleet.failedRequeued", { failed, requeued })}</td>
-    <td class="numbers">${gpuText(worker.gpu)}</td>
+    <td class="numbers">${number(failed)} / ${number(requeued)}</td>
+    <td class="numbers nowrap">${gpuTexts(worker.gpu).map((text) => html`<p>${text}</p>`)}</td>
     <td class="numbers">${number(worker.restarts)}</td>
   </tr>`;
 }
 
-/** @param {import("./types.js").GpuFigures | null} gpu */
-function gpuText(gpu) {
-  if (!gpu) return "–";
+/**
+ * @param {import("./types.js").GpuFigures | null} gpu
+ * @returns {string[]}
+ */
+function gpuTexts(gpu) {
+  if (!gpu) return ["–"];
   const { memory_used: used, memory_total: total, utilisation } = gpu;
-  const parts = [
-    used !== null && total !== null && memory(used, total),
-    utilisation !== null && percent(utilisation),
+  return [
+    ...(used !== null && total !== null ? [memory(used, total)] : []),
+    ...(utilisation !== null ? [percent(utilisation)] : []),
   ];
-  return parts.filter(Boolean).join(", ") || "–";
 }

@@ -3,7 +3,7 @@
 import { t } from "../core/text.js";
 import { html, signal } from "../vendor/ui.js";
 import { isDown } from "./condition.js";
-import { lostAt, workers } from "./fleet_store.js";
+import { workers } from "./fleet_store.js";
 import { Reason } from "./reason.js";
 import { Timeline } from "./timeline.js";
 import { WorkerHeader } from "./worker_header.js";
@@ -33,8 +33,7 @@ export function Lanes() {
 
 /** @param {{worker: import("./types.js").Worker, isReached: boolean}} props */
 function Lane({ worker, isReached }) {
-  const isStale = lostAt.value !== null;
-  const classes = ["lane", isDown(worker) && "down", isStale && "stale"].filter(Boolean).join(" ");
+  const classes = isDown(worker) ? "lane down" : "lane";
   return html`<li class=${classes} data-slot=${worker.slot}>
     <${WorkerHeader} worker=${worker} />
     <${Timeline} slot=${worker.slot} isReached=${isReached} />

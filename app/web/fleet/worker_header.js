@@ -56,7 +56,7 @@ function Gpu({ slot, gpu }) {
         <dt class="visually-hidden">${t("fleet.memory")}</dt>
         <dd title=${t("fleet.memory")}>
           <progress class="progress" aria-label=${t("fleet.memory")} max=${total} value=${used}></progress>
-          <span>${memory(used, total)}</span>
+          <span class="amount">${memory(used, total)}</span>
         </dd>
       </div>`
     }
@@ -64,7 +64,7 @@ function Gpu({ slot, gpu }) {
       utilisation !== null &&
       html`<div>
         <dt class="visually-hidden">${t("fleet.utilisation")}</dt>
-        <dd title=${t("fleet.utilisation")}><${Spark} slot=${slot} /><span>${percent(utilisation)}</span></dd>
+        <dd title=${t("fleet.utilisation")}><${Spark} slot=${slot} /><span class="load">${percent(utilisation)}</span></dd>
       </div>`
     }
   </dl>`;
