@@ -3,7 +3,7 @@
 import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
 import { html, useEffect } from "../vendor/ui.js";
-import { connection, openFleet, refusal, workers } from "./fleet_store.js";
+import { connection, hasWorkers, openFleet, refusal } from "./fleet_store.js";
 import { FleetTable } from "./fleet_table.js";
 import { Lanes } from "./lanes.js";
 import { Legend } from "./legend.js";
@@ -29,8 +29,8 @@ export function FleetScreen() {
       <button class="button" aria-pressed=${String(isTable.value)} onClick=${toggleTable}>${t("fleet.asTable")}</button>
     </div>
     <${Summary} />
-    ${workers.value.length > 0 && (isTable.value ? html`<${FleetTable} />` : html`<${Legend} /><${Lanes} />`)}
-    ${workers.value.length === 0 && connection.value === "live" && html`<p class="card empty">${t("fleet.none")}</p>`}
+    ${hasWorkers.value && (isTable.value ? html`<${FleetTable} />` : html`<${Legend} /><${Lanes} />`)}
+    ${!hasWorkers.value && connection.value === "live" && html`<p class="card empty">${t("fleet.none")}</p>`}
   </div>`;
 }
 

@@ -13,6 +13,7 @@ export const colours = colourBook();
 
 /** @type {import("../vendor/ui.js").Signal<import("./types.js").Worker[]>} */
 export const workers = signal([]);
+export const hasWorkers = computed(() => workers.value.length > 0);
 /** @type {import("../vendor/ui.js").Signal<import("./types.js").Queue>} */
 export const queue = signal(fleet.queue);
 /** @type {import("../vendor/ui.js").Signal<"connecting" | "live" | "lost" | "refused">} */
