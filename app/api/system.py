@@ -1,14 +1,14 @@
-"""The endpoints for models, workers and health."""
+"""The endpoints for models and health."""
 
 import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from app.api.errors import documented_errors
-from app.api.schemas import Health, Model, ModelList, Ready, WorkerList
+from app.api.schemas import Health, Model, ModelList, Ready
 from app.errors import NotReady, UnknownModel
 
 if TYPE_CHECKING:
@@ -32,17 +32,6 @@ def model_routes(service: "TranscriptionService") -> APIRouter:
             raise UnknownModel("Name a model; GET /v1/models lists them.", param="model")
         state = service.catalogue.states()[service.catalogue.resolve(model)]
         return Model(id=model, created=created, state=state)
-
-    return router
-
-
-def worker_routes(service: "TranscriptionService") -> APIRouter:
-    router = APIRouter(tags=["service"])
-
-    @router.get("/v1/workers", response_model=WorkerList, responses=documented_errors(401))
-    async def list_workers() -> Response:
-        # Not validated: a diagnosis must not fail because a row does not match the schema.
-        return JSONResponse({"object": "list", "data": service.workers()})
 
     return router
 

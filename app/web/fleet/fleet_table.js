@@ -50,7 +50,7 @@ function Row({ worker }) {
     <th scope="row" class="numbers">${worker.slot}</th>
     <td dir="auto">${deviceOf(worker)}</td>
     <td dir="auto">${[...new Set([worker.model, worker.compute_type])].filter(Boolean).join(", ")}</td>
-    <td><${StateBadge} worker=${worker} />${isDown(worker) && html`<p class="why small"><span dir="auto">${worker.error}</span> ${nextStep(worker)}</p>`}</td>
+    <td><${StateBadge} worker=${worker} /></td>
     <td>${keys.map((key) => html`<${JobName} id=${key} />`)}</td>
     <td class="numbers">${number(clips)}</td>
     <td class="numbers">${number(failed)} / ${number(requeued)}</td>

@@ -9,8 +9,17 @@ import { conditionOf } from "./condition.js";
 export function Reason({ worker }) {
   return html`<p class="reason small">
     <${Icon} name="warning" />
-    <span><span dir="auto">${worker.error ?? t("fleet.noReason")}</span> <strong>${nextStep(worker)}</strong></span>
+    <span><span dir="auto">${reasonOf(worker)}</span> <strong>${nextStep(worker)}</strong></span>
   </p>`;
+}
+
+/**
+ * Why it is out of service, as a sentence.
+ * @param {import("./types.js").Worker} worker
+ */
+export function reasonOf({ error }) {
+  const text = error || t("fleet.noReason");
+  return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
 
 /** @param {import("./types.js").Worker} worker */

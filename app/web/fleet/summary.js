@@ -4,7 +4,7 @@ import { t } from "../core/text.js";
 import { html, useComputed } from "../vendor/ui.js";
 import { counts } from "./condition.js";
 import { SPAN_S } from "./fleet_state.js";
-import { fleet, queue, second, workers } from "./fleet_store.js";
+import { fleet, lostAt, queue, second, workers } from "./fleet_store.js";
 import { speeds } from "./measures.js";
 import { duration, factor, number } from "./numbers.js";
 
@@ -36,7 +36,8 @@ function WorkersCard() {
 
 function SpeedCard() {
   const measured = useComputed(() => {
-    const now = second.value;
+    // Nothing is known of the time since the connection was lost.
+    const now = lostAt.value ?? second.value;
     const [lastMinute] = speeds(fleet, now - MINUTE_S, now);
     return { lastMinute, bars: speeds(fleet, now - SPAN_S, now, BARS) };
   });

@@ -5,7 +5,7 @@ import { html } from "../vendor/ui.js";
 import { conditionOf, deviceOf, toneOf } from "./condition.js";
 import { fleet, second } from "./fleet_store.js";
 import { memory, percent } from "./numbers.js";
-import { nextStep } from "./reason.js";
+import { nextStep, reasonOf } from "./reason.js";
 
 const SPARK_S = 120;
 
@@ -32,7 +32,7 @@ export function StateBadge({ worker }) {
 function Details({ worker }) {
   // A worker that restarts is back soon, so its reason takes the place of a line that is there anyway.
   if (worker.state === "restarting") {
-    const text = `${worker.error ?? ""} ${nextStep(worker)}`.trim();
+    const text = [worker.error && reasonOf(worker), nextStep(worker)].filter(Boolean).join(" ");
     return html`<p class="details small danger" title=${text} dir="auto">${text}</p>`;
   }
   const { model, compute_type, restarts, state, error } = worker;
