@@ -5,7 +5,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
-from starlette.responses import Response
 
 from app.api.errors import documented_errors
 from app.api.schemas import Health, Model, ModelList, Ready

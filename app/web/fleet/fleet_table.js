@@ -7,10 +7,21 @@ import { fleet, second, workers } from "./fleet_store.js";
 import { JobName } from "./job_name.js";
 import { jobKey, outcomes } from "./measures.js";
 import { memory, number, percent } from "./numbers.js";
-import { nextStep } from "./reason.js";
+import { nextStep, reasonOf } from "./reason.js";
 import { StateBadge } from "./worker_header.js";
 
 const PERIOD_S = 3;
+const COLUMNS = /** @type {const} */ ([
+  "worker",
+  "device",
+  "model",
+  "state",
+  "working",
+  "clips",
+  "lost",
+  "gpu",
+  "restarts",
+]);
 
 /** @typedef {import("./types.js").Worker} Worker */
 
@@ -23,21 +34,14 @@ export function FleetTable() {
     <table>
       <caption class="visually-hidden">${t("fleet.table")}</caption>
       <thead><tr>
-        ${
-          /** @type {const} */ ([
-            "worker",
-            "device",
-            "model",
-            "state",
-            "working",
-            "clips",
-            "lost",
-            "gpu",
-            "restarts",
-          ]).map((name) => html`<th scope="col">${t(`fleet.column.${name}`)}</th>`)
-        }
+        ${COLUMNS.map((name) => html`<th scope="col">${t(`fleet.column.${name}`)}</th>`)}
       </tr></thead>
-      <tbody>${rows.map((worker) => html`<${Row} key=${worker.slot} worker=${worker} />`)}</tbody>
+      <tbody>
+        ${rows.map((worker) => [
+          html`<${Row} key=${worker.slot} worker=${worker} />`,
+          isDown(worker) && html`<${ReasonRow} key=${`why ${worker.slot}`} worker=${worker} />`,
+        ])}
+      </tbody>
     </table>
   </div>`;
 }
@@ -49,13 +53,21 @@ function Row({ worker }) {
   return html`<tr class=${isDown(worker) ? "down" : ""}>
     <th scope="row" class="numbers">${worker.slot}</th>
     <td dir="auto">${deviceOf(worker)}</td>
-    <td dir="auto">${[...new Set([worker.model, worker.compute_type])].filter(Boolean).join(", ")}</td>
+    <td class="nowrap" dir="auto">${[...new Set([worker.model, worker.compute_type])].map((text) => html`<p>${text}</p>`)}</td>
     <td><${StateBadge} worker=${worker} /></td>
     <td>${keys.map((key) => html`<${JobName} id=${key} />`)}</td>
     <td class="numbers">${number(clips)}</td>
     <td class="numbers">${number(failed)} / ${number(requeued)}</td>
     <td class="numbers nowrap">${gpuTexts(worker.gpu).map((text) => html`<p>${text}</p>`)}</td>
     <td class="numbers">${number(worker.restarts)}</td>
+  </tr>`;
+}
+
+/** @param {{worker: Worker}} props */
+function ReasonRow({ worker }) {
+  return html`<tr class="why">
+    <th scope="row"><span class="visually-hidden">${worker.slot}</span></th>
+    <td colspan=${COLUMNS.length - 1}><span dir="auto">${reasonOf(worker)}</span> ${nextStep(worker)}</td>
   </tr>`;
 }
 
