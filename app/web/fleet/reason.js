@@ -19,7 +19,7 @@ export function Reason({ worker }) {
  */
 export function reasonOf({ error }) {
   const text = error || t("fleet.noReason");
-  return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+  return `${text[0].toUpperCase()}${text.slice(1)}${/[.!?)]$/.test(text) ? "" : "."}`;
 }
 
 /** @param {import("./types.js").Worker} worker */
