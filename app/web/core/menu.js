@@ -107,7 +107,9 @@ function MenuList({ id, label, items, first, button, close }) {
  * @returns {HTMLElement[]}
  */
 function itemsIn(list) {
-  return [...(list?.querySelectorAll("[role=menuitem]") ?? [])].map((item) => /** @type {HTMLElement} */ (item));
+  return [...(list?.querySelectorAll("[role=menuitem]") ?? [])].map(
+    (item) => /** @type {HTMLElement} */ (item),
+  );
 }
 
 /**
@@ -146,7 +148,9 @@ function useOpen(list, button, first) {
       shown.style.top = `${top}px`;
     };
     place();
-    itemsIn(shown).at(first === "start" ? 0 : -1)?.focus({ preventScroll: true });
+    itemsIn(shown)
+      .at(first === "start" ? 0 : -1)
+      ?.focus({ preventScroll: true });
     const listening = new AbortController();
     addEventListener("scroll", place, { capture: true, passive: true, signal: listening.signal });
     addEventListener("resize", place, { signal: listening.signal });

@@ -1,9 +1,9 @@
 /** The menus of downloads and copies. */
 
-import { html } from "../vendor/ui.js";
 import { Menu } from "../core/menu.js";
 import { service } from "../core/service.js";
 import { t } from "../core/text.js";
+import { html } from "../vendor/ui.js";
 import { copyResult, downloadRecording, downloadResult } from "./exports.js";
 import { groupsOf } from "./exports_formats.js";
 

@@ -1,9 +1,9 @@
 /** What rows and headers say about a job: state, progress and facts. */
 
-import { html, useRef } from "../vendor/ui.js";
 import { clock, dateTime } from "../core/format.js";
 import { language, t } from "../core/text.js";
 import { nextEstimate, roughly, secondsLeft } from "../core/time_left.js";
+import { html, useRef } from "../vendor/ui.js";
 
 /** @typedef {import("./types.js").Job} Job */
 
@@ -20,7 +20,8 @@ export function JobProgress({ job }) {
   const { progress } = job;
   const left = useTimeLeft(job);
   const texts = [t(/** @type {import("../core/text.js").TextKey} */ (`stage.${stageOf(job)}`))];
-  if (progress.realtime_factor) texts.push(t("progress.speed", { speed: speedText(progress.realtime_factor) }));
+  if (progress.realtime_factor)
+    texts.push(t("progress.speed", { speed: speedText(progress.realtime_factor) }));
   if (left !== null) texts.push(t("progress.left", { time: timeText(left) }));
   const value = progress.total_s ? Math.min(1, progress.done_s / progress.total_s) : undefined;
   return html`<span class="job-progress numbers">
@@ -39,12 +40,16 @@ function stageOf({ progress }) {
  * @param {Job} job
  */
 function useTimeLeft({ progress }) {
-  const known = useRef(/** @type {{progress: unknown, estimate: import("../core/time_left.js").Estimate | null}} */ (
-    { progress: null, estimate: null }
-  ));
+  const known = useRef(
+    /** @type {{progress: unknown, estimate: import("../core/time_left.js").Estimate | null}} */ ({
+      progress: null,
+      estimate: null,
+    }),
+  );
   if (known.current.progress !== progress) {
     const left = secondsLeft(progress);
-    const estimate = left === null ? null : nextEstimate(known.current.estimate, left, performance.now() / 1000);
+    const estimate =
+      left === null ? null : nextEstimate(known.current.estimate, left, performance.now() / 1000);
     known.current = { progress, estimate };
   }
   return known.current.estimate?.left ?? null;

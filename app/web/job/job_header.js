@@ -1,12 +1,12 @@
 /** Name, state, downloads and revisions of a job. */
 
-import { html, useState } from "../vendor/ui.js";
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { Menu } from "../core/menu.js";
 import { go, listHash } from "../core/router.js";
 import { t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
+import { html, useState } from "../vendor/ui.js";
 import { CopyMenu, DownloadMenu } from "./exports_menu.js";
 import { factsOf, JobProgress, StatusBadge } from "./job_facts.js";
 import { RevisionsDialog } from "./revisions.js";
@@ -50,10 +50,13 @@ function Actions({ job, session }) {
   const isDone = job.status === "succeeded";
   const more = [{ label: t("history.delete"), icon: "trash", danger: true, run: remove }];
   return html`<div class="toolbar">
-    ${isDone && html`
+    ${
+      isDone &&
+      html`
       <button class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="history" />${t("revisions.open")}</button>
       <${CopyMenu} job=${job} unsaved=${session} />
-      <${DownloadMenu} job=${job} unsaved=${session} />`}
+      <${DownloadMenu} job=${job} unsaved=${session} />`
+    }
     <${Menu} label=${t("header.more")} icon="more" iconOnly items=${more} />
     ${isOpen && html`<${RevisionsDialog} job=${job} session=${session} onClose=${() => setOpen(false)} />`}
   </div>`;

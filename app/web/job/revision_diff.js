@@ -25,7 +25,9 @@ export function compareRevisions(shown, newest) {
   const inNewest = new Map(newest.map((segment) => [segment.id, segment]));
   const inShown = new Set(shown.map((segment) => segment.id));
   const changes = shown.map((segment) => changeOf(segment, inNewest.get(segment.id)));
-  const removed = newest.filter((segment) => !inShown.has(segment.id)).map((segment) => whole(segment, "removed"));
+  const removed = newest
+    .filter((segment) => !inShown.has(segment.id))
+    .map((segment) => whole(segment, "removed"));
   return [...changes, ...removed].sort((a, b) => a.start - b.start);
 }
 
@@ -36,7 +38,8 @@ export function compareRevisions(shown, newest) {
  */
 function changeOf(segment, other) {
   if (!other) return whole(segment, "added");
-  const isMoved = segment.start !== other.start || segment.end !== other.end || segment.speaker !== other.speaker;
+  const isMoved =
+    segment.start !== other.start || segment.end !== other.end || segment.speaker !== other.speaker;
   const isSame = segment.text === other.text;
   const parts = isSame ? whole(segment, "same").parts : compareTexts(other.text, segment.text);
   return { ...whole(segment, isSame && !isMoved ? "same" : "changed"), isMoved, parts };
@@ -48,7 +51,14 @@ function changeOf(segment, other) {
  * @returns {Change}
  */
 function whole({ id, start, end, text }, kind) {
-  return { id, start, end, kind, isMoved: false, parts: [{ kind: kind === "changed" ? "same" : kind, text }] };
+  return {
+    id,
+    start,
+    end,
+    kind,
+    isMoved: false,
+    parts: [{ kind: kind === "changed" ? "same" : kind, text }],
+  };
 }
 
 /**
@@ -88,7 +98,9 @@ function compareWords(old, fresh) {
     for (let j = fresh.length - 1; j >= 0; j--) {
       const cell = i * width + j;
       longest[cell] =
-        old[i] === fresh[j] ? longest[cell + width + 1] + 1 : Math.max(longest[cell + width], longest[cell + 1]);
+        old[i] === fresh[j]
+          ? longest[cell + width + 1] + 1
+          : Math.max(longest[cell + width], longest[cell + 1]);
     }
   }
   /** @type {Part[]} */
@@ -141,7 +153,13 @@ function merged(parts) {
   for (const [index, { kind, text }] of parts.entries()) {
     if (kind === "removed") removed += text;
     else if (kind === "added") added += text;
-    else if (removed && added && !text.trim() && parts[index + 1]?.kind !== "same" && index + 1 < parts.length) {
+    else if (
+      removed &&
+      added &&
+      !text.trim() &&
+      parts[index + 1]?.kind !== "same" &&
+      index + 1 < parts.length
+    ) {
       [removed, added] = [removed + text, added + text];
     } else {
       flush();

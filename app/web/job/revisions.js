@@ -1,12 +1,12 @@
 /** The dialog that shows earlier revisions of the text, and brings one back. */
 
-import { html, useEffect, useMemo, useState } from "../vendor/ui.js";
 import { dateTime, preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { showModal } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { html, useEffect, useMemo, useState } from "../vendor/ui.js";
 import { downloadResult } from "./exports.js";
 import { formatItems } from "./exports_menu.js";
 import { openRevisions } from "./revisions_store.js";
@@ -86,21 +86,31 @@ function Shown({ store, job, onRestore }) {
       </button>
       <${Menu} label=${t("export.download")} icon="download" items=${items} />
     </div>
-    ${changes ? html`<${Changes} changes=${changes} isNewest=${isNewest} isAll=${isAll} setAll=${setAll} />`
-              : html`<p class="muted" aria-busy="true">${t("loading")}</p>`}
+    ${
+      changes
+        ? html`<${Changes} changes=${changes} isNewest=${isNewest} isAll=${isAll} setAll=${setAll} />`
+        : html`<p class="muted" aria-busy="true">${t("loading")}</p>`
+    }
   </section>`;
 }
 
 /** @param {{changes: Change[], isNewest: boolean, isAll: boolean, setAll: (isAll: boolean) => void}} props */
 function Changes({ changes, isNewest, isAll, setAll }) {
   const different = changes.filter((change) => change.kind !== "same");
-  const explanation = isNewest ? "revisions.isNewest" : different.length ? "revisions.difference" : "revisions.same";
+  const explanation = isNewest
+    ? "revisions.isNewest"
+    : different.length
+      ? "revisions.difference"
+      : "revisions.same";
   const shown = isAll || !different.length ? changes : different;
   return html`
     <p class="small muted">${t(explanation)}</p>
-    ${different.length > 0 && html`<label class="check small">
+    ${
+      different.length > 0 &&
+      html`<label class="check small">
       <input type="checkbox" checked=${isAll} onChange=${() => setAll(!isAll)} />${t("revisions.all")}
-    </label>`}
+    </label>`
+    }
     <ol class="revisions-text" tabindex="0">
       ${shown.map((change) => html`<${ChangeRow} key=${`${change.kind}-${change.id}`} change=${change} />`)}
     </ol>

@@ -1,8 +1,8 @@
 /** The revisions of a transcript, and how one of them differs from the newest. */
 
-import { signal } from "../vendor/ui.js";
 import { ApiError, request, requestJson } from "../core/api.js";
 import { t } from "../core/text.js";
+import { signal } from "../vendor/ui.js";
 import { compareRevisions } from "./revision_diff.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -32,7 +32,10 @@ export function openRevisions(jobId) {
 
   /** Load the list, and the newest text. */
   async function open() {
-    const loading = Promise.all([requestJson(`/v1/jobs/${jobId}/revisions`, { cache: "no-store" }), load("")]);
+    const loading = Promise.all([
+      requestJson(`/v1/jobs/${jobId}/revisions`, { cache: "no-store" }),
+      load(""),
+    ]);
     await guarded(async () => {
       const [answer, text] = await loading;
       [revisions.value, newest] = [answer.data, text];

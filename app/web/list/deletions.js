@@ -1,10 +1,10 @@
 /** Jobs that the user deletes: they vanish at once, and can be brought back for some seconds. */
 
-import { signal } from "../vendor/ui.js";
 import { ApiError, request } from "../core/api.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
 import { isActive, nameOf } from "../job/types.js";
+import { signal } from "../vendor/ui.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
 
@@ -32,7 +32,10 @@ export function removeJobs(jobs) {
   const timer = setTimeout(() => end(() => sendInTurns(ids)), UNDO_MS);
   const deletion = {
     undo: () => end(() => restore(ids)),
-    sendNow: () => end(() => ids.forEach((id) => send(id, true))),
+    sendNow: () =>
+      end(() => {
+        for (const id of ids) send(id, true);
+      }),
   };
   const close = toast(textOf(jobs), { action: { label: t("history.undo"), run: deletion.undo } });
   waiting.add(deletion);

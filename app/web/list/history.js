@@ -1,14 +1,25 @@
 /** All jobs of the service: search, state, downloads. */
 
-import { html, useEffect, useRef } from "../vendor/ui.js";
 import { announce } from "../core/announcer.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
+import { html, useEffect, useRef } from "../vendor/ui.js";
 import { undoLast } from "./deletions.js";
 import { SearchBar, SelectionBar } from "./history_bar.js";
 import { selected } from "./history_selection.js";
 import { JobRow } from "./job_row.js";
-import { filter, hasMore, isFiltered, isLoadingMore, jobs, listError, loadMore, refresh, setFilter, useJobs } from "./job_store.js";
+import {
+  filter,
+  hasMore,
+  isFiltered,
+  isLoadingMore,
+  jobs,
+  listError,
+  loadMore,
+  refresh,
+  setFilter,
+  useJobs,
+} from "./job_store.js";
 
 export function History() {
   useJobs();

@@ -1,16 +1,16 @@
 /** Above the list: its search and filter, and what can be done with the selection. */
 
-import { html, useEffect, useRef, useSignal, useSignalEffect } from "../vendor/ui.js";
 import { Icon } from "../core/icons.js";
 import { useShortcuts } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
 import { formatItems } from "../job/exports_menu.js";
+import { html, useEffect, useRef, useSignal, useSignalEffect } from "../vendor/ui.js";
 import { downloadArchives } from "./archives.js";
 import { removeJobs } from "./deletions.js";
 import { selectAll, selected, selectedJobs } from "./history_selection.js";
-import { filter, jobs, setFilter, STATUSES } from "./job_store.js";
+import { filter, jobs, STATUSES, setFilter } from "./job_store.js";
 
 const PAUSE_MS = 250; // in typing, until the search begins
 const MOST_CHARS = 200; // of the service
@@ -88,12 +88,15 @@ export function SelectionBar() {
         ${count ? t("history.selected", { count }) : t("history.selectAll")}
       </span>
     </label>
-    ${count > 0 && html`
+    ${
+      count > 0 &&
+      html`
       <span class="space"></span>
       <${ArchiveMenu} chosen=${chosen} />
       <button class="button quiet danger" onClick=${remove}><${Icon} name="trash" />${t("history.delete")}</button>
       <button class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
-        onClick=${() => selectAll(false)}><${Icon} name="close" /></button>`}
+        onClick=${() => selectAll(false)}><${Icon} name="close" /></button>`
+    }
   </div>`;
 }
 

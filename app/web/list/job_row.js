@@ -1,11 +1,11 @@
 /** One job in the list. */
 
-import { html } from "../vendor/ui.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { DownloadMenu } from "../job/exports_menu.js";
 import { factsOf, JobProgress, StatusBadge } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
+import { html } from "../vendor/ui.js";
 import { removeJobs } from "./deletions.js";
 import { select } from "./history_selection.js";
 

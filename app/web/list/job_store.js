@@ -1,9 +1,9 @@
 /** The jobs of the service that match the search, kept up to date while the list is shown. */
 
-import { computed, effect, signal, untracked, useEffect } from "../vendor/ui.js";
 import { ApiError, requestJson } from "../core/api.js";
 import { listHash, replaceListQuery } from "../core/router.js";
 import { isActive } from "../job/types.js";
+import { computed, effect, signal, untracked, useEffect } from "../vendor/ui.js";
 import { removed } from "./deletions.js";
 import { reachOf, withFollowing, withNewest } from "./job_pages.js";
 
@@ -21,7 +21,7 @@ const ERROR_MS = 5000;
 const list = signal(null);
 
 /** The jobs that are loaded, without those that are about to be deleted; null before the first answer. */
-export const jobs = computed(() => list.value && list.value.jobs.filter((job) => !removed.value.has(job.id)));
+export const jobs = computed(() => list.value?.jobs.filter((job) => !removed.value.has(job.id)) ?? null);
 export const hasMore = computed(() => list.value?.hasMore ?? false);
 
 /** Why the list could not be loaded the last time. @type {import("../vendor/ui.js").Signal<Error | null>} */

@@ -21,7 +21,8 @@ const texts = {
   "help.fleet": "Die Flotte",
   "key.space": "Leertaste",
   "key.title": "API-Schlüssel",
-  "key.why": "Dieser Dienst verlangt einen Schlüssel. Der Browser merkt ihn sich und sendet ihn nur an diesen Dienst.",
+  "key.why":
+    "Dieser Dienst verlangt einen Schlüssel. Der Browser merkt ihn sich und sendet ihn nur an diesen Dienst.",
   "key.label": "Schlüssel",
   "key.wrong": "Der Dienst kennt diesen Schlüssel nicht. Bitte prüfen oder den Betreiber fragen.",
   "key.use": "Verwenden",
@@ -54,7 +55,8 @@ const texts = {
   "history.selected": { one: "{count} ausgewählt", other: "{count} ausgewählt" },
   "history.unselect": "Auswahl aufheben",
   "history.downloadAs": { one: "{count} herunterladen als …", other: "{count} herunterladen als …" },
-  "history.noneDone": "Von den ausgewählten Aufträgen ist keiner fertig. Mindestens einen fertigen auswählen.",
+  "history.noneDone":
+    "Von den ausgewählten Aufträgen ist keiner fertig. Mindestens einen fertigen auswählen.",
   "history.archiveBegins": "Die Transkripte werden gepackt.",
   "history.delete": "Löschen",
   "history.cancelJob": "Abbrechen",
@@ -97,7 +99,8 @@ const texts = {
   "export.asSrt": "Als Untertitel (SRT)",
   "export.copied": "In die Zwischenablage kopiert",
   "export.notCopied": "Der Browser lässt das Kopieren nicht zu. Die Datei lässt sich herunterladen.",
-  "export.savedText": "Die Datei hat den gespeicherten Stand: Die letzten Korrekturen ließen sich nicht speichern.",
+  "export.savedText":
+    "Die Datei hat den gespeicherten Stand: Die letzten Korrekturen ließen sich nicht speichern.",
   "export.recording": "Originalaufnahme",
   "format.srt": "Untertitel für Player und Videoportale",
   "format.vtt": "Untertitel für Webseiten",
@@ -131,7 +134,8 @@ const texts = {
   "revisions.moved": "andere Zeiten oder andere Stimme",
   "revisions.restore": "Zurückholen",
   "revisions.restored": "Zurückgeholt: {name}",
-  "revisions.conflict": "Der Text wurde inzwischen geändert, daher wurde nichts zurückgeholt. Neu vergleichen und wiederholen.",
+  "revisions.conflict":
+    "Der Text wurde inzwischen geändert, daher wurde nichts zurückgeholt. Neu vergleichen und wiederholen.",
 
   // The fleet
 };

@@ -130,7 +130,8 @@ export default {
   "revisions.moved": "other times or speaker",
   "revisions.restore": "Bring back",
   "revisions.restored": "Brought back: {name}",
-  "revisions.conflict": "The text was changed meanwhile, so nothing was brought back. Compare again, and repeat it.",
+  "revisions.conflict":
+    "The text was changed meanwhile, so nothing was brought back. Compare again, and repeat it.",
 
   // The fleet
 };

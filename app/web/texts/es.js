@@ -54,7 +54,8 @@ const texts = {
   "history.selected": { one: "{count} seleccionada", other: "{count} seleccionadas" },
   "history.unselect": "Quitar la selección",
   "history.downloadAs": { one: "Descargar {count} como …", other: "Descargar {count} como …" },
-  "history.noneDone": "Ninguno de los trabajos seleccionados ha terminado. Selecciona al menos uno terminado.",
+  "history.noneDone":
+    "Ninguno de los trabajos seleccionados ha terminado. Selecciona al menos uno terminado.",
   "history.archiveBegins": "Se están empaquetando las transcripciones.",
   "history.delete": "Eliminar",
   "history.cancelJob": "Cancelar",
@@ -131,7 +132,8 @@ const texts = {
   "revisions.moved": "otros tiempos u otra voz",
   "revisions.restore": "Recuperar",
   "revisions.restored": "Recuperada: {name}",
-  "revisions.conflict": "El texto cambió entretanto, así que no se recuperó nada. Compara de nuevo y repítelo.",
+  "revisions.conflict":
+    "El texto cambió entretanto, así que no se recuperó nada. Compara de nuevo y repítelo.",
 
   // The fleet
 };
