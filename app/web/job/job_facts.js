@@ -1,6 +1,6 @@
 /** What rows and headers say about a job: state, progress and facts. */
 
-import { clock, dateTime } from "../core/format.js";
+import { clock, shortDateTime } from "../core/format.js";
 import { language, t } from "../core/text.js";
 import { nextEstimate, roughly, secondsLeft } from "../core/time_left.js";
 import { html, useRef } from "../vendor/ui.js";
@@ -69,7 +69,7 @@ function timeText(seconds) {
 
 /** When it was submitted, its length and its language. @param {Job} job */
 export function factsOf(job) {
-  const facts = [dateTime(job.created_at, language.value)];
+  const facts = [shortDateTime(job.created_at, language.value)];
   if (job.duration) facts.push(clock(job.duration));
   if (job.language) facts.push(languageName(job.language));
   return facts;
