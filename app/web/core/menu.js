@@ -48,7 +48,7 @@ export function Menu({ label, items, icon, iconOnly = false, className, disabled
   return html`<span class="menu-anchor">
     <button ref=${button} type="button" class=${className ?? (iconOnly ? "icon-button" : "button")}
       aria-haspopup="menu" aria-expanded=${first !== null} aria-controls=${first === null ? undefined : id}
-      aria-label=${iconOnly ? label : undefined} title=${iconOnly ? label : undefined} disabled=${disabled}
+      aria-label=${label} title=${iconOnly ? label : undefined} disabled=${disabled}
       onClick=${() => setFirst(first === null ? "start" : null)} onKeyDown=${openByArrow}>
       ${icon && html`<${Icon} name=${icon} />`}
       ${!iconOnly && html`<span>${label}</span><${Icon} name="chevron" />`}

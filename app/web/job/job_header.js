@@ -53,7 +53,9 @@ function Actions({ job, session }) {
     ${
       isDone &&
       html`
-      <button class="button quiet" onClick=${() => setOpen(true)}><${Icon} name="history" />${t("revisions.open")}</button>
+      <button class="button quiet" aria-label=${t("revisions.open")} onClick=${() => setOpen(true)}>
+        <${Icon} name="history" /><span>${t("revisions.open")}</span>
+      </button>
       <${CopyMenu} job=${job} unsaved=${session} />
       <${DownloadMenu} job=${job} unsaved=${session} />`
     }

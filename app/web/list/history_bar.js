@@ -91,11 +91,12 @@ export function SelectionBar() {
     ${
       count > 0 &&
       html`
+      <button class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
+        onClick=${() => selectAll(false)}><${Icon} name="close" /></button>
       <span class="space"></span>
       <${ArchiveMenu} chosen=${chosen} />
-      <button class="button quiet danger" onClick=${remove}><${Icon} name="trash" />${t("history.delete")}</button>
-      <button class="icon-button" aria-label=${t("history.unselect")} title=${t("history.unselect")}
-        onClick=${() => selectAll(false)}><${Icon} name="close" /></button>`
+      <button class="icon-button" aria-label=${t("history.delete")} title=${t("history.delete")}
+        onClick=${remove}><${Icon} name="trash" /></button>`
     }
   </div>`;
 }
