@@ -197,8 +197,6 @@ def test_further_pages_come_at_the_end_of_the_list(page, site, tmp_path):
     broken.write_text("no sound")
     jobs = [site.submit(broken) for _ in range(60)]
     try:
-        for job in jobs:
-            site.finished(job["id"])
         page.goto("/#/?q=paged")
         expect(rows(page)).not_to_have_count(0)
         rows(page).last.scroll_into_view_if_needed()
@@ -261,7 +259,7 @@ def locked(tmp_path_factory) -> Iterator:
     """A service with keys."""
     started = Commands(tmp_path_factory.mktemp("locked"))
     try:
-        yield started.ready(key="open sesame", WHISPER_API_KEYS="open sesame")
+        yield started.ready(key="open sesame", WHISPER_API_KEYS="open sesame", WHISPER_GPUS="0")
     finally:
         started.end()
 
