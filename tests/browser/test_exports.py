@@ -19,8 +19,11 @@ LABELS = {"verbose_json": "JSON, detailed"}
 
 
 @pytest.fixture
-def job(site, talk):
-    done = site.finished(site.submit(talk.path)["id"])
+def job(site, talk, tmp_path):
+    """A job that the test may change."""
+    path = tmp_path / "talk.flac"
+    path.write_bytes(talk.path.with_name("talk_de.flac").read_bytes())
+    done = site.finished(site.submit(path)["id"])
     yield done
     site.client.delete(f"/v1/jobs/{done['id']}")
 
@@ -117,9 +120,7 @@ def test_the_recording_comes_as_it_was_sent(page, talk, finished):
 
 
 def test_a_recording_that_is_gone_says_so(page, site, job):
-    for path in (site.data / "uploads").iterdir():
-        if path.stat().st_ino == max(p.stat().st_ino for p in (site.data / "uploads").iterdir()):
-            path.unlink()
+    max((site.data / "uploads").iterdir(), key=lambda path: path.stat().st_mtime_ns).unlink()
     page.faults.expect("status of 404")
     open_job(page, job)
     choose(page, "Download", "Original recording")
@@ -222,12 +223,43 @@ def test_times_that_are_missing_are_named(page, site, finished):
     expect(page.locator(".notice.warning").get_by_role("button")).to_have_text(re.compile(r"1:01\s–\s1:30"))
 
 
+def test_corrections_are_saved_before_they_go_out(page, site, finished):
+    page.goto("/")
+    deeds = page.evaluate(
+        """async (job) => {
+            const { downloadResult } = await import("./web/job/exports.js");
+            const deeds = [];
+            const send = window.fetch;
+            window.fetch = (...request) => (deeds.push("download"), send(...request));
+            const session = { dirty: { value: true }, save: async () => {
+                await new Promise((resolve) => setTimeout(resolve, 50));
+                deeds.push("save");
+                session.dirty.value = false;
+            } };
+            await downloadResult(job, "txt", { unsaved: session });
+            session.save = async () => false;
+            session.dirty.value = true;
+            await downloadResult(job, "txt", { unsaved: session });
+            return deeds;
+        }""",
+        finished,
+    )
+    assert deeds == ["save", "download", "download"]
+    expect(page.locator(".toast")).to_contain_text("The file has the saved text")
+
+
+@pytest.fixture(scope="module")
+def corrected(site, talk):
+    done = site.finished(site.submit(talk.path.with_name("talk_de.flac"))["id"])
+    correct(site, done, set_text(0, "Corrected."))
+    return done
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 375])
-def test_header_and_revisions_are_accessible_and_fit(new_page, site, job, axe, scheme, width):
-    correct(site, job, set_text(0, "Corrected."))
+def test_header_and_revisions_are_accessible_and_fit(new_page, site, corrected, axe, scheme, width):
     page = new_page(site, color_scheme=scheme, viewport={"width": width, "height": 740})
-    open_job(page, job)
+    open_job(page, corrected)
     page.get_by_role("button", name="Download", exact=True).click()
     assert axe(page) == []
     page.keyboard.press("Escape")

@@ -157,9 +157,11 @@ def test_a_deletion_that_the_service_refuses_brings_the_row_back(page, site, thr
     page.clock.install()
     page.route(
         f"**/v1/jobs/{three[1]['id']}",
-        lambda route: route.fulfill(status=503, json={"error": {"message": "The disk is on strike."}})
-        if route.request.method == "DELETE"
-        else route.fallback(),
+        lambda route: (
+            route.fulfill(status=503, json={"error": {"message": "The disk is on strike."}})
+            if route.request.method == "DELETE"
+            else route.fallback()
+        ),
     )
     page.goto("/")
     row(page, "garden").get_by_role("button", name="Delete").click()
@@ -220,6 +222,30 @@ def test_the_list_follows_the_service_and_keeps_focus_and_selection(page, site, 
     site.client.delete(f"/v1/jobs/{job['id']}")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(row(page, "newcomer")).to_have_count(0)
+
+
+def test_a_late_answer_does_not_replace_a_later_one(page, three):
+    late = []
+    page.route("**/v1/jobs?*q=har*", lambda route: late.append(route))
+    page.goto("/#/?q=har")
+    wait_for(lambda: page.wait_for_timeout(50) or late)
+    page.get_by_role("searchbox").fill("garden")
+    expect(row(page, "garden")).to_have_count(1)
+    late[0].continue_()
+    page.wait_for_timeout(500)
+    expect(row(page, "har")).to_have_count(0)
+    expect(row(page, "garden")).to_have_count(1)
+
+
+def test_a_list_that_cannot_be_loaded_says_so_and_goes_on(page, three):
+    page.faults.expect("ERR_FAILED")
+    page.route("**/v1/jobs?*", lambda route: route.abort())
+    page.goto("/")
+    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+    page.unroute_all()
+    page.get_by_role("button", name="Retry").click()
+    expect(row(page, "garden")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_names_are_text_whatever_they_contain(page, site, shorts, tmp_path):
