@@ -6,17 +6,17 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, get_args
 
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from app.api.job_responses import ResultFormat
 from app.api.static_files import HEADERS, StaticFolder
 from app.languages import LANGUAGES
 from app.options import Options
 from app.settings import Settings
-from app.transcript.formats import FORMATS
 
 WEB = Path(__file__).parents[1] / "web"
 NONCE_BYTES = 18
@@ -64,7 +64,7 @@ def service_data(settings: Settings, version: str) -> str:
             "urls": settings.allow_urls,
             "max_upload_mb": settings.max_upload_mb,
             "languages": LANGUAGES,
-            "formats": [*FORMATS],
+            "formats": get_args(ResultFormat),
             "options": Options().model_dump(mode="json"),
         }
     )

@@ -41,6 +41,7 @@ export class ApiError extends Error {
  * @property {unknown} [json] Sent as the body, instead of `body`.
  * @property {AbortSignal} [signal]
  * @property {boolean} [keepalive] The request outlives the page.
+ * @property {RequestCache} [cache]
  */
 
 /**

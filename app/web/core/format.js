@@ -52,3 +52,17 @@ export function bytes(count, language) {
 export function dateTime(moment, language) {
   return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(new Date(moment));
 }
+
+/**
+ * A date and time as short as it can be: without the year if it is this one.
+ * @param {string} moment ISO 8601
+ * @param {string} language
+ * @param {Date} [now]
+ */
+export function shortDateTime(moment, language, now = new Date()) {
+  const date = new Date(moment);
+  /** @type {Intl.DateTimeFormatOptions} */
+  const options = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
+  if (date.getFullYear() !== now.getFullYear()) options.year = "numeric";
+  return new Intl.DateTimeFormat(language, options).format(date);
+}

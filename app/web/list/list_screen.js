@@ -1,7 +1,7 @@
 /** The first screen: new recordings, and all transcripts. */
 
-import { html } from "../vendor/ui.js";
 import { t } from "../core/text.js";
+import { html } from "../vendor/ui.js";
 import { History } from "./history.js";
 import { Intake } from "./intake.js";
 
