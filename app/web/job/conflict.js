@@ -23,7 +23,8 @@ export function merge(base, mine, theirs) {
   const parts = [];
   for (const group of overlapping(changed)) {
     if (isClash(group)) parts.push(partOf(group));
-    else changes.push(...group.map((entry) => ({ id: entry.id, before: entry.theirs, after: joined(entry) })));
+    else
+      changes.push(...group.map((entry) => ({ id: entry.id, before: entry.theirs, after: joined(entry) })));
   }
   return { merged: applyChanges(theirs, changes, "after"), parts };
 }

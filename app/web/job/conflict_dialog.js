@@ -1,10 +1,10 @@
 /** Asks which side of a conflict stays, for each part or for all. */
 
-import { html, useSignal } from "../vendor/ui.js";
+import { preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { showModal } from "../core/keys.js";
-import { preciseClock } from "../core/format.js";
 import { t } from "../core/text.js";
+import { html, useSignal } from "../vendor/ui.js";
 import { downloadCopy } from "./saving_copy.js";
 
 /** @typedef {import("./types.js").Segment} Segment */

@@ -20,7 +20,8 @@ let opening = null;
 function open() {
   opening ??= new Promise((resolve, reject) => {
     const request = indexedDB.open(DATABASE, 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: "key" }).createIndex("job", "job");
+    request.onupgradeneeded = () =>
+      request.result.createObjectStore(STORE, { keyPath: "key" }).createIndex("job", "job");
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });

@@ -2,7 +2,7 @@
 
 import { effect } from "../vendor/ui.js";
 import { keptChanges, readDrafts, removeDraft, writeDraft } from "./drafts.js";
-import { newId } from "./edits.js";
+import { newId } from "./edits_segment.js";
 
 const PAUSE_MS = 300; // after an edit, until it is written
 
@@ -29,7 +29,13 @@ export function keepDraft(job, document, { revision, idOf }) {
     const changes = document.changes.peek();
     if (changes.length) {
       isWritten = true;
-      return writeDraft({ key, job, revision: revision(), changes: keptChanges(changes, idOf), at: Date.now() });
+      return writeDraft({
+        key,
+        job,
+        revision: revision(),
+        changes: keptChanges(changes, idOf),
+        at: Date.now(),
+      });
     }
     if (!isWritten) return;
     isWritten = false;

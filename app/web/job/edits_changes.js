@@ -37,7 +37,8 @@ function stored(segment) {
 export function changesBetween(before, after, equal = Object.is) {
   let [start, end, afterEnd] = [0, before.length, after.length];
   while (start < end && start < afterEnd && before[start] === after[start]) start++;
-  while (end > start && afterEnd > start && before[end - 1] === after[afterEnd - 1]) [end, afterEnd] = [end - 1, afterEnd - 1];
+  while (end > start && afterEnd > start && before[end - 1] === after[afterEnd - 1])
+    [end, afterEnd] = [end - 1, afterEnd - 1];
   const changed = new Map(after.slice(start, afterEnd).map((segment) => [segment.id, segment]));
   /** @type {Change[]} */
   const changes = [];

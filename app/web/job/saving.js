@@ -6,15 +6,15 @@
  * meanwhile. Those made while the job runs are saved when it ends.
  */
 
-import { batch, computed, effect, signal } from "../vendor/ui.js";
 import { ApiError } from "../core/api.js";
 import { mayPass } from "../core/events.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { batch, computed, effect, signal } from "../vendor/ui.js";
 import { merge, resolved } from "./conflict.js";
 import { applyChanges, changesBetween, isSame } from "./edits_changes.js";
-import { createIds } from "./session_ids.js";
 import { fetchSegments, putSegments } from "./saving_request.js";
+import { createIds } from "./session_ids.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./session_types.js").SaveState} SaveState */
@@ -193,7 +193,8 @@ export function createSaving(job, document, complete, onGone) {
    */
   function mergeWith(theirs, base, mine) {
     const outcome = merge(base, mine, theirs);
-    const isMixed = changesBetween(base, mine, isSame).length > 0 && changesBetween(mine, theirs, isSame).length > 0;
+    const isMixed =
+      changesBetween(base, mine, isSame).length > 0 && changesBetween(mine, theirs, isSame).length > 0;
     // Until there is a choice, the draft and the screen have mine.
     document.merged(theirs, resolved(outcome, new Map()));
     if (outcome.parts.length) conflict.value = { parts: outcome.parts, resolve };

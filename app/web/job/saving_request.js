@@ -33,7 +33,9 @@ export async function putSegments(job, segments, etag, isLeaving) {
   const body = JSON.stringify({ segments });
   const isSmall = isLeaving && new Blob([body]).size <= MOST_KEEPALIVE_BYTES;
   const headers = { "Content-Type": "application/json", "If-Match": etag };
-  return storedOf(await request(`/v1/jobs/${job}/segments`, { method: "PUT", headers, body, keepalive: isSmall }));
+  return storedOf(
+    await request(`/v1/jobs/${job}/segments`, { method: "PUT", headers, body, keepalive: isSmall }),
+  );
 }
 
 /** @param {Response} response @returns {Promise<Stored>} */

@@ -1,8 +1,8 @@
 /** Whether the corrections are saved, and what to do if not. */
 
-import { html, useEffect, useSignal } from "../vendor/ui.js";
 import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
+import { html, useEffect, useSignal } from "../vendor/ui.js";
 import { ConflictDialog } from "./conflict_dialog.js";
 import { downloadCopy } from "./saving_copy.js";
 
@@ -27,13 +27,21 @@ export function SaveStatus({ session }) {
   return html`<div class="save-status" data-state=${state}>
     <span class=${SPOKEN.has(state) ? "badge danger" : "small muted"}>${text}</span>
     ${state === "refused" && html`<span class="small" dir="auto">${session.refusal.value?.message}</span>`}
-    ${(state === "unsaved" || state === "offline" || state === "refused") && session.complete.value &&
-    html`<button class="button quiet" onClick=${() => session.save()}>${t("saving.now")}</button>`}
+    ${
+      (state === "unsaved" || state === "offline" || state === "refused") &&
+      session.complete.value &&
+      html`<button class="button quiet" onClick=${() => session.save()}>${t("saving.now")}</button>`
+    }
     ${state === "refused" && html`<button class="button quiet" onClick=${copy}>${t("saving.copy")}</button>`}
-    ${state === "conflict" &&
-    html`<button class="button" onClick=${() => (isChoosing.value = true)}>${t("saving.choose")}</button>`}
-    ${state === "conflict" && isChoosing.value &&
-    html`<${ConflictDialog} session=${session} onClose=${() => (isChoosing.value = false)} />`}
+    ${
+      state === "conflict" &&
+      html`<button class="button" onClick=${() => (isChoosing.value = true)}>${t("saving.choose")}</button>`
+    }
+    ${
+      state === "conflict" &&
+      isChoosing.value &&
+      html`<${ConflictDialog} session=${session} onClose=${() => (isChoosing.value = false)} />`
+    }
   </div>`;
 }
 

@@ -1,10 +1,10 @@
 /** One job on the screen: its state, its transcript as it grows, and the corrections. */
 
-import { batch, computed, signal } from "../vendor/ui.js";
 import { ApiError, requestJson } from "../core/api.js";
 import { follow } from "../core/events.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { batch, computed, signal } from "../vendor/ui.js";
 import { removeDraft, removeDrafts, withWords } from "./drafts.js";
 import { keepDraft } from "./drafts_keeper.js";
 import { applyChanges, isSame } from "./edits_changes.js";

@@ -96,9 +96,9 @@ export function createDocument() {
     const now = new Map(next.map((segment) => [segment.id, segment]));
     batch(() => {
       base.value = next;
-      segments.value = segments.peek().map((segment) =>
-        before.get(segment.id) === segment ? (now.get(segment.id) ?? segment) : segment,
-      );
+      segments.value = segments
+        .peek()
+        .map((segment) => (before.get(segment.id) === segment ? (now.get(segment.id) ?? segment) : segment));
     });
   }
 
@@ -111,7 +111,11 @@ export function createDocument() {
     batch(() => {
       const before = segments.peek();
       base.value = reusing(base.peek(), inOrder(theirs));
-      edit("theirs", () => (changesBetween(before, merged, isSame).length ? reusing(before, merged) : before), null);
+      edit(
+        "theirs",
+        () => (changesBetween(before, merged, isSame).length ? reusing(before, merged) : before),
+        null,
+      );
     });
   }
 
@@ -142,7 +146,9 @@ function reusing(earlier, next) {
   const known = new Map(earlier.map((segment) => [segment.id, segment]));
   return next.map((segment) => {
     const old = known.get(segment.id);
-    return old && old.text === segment.text && isSame(old, segment) && hasSameWords(old, segment) ? old : segment;
+    return old && old.text === segment.text && isSame(old, segment) && hasSameWords(old, segment)
+      ? old
+      : segment;
   });
 }
 
@@ -165,7 +171,9 @@ function hasSameWords(one, other) {
     one.words.length === other.words.length &&
     one.words.every((word, index) => {
       const { word: text, start, end, probability } = other.words[index];
-      return word.word === text && word.start === start && word.end === end && word.probability === probability;
+      return (
+        word.word === text && word.start === start && word.end === end && word.probability === probability
+      );
     })
   );
 }

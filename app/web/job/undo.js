@@ -27,8 +27,12 @@ export function recorded(history, step, before, after) {
   const changes = changesBetween(before, after);
   const last = history.past.at(-1);
   const continues =
-    last && CONTINUED.has(step.name) && last.name === step.name && last.focusId === step.focusId &&
-    step.at - last.at < ONE_STEP_MS && !history.future.length;
+    last &&
+    CONTINUED.has(step.name) &&
+    last.name === step.name &&
+    last.focusId === step.focusId &&
+    step.at - last.at < ONE_STEP_MS &&
+    !history.future.length;
   const added = { ...step, changes: continues ? combined(last.changes, changes) : changes };
   const past = continues ? history.past.slice(0, -1) : history.past;
   return { past: [...past, added].slice(-MOST_STEPS), future: [] };
@@ -41,7 +45,8 @@ export function recorded(history, step, before, after) {
  */
 function combined(earlier, later) {
   const all = new Map(earlier.map((change) => [change.id, change]));
-  for (const change of later) all.set(change.id, { ...change, before: (all.get(change.id) ?? change).before });
+  for (const change of later)
+    all.set(change.id, { ...change, before: (all.get(change.id) ?? change).before });
   return [...all.values()];
 }
 

@@ -62,12 +62,14 @@ export default {
   "saving.lostTitle": "Corrections without a place",
   "saving.lost": {
     one: "The text changed, and one of your corrections has no place in it. Download it to keep it.",
-    other: "The text changed, and {count} of your corrections have no place in it. Download them to keep them.",
+    other:
+      "The text changed, and {count} of your corrections have no place in it. Download them to keep them.",
   },
   "conflict.title": "Two versions",
   "conflict.why": {
     one: "Someone else has saved corrections at one place that you have changed, too. Choose which one stays.",
-    other: "Someone else has saved corrections at {count} places that you have changed, too. Choose which ones stay.",
+    other:
+      "Someone else has saved corrections at {count} places that you have changed, too. Choose which ones stay.",
   },
   "conflict.at": "At {time}",
   "conflict.mine": "Keep mine",

@@ -64,12 +64,14 @@ const texts = {
   "saving.lostTitle": "Correcciones sin lugar",
   "saving.lost": {
     one: "El texto ha cambiado y una corrección ya no tiene lugar en él. Descárgala para conservarla.",
-    other: "El texto ha cambiado y {count} correcciones ya no tienen lugar en él. Descárgalas para conservarlas.",
+    other:
+      "El texto ha cambiado y {count} correcciones ya no tienen lugar en él. Descárgalas para conservarlas.",
   },
   "conflict.title": "Dos versiones",
   "conflict.why": {
     one: "Otra persona ha corregido un lugar que también se ha cambiado aquí. Elige qué versión se queda.",
-    other: "Otra persona ha corregido {count} lugares que también se han cambiado aquí. Elige qué versiones se quedan.",
+    other:
+      "Otra persona ha corregido {count} lugares que también se han cambiado aquí. Elige qué versiones se quedan.",
   },
   "conflict.at": "En {time}",
   "conflict.mine": "Conservar la mía",
