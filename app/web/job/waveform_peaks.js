@@ -5,6 +5,8 @@ import { requestJson } from "../core/api.js";
 const FEWEST_POINTS = 1024;
 const MOST_POINTS = 100_000; // of the service
 const PIXELS_PER_POINT = 2;
+const MOST_ZOOM = 400; // pixels per second
+const WIDEST = 8_000_000; // pixels; browsers draw nothing wider than about 16 million
 
 /** @typedef {{points: number, duration: number, channels: Float32Array[]}} Peaks Duration in seconds. */
 
@@ -40,6 +42,3 @@ export function zoomed(zoom, factor, { width, duration }) {
   const most = Math.max(fitting, Math.min(MOST_ZOOM, WIDEST / duration));
   return wanted <= fitting * 1.001 ? 0 : Math.min(wanted, most);
 }
-
-const MOST_ZOOM = 400; // pixels per second
-const WIDEST = 8_000_000; // pixels; browsers draw nothing wider than about 16 million

@@ -43,6 +43,33 @@ const texts = {
   "job.all": "Alle Transkripte",
 
   // Player
+  "player.label": "Wiedergabe",
+  "player.play": "Abspielen",
+  "player.pause": "Anhalten",
+  "player.playOrPause": "Abspielen oder anhalten",
+  "player.back5": "5 Sekunden zurück",
+  "player.forward5": "5 Sekunden vor",
+  "player.back1": "1 Sekunde zurück",
+  "player.forward1": "1 Sekunde vor",
+  "player.slower": "Langsamer",
+  "player.faster": "Schneller",
+  "player.rate": "Tempo",
+  "player.loop": "Segment wiederholen",
+  "player.mute": "Stumm",
+  "player.volume": "Lautstärke",
+  "player.captions": "Untertitel",
+  "player.pictureInPicture": "Kleines Fenster",
+  "player.fullscreen": "Vollbild",
+  "player.zoomIn": "Wellenform vergrößern",
+  "player.zoomOut": "Wellenform verkleinern",
+  "player.more": "Mehr zur Wiedergabe",
+  "player.skipsBack": "Nach einer Pause 1,5 Sekunden zurück",
+  "player.position": "Position",
+  "player.positionOf": "{time} von {duration}",
+  "player.preparing": "Der Ton wird vorbereitet …",
+  "player.waiting": "Die Aufnahme wird heruntergeladen. Danach lässt sie sich abspielen.",
+  "player.unplayable": "Dieser Browser kann weder die Aufnahme noch eine Kopie davon abspielen. Ein anderer Browser hilft, oder das Herunterladen der Aufnahme.",
+  "player.retry": "Noch einmal",
 
   // Corrections
 

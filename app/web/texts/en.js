@@ -42,6 +42,33 @@ export default {
   "job.all": "All transcripts",
 
   // Player
+  "player.label": "Player",
+  "player.play": "Play",
+  "player.pause": "Pause",
+  "player.playOrPause": "Play or pause",
+  "player.back5": "Back 5 seconds",
+  "player.forward5": "Forward 5 seconds",
+  "player.back1": "Back 1 second",
+  "player.forward1": "Forward 1 second",
+  "player.slower": "Slower",
+  "player.faster": "Faster",
+  "player.rate": "Speed",
+  "player.loop": "Repeat this segment",
+  "player.mute": "Mute",
+  "player.volume": "Volume",
+  "player.captions": "Captions",
+  "player.pictureInPicture": "Small window",
+  "player.fullscreen": "Full screen",
+  "player.zoomIn": "Zoom in on the waveform",
+  "player.zoomOut": "Zoom out of the waveform",
+  "player.more": "More for the player",
+  "player.skipsBack": "After a pause, go back 1.5 seconds",
+  "player.position": "Position",
+  "player.positionOf": "{time} of {duration}",
+  "player.preparing": "The sound is being prepared …",
+  "player.waiting": "The recording is being downloaded. It can be played after that.",
+  "player.unplayable": "This browser can play neither the recording nor a copy of it. Try another browser, or download the recording.",
+  "player.retry": "Retry",
 
   // Corrections
 

@@ -43,6 +43,33 @@ const texts = {
   "job.all": "Todas las transcripciones",
 
   // Player
+  "player.label": "Reproductor",
+  "player.play": "Reproducir",
+  "player.pause": "Pausar",
+  "player.playOrPause": "Reproducir o pausar",
+  "player.back5": "Retroceder 5 segundos",
+  "player.forward5": "Avanzar 5 segundos",
+  "player.back1": "Retroceder 1 segundo",
+  "player.forward1": "Avanzar 1 segundo",
+  "player.slower": "Más lento",
+  "player.faster": "Más rápido",
+  "player.rate": "Velocidad",
+  "player.loop": "Repetir el segmento",
+  "player.mute": "Silenciar",
+  "player.volume": "Volumen",
+  "player.captions": "Subtítulos",
+  "player.pictureInPicture": "Ventana pequeña",
+  "player.fullscreen": "Pantalla completa",
+  "player.zoomIn": "Ampliar la forma de onda",
+  "player.zoomOut": "Reducir la forma de onda",
+  "player.more": "Más del reproductor",
+  "player.skipsBack": "Tras una pausa, retroceder 1,5 segundos",
+  "player.position": "Posición",
+  "player.positionOf": "{time} de {duration}",
+  "player.preparing": "Se está preparando el sonido …",
+  "player.waiting": "La grabación se está descargando. Después se podrá reproducir.",
+  "player.unplayable": "Este navegador no puede reproducir ni la grabación ni una copia. Prueba otro navegador o descarga la grabación.",
+  "player.retry": "Reintentar",
 
   // Corrections
 
