@@ -53,8 +53,11 @@ const FIELDS = "textarea, select, input:not([type=range], [type=checkbox], [type
 function usesKey(target, key) {
   if (!(target instanceof HTMLElement)) return false;
   if (target.isContentEditable || target.matches(FIELDS)) return true;
-  if (target.matches("input[type=range], input[type=radio]") && /^(Arrow|Page|Home|End)/.test(key)) return true;
-  return target.matches("button, a[href], summary, input:not([type=range])") && (key === " " || key === "Enter");
+  if (target.matches("input[type=range], input[type=radio]") && /^(Arrow|Page|Home|End)/.test(key))
+    return true;
+  return (
+    target.matches("button, a[href], summary, input:not([type=range])") && (key === " " || key === "Enter")
+  );
 }
 
 /**
@@ -101,8 +104,17 @@ export function Keys({ keys }) {
 
 /** @param {string} name */
 function keyName(name) {
-  const symbols = { " ": t("key.space"), ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Control: "Ctrl" };
-  return symbols[/** @type {keyof typeof symbols} */ (name)] ?? (name.length === 1 ? name.toUpperCase() : name);
+  const symbols = {
+    " ": t("key.space"),
+    ArrowUp: "↑",
+    ArrowDown: "↓",
+    ArrowLeft: "←",
+    ArrowRight: "→",
+    Control: "Ctrl",
+  };
+  return (
+    symbols[/** @type {keyof typeof symbols} */ (name)] ?? (name.length === 1 ? name.toUpperCase() : name)
+  );
 }
 
 /** Use as `ref` of a `<dialog>`: it opens with the page behind it out of reach. @param {HTMLDialogElement | null} element */

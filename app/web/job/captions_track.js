@@ -69,7 +69,9 @@ function liveTrack(element) {
         shown.delete(segment);
       }
       for (const segment of added) {
-        const cues = captionsOf(segment).map(({ start, end, text }) => new VTTCue(start, end, escapeCue(text)));
+        const cues = captionsOf(segment).map(
+          ({ start, end, text }) => new VTTCue(start, end, escapeCue(text)),
+        );
         for (const cue of cues) track.addCue(cue);
         shown.set(segment, cues);
       }

@@ -37,6 +37,7 @@ export function createSource(jobId, element, isDownloading) {
 
   /** @param {boolean} [renew] */
   async function load(renew) {
+    /** @type {Record<string, string>} */
     const query = isCopy ? { format: copyFormat(element) } : {};
     if (isCopy) {
       state.value = { kind: "preparing" };
@@ -83,11 +84,15 @@ export function createSource(jobId, element, isDownloading) {
   const options = { signal: ending.signal };
   element.addEventListener("error", () => attempt(recover), options);
   element.addEventListener("playing", () => (isSecondTry = false), options);
-  element.addEventListener("loadedmetadata", () => {
-    // A recording of a browser's microphone says no length, and cannot be sought in.
-    if (!isCopy && !Number.isFinite(element.duration) && !element.videoWidth) attempt(playCopy);
-    else state.value = { kind: "ready" };
-  }, options);
+  element.addEventListener(
+    "loadedmetadata",
+    () => {
+      // A recording of a browser's microphone says no length, and cannot be sought in.
+      if (!isCopy && !Number.isFinite(element.duration) && !element.videoWidth) attempt(playCopy);
+      else state.value = { kind: "ready" };
+    },
+    options,
+  );
   return {
     state,
     open,

@@ -79,7 +79,8 @@ export function createPlayback() {
   function follow(element) {
     if (!isLoaded(element)) return; // between two sources its time is 0
     time.value = element.currentTime;
-    if (loop.value && !element.paused && element.currentTime >= loop.value.end) element.currentTime = loop.value.start;
+    if (loop.value && !element.paused && element.currentTime >= loop.value.end)
+      element.currentTime = loop.value.start;
   }
 
   /** @param {HTMLMediaElement} element */

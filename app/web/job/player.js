@@ -27,7 +27,10 @@ export function Player({ session, playback }) {
   usePosition(session.id, playback);
   usePlayerKeys(session, playback);
   useMediaSession(session, playback);
-  const setMedia = useMemo(() => (/** @type {HTMLVideoElement | null} */ element) => (media.value = element), []);
+  const setMedia = useMemo(
+    () => (/** @type {HTMLVideoElement | null} */ element) => (media.value = element),
+    [],
+  );
   return html`<section class=${hasPicture.value ? "player card has-picture" : "player card"} aria-label=${t("player.label")}>
     <div class="player-picture" onClick=${playback.toggle}>
       <video ref=${setMedia} playsinline preload="metadata" tabindex="-1"></video>
@@ -59,7 +62,8 @@ function useMedia(session, playback, media, source, hasPicture) {
     source.value = opened;
     const ending = new AbortController();
     const look = () => (hasPicture.value = element.videoWidth > 0);
-    for (const type of ["loadedmetadata", "resize"]) element.addEventListener(type, look, { signal: ending.signal });
+    for (const type of ["loadedmetadata", "resize"])
+      element.addEventListener(type, look, { signal: ending.signal });
     opened.open();
     return () => {
       ending.abort();
@@ -95,7 +99,9 @@ function useCaptions(session, media, hasPicture) {
     return effect(() => {
       if (!showsCaptions.value || !hasPicture.value) captions.hide();
       else if (session.complete.value && !session.dirty.value) {
-        captions.showSubtitles(session.revision.value).catch(() => captions.showSegments(session.segments.peek()));
+        captions
+          .showSubtitles(session.revision.value)
+          .catch(() => captions.showSegments(session.segments.peek()));
       } else captions.showSegments(session.segments.value);
     });
   }, [captions]);

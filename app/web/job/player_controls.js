@@ -71,16 +71,20 @@ function PictureControls({ media }) {
   return html`
     <${Toggle} icon="captions" label=${t("player.captions")} isOn=${showsCaptions.value}
       toggle=${() => (showsCaptions.value = !showsCaptions.value)} />
-    ${document.pictureInPictureEnabled &&
-    html`<${Button} class="wide-only" icon="pictureInPicture" label=${t("player.pictureInPicture")}
-      run=${() => togglePictureInPicture(media)} />`}
+    ${
+      document.pictureInPictureEnabled &&
+      html`<${Button} class="wide-only" icon="pictureInPicture" label=${t("player.pictureInPicture")}
+      run=${() => togglePictureInPicture(media)} />`
+    }
     <${Button} icon="fullscreen" label=${t("player.fullscreen")} run=${() => media?.requestFullscreen?.()} />
   `;
 }
 
 /** @param {HTMLVideoElement | null} media */
 function togglePictureInPicture(media) {
-  const change = document.pictureInPictureElement ? document.exitPictureInPicture() : media?.requestPictureInPicture();
+  const change = document.pictureInPictureElement
+    ? document.exitPictureInPicture()
+    : media?.requestPictureInPicture();
   change?.catch(() => {}); // the system may refuse a second window
 }
 

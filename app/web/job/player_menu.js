@@ -17,12 +17,15 @@ export function PlayerMenu({ session, playback, waveform }) {
       aria-expanded=${isOpen.value} onClick=${() => (isOpen.value = !isOpen.value)}>
       <${Icon} name="more" />
     </button>
-    ${isOpen.value && html`<div class="menu" role="group" aria-label=${t("player.more")}>
+    ${
+      isOpen.value &&
+      html`<div class="menu" role="group" aria-label=${t("player.more")}>
       <${Choice} label=${t("player.skipsBack")} isOn=${skipsBack.value} toggle=${() => (skipsBack.value = !skipsBack.value)} />
       <${Choice} label=${t("player.loop")} isOn=${playback.loop.value !== null} toggle=${() => toggleLoop(session, playback)} />
       <button class="narrow-only" onClick=${() => waveform.zoom(1)}><${Icon} name="zoomIn" />${t("player.zoomIn")}</button>
       <button class="narrow-only" onClick=${() => waveform.zoom(-1)}><${Icon} name="zoomOut" />${t("player.zoomOut")}</button>
-    </div>`}
+    </div>`
+    }
   </div>`;
 }
 
@@ -44,15 +47,23 @@ function useClosing(isOpen, root, button) {
     if (!isOpen.value) return;
     const ending = new AbortController();
     const options = { signal: ending.signal };
-    addEventListener("pointerdown", (event) => {
-      if (!root.current?.contains(/** @type {Node} */ (event.target))) isOpen.value = false;
-    }, options);
-    root.current?.addEventListener("keydown", (event) => {
-      if (event.key !== "Escape") return;
-      event.preventDefault();
-      isOpen.value = false;
-      button.current?.focus();
-    }, options);
+    addEventListener(
+      "pointerdown",
+      (event) => {
+        if (!root.current?.contains(/** @type {Node} */ (event.target))) isOpen.value = false;
+      },
+      options,
+    );
+    root.current?.addEventListener(
+      "keydown",
+      (event) => {
+        if (event.key !== "Escape") return;
+        event.preventDefault();
+        isOpen.value = false;
+        button.current?.focus();
+      },
+      options,
+    );
     return () => ending.abort();
   }, [isOpen.value]);
 }

@@ -28,7 +28,9 @@ const END_S = 3;
 export function withPosition(positions, id, seconds, duration) {
   const others = positions.filter(([other]) => other !== id);
   const isAtAnEnd = seconds < END_S || (duration > 0 && seconds > duration - END_S);
-  return isAtAnEnd ? others : [...others, /** @type {[string, number]} */ ([id, seconds])].slice(-POSITIONS_KEPT);
+  return isAtAnEnd
+    ? others
+    : [...others, /** @type {[string, number]} */ ([id, seconds])].slice(-POSITIONS_KEPT);
 }
 
 /**

@@ -4,7 +4,8 @@ import { ApiError } from "../core/api.js";
 import { theme } from "../shell/theme.js";
 import { effect, signal } from "../vendor/ui.js";
 import { isActive } from "./types.js";
-import { fetchPeaks, pointsFor } from "./waveform_peaks.js";
+import { fetchPeaks } from "./waveform_peaks.js";
+import { pointsFor } from "./waveform_scale.js";
 import { createView } from "./waveform_view.js";
 
 /** @typedef {import("./session_types.js").Session} Session */
@@ -127,7 +128,8 @@ function doneOf(session) {
  */
 function refine(view, container, id, points) {
   const ending = new AbortController();
-  let timer = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
   const fetchFiner = async () => {
     const wanted = pointsFor(view.pixels() * devicePixelRatio);
     if (wanted <= points) return;

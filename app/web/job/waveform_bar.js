@@ -27,7 +27,9 @@ export function WaveformBar({ waveform, playback, media }) {
  * @param {{waveform: Waveform, playback: Playback}} props
  */
 function PlainBar({ waveform, playback }) {
-  const share = useComputed(() => (playback.duration.value ? playback.time.value / playback.duration.value : 0));
+  const share = useComputed(() =>
+    playback.duration.value ? playback.time.value / playback.duration.value : 0,
+  );
   if (waveform.state.value === "ready") return null;
   /** @param {MouseEvent} event */
   const click = (event) => {

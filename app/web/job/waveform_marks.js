@@ -84,6 +84,12 @@ function edgesOf({ start, end }, duration) {
 /** @param {Partial<CSSStyleDeclaration>} style */
 function layer(style) {
   const element = document.createElement("div");
-  Object.assign(element.style, { position: "absolute", insetBlock: "0", pointerEvents: "none", zIndex: "3", ...style });
+  Object.assign(element.style, {
+    position: "absolute",
+    insetBlock: "0",
+    pointerEvents: "none",
+    zIndex: "3",
+    ...style,
+  });
   return element;
 }

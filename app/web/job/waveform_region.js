@@ -32,9 +32,23 @@ export function createRegionView(surfer, regions, playback) {
       if (!wanted) return;
       if (shown) return place(shown, wanted);
       shown = regions.addRegion({ ...wanted, drag: false, minLength: SHORTEST_S, color: "var(--region)" });
+      paint(shown);
       reveal(surfer, wanted);
     },
   };
+}
+
+/** Wide handles in the page's colours: wavesurfer.js draws thin black ones. @param {Region} region */
+function paint({ element }) {
+  if (!element) return;
+  Object.assign(element.style, { minWidth: "4px", borderRadius: "0" });
+  for (const side of ["left", "right"]) {
+    const handle = /** @type {HTMLElement | null} */ (
+      element.querySelector(`[part~="region-handle-${side}"]`)
+    );
+    if (handle)
+      handle.style.cssText += `;width:12px;border-${side}:3px solid var(--accent);touch-action:none`;
+  }
 }
 
 /**
@@ -54,5 +68,6 @@ function reveal(surfer, { start, end }) {
   const [width, left] = [surfer.getWidth(), surfer.getScroll()];
   const pixelsPerSecond = surfer.getWrapper().clientWidth / surfer.getDuration();
   const [from, to] = [start * pixelsPerSecond, end * pixelsPerSecond];
-  if (from < left || to > left + width) surfer.setScroll(from - Math.max(width / 10, (width - (to - from)) / 2));
+  if (from < left || to > left + width)
+    surfer.setScroll(from - Math.max(width / 10, (width - (to - from)) / 2));
 }

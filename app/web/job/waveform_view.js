@@ -3,7 +3,7 @@
 import { RegionsPlugin, WaveSurfer } from "../vendor/wavesurfer.js";
 import { createMarks } from "./waveform_marks.js";
 import { createRegionView } from "./waveform_region.js";
-import { zoomed } from "./waveform_peaks.js";
+import { zoomed } from "./waveform_scale.js";
 
 /** @typedef {import("./waveform_peaks.js").Peaks} Peaks */
 
@@ -35,7 +35,7 @@ export function createView(container, media, peaks, playback) {
     media,
     peaks: peaks.channels, // without them it would fetch and decode the recording
     duration: peaks.duration,
-    cspNonce: document.querySelector("[nonce]")?.nonce,
+    cspNonce: /** @type {HTMLElement | null} */ (document.querySelector("[nonce]"))?.nonce,
     height: "auto",
     normalize: true,
     barWidth: 2,
