@@ -71,6 +71,52 @@ export default {
   "player.retry": "Retry",
 
   // Corrections
+  "saving.saved": "Saved",
+  "saving.saving": "Saving …",
+  "saving.unsaved": "Not saved yet",
+  "saving.later": "Corrections are saved when the job ends",
+  "saving.offline": "The service cannot be reached. Corrections are safe in this browser",
+  "saving.conflict": "Someone else has corrected the same places",
+  "saving.refused": "Not saved",
+  "saving.now": "Save",
+  "saving.choose": "Choose",
+  "saving.copy": "Download my version",
+  "saving.dismiss": "Dismiss",
+  "saving.merged": "Corrections from elsewhere were merged with yours",
+  "saving.restored": "Unsaved corrections are back",
+  "saving.gone": "The job was deleted before your corrections were saved. Download them to keep them.",
+  "saving.jobFailed": "The job has no result, so it takes no corrections. Download your version to keep it.",
+  "saving.lostTitle": "Corrections without a place",
+  "saving.lost": {
+    one: "The text changed, and one of your corrections has no place in it. Download it to keep it.",
+    other:
+      "The text changed, and {count} of your corrections have no place in it. Download them to keep them.",
+  },
+  "conflict.title": "Two versions",
+  "conflict.why": {
+    one: "Someone else has saved corrections at one place that you have changed, too. Choose which one stays.",
+    other:
+      "Someone else has saved corrections at {count} places that you have changed, too. Choose which ones stay.",
+  },
+  "conflict.at": "At {time}",
+  "conflict.mine": "Keep mine",
+  "conflict.theirs": "Take theirs",
+  "conflict.allMine": "Keep all of mine",
+  "conflict.allTheirs": "Take all of theirs",
+  "conflict.removed": "Removed",
+  "conflict.copy": "Keep mine as a copy",
+  "conflict.open": { one: "One place is open", other: "{count} places are open" },
+  "conflict.later": "Decide later",
+  "conflict.save": "Save",
+  "undo.text": "Change text",
+  "undo.times": "Change times",
+  "undo.speaker": "Change speaker",
+  "undo.split": "Split segment",
+  "undo.join": "Join segments",
+  "undo.insert": "Insert segment",
+  "undo.remove": "Delete segment",
+  "undo.replace": "Replace text",
+  "undo.theirs": "Merge corrections",
 
   // Downloads and revisions
 

@@ -72,6 +72,53 @@ const texts = {
   "player.retry": "Reintentar",
 
   // Corrections
+  "saving.saved": "Guardado",
+  "saving.saving": "Guardando …",
+  "saving.unsaved": "Aún sin guardar",
+  "saving.later": "Las correcciones se guardan cuando termine el trabajo",
+  "saving.offline": "No se puede acceder al servicio. Las correcciones están a salvo en este navegador",
+  "saving.conflict": "Otra persona ha corregido los mismos lugares",
+  "saving.refused": "Sin guardar",
+  "saving.now": "Guardar",
+  "saving.choose": "Elegir",
+  "saving.copy": "Descargar mi versión",
+  "saving.dismiss": "Descartar",
+  "saving.merged": "Las correcciones hechas en otro lugar se han unido a las propias",
+  "saving.restored": "Las correcciones sin guardar han vuelto",
+  "saving.gone": "El trabajo se eliminó antes de guardar las correcciones. Descárgalas para conservarlas.",
+  "saving.jobFailed":
+    "El trabajo no tiene resultado y por eso no admite correcciones. Descarga tu versión para conservarla.",
+  "saving.lostTitle": "Correcciones sin lugar",
+  "saving.lost": {
+    one: "El texto ha cambiado y una corrección ya no tiene lugar en él. Descárgala para conservarla.",
+    other:
+      "El texto ha cambiado y {count} correcciones ya no tienen lugar en él. Descárgalas para conservarlas.",
+  },
+  "conflict.title": "Dos versiones",
+  "conflict.why": {
+    one: "Otra persona ha corregido un lugar que también se ha cambiado aquí. Elige qué versión se queda.",
+    other:
+      "Otra persona ha corregido {count} lugares que también se han cambiado aquí. Elige qué versiones se quedan.",
+  },
+  "conflict.at": "En {time}",
+  "conflict.mine": "Conservar la mía",
+  "conflict.theirs": "Tomar la otra",
+  "conflict.allMine": "Conservar todas las mías",
+  "conflict.allTheirs": "Tomar todas las otras",
+  "conflict.removed": "Eliminado",
+  "conflict.copy": "Conservar la mía como copia",
+  "conflict.open": { one: "Queda un lugar por decidir", other: "Quedan {count} lugares por decidir" },
+  "conflict.later": "Decidir más tarde",
+  "conflict.save": "Guardar",
+  "undo.text": "Cambiar texto",
+  "undo.times": "Cambiar tiempos",
+  "undo.speaker": "Cambiar hablante",
+  "undo.split": "Dividir segmento",
+  "undo.join": "Unir segmentos",
+  "undo.insert": "Insertar segmento",
+  "undo.remove": "Eliminar segmento",
+  "undo.replace": "Reemplazar texto",
+  "undo.theirs": "Unir correcciones",
 
   // Downloads and revisions
 
