@@ -7,20 +7,7 @@ import { isActive } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./types.js").Segment} Segment */
-/**
- * @template T
- * @typedef {import("../vendor/ui.js").Signal<T>} Signal
- */
-
-/**
- * @typedef {object} Session
- * @property {string} id
- * @property {Signal<Job | null>} job null until it is loaded.
- * @property {Signal<readonly Segment[]>} segments In order. While the job runs, all that is transcribed so far.
- * @property {Signal<boolean>} complete
- * @property {Signal<Error | null>} error Why the job cannot be shown.
- * @property {() => void} close Ends the requests.
- */
+/** @typedef {import("./session_types.js").Session} Session The whole of it: see there. */
 
 /**
  * @param {string} id
