@@ -1,7 +1,13 @@
 /** The words of a segment: where they are in its text, and in time. */
 
+import { timeAt } from "./edits.js";
+import { placedWords } from "./edits_words.js";
+
 /** @typedef {import("./types.js").Segment} Segment */
-/** @typedef {{text: string, start: number, word: number | null}} Piece `start`: in the text. `word`: its number. */
+/**
+ * @typedef {{text: string, start: number, word: import("./edits_words.js").PlacedWord | null}} Piece
+ *   `start`: its offset in the segment's text. `word`: null for what is between words whose times are known.
+ */
 
 const UNSURE_BELOW = 0.5;
 
@@ -10,19 +16,38 @@ const UNSURE_BELOW = 0.5;
  * @param {Segment} segment
  * @returns {Piece[]}
  */
-export function piecesOf({ text, words }) {
+export function piecesOf(segment) {
   /** @type {Piece[]} */
   const pieces = [];
   let end = 0;
-  for (const [word, { word: spoken }] of words.entries()) {
-    const start = spoken ? text.indexOf(spoken, end) : -1;
-    if (start < 0) continue;
-    if (start > end) pieces.push({ text: text.slice(end, start), start: end, word: null });
-    pieces.push({ text: spoken, start, word });
-    end = start + spoken.length;
+  for (const word of placedWords(segment)) {
+    pieces.push(...unknownPieces(segment.text, end, word.from));
+    pieces.push({ text: segment.text.slice(word.from, word.to), start: word.from, word });
+    end = word.to;
   }
-  if (end < text.length) pieces.push({ text: text.slice(end), start: end, word: null });
-  return pieces;
+  return [...pieces, ...unknownPieces(segment.text, end, segment.text.length)];
+}
+
+/**
+ * New words of a correction, and spaces.
+ * @param {string} text
+ * @param {number} from
+ * @param {number} to
+ * @returns {Piece[]}
+ */
+function unknownPieces(text, from, to) {
+  const parts = text.slice(from, to).matchAll(/\s+|\S+/g);
+  return [...parts].map((part) => ({ text: part[0], start: from + part.index, word: null }));
+}
+
+/**
+ * When the text at an offset is spoken, in seconds.
+ * @param {Segment} segment
+ * @param {number} offset
+ */
+export function spokenAt(segment, offset) {
+  const word = placedWords(segment).find(({ from, to }) => from <= offset && offset < to);
+  return word ? word.word.start : timeAt(segment, offset);
 }
 
 /**
@@ -75,23 +100,23 @@ export function nextUnsure(segments, from, direction) {
  */
 function unsureWords(segment) {
   if (!segment) return [];
-  return piecesOf(segment)
-    .filter(({ word }) => word !== null && isUnsure(segment.words[word]))
-    .map(({ text, start }) => ({ id: segment.id, start, end: start + text.length, text }));
+  return placedWords(segment)
+    .filter(({ word }) => isUnsure(word))
+    .map(({ from, to }) => ({ id: segment.id, start: from, end: to, text: segment.text.slice(from, to) }));
 }
 
 /**
  * Where to split a text: before the word that plays, if it is in the segment; else near the middle.
  * @param {Segment} segment
  * @param {number} time Of the player, in seconds.
- * @returns {number} 0 or the length of the text: it has one word only.
+ * @returns {number} 0 if it has one word only.
  */
 export function splitPoint(segment, time) {
-  const pieces = piecesOf(segment).filter(({ word }) => word !== null);
-  const playing = pieces.filter(({ word }) => segment.words[/** @type {number} */ (word)].start <= time).at(-1);
-  if (playing && playing.start > 0 && time < segment.end) return playing.start;
+  const words = placedWords(segment);
+  const playing = words[lastStarted(words.map(({ word }) => word), time)];
+  if (playing && playing.from > 0 && time < segment.end) return playing.from;
+  const spaces = [...segment.text.trimEnd().matchAll(/\s+(?=\S)/g)].filter(({ index }) => index > 0);
+  const starts = spaces.length ? spaces.map(({ index, 0: { length } }) => index + length) : words.map(({ from }) => from);
   const middle = segment.text.length / 2;
-  const starts = [...segment.text.matchAll(/\s+(?=\S)/g)].map(({ index, 0: { length } }) => index + length);
-  const candidates = starts.length ? starts : pieces.map(({ start }) => start).filter(Boolean);
-  return candidates.reduce((best, at) => (Math.abs(at - middle) < Math.abs(best - middle) ? at : best), candidates[0] ?? 0);
+  return starts.reduce((best, at) => (Math.abs(at - middle) < Math.abs(best - middle) ? at : best), starts[0] ?? 0);
 }

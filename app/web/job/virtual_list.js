@@ -79,14 +79,15 @@ export function createVirtualList(clearTop) {
     const focused = document.activeElement?.closest("[data-key]");
     /** @type {[string, number][]} */
     const tops = [];
+    const clear = clearTop();
     for (const row of rowElements()) {
       const { top, bottom } = row.getBoundingClientRect();
-      if (bottom <= clearTop() || top >= innerHeight) continue;
+      if (bottom <= clear || top >= innerHeight) continue;
       const entry = /** @type {[string, number]} */ ([row.dataset.key ?? "", top]);
       if (row === focused) tops.unshift(entry);
       else tops.push(entry);
     }
-    const isScrolled = list !== null && list.getBoundingClientRect().top < clearTop();
+    const isScrolled = list !== null && list.getBoundingClientRect().top < clear;
     before = isScrolled ? { tops: new Map(tops), scrollY } : null;
   }
 
