@@ -19,7 +19,7 @@ export function EditToolbar({ screen, search }) {
     ${isEditable &&
     html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
       <${Tool} icon="redo" text="edit.redo" keys="Control+Shift+Z" isOff=${!session.canRedo.value} run=${() => travel(screen, "redo")} />
-      <${Tool} icon="next" text="edit.nextUnsure" keys="N" isOff=${false} run=${() => editUnsure(screen, 1)} />`}
+      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" isOff=${false} run=${() => editUnsure(screen, 1)} />`}
     <${Tool} icon="search" text="find.open" keys="Control+F" isOff=${false} run=${() => openSearch(search, "find")} />
     <span class="space"></span>
     <${SaveState} screen=${screen} />

@@ -29,8 +29,8 @@ export function SegmentMenu({ screen, segment, isLast, isOpen, tabindex }) {
   /** @type {[Parameters<typeof Icon>[0]["name"], import("../core/text.js").TextKey, () => void][]} */
   const entries = [
     ["edit", "edit.edit", () => view.edit(id)],
-    ["history", "edit.times", () => view.edit(id, null, "start")],
-    ["microphone", "edit.setSpeaker", () => view.edit(id, null, "speaker")],
+    ["clock", "edit.times", () => view.edit(id, null, "start")],
+    ["person", "edit.setSpeaker", () => view.edit(id, null, "speaker")],
     ["cut", "edit.split", () => splitSegment(screen, id)],
     ["join", "edit.join", () => joinWithNext(screen, id)],
     ["plus", "edit.insert", () => insertAfter(screen, id)],
