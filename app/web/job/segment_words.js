@@ -82,7 +82,8 @@ export function isUnsure({ probability }) {
  * @returns {UnsureWord | null}
  */
 export function nextUnsure(segments, from, direction) {
-  const found = Math.max(0, segments.findIndex(({ id }) => id === from.id));
+  const known = segments.findIndex(({ id }) => id === from.id);
+  const found = known < 0 && direction < 0 ? segments.length - 1 : Math.max(0, known);
   for (let step = 0; step <= segments.length; step++) {
     const index = (found + direction * step + segments.length) % segments.length;
     const words = unsureWords(segments[index]);

@@ -35,7 +35,7 @@ export function createVirtualList(clearTop) {
   let estimate = () => 1;
   /** @type {Map<string, number>} */
   const measured = new Map();
-  let offsets = new Float64Array(1);
+  let offsets = /** @type {Float64Array} */ (new Float64Array(1));
   /** @type {Map<string, number>} */
   let indices = new Map();
   /** @type {HTMLElement | null} */
