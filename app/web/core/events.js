@@ -14,16 +14,17 @@ const LONGEST_PAUSE_MS = 30_000;
  *   Returns true after the last event.
  * @param {(isConnected: boolean) => void} [handlers.onConnection]
  * @param {AbortSignal} handlers.signal
+ * @param {string} [handlers.lastId] Only events after this one come. Default: all.
  * @returns {Promise<void>} Rejected with ApiError if the service refuses: the job may be deleted.
  */
-export async function follow(path, { onEvent, onConnection = () => {}, signal }) {
-  let lastId = "";
+export async function follow(path, { onEvent, onConnection = () => {}, signal, lastId = "" }) {
   let pause = FIRST_PAUSE_MS;
   while (!signal.aborted) {
     try {
       const headers = { Accept: "text/event-stream", ...(lastId && { "Last-Event-ID": lastId }) };
       const response = await request(path, { headers, signal, cache: "no-store" });
       onConnection(true);
+      if (response.status === 204) return; // all has been sent
       pause = FIRST_PAUSE_MS;
       let isLast = false;
       const parse = eventParser((event) => {
@@ -60,8 +61,8 @@ async function read(response, parse, isDone) {
   }
 }
 
-/** @param {ApiError} error */
-function mayPass(error) {
+/** Whether the same request may succeed later. @param {ApiError} error */
+export function mayPass(error) {
   return error.status === 0 || error.status === 429 || error.status >= 500;
 }
 
@@ -70,7 +71,7 @@ function mayPass(error) {
  * @param {AbortSignal} signal
  * @returns {Promise<void>} Resolved early if `signal` aborts.
  */
-function sleep(ms, signal) {
+export function sleep(ms, signal) {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });

@@ -4,8 +4,8 @@ import { html } from "../vendor/ui.js";
 import { Icon } from "../core/icons.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
+import { SaveStatus } from "./saving_status.js";
 import { editUnsure, travel } from "./segment_actions.js";
-import { isActive } from "./types.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./find_state.js").Search} Search */
@@ -22,7 +22,8 @@ export function EditToolbar({ screen, search }) {
       <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" isOff=${false} run=${() => editUnsure(screen, 1)} />`}
     <${Tool} icon="search" text="find.open" keys="Control+F" isOff=${false} run=${() => openSearch(search, "find")} />
     <span class="space"></span>
-    <${SaveState} screen=${screen} />
+    <${RefusedPlace} screen=${screen} />
+    ${isEditable && html`<${SaveStatus} session=${session} />`}
   </div>`;
 }
 
@@ -34,28 +35,11 @@ function Tool({ icon, text, keys, isOff, run }) {
   return html`<button class="icon-button" aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
 }
 
-/** @param {{screen: Screen}} props */
-function SaveState({ screen }) {
-  const { session, view } = screen;
-  const state = session.saveState.value;
-  const isRunning = session.job.value !== null && isActive(session.job.value);
-  if (!session.editable.value || (state === "saved" && !session.dirty.value && !session.canUndo.value && !session.canRedo.value)) return null;
-  const refusal = session.refusal.value;
-  const text = {
-    saved: t("edit.saved"),
-    saving: t("edit.saving"),
-    unsaved: t(isRunning ? "edit.savedLater" : "edit.unsaved"),
-    offline: t("edit.offline"),
-    conflict: t("edit.conflict"),
-    refused: refusal?.message ?? t("edit.unsaved"),
-  }[state];
-  const canSave = ["unsaved", "offline", "refused"].includes(state) && !isRunning;
-  const show = refusal?.id ? () => view.edit(refusal.id ?? "") : null;
-  return html`<span class="save-state small" data-state=${state}>
-    ${state === "saved" && html`<${Icon} name="check" />`}<span dir="auto">${text}</span>
-    ${show && state === "refused" && html`<button class="button quiet" onClick=${show}>${t("edit.showPlace")}</button>`}
-    ${canSave && html`<button class="button" onClick=${() => void session.save()}>${t("edit.save")}</button>`}
-  </span>`;
+/** The segment that the service does not store. @param {{screen: Screen}} props */
+function RefusedPlace({ screen }) {
+  const id = screen.session.refusal.value?.id;
+  if (!id || screen.session.saveState.value !== "refused") return null;
+  return html`<button class="button quiet" onClick=${() => screen.view.edit(id)}>${t("edit.showPlace")}</button>`;
 }
 
 /**

@@ -17,7 +17,9 @@ export function toMs(seconds) {
  * @param {Segment} other
  */
 export function byTime(one, other) {
-  return one.start - other.start || one.end - other.end || (one.id < other.id ? -1 : Number(one.id > other.id));
+  return (
+    one.start - other.start || one.end - other.end || (one.id < other.id ? -1 : Number(one.id > other.id))
+  );
 }
 
 /**
@@ -25,7 +27,9 @@ export function byTime(one, other) {
  * @returns {Segments} The same array if it is in order.
  */
 export function inOrder(segments) {
-  const isOrdered = segments.every((segment, index) => index === 0 || byTime(segments[index - 1], segment) <= 0);
+  const isOrdered = segments.every(
+    (segment, index) => index === 0 || byTime(segments[index - 1], segment) <= 0,
+  );
   return isOrdered ? segments : [...segments].sort(byTime);
 }
 
@@ -73,7 +77,10 @@ export function separated(segments) {
  */
 function apart(first, second) {
   if (second.start - first.start >= 0.001) return [{ ...first, end: second.start }, second];
-  const border = Math.max(toMs((first.start + Math.min(first.end, second.end)) / 2), toMs(first.start + 0.001));
+  const border = Math.max(
+    toMs((first.start + Math.min(first.end, second.end)) / 2),
+    toMs(first.start + 0.001),
+  );
   return [
     { ...first, end: border },
     { ...second, start: border, end: Math.max(second.end, toMs(border + 0.001)) },

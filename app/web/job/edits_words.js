@@ -28,8 +28,8 @@ const placed = new WeakMap();
  * @returns {readonly PlacedWord[]} The same array each time for the same segment.
  */
 export function placedWords(segment) {
-  let known = placed.get(segment);
-  if (!known) placed.set(segment, (known = placeWords(segment.text, segment.words)));
+  const known = placed.get(segment) ?? placeWords(segment.text, segment.words);
+  placed.set(segment, known);
   return known;
 }
 
@@ -95,7 +95,8 @@ function tokensOf(text) {
 function keptTokens(before, after) {
   const kept = before.map(() => -1);
   let start = 0;
-  while (start < before.length && start < after.length && before[start] === after[start]) kept[start] = start++;
+  while (start < before.length && start < after.length && before[start] === after[start])
+    kept[start] = start++;
   let [end, newEnd] = [before.length, after.length];
   while (end > start && newEnd > start && before[end - 1] === after[newEnd - 1]) kept[--end] = --newEnd;
   const [rows, columns] = [end - start, newEnd - start];
@@ -105,7 +106,9 @@ function keptTokens(before, after) {
     for (let column = columns - 1; column >= 0; column--) {
       const [here, below] = [row * (columns + 1) + column, (row + 1) * (columns + 1) + column];
       best[here] =
-        before[start + row] === after[start + column] ? best[below + 1] + 1 : Math.max(best[below], best[here + 1]);
+        before[start + row] === after[start + column]
+          ? best[below + 1] + 1
+          : Math.max(best[below], best[here + 1]);
     }
   }
   for (let row = 0, column = 0; row < rows && column < columns; ) {

@@ -8,6 +8,7 @@ import { createSearch } from "./find_state.js";
 import { JobHeader } from "./job_header.js";
 import { createPlayback } from "./playback.js";
 import { Player } from "./player.js";
+import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
@@ -36,6 +37,7 @@ export function JobScreen({ id }) {
       <${EditToolbar} screen=${screen} search=${search} />
       <${FindBar} screen=${screen} search=${search} />
     </div>
+    <${LostCorrections} session=${session} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
   </div>`;
 }

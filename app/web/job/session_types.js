@@ -26,17 +26,17 @@
 /** @typedef {{id: string | null, message: string}} Refusal Why the service stores nothing; `id`: of the segment at fault. */
 
 /**
- * @typedef {object} SegmentConflict A segment that two sides have changed. null: that side has removed it.
+ * @typedef {object} ConflictPart A part of the transcript that both sides have changed.
  * @property {string} id
- * @property {Segment | null} base
- * @property {Segment | null} mine
- * @property {Segment | null} theirs
+ * @property {readonly Segment[]} base
+ * @property {readonly Segment[]} mine Empty: this page has removed it.
+ * @property {readonly Segment[]} theirs Empty: the other side has removed it.
  */
 
 /**
  * @typedef {object} Conflict
- * @property {readonly SegmentConflict[]} segments Those that need a choice. The rest is merged already.
- * @property {(choices: ReadonlyMap<string, "mine" | "theirs">) => void} resolve A segment without a choice stays mine.
+ * @property {readonly ConflictPart[]} parts Those that need a choice. The rest is merged already.
+ * @property {(choices: ReadonlyMap<string, "mine" | "theirs">) => void} resolve By the ids of the parts. The default is mine.
  */
 
 /**
@@ -62,8 +62,9 @@
  * @property {Signal<Refusal | null>} refusal
  * @property {Signal<Conflict | null>} conflict The dialog asks for choices.
  * @property {Signal<readonly Segment[]>} lost Corrected segments that the service has no longer, after a new start.
- * @property {() => Promise<boolean>} save At once. Call it also when an edited field loses the focus, and before
- *   an export. Returns whether the service has everything.
+ * @property {() => Promise<boolean>} save At once, and before an export. Returns whether the service has everything.
+ *   Else it is saved after a minute without an edit, when the page is hidden or left, and when the job ends: each time
+ *   is a revision, and the service keeps the newest 20. The browser keeps a draft meanwhile.
  * @property {() => Promise<void>} reload Take in what the service has: after another revision is brought back.
  * @property {() => void} close Ends the requests. Unsaved corrections stay in the browser.
  */

@@ -21,7 +21,8 @@ const texts = {
   "help.fleet": "Die Flotte",
   "key.space": "Leertaste",
   "key.title": "API-Schlüssel",
-  "key.why": "Dieser Dienst verlangt einen Schlüssel. Der Browser merkt ihn sich und sendet ihn nur an diesen Dienst.",
+  "key.why":
+    "Dieser Dienst verlangt einen Schlüssel. Der Browser merkt ihn sich und sendet ihn nur an diesen Dienst.",
   "key.label": "Schlüssel",
   "key.wrong": "Der Dienst kennt diesen Schlüssel nicht. Bitte prüfen oder den Betreiber fragen.",
   "key.use": "Verwenden",
@@ -75,6 +76,54 @@ const texts = {
   // Player
 
   // Corrections
+  "saving.saved": "Gespeichert",
+  "saving.saving": "Wird gespeichert …",
+  "saving.unsaved": "Noch nicht gespeichert",
+  "saving.later": "Korrekturen werden am Ende des Auftrags gespeichert",
+  "saving.offline": "Der Dienst ist nicht erreichbar. Die Korrekturen sind in diesem Browser sicher",
+  "saving.conflict": "Jemand anderes hat dieselben Stellen korrigiert",
+  "saving.refused": "Nicht gespeichert",
+  "saving.now": "Speichern",
+  "saving.choose": "Auswählen",
+  "saving.copy": "Meine Fassung herunterladen",
+  "saving.dismiss": "Verwerfen",
+  "saving.merged": "Korrekturen von anderswo wurden mit den eigenen zusammengeführt",
+  "saving.restored": "Ungespeicherte Korrekturen sind wieder da",
+  "saving.gone":
+    "Der Auftrag wurde gelöscht, bevor die Korrekturen gespeichert waren. Zum Behalten herunterladen.",
+  "saving.jobFailed":
+    "Der Auftrag hat kein Ergebnis und nimmt daher keine Korrekturen an. Die eigene Fassung zum Behalten herunterladen.",
+  "saving.lostTitle": "Korrekturen ohne Stelle",
+  "saving.lost": {
+    one: "Der Text hat sich geändert, und eine Korrektur findet keine Stelle mehr. Zum Behalten herunterladen.",
+    other:
+      "Der Text hat sich geändert, und {count} Korrekturen finden keine Stelle mehr. Zum Behalten herunterladen.",
+  },
+  "conflict.title": "Zwei Fassungen",
+  "conflict.why": {
+    one: "Jemand anderes hat eine Stelle korrigiert, die auch hier geändert ist. Welche Fassung soll bleiben?",
+    other:
+      "Jemand anderes hat {count} Stellen korrigiert, die auch hier geändert sind. Welche Fassungen sollen bleiben?",
+  },
+  "conflict.at": "Bei {time}",
+  "conflict.mine": "Meine behalten",
+  "conflict.theirs": "Andere übernehmen",
+  "conflict.allMine": "Alle meine behalten",
+  "conflict.allTheirs": "Alle anderen übernehmen",
+  "conflict.removed": "Gelöscht",
+  "conflict.copy": "Meine Fassung als Kopie behalten",
+  "conflict.open": { one: "Eine Stelle ist offen", other: "{count} Stellen sind offen" },
+  "conflict.later": "Später entscheiden",
+  "conflict.save": "Speichern",
+  "undo.text": "Text ändern",
+  "undo.times": "Zeiten ändern",
+  "undo.speaker": "Sprecher ändern",
+  "undo.split": "Segment teilen",
+  "undo.join": "Segmente verbinden",
+  "undo.insert": "Segment einfügen",
+  "undo.remove": "Segment löschen",
+  "undo.replace": "Text ersetzen",
+  "undo.theirs": "Korrekturen zusammenführen",
   "edit.toolbar": "Korrekturen",
   "edit.control": "Strg",
   "edit.edit": "Text bearbeiten",
@@ -105,12 +154,6 @@ const texts = {
   "edit.unsure": "Unsicheres Wort: {word}",
   "edit.noUnsure": "Kein Wort ist als unsicher markiert.",
   "edit.save": "Speichern",
-  "edit.saved": "Gespeichert",
-  "edit.saving": "Wird gespeichert …",
-  "edit.unsaved": "Nicht gespeicherte Änderungen",
-  "edit.savedLater": "Änderungen werden am Ende des Auftrags gespeichert",
-  "edit.offline": "Offline: Änderungen bleiben in diesem Browser",
-  "edit.conflict": "Jemand anderes hat das Transkript geändert",
   "edit.showPlace": "Anzeigen",
 
   // Downloads and revisions
