@@ -19,10 +19,10 @@ const isHelpOpen = signal(false);
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
   const pressed = keysOf(event);
-  const typing = isTyping(event.target);
+  const isTaken = usesKey(event.target, event.key);
   const shortcut = active.value
     .flat()
-    .findLast((candidate) => candidate.run && candidate.keys === pressed && (candidate.inFields || !typing));
+    .findLast((candidate) => candidate.run && candidate.keys === pressed && (candidate.inFields || !isTaken));
   if (!shortcut) return;
   event.preventDefault();
   shortcut.run?.(event);
@@ -43,9 +43,21 @@ function keysOf(event) {
     .join("+");
 }
 
-/** @param {EventTarget | null} target */
-function isTyping(target) {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+const FIELDS = "textarea, select, input:not([type=range], [type=checkbox], [type=radio], [type=file])";
+
+/**
+ * Whether the element that has the focus needs a key itself: text is typed, Space presses buttons, arrows move sliders.
+ * @param {EventTarget | null} target
+ * @param {string} key
+ */
+function usesKey(target, key) {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable || target.matches(FIELDS)) return true;
+  if (target.matches("input[type=range], input[type=radio]") && /^(Arrow|Page|Home|End)/.test(key))
+    return true;
+  return (
+    target.matches("button, a[href], summary, input:not([type=range])") && (key === " " || key === "Enter")
+  );
 }
 
 /**
@@ -92,8 +104,17 @@ export function Keys({ keys }) {
 
 /** @param {string} name */
 function keyName(name) {
-  const symbols = { " ": t("key.space"), ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Control: "Ctrl" };
-  return symbols[/** @type {keyof typeof symbols} */ (name)] ?? (name.length === 1 ? name.toUpperCase() : name);
+  const symbols = {
+    " ": t("key.space"),
+    ArrowUp: "↑",
+    ArrowDown: "↓",
+    ArrowLeft: "←",
+    ArrowRight: "→",
+    Control: "Ctrl",
+  };
+  return (
+    symbols[/** @type {keyof typeof symbols} */ (name)] ?? (name.length === 1 ? name.toUpperCase() : name)
+  );
 }
 
 /** Use as `ref` of a `<dialog>`: it opens with the page behind it out of reach. @param {HTMLDialogElement | null} element */

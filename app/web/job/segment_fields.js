@@ -3,7 +3,8 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { parseClock, preciseClock } from "../core/format.js";
 import { t } from "../core/text.js";
-import { MOST_SPEAKER_CHARS, setSpeaker, setTimes } from "./edits.js";
+import { setSpeaker, setTimes } from "./edits.js";
+import { MOST_SPEAKER_CHARS } from "./edits_segment.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./types.js").Segment} Segment */

@@ -1,6 +1,6 @@
 /** The words of a segment: where they are in its text, and in time. */
 
-import { timeAt } from "./edits.js";
+import { timeAt } from "./edits_split.js";
 import { placedWords } from "./edits_words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
