@@ -1,6 +1,6 @@
 /** Fields for the times and the speaker of a segment. */
 
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { parseClock, preciseClock } from "../core/format.js";
 import { t } from "../core/text.js";
 import { setSpeaker, setTimes } from "./edits.js";
@@ -11,6 +11,12 @@ import { MOST_SPEAKER_CHARS } from "./edits_segment.js";
 
 const STEP_S = 0.1;
 const LONG_STEP_S = 1;
+
+/** Give a field the keyboard. @param {HTMLInputElement | null} field */
+function take(field) {
+  field?.focus({ preventScroll: true });
+  field?.select();
+}
 
 /** @param {{screen: Screen, segment: Segment, isWanted: boolean}} props */
 export function TimeFields({ screen, segment, isWanted }) {
@@ -40,8 +46,8 @@ function TimeField({ label, seconds, isWanted, leave, change }) {
     if (field.current) field.current.value = preciseClock(seconds);
     setWrong(false);
   }, [seconds]);
-  useEffect(() => {
-    if (isWanted) field.current?.select();
+  useLayoutEffect(() => {
+    if (isWanted) take(field.current);
   }, [isWanted]);
 
   /** @param {number} wanted */
@@ -75,16 +81,16 @@ function TimeField({ label, seconds, isWanted, leave, change }) {
   return html`<label class="segment-field"><span>${label}</span>
     <input class="input numbers" ref=${field} inputmode="decimal" autocomplete="off" spellcheck=${false}
       aria-invalid=${isWrong} title=${isWrong ? t("edit.noTime") : t("edit.timeKeys")} onChange=${commit} onKeyDown=${press} />
-    ${isWrong && html`<small class="segment-wrong" role="alert">${t("edit.noTime")}</small>`}
-  </label>`;
+  </label>
+  ${isWrong && html`<small class="segment-wrong" role="alert">${t("edit.noTime")}</small>`}`;
 }
 
 /** @param {{screen: Screen, segment: Segment, isWanted: boolean}} props */
 export function SpeakerField({ screen, segment, isWanted }) {
   const { session, view } = screen;
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
-  useEffect(() => {
-    if (isWanted) field.current?.select();
+  useLayoutEffect(() => {
+    if (isWanted) take(field.current);
   }, [isWanted]);
   const names = [...new Set(session.segments.value.map(({ speaker }) => speaker).filter(Boolean))].slice(0, 100);
   /** @param {Event} event */
