@@ -1,6 +1,6 @@
 // Bundles the page's packages into modules that browsers load as they are: node vendor/bundle.mjs FOLDER
 import { readdir, readFile, writeFile } from "node:fs/promises";
-import { basename, join, relative } from "node:path";
+import { join, relative } from "node:path";
 import { build } from "esbuild";
 
 const SOURCES = import.meta.dirname;
@@ -50,4 +50,3 @@ const licences = await Promise.all([...new Set(found.flat())].sort().map(licence
 const contents = ENTRIES.map((entry, at) => `${entry}.js: ${found[at].join(", ")}`).join("\n");
 const texts = licences.map(({ title, text }) => `${title}\n\n${text}`).join(RULE);
 await writeFile(join(folder, "LICENSES.txt"), `${contents}${RULE}${texts}\n`);
-console.log(`${basename(folder)}: ${contents.replaceAll("\n", "; ")}`);
