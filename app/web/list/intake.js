@@ -1,10 +1,10 @@
 /** New recordings: files, folders, a URL or the microphone. */
 
-import { computed, effect, html, useRef, useState } from "../vendor/ui.js";
 import { Icon } from "../core/icons.js";
 import { service } from "../core/service.js";
 import { remembered } from "../core/storage.js";
 import { t } from "../core/text.js";
+import { computed, effect, html, useRef, useState } from "../vendor/ui.js";
 import { UrlForm } from "./intake_url.js";
 import { jobs } from "./job_store.js";
 import { isAvailable, isStarting, problem, session, startRecording } from "./microphone.js";
@@ -30,7 +30,7 @@ export function Intake() {
   return html`<section class="intake" aria-labelledby="intake-title">
     <div class=${isCompact.value ? "card drop-zone compact" : "card drop-zone"}>
       <div class="drop-zone-text">
-        <${Icon} name="upload" />
+        <span class="drop-zone-icon"><${Icon} name="upload" /></span>
         <div>
           <h2 id="intake-title">${t("intake.title")}</h2>
           <p class="muted">${t("intake.hint")}</p>

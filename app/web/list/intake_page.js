@@ -1,11 +1,11 @@
 /** Recordings that are dropped or pasted anywhere on the page, on every screen. */
 
-import { html, signal, useEffect } from "../vendor/ui.js";
 import { Icon } from "../core/icons.js";
 import { go, route } from "../core/router.js";
 import { service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { html, signal, useEffect } from "../vendor/ui.js";
 import { MicrophoneBar } from "./microphone_bar.js";
 import { addFiles, addUrls, restoreUploads } from "./upload_store.js";
 import { urlsIn } from "./uploads_choice.js";
@@ -62,7 +62,8 @@ async function drop(event) {
 /** @param {ClipboardEvent} event */
 async function paste(event) {
   const { target, clipboardData } = event;
-  const isField = target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA)$/.test(target.tagName));
+  const isField =
+    target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA)$/.test(target.tagName));
   if (isField || !clipboardData || document.querySelector("dialog[open]")) return;
   if (clipboardData.files.length) {
     event.preventDefault();

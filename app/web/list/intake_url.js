@@ -1,7 +1,7 @@
 /** The address of a recording. */
 
-import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { t } from "../core/text.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { addUrls } from "./upload_store.js";
 import { urlsIn } from "./uploads_choice.js";
 

@@ -1,8 +1,8 @@
 /** Records from the microphone. The recording becomes an upload when it stops. */
 
-import { signal } from "../vendor/ui.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { signal } from "../vendor/ui.js";
 import { levelOf } from "./microphone_level.js";
 import { addFiles } from "./upload_store.js";
 
@@ -60,7 +60,10 @@ function record(stream) {
     session.value = null;
     removeEventListener("beforeunload", askBeforeLeaving);
     const name = `${t("microphone.name", { time: stamp(new Date(startedAt)) })}.${format?.extension ?? "webm"}`;
-    finish(new File(parts, name, { type: recorder.mimeType.split(";")[0], lastModified: startedAt }), isWanted);
+    finish(
+      new File(parts, name, { type: recorder.mimeType.split(";")[0], lastModified: startedAt }),
+      isWanted,
+    );
   };
   recorder.start(PART_MS);
   addEventListener("beforeunload", askBeforeLeaving);

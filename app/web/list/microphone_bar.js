@@ -1,9 +1,9 @@
 /** The running recording: its level, its time, and how to end it. */
 
-import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
+import { html, useEffect, useRef, useState } from "../vendor/ui.js";
 import { session } from "./microphone.js";
 
 export function MicrophoneBar() {

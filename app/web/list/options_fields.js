@@ -1,9 +1,9 @@
 /** One field of the options. */
 
-import { html } from "../vendor/ui.js";
 import { t } from "../core/text.js";
 import en from "../texts/en.js";
-import { valueOf } from "./options_model.js";
+import { html } from "../vendor/ui.js";
+import { inputValue } from "./options_model.js";
 import { changed, defaults, models, setOption } from "./options_store.js";
 
 /** @import { OptionField } from "./options_model.js" */
@@ -23,7 +23,7 @@ export function OptionInput({ field, order = field.choices ?? [], names = {}, is
   const change = (event) => {
     const input = /** @type {HTMLInputElement} */ (event.currentTarget);
     if (!input.checkValidity()) return void input.reportValidity();
-    setOption(field.name, valueOf(field, field.kind === "check" ? input.checked : input.value, initial));
+    setOption(field.name, inputValue(field, field.kind === "check" ? input.checked : input.value, initial));
   };
   if (field.kind === "check") {
     return html`<label class="check">
@@ -49,7 +49,8 @@ export function OptionInput({ field, order = field.choices ?? [], names = {}, is
  * @param {(event: Event) => void} change
  */
 function choice({ name }, current, initial, order, names, change) {
-  const nameOf = (/** @type {string} */ value) => names[value] ?? optional(`option.${name}.${value}`) ?? value;
+  const nameOf = (/** @type {string} */ value) =>
+    names[value] ?? optional(`option.${name}.${value}`) ?? value;
   const first = optional(`option.${name}.default`) ?? nameOf(String(initial));
   return html`<select value=${current ?? ""} onChange=${change}>
     <option value="" selected=${current === undefined}>${first}</option>

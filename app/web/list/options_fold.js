@@ -1,9 +1,9 @@
 /** The options of new jobs, behind one fold. */
 
-import { html, signal, useEffect } from "../vendor/ui.js";
 import { service } from "../core/service.js";
 import { load, save } from "../core/storage.js";
 import { language, t } from "../core/text.js";
+import { html, signal, useEffect } from "../vendor/ui.js";
 import { OptionInput } from "./options_fields.js";
 import { fieldOf, languagesByName, moreFields } from "./options_model.js";
 import { changed, defaults, loadModels, models, resetOptions } from "./options_store.js";

@@ -48,7 +48,8 @@ const RANGES = {
  * @returns {OptionField}
  */
 export function fieldOf(name, initial) {
-  if (CHOICES[name]) return { name, kind: "choice", choices: CHOICES[name].filter((choice) => choice !== initial) };
+  if (CHOICES[name])
+    return { name, kind: "choice", choices: CHOICES[name].filter((choice) => choice !== initial) };
   if (typeof initial === "boolean") return { name, kind: "check" };
   const [min, max, step] = RANGES[name] ?? [];
   if (RANGES[name] || typeof initial === "number") return { name, kind: "number", min, max, step };
@@ -73,7 +74,7 @@ export function moreFields(defaults) {
  * @param {unknown} initial The default.
  * @returns {unknown}
  */
-export function valueOf(field, input, initial) {
+export function inputValue(field, input, initial) {
   const blank = typeof input === "string" && input.trim() === "";
   const value = field.kind === "number" && !blank ? Number(input) : input;
   return blank || value === initial || Number.isNaN(value) ? undefined : value;
@@ -89,7 +90,11 @@ export function valueOf(field, input, initial) {
 export function changedOptions(values, defaults, models) {
   const isChanged = (/** @type {[string, unknown]} */ [name, value]) =>
     name === "model" ? models.includes(String(value)) : name in defaults && value !== defaults[name];
-  return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined).filter(isChanged));
+  return Object.fromEntries(
+    Object.entries(values)
+      .filter(([, value]) => value !== undefined)
+      .filter(isChanged),
+  );
 }
 
 /**

@@ -1,9 +1,9 @@
 /** The options that new jobs get. The browser remembers them. */
 
-import { computed, signal } from "../vendor/ui.js";
 import { requestJson } from "../core/api.js";
 import { service } from "../core/service.js";
 import { remembered } from "../core/storage.js";
+import { computed, signal } from "../vendor/ui.js";
 import { changedOptions } from "./options_model.js";
 
 /** @type {import("../vendor/ui.js").Signal<Record<string, unknown>>} */

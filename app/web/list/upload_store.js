@@ -1,11 +1,11 @@
 /** New recordings on their way to the service. A row lasts until the job exists. */
 
-import { effect } from "../vendor/ui.js";
 import { announce } from "../core/announcer.js";
 import { bytes } from "../core/format.js";
 import { service } from "../core/service.js";
 import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { effect } from "../vendor/ui.js";
 import { refresh } from "./job_store.js";
 import { chosenOptions } from "./options_store.js";
 import { choose, nameOfUrl } from "./uploads_choice.js";

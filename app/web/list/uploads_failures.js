@@ -8,10 +8,10 @@
  * @property {string | null} [code]
  * @property {number | null} [retryAfter] seconds
  *
- * @typedef {{then: "delay", ms: number}
- *   | {then: "renew"}
- *   | {then: "resend"}
- *   | {then: "fail"}} Reaction
+ * @typedef {{next: "delay", ms: number}
+ *   | {next: "renew"}
+ *   | {next: "resend"}
+ *   | {next: "fail"}} Reaction
  * `renew`: the service has no such upload any more. `resend`: bytes of it are missing.
  */
 
@@ -27,12 +27,12 @@ const PASSING = new Set([0, 408, 423, 425, 429, 460, 500, 502, 503, 504]);
  * @returns {Reaction}
  */
 function reactionTo(error, attempts) {
-  if (error.status === 404 && error.code === "model_not_found") return { then: "fail" };
-  if (error.status === 404 || error.status === 410) return { then: "renew" };
-  if (error.code === "upload_incomplete") return { then: "resend" };
+  if (error.status === 404 && error.code === "model_not_found") return { next: "fail" };
+  if (error.status === 404 || error.status === 410) return { next: "renew" };
+  if (error.code === "upload_incomplete") return { next: "resend" };
   const mayPass = PASSING.has(error.status) || (error.status === 409 && !isFinal(error.code));
-  if (!mayPass) return { then: "fail" };
-  return { then: "delay", ms: (error.retryAfter ?? 0) * 1000 || pauseMs(attempts) };
+  if (!mayPass) return { next: "fail" };
+  return { next: "delay", ms: (error.retryAfter ?? 0) * 1000 || pauseMs(attempts) };
 }
 
 /** @param {string | null} [code] Of a 409. Others mean that another request has the upload, or that it stalled. */
@@ -57,13 +57,14 @@ export function changesAfter({ stored, attempts, progress }, error) {
   if (typeof error.status !== "number") return { row: { state: "failed", message } };
   const reaction = reactionTo(error, attempts);
   const again = { attempts: attempts + 1 };
-  if (reaction.then === "delay") {
+  if (reaction.next === "delay") {
     return { row: { ...again, state: "delayed", message, retryAt: Date.now() + reaction.ms } };
   }
-  if (reaction.then === "fail" || !stored.uploadId || attempts >= MOST_RENEWALS) {
+  if (reaction.next === "fail" || !stored.uploadId || attempts >= MOST_RENEWALS) {
     return { row: { state: "failed", message } };
   }
-  if (reaction.then === "resend") return { row: { ...again, state: "waiting" }, stored: { isComplete: false } };
+  if (reaction.next === "resend")
+    return { row: { ...again, state: "waiting" }, stored: { isComplete: false } };
   const isRestarted = progress.value.sent >= WORTH_MENTIONING;
   return { row: { ...again, state: "waiting", isRestarted }, stored: { uploadId: "", isComplete: false } };
 }

@@ -1,7 +1,7 @@
 /** The rows of recordings on their way to the service. */
 
-import { html, useState } from "../vendor/ui.js";
 import { t } from "../core/text.js";
+import { html, useState } from "../vendor/ui.js";
 import { uploads } from "./upload_store.js";
 import { UploadRowView } from "./uploads_row.js";
 

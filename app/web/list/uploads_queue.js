@@ -60,7 +60,9 @@ export function uploadQueue({ transport, storage, onJob }) {
       update(stored.id, { state: "waiting" });
     }
     for (const row of nextRows(rows.value, running)) void run(row.stored.id);
-    const retryAt = Math.min(...rows.value.filter((row) => row.state === "delayed").map((row) => row.retryAt));
+    const retryAt = Math.min(
+      ...rows.value.filter((row) => row.state === "delayed").map((row) => row.retryAt),
+    );
     if (Number.isFinite(retryAt)) timer = setTimeout(work, retryAt - now);
   }
 
@@ -171,7 +173,11 @@ export function uploadQueue({ transport, storage, onJob }) {
     resume(id, options) {
       const row = find(id);
       if (!row || running.has(id)) return;
-      update(id, { state: "waiting", message: "", attempts: 0 }, { isPaused: false, options: options ?? row.stored.options });
+      update(
+        id,
+        { state: "waiting", message: "", attempts: 0 },
+        { isPaused: false, options: options ?? row.stored.options },
+      );
       work();
     },
 

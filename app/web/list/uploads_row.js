@@ -1,10 +1,10 @@
 /** One recording on its way to the service. */
 
-import { html, useRef } from "../vendor/ui.js";
 import { bytes, clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { html, useRef } from "../vendor/ui.js";
 import { attach, isSameFile, pause, remove, resume } from "./upload_store.js";
 
 /** @import { UploadRow } from "./uploads_types.js" */
@@ -51,32 +51,46 @@ function Bar({ row }) {
 
 /** @param {{row: UploadRow}} props */
 function Actions({ row }) {
-  const { stored, state, isRefused } = row;
-  const isUnderWay = state === "sending" || state === "waiting";
+  const { stored, state } = row;
+  const main = mainAction(row);
   return html`<div class="upload-actions">
     ${state === "fileNeeded" && html`<${FileButton} row=${row} />`}
-    ${isUnderWay && !stored.source && html`<${Action} name="pause" icon="pause" row=${row} run=${() => pause(stored.id)} />`}
-    ${state === "paused" && html`<${Action} name="resume" icon="play" row=${row} run=${() => resume(row)} />`}
-    ${
-      (state === "delayed" || (state === "failed" && !isRefused)) &&
-      html`<${Action} name="retry" icon="retry" row=${row} run=${() => resume(row)} />`
-    }
-    ${state !== "submitting" && html`<${Action} name="remove" icon="close" row=${row} run=${() => remove(stored.id)} />`}
+    ${main && html`<${Action} name=${main} row=${row} run=${() => (main === "pause" ? pause(stored.id) : resume(row))} />`}
+    ${state !== "submitting" && html`<${Action} name="remove" row=${row} run=${() => remove(stored.id)} />`}
   </div>`;
 }
 
+const ICONS = /** @type {const} */ ({ pause: "pause", resume: "play", retry: "retry", remove: "close" });
+
 /**
- * @param {object} props
- * @param {"pause" | "resume" | "retry" | "remove"} props.name
- * @param {"pause" | "play" | "retry" | "close"} props.icon
- * @param {UploadRow} props.row
- * @param {() => void} props.run
+ * What the first button does. One button for all, so that it keeps the focus.
+ * @param {UploadRow} row
+ * @returns {"pause" | "resume" | "retry" | null}
  */
-function Action({ name, icon, row, run }) {
+function mainAction({ stored, state, isRefused }) {
+  if (state === "paused") return "resume";
+  if (state === "delayed" || (state === "failed" && !isRefused)) return "retry";
+  return (state === "sending" || state === "waiting") && !stored.source ? "pause" : null;
+}
+
+/** @param {{name: keyof typeof ICONS, row: UploadRow, run: () => void}} props */
+function Action({ name, row, run }) {
   const label = t(`upload.do.${name}`);
-  return html`<button class="icon-button" aria-label=${`${label}: ${row.stored.name}`} title=${label} onClick=${run}>
-    <${Icon} name=${icon} />
+  /** @param {Event} event */
+  const act = (event) => {
+    if (name === "remove") leaveRow(/** @type {HTMLElement} */ (event.currentTarget));
+    run();
+  };
+  return html`<button class="icon-button" aria-label=${`${label}: ${row.stored.name}`} title=${label} onClick=${act}>
+    <${Icon} name=${ICONS[name]} />
   </button>`;
+}
+
+/** The keyboard goes on in the next row when one goes. @param {HTMLElement} button */
+function leaveRow(button) {
+  const row = button.closest("li");
+  const next = row?.nextElementSibling ?? row?.previousElementSibling ?? button.closest(".intake");
+  /** @type {HTMLElement | null | undefined} */ (next?.querySelector("button:last-of-type"))?.focus();
 }
 
 /** @param {{row: UploadRow}} props */
@@ -90,7 +104,10 @@ function FileButton({ row }) {
     field.value = "";
     if (!file) return;
     if (isSameFile(row, file)) attach(stored.id, file);
-    else toast(t("upload.otherFile", { name: stored.name, size: bytes(stored.size, language.value) }), { isError: true });
+    else
+      toast(t("upload.otherFile", { name: stored.name, size: bytes(stored.size, language.value) }), {
+        isError: true,
+      });
   };
   return html`<button class="button" onClick=${() => input.current?.click()}>${t("upload.chooseAgain")}</button>
     <input ref=${input} type="file" hidden aria-label=${t("upload.chooseAgain")} onChange=${change} />`;

@@ -57,5 +57,7 @@ function nextOrder() {
 
 function randomId() {
   // `crypto.randomUUID` exists in secure contexts only.
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, "0"),
+  ).join("");
 }

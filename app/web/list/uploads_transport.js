@@ -37,7 +37,12 @@ export const transport = {
   submit({ stored }, signal) {
     const source = stored.source ? { url: stored.source } : { upload: stored.uploadId };
     const headers = { "Idempotency-Key": `page-${stored.id}` };
-    return requestJson("/v1/jobs", { method: "POST", headers, json: { ...source, ...stored.options }, signal });
+    return requestJson("/v1/jobs", {
+      method: "POST",
+      headers,
+      json: { ...source, ...stored.options },
+      signal,
+    });
   },
 
   discard(uploadId) {
@@ -66,7 +71,9 @@ function attempt({ file, stored }, { onBegin, onProgress, signal }) {
     };
     const upload = new Upload(/** @type {File} */ (file), {
       // With the address of an upload, tus must not begin another one: any error would make it lose all bytes.
-      ...(stored.uploadId ? { uploadUrl: address(`${PATH}/${stored.uploadId}`) } : { endpoint: address(PATH) }),
+      ...(stored.uploadId
+        ? { uploadUrl: address(`${PATH}/${stored.uploadId}`) }
+        : { endpoint: address(PATH) }),
       headers: keyHeaders(),
       metadata: { filename: stored.name },
       chunkSize: CHUNK_BYTES,
