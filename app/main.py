@@ -16,15 +16,17 @@ from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
 from app.api.corrections import correction_routes
+from app.api.docs_page import add_docs
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.links import link_routes
 from app.api.openai import openai_routes
+from app.api.pages import add_pages
 from app.api.peaks import peak_routes
 from app.api.requests import DrainBody, RequestLog
 from app.api.segments import segment_routes
 from app.api.speech_timestamps import speech_routes
-from app.api.system import VERSION, add_docs, model_routes, probe_routes, worker_routes
+from app.api.system import VERSION, model_routes, probe_routes, worker_routes
 from app.api.tus import EXPOSED_HEADERS, TusHeaders
 from app.api.uploads import upload_routes
 from app.settings import Settings
@@ -95,6 +97,7 @@ def create_app(
     ):
         app.include_router(router, dependencies=_documented_key(settings))
     app.include_router(probe_routes(running))
+    add_pages(app, settings)
     add_docs(app)
     return app
 

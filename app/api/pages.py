@@ -1,0 +1,91 @@
+"""The page at `/`, and its files at `/web/…`. Neither needs an API key."""
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app.api.static_files import HEADERS, StaticFolder
+from app.languages import LANGUAGES
+from app.options import Options
+from app.settings import Settings
+from app.transcript.formats import FORMATS
+
+WEB = Path(__file__).parents[1] / "web"
+NONCE_BYTES = 18
+
+PAGE_HEADERS = HEADERS | {
+    "Cache-Control": "no-cache",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(self), usb=()",
+}
+# The nonce is for the style element of wavesurfer.js, and the policy for the one HTML that it writes: none.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; "
+    "media-src 'self' blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default"
+)
+
+_IMPORT = re.compile(r"""^(?:import|export)\s(?:[^;"'()]*\sfrom\s)?["'](\.[^"']+)["']""", re.MULTILINE)
+
+
+def add_pages(app: FastAPI, settings: Settings) -> None:
+    """Add the page and its files. All URLs in it are relative: a proxy may put a prefix before them."""
+    page = Template((WEB / "index.html").read_text(encoding="utf-8"))
+    service = service_data(settings, app.version)
+    preloads = "".join(
+        f'<link rel="modulepreload" href="web/{name}" />' for name in static_modules("main.js")
+    )
+
+    async def show(request: Request) -> Response:
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        # The page reads the nonce as a property of this element: scripts see it there, style sheets do not.
+        data = f'<script type="application/json" id="service" nonce="{nonce}">{service}</script>'
+        headers = PAGE_HEADERS | {"Content-Security-Policy": POLICY.format(nonce=nonce)}
+        return HTMLResponse(page.substitute(generated=preloads + data), headers=headers)
+
+    app.add_route("/", show, methods=["GET"], include_in_schema=False)
+    app.add_route("/web/{name:path}", StaticFolder(WEB).answer, methods=["GET"], include_in_schema=False)
+
+
+def service_data(settings: Settings, version: str) -> str:
+    """What the page must know before its first request, as JSON that can stand in HTML. It has no secrets."""
+    return json_in_html(
+        {
+            "version": version,
+            "keys": bool(settings.api_keys),
+            "urls": settings.allow_urls,
+            "max_upload_mb": settings.max_upload_mb,
+            "languages": LANGUAGES,
+            "formats": [*FORMATS],
+            "options": Options().model_dump(mode="json"),
+        }
+    )
+
+
+def json_in_html(value: Any) -> str:
+    """JSON without characters that mean something in HTML: no text in it can end the element around it."""
+    text = json.dumps(value)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def static_modules(first: str, folder: Path = WEB) -> list[str]:
+    """The modules that `first` imports, and those that they import. Browsers can load all of them at once."""
+    found = [first]
+    for name in found:
+        found += [module for module in dict.fromkeys(_imports(folder, name)) if module not in found]
+    return found[1:]
+
+
+def _imports(folder: Path, name: str) -> Iterator[str]:
+    for found in _IMPORT.finditer((folder / name).read_text(encoding="utf-8")):
+        yield (folder / name).parent.joinpath(found[1]).resolve().relative_to(folder.resolve()).as_posix()
