@@ -31,7 +31,7 @@ export function OptionInput({ field, order = field.choices ?? [], names = {}, is
       <span>${label(field.name)}</span>
     </label>`;
   }
-  return html`<label class=${isLong ? "field wide" : "field"}>
+  return html`<label class="field">
     <span>${label(field.name)}</span>
     ${field.kind === "choice" && choice(field, current, initial, order, names, change)}
     ${field.kind === "number" && number(field, current, initial, change)}

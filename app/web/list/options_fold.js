@@ -40,6 +40,8 @@ function OptionsForm({ isChanged }) {
       ${models.value.length > 1 && html`<${OptionInput} field=${{ name: "model", kind: "choice" }} order=${models.value.slice(1)} />`}
       <${OptionInput} field=${main("profile")} />
       <${OptionInput} field=${main("max_line_chars")} />
+    </div>
+    <div class="options-grid long">
       <${OptionInput} field=${main("prompt")} isLong />
       <${OptionInput} field=${main("hotwords")} isLong />
     </div>
@@ -47,7 +49,8 @@ function OptionsForm({ isChanged }) {
       more.length > 0 &&
       html`<details class="options-more">
         <summary>${t("options.more")}</summary>
-        <div class="options-grid">${more.map((field) => html`<${OptionInput} key=${field.name} field=${field} />`)}</div>
+        <${Grid} fields=${more.filter(({ kind }) => kind !== "check")} />
+        <${Grid} fields=${more.filter(({ kind }) => kind === "check")} />
       </details>`
     }
     <div class="toolbar">
@@ -55,5 +58,12 @@ function OptionsForm({ isChanged }) {
       <span class="space"></span>
       <button class="button quiet" type="button" disabled=${!isChanged} onClick=${resetOptions}>${t("options.reset")}</button>
     </div>
+  </div>`;
+}
+
+/** @param {{fields: import("./options_model.js").OptionField[]}} props */
+function Grid({ fields }) {
+  return html`<div class="options-grid">
+    ${fields.map((field) => html`<${OptionInput} key=${field.name} field=${field} />`)}
   </div>`;
 }

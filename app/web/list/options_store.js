@@ -43,7 +43,8 @@ export async function loadModels() {
   if (models.value.length) return;
   try {
     const { data } = await requestJson("/v1/models");
-    models.value = data.map((/** @type {{id: string}} */ model) => model.id);
+    const names = data.map((/** @type {{id: string}} */ model) => model.id);
+    models.value = names.filter((/** @type {string} */ name) => !service.aliases?.includes(name));
   } catch {
     // The field stays away; the service then uses its default.
   }

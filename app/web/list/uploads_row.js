@@ -13,7 +13,7 @@ import { attach, isSameFile, pause, remove, resume } from "./upload_store.js";
 export function UploadRowView({ row }) {
   const { stored, state, message } = row;
   const hasFailed = state === "failed";
-  return html`<li class="upload" data-state=${state}>
+  return html`<li class=${className(state)}>
     <${Icon} name=${hasFailed || state === "fileNeeded" ? "warning" : stored.source ? "link" : "file"} />
     <div class="upload-text">
       <p class="upload-name" dir="auto" title=${stored.name}>${stored.name}</p>
@@ -24,6 +24,12 @@ export function UploadRowView({ row }) {
     ${message && html`<p class=${hasFailed ? "small upload-message failed" : "small upload-message"} dir="auto">${message}</p>`}
     ${row.isRestarted && !hasFailed && html`<p class="small muted upload-message">${t("upload.restarted")}</p>`}
   </li>`;
+}
+
+/** @param {UploadRow["state"]} state */
+function className(state) {
+  if (state === "failed") return "upload upload-failed";
+  return state === "fileNeeded" ? "upload upload-lost" : "upload";
 }
 
 /** @param {{row: UploadRow}} props */
