@@ -63,6 +63,7 @@ def service_data(settings: Settings, version: str) -> str:
             "keys": bool(settings.api_keys),
             "urls": settings.allow_urls,
             "max_upload_mb": settings.max_upload_mb,
+            "aliases": [alias.partition("=")[0].strip() for alias in settings.model_aliases],
             "languages": LANGUAGES,
             "formats": get_args(ResultFormat),
             "options": Options().model_dump(mode="json"),

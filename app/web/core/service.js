@@ -6,6 +6,7 @@
  * @property {boolean} keys Requests need an API key.
  * @property {boolean} urls Jobs may name a URL.
  * @property {number} max_upload_mb
+ * @property {string[]} aliases Other names of models.
  * @property {Record<string, string>} languages English names by code.
  * @property {string[]} formats Of results.
  * @property {Record<string, unknown>} options The default of each option of a job.

@@ -10,6 +10,7 @@ import { t } from "../core/text.js";
 import { Toasts } from "../core/toasts.js";
 import { FleetScreen } from "../fleet/fleet_screen.js";
 import { JobScreen } from "../job/job_screen.js";
+import { IntakeEverywhere } from "../list/intake_page.js";
 import { ListScreen } from "../list/list_screen.js";
 import { DemoBanner } from "./health.js";
 import { KeyDialog } from "./key_dialog.js";
@@ -39,6 +40,7 @@ export function Shell() {
     </div></header>
     <${DemoBanner} />
     <main class="screen" id="main" tabindex="-1"><${Screen} /></main>
+    <${IntakeEverywhere} />
     <${Toasts} />
     <${Announcer} />
     <${HelpDialog} />
