@@ -457,7 +457,9 @@ def test_without_a_secure_context_there_is_a_reason_instead_of_the_microphone(pa
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_rows_and_options_are_accessible_and_fit_a_phone(new_page, site, axe, long_recording, scheme, tmp_path):
+def test_rows_and_options_are_accessible_and_fit_a_phone(
+    new_page, site, axe, long_recording, scheme, tmp_path
+):
     page = new_page(site, color_scheme=scheme, viewport={"width": 375, "height": 700})
     page.faults.expect(CUT)
     (tmp_path / f"{'a very long name ' * 8}.mp3").touch()

@@ -67,10 +67,14 @@ class Player:
 
     def get(self, expression: str) -> Any:
         """What an expression of the media element `media` gives."""
-        return self.page.evaluate(f"() => {{ const media = document.querySelector('video'); return {expression}; }}")
+        return self.page.evaluate(
+            f"() => {{ const media = document.querySelector('video'); return {expression}; }}"
+        )
 
     def wait(self, condition: str) -> None:
-        self.page.wait_for_function(f"() => {{ const media = document.querySelector('video'); return {condition}; }}")
+        self.page.wait_for_function(
+            f"() => {{ const media = document.querySelector('video'); return {condition}; }}"
+        )
 
     def play(self) -> None:
         self.page.get_by_role("button", name="Play", exact=True).click()
@@ -130,7 +134,9 @@ def test_after_a_pause_it_goes_back_a_little(player: Player) -> None:
     player.play()
     player.pause()
     paused_at = player.get("media.currentTime")
-    player.page.evaluate("document.querySelector('video').onseeked = ({ target }) => { window.went = target.currentTime; }")
+    player.page.evaluate(
+        "document.querySelector('video').onseeked = ({ target }) => { window.went = target.currentTime; }"
+    )
     player.play()
     assert paused_at - 1.6 < player.page.evaluate("window.went") < paused_at - 1.2
 
@@ -173,12 +179,15 @@ def test_space_presses_the_button_that_has_the_focus(player: Player) -> None:
 
 
 def test_a_segment_is_repeated(player: Player) -> None:
-    segment = player.page.evaluate("() => fetch(location.hash.replace('#/jobs', 'v1/jobs') + '/segments').then((a) => a.json())")
+    segment = player.page.evaluate(
+        "() => fetch(location.hash.replace('#/jobs', 'v1/jobs') + '/segments').then((a) => a.json())"
+    )
     first = segment["segments"][0]
     player.place.fill(str(int(first["start"]) + 1))
     player.page.keyboard.press("l")
     player.page.evaluate(
-        "(end) => { const media = document.querySelector('video'); media.currentTime = end - 0.2; }", first["end"]
+        "(end) => { const media = document.querySelector('video'); media.currentTime = end - 0.2; }",
+        first["end"],
     )
     player.page.evaluate("document.querySelector('video').play()")
     player.wait(f"media.currentTime < {first['end']} - 0.5")
@@ -376,7 +385,9 @@ def test_it_is_accessible(
 def test_it_stays_in_view(new_page: NewPage, site: Server, job_id: str) -> None:
     page = new_page(site, viewport={"width": 375, "height": 400})
     Player(page).open(job_id)
-    page.evaluate("document.querySelector('main').append(Object.assign(document.createElement('div'), { id: 'tall' }))")
+    page.evaluate(
+        "document.querySelector('main').append(Object.assign(document.createElement('div'), { id: 'tall' }))"
+    )
     page.evaluate("document.getElementById('tall').style.height = '3000px'")
     page.evaluate("scrollTo(0, 1500)")
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_in_viewport()
