@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 from tests.browser.chromium import FOLDER as BROWSER_TESTS
 from tests.browser.chromium import MISSING
 from tests.postgresql import NewDatabase, postgresql_server
+
+# Tests assert no times.
+hypothesis.settings.register_profile("whisperfleet", deadline=None)
+hypothesis.settings.load_profile("whisperfleet")
 
 
 @pytest.fixture(scope="session")

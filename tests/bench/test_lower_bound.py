@@ -66,14 +66,14 @@ def best_in_order(clips: Sequence[Sequence[float]], slots: int, limit: int, host
     return best
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.integers(1, 100), min_size=1, max_size=7), st.integers(1, 3), st.integers(1, 4))
 def test_no_schedule_is_below_the_bound(tokens: list[int], slots: int, limit: int) -> None:
     bound = lower_bound([[float(t)] for t in tokens], slots, COST, limit)
     assert bound <= best_of_all([float(t) for t in tokens], slots, limit) + 1e-9
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.lists(st.integers(1, 100), min_size=1, max_size=3), min_size=1, max_size=4).filter(
         lambda clips: sum(map(len, clips)) <= 5

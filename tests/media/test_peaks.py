@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.media.peaks import FULL_SCALE, PeakCollector, Peaks
@@ -26,7 +26,6 @@ def levels(peaks: Peaks) -> list[tuple[float, float]]:
     return [(peaks.level(low), peaks.level(high)) for low, high in values]
 
 
-@settings(deadline=None)
 @given(recordings, st.lists(st.integers(50, 5000), min_size=1, max_size=8), st.data())
 def test_steps_and_crashes_do_not_change_them(pcm: Pcm, sizes: list[int], data: st.DataObject) -> None:
     collector = PeakCollector()
@@ -47,7 +46,6 @@ def decode(pcm: Pcm, sizes: list[int], collector: PeakCollector, stop_after: int
         collector.add(at, finder.take(finished=finished), finished=finished)
 
 
-@settings(deadline=None)
 @given(recordings)
 def test_storing_keeps_the_extremes_and_rounds_the_others(pcm: Pcm) -> None:
     peaks = Peaks.unpack(collected(pcm).pack())
@@ -70,7 +68,6 @@ def test_extreme_recordings(low: int, high: int) -> None:
     assert -1 <= levels(peaks)[0][0] <= levels(peaks)[0][1] <= 1
 
 
-@settings(deadline=None)
 @given(st.integers(1, 20_000), st.integers(1, 200))
 def test_every_bin_is_in_a_point_of_its_time(samples: int, points: int) -> None:
     bins = -(-samples // PEAK_SAMPLES)
@@ -89,7 +86,6 @@ def test_every_bin_is_in_a_point_of_its_time(samples: int, points: int) -> None:
         assert start <= point * samples / points / PEAK_SAMPLES < start + 1
 
 
-@settings(deadline=None)
 @given(recordings, st.integers(1, 500))
 def test_points_keep_the_extremes_of_the_recording(pcm: Pcm, points: int) -> None:
     peaks = Peaks.unpack(collected(pcm).pack())

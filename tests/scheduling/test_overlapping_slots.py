@@ -215,7 +215,7 @@ async def test_tasks_that_continue_come_first_and_in_order(new_dispatcher: NewDi
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.sampled_from(["ok", "crash", "raise", "no memory"]), max_size=14),
     st.integers(1, 5),

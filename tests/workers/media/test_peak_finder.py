@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.media_files import GOOD, RATE, Pcm, read_pcm, wav_header
@@ -25,7 +25,6 @@ def noise(samples: int) -> Pcm:
     return np.random.default_rng(samples).integers(-32768, 32767, samples, np.int16, endpoint=True)
 
 
-@settings(deadline=None)
 @given(
     samples=st.integers(1, 4000),
     sizes=st.lists(st.integers(0, 900), max_size=20),
