@@ -97,7 +97,7 @@ def check(form, content):
 def test_every_format_is_one_choice_away(page, site, finished):
     open_job(page, finished)
     page.get_by_role("button", name="Download", exact=True).click()
-    assert page.get_by_role("menuitem").count() == len(FORMAT_NAMES) + 1  # and the recording
+    expect(page.get_by_role("menuitem")).to_have_count(len(FORMAT_NAMES) + 1)  # and the recording
     page.keyboard.press("Escape")
     for form in FORMAT_NAMES:
         with page.expect_download() as download:
@@ -161,8 +161,7 @@ def test_revisions_show_what_differs_and_come_back(page, site, job):
     open_job(page, job)
     page.get_by_role("button", name="Revisions").click()
     dialog = page.get_by_role("dialog")
-    names = dialog.locator("[data-revision] strong").all_inner_texts()
-    assert [name.split()[0] for name in names] == ["Revision", "Revision", "Original"]
+    expect(dialog.locator("[data-revision] strong")).to_contain_text(["Revision 2", "Revision 1", "Original"])
     expect(dialog.locator("[data-revision='2']")).to_contain_text("1 segment changed")
     dialog.locator("[data-revision='2']").click()
     expect(dialog.get_by_role("button", name="Bring back")).to_be_disabled()
