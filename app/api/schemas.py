@@ -132,7 +132,9 @@ class Worker(BaseModel):
     clips: int
     audio_s: float = Field(description="Audio transcribed so far (s).")
     restarts: int
-    error: str | None = Field(description="Why the worker failed, or why it uses less than the settings say.")
+    error: str | None = Field(
+        description="Why the worker failed or restarts, or why it uses less than the settings say."
+    )
     notes: list[str] = Field(description="What the results of the worker's models lack, and why.")
     gpu: GpuUsage | None = Field(description="Of all processes on its GPU. Null without a GPU.")
     working: list[Working] = Field(description="The jobs and requests in the batch that it runs now.")

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from app.engines.devices import mig_instances
-from app.known_errors import last_line
+from app.known_errors import explain
 
 _INTERVAL_S = 2.0  # between two samples, at least
 _PATIENCE_S = 1.0  # a caller waits so long for a sample
@@ -88,7 +88,7 @@ class GpuMonitor:
         try:
             usages = self._read(self._names)
         except Exception as error:  # NVML's own, and those of a library that does not fit
-            failure = last_line(error)
+            failure = explain(f"NVML: {error}")
         with suppress(RuntimeError):  # the loop has been closed meanwhile
             loop.call_soon_threadsafe(self._end, usages, failure)
 

@@ -125,7 +125,7 @@ async def test_a_failing_nvml_gives_no_figures_and_one_line(monkeypatch: pytest.
             reader.error = error
             await monitor.sample()
             assert monitor.usage(0) == (A if error is None else None)
-    assert [entry["reason"] for entry in logs] == ["lost", "again"]
+    assert [entry["reason"] for entry in logs] == ["NVML: lost", "NVML: again"]
 
 
 async def test_a_hanging_nvml_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:

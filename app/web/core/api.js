@@ -40,6 +40,7 @@ export class ApiError extends Error {
  * @property {BodyInit | null} [body]
  * @property {unknown} [json] Sent as the body, instead of `body`.
  * @property {AbortSignal} [signal]
+ * @property {RequestCache} [cache]
  * @property {boolean} [keepalive] The request outlives the page.
  */
 

@@ -21,7 +21,8 @@ const texts = {
   "help.fleet": "Die Flotte",
   "key.space": "Leertaste",
   "key.title": "API-Schlüssel",
-  "key.why": "Dieser Dienst verlangt einen Schlüssel. Der Browser merkt ihn sich und sendet ihn nur an diesen Dienst.",
+  "key.why":
+    "Dieser Dienst verlangt einen Schlüssel. Der Browser merkt ihn sich und sendet ihn nur an diesen Dienst.",
   "key.label": "Schlüssel",
   "key.wrong": "Der Dienst kennt diesen Schlüssel nicht. Bitte prüfen oder den Betreiber fragen.",
   "key.use": "Verwenden",
@@ -82,12 +83,12 @@ const texts = {
   "fleet.nextRestarting": "Ein neuer Prozess startet. Seine Clips werden wiederholt.",
   "fleet.nextQuarantined":
     "Er wird mindestens einmal pro Minute erneut geprüft und arbeitet weiter, sobald eine Prüfung gelingt. Seine Arbeit tun die anderen.",
-  "fleet.nextFailed":
-    "Er wird mindestens einmal pro Minute neu gestartet. Seine Arbeit tun die anderen.",
+  "fleet.nextFailed": "Er wird mindestens einmal pro Minute neu gestartet. Seine Arbeit tun die anderen.",
   "fleet.memory": "Speicher der GPU",
   "fleet.memoryOf": "{used} / {total} GB",
   "fleet.utilisation": "Auslastung der GPU",
-  "fleet.timeline": "Arbeit von Worker {slot} in den letzten fünf Minuten. Die Pfeiltasten wechseln zwischen seinen Blöcken und den Workern.",
+  "fleet.timeline":
+    "Arbeit von Worker {slot} in den letzten fünf Minuten. Die Pfeiltasten wechseln zwischen seinen Blöcken und den Workern.",
   "fleet.noBlocks": "Dieser Worker hat in den letzten fünf Minuten nichts getan.",
   "fleet.minutesAgo": "−{count} min",
   "fleet.now": "jetzt",
