@@ -16,12 +16,14 @@ export function colourBook() {
   const places = new Map();
 
   /**
-   * Free the colours of all other jobs.
+   * Give each of these jobs a colour, and free those of all others.
    * @param {Iterable<string>} keys
    */
   function keep(keys) {
     const kept = new Set(keys);
     for (const key of places.keys()) if (!kept.has(key)) places.delete(key);
+    // In the order of their names: the same jobs have the same colours in every tab.
+    for (const key of [...kept].sort()) of(key);
   }
 
   /**

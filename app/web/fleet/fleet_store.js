@@ -59,6 +59,7 @@ function onEvent({ type, data }) {
     if (type === "fleet") {
       connection.value = "live";
       lostAt.value = null;
+      listJobs(localTime() + fleet.offset);
     }
     workers.value = fleet.workers;
     queue.value = fleet.queue;
@@ -75,10 +76,13 @@ function onConnection(isConnected) {
 
 function beat() {
   const time = localTime() + fleet.offset;
-  if (Math.floor(time) !== second.peek()) {
-    const shown = jobsShown(fleet, time);
-    colours.keep(shown.map((job) => job.key));
-    jobs.value = shown;
-  }
+  if (Math.floor(time) !== second.peek()) listJobs(time);
   now.value = time;
+}
+
+/** @param {number} time */
+function listJobs(time) {
+  const shown = jobsShown(fleet, time);
+  colours.keep(shown.map((job) => job.key));
+  jobs.value = shown;
 }

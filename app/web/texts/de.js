@@ -409,12 +409,12 @@ const texts = {
   "fleet.nextRestarting": "Ein neuer Prozess startet. Seine Clips werden wiederholt.",
   "fleet.nextQuarantined":
     "Er wird mindestens einmal pro Minute erneut geprüft und arbeitet weiter, sobald eine Prüfung gelingt. Seine Arbeit tun die anderen.",
-  "fleet.nextFailed":
-    "Er wird mindestens einmal pro Minute neu gestartet. Seine Arbeit tun die anderen.",
+  "fleet.nextFailed": "Er wird mindestens einmal pro Minute neu gestartet. Seine Arbeit tun die anderen.",
   "fleet.memory": "Speicher der GPU",
   "fleet.memoryOf": "{used} / {total} GB",
   "fleet.utilisation": "Auslastung der GPU",
-  "fleet.timeline": "Arbeit von Worker {slot} in den letzten fünf Minuten. Die Pfeiltasten wechseln zwischen seinen Blöcken und den Workern.",
+  "fleet.timeline":
+    "Arbeit von Worker {slot} in den letzten fünf Minuten. Die Pfeiltasten wechseln zwischen seinen Blöcken und den Workern.",
   "fleet.noBlocks": "Dieser Worker hat in den letzten fünf Minuten nichts getan.",
   "fleet.minutesAgo": "−{count} min",
   "fleet.now": "jetzt",

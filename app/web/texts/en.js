@@ -401,12 +401,12 @@ export default {
   "fleet.nextRestarting": "A new process starts. Its clips are retried.",
   "fleet.nextQuarantined":
     "It is probed again at least once a minute, and works again when a probe succeeds. The other workers do its work.",
-  "fleet.nextFailed":
-    "It is started again at least once a minute. The other workers do its work.",
+  "fleet.nextFailed": "It is started again at least once a minute. The other workers do its work.",
   "fleet.memory": "Memory of the GPU",
   "fleet.memoryOf": "{used} / {total} GB",
   "fleet.utilisation": "Utilisation of the GPU",
-  "fleet.timeline": "Work of worker {slot} in the last five minutes. The arrow keys move between its blocks and the workers.",
+  "fleet.timeline":
+    "Work of worker {slot} in the last five minutes. The arrow keys move between its blocks and the workers.",
   "fleet.noBlocks": "This worker has done nothing in the last five minutes.",
   "fleet.minutesAgo": "−{count} min",
   "fleet.now": "now",

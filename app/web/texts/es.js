@@ -405,12 +405,12 @@ const texts = {
   "fleet.nextRestarting": "Arranca un proceso nuevo. Sus fragmentos se repiten.",
   "fleet.nextQuarantined":
     "Se prueba de nuevo al menos una vez por minuto y vuelve a trabajar cuando la prueba sale bien. Los demás hacen su trabajo.",
-  "fleet.nextFailed":
-    "Se arranca de nuevo al menos una vez por minuto. Los demás hacen su trabajo.",
+  "fleet.nextFailed": "Se arranca de nuevo al menos una vez por minuto. Los demás hacen su trabajo.",
   "fleet.memory": "Memoria de la GPU",
   "fleet.memoryOf": "{used} / {total} GB",
   "fleet.utilisation": "Uso de la GPU",
-  "fleet.timeline": "Trabajo del proceso {slot} en los últimos cinco minutos. Las flechas recorren sus bloques y los procesos.",
+  "fleet.timeline":
+    "Trabajo del proceso {slot} en los últimos cinco minutos. Las flechas recorren sus bloques y los procesos.",
   "fleet.noBlocks": "Este proceso no ha hecho nada en los últimos cinco minutos.",
   "fleet.minutesAgo": "−{count} min",
   "fleet.now": "ahora",
