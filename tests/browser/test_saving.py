@@ -246,9 +246,7 @@ def test_a_conflict_can_wait(conflict: Session) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_choice_is_accessible(
-    new_page: NewPage, site: Server, job: str, axe: Any, scheme: str
-) -> None:
+def test_the_choice_is_accessible(new_page: NewPage, site: Server, job: str, axe: Any, scheme: str) -> None:
     page = new_page(site, color_scheme=scheme)
     first, second = Session(page, job), Session(page.context.new_page(), job)
     page.faults.expect("412")  # type: ignore[attr-defined]
