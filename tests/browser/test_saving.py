@@ -17,7 +17,7 @@ SLOW = {
     "WHISPER_MODEL": None,
     "WHISPER_DEVICE": None,
     "WHISPER_GPUS": "a",
-    "WHISPER_SIMULATED": "fixed_ms=1500,batch=1",
+    "WHISPER_SIMULATED": "fixed_ms=5000,batch=1",
 }
 
 # The page's own session of a job, with the state of saving in view.
@@ -49,7 +49,7 @@ class Session:
 
     def wait(self, condition: str) -> None:
         """`condition`: of JavaScript, about `session`."""
-        self.page.wait_for_function(f"() => {condition}")
+        self.page.wait_for_function(f"() => {condition}", timeout=60_000)
 
     def wait_until_complete(self) -> None:
         self.wait("session.complete.value")
@@ -378,14 +378,23 @@ def test_a_service_that_restarts_loses_nothing(commands: Commands, new_page: New
     assert not server.end()
     session.set_text(0, "Corrected while it is away.")
     session.wait("!session.connected.value")
-    again = commands.serve(folder=server.folder, port=server.port, **SLOW).wait_until_up()
+    quick = SLOW | {"WHISPER_SIMULATED": "fixed_ms=1"}
+    again = commands.serve(folder=server.folder, port=server.port, **quick).wait_until_up()
     session.wait("session.complete.value && session.saveState.value === 'saved'")
     assert [one["text"] for one in stored(again, job)] == session.texts()
     assert session.texts()[0] == "Corrected while it is away."
-    again.end()
-    session.set_text(1, "Saved later.")
+
+
+def test_a_save_is_repeated_until_the_service_answers(session: Session, site: Server, job: str) -> None:
+    page = session.page
+    page.faults.expect("status of 503")  # type: ignore[attr-defined]
+    page.route(
+        re.compile("/segments$"),
+        lambda route: route.fulfill(status=503, json={"error": {"message": "No worker is alive."}}),
+        times=1,
+    )
+    session.set_text(0, "patience")
     assert not session.save()
     assert session.state() == "offline"
-    last = commands.serve(folder=server.folder, port=server.port, **SLOW).wait_until_up()
     session.wait("session.saveState.value === 'saved'")
-    assert stored(last, job)[1]["text"] == "Saved later."
+    assert stored(site, job)[0]["text"] == "patience"
