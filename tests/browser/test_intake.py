@@ -177,7 +177,7 @@ def test_an_upload_goes_on_at_once_when_the_network_is_back(page, site, shorts):
 
 
 def send_slowly(page, bytes_per_s=4_000_000):
-    """Returns a function that sets the network anew: `network()` is at full speed, `network(offline=True)` cut."""
+    """Returns a function that sets the network: `network()` at full speed, `network(offline=True)` cut."""
     session = page.context.new_cdp_session(page)
     session.send("Network.enable")
 
@@ -201,7 +201,7 @@ def begin_slow_upload(page, recording):
 
 def wait_until_kept(page):
     page.wait_for_function("""() => new Promise((resolve) => {
-        indexedDB.open("whisperfleet").onsuccess = ({ target: { result } }) => {
+        indexedDB.open(`uploads to ${location.origin}/`).onsuccess = ({ target: { result } }) => {
             const count = result.transaction("files").objectStore("files").count();
             count.onsuccess = () => { result.close(); resolve(count.result); };
         };
@@ -213,10 +213,13 @@ def test_a_reload_in_mid_upload_loses_nothing(page, site, long_recording):
     wait_until_kept(page)
     network()
     offsets = sent_offsets(page)
+    # The service restarts just then: that is no reason to begin anew.
+    page.route("**/v1/uploads/*", lambda route: route.fulfill(status=502), times=1)
     page.reload()
     (job,) = wait_for_jobs(page, site, 1)
     assert job["filename"] == long_recording.name
-    assert offsets and offsets[0] >= CHUNK
+    assert offsets
+    assert offsets[0] >= CHUNK
     expect(row(page, long_recording.name).filter(has=page.locator("progress"))).to_have_count(0)
     page.reload()
     page.wait_for_timeout(1000)
@@ -236,7 +239,8 @@ def test_two_tabs_do_not_send_the_same_upload(page, site, long_recording):
     page.close()
     second.reload()
     wait_for_jobs(second, site, 1)
-    assert offsets and offsets[0] >= CHUNK
+    assert offsets
+    assert offsets[0] >= CHUNK
 
 
 def test_a_file_that_the_browser_does_not_keep_is_chosen_again(page, site, long_recording, shorts):
@@ -257,7 +261,8 @@ def test_a_file_that_the_browser_does_not_keep_is_chosen_again(page, site, long_
     expect(page.locator(".toast")).to_contain_text("This is another file")
     drop(page, long_recording)
     wait_for_jobs(page, site, 1)
-    assert offsets and offsets[0] >= CHUNK
+    assert offsets
+    assert offsets[0] >= CHUNK
 
 
 def test_a_job_is_made_once_though_its_answer_was_lost(page, site, shorts):
@@ -418,8 +423,8 @@ def test_a_recording_of_the_microphone_becomes_a_job(page, site):
     page.context.grant_permissions(["microphone"])
     page.goto("/")
     page.get_by_role("button", name="Record").click()
+    page.wait_for_function("() => document.querySelector('meter').value > 0.3")  # it beeps
     expect(page.get_by_role("timer")).to_have_text("0:02")
-    assert page.locator("meter").evaluate("(meter) => meter.value") >= 0
     page.get_by_role("button", name="Stop and transcribe").click()
     (job,) = wait_for_jobs(page, site, 1, done=True)
     assert re.fullmatch(r"Recording \d{4}-\d\d-\d\d \d\d\.\d\d\.webm", job["filename"])
@@ -444,7 +449,8 @@ def test_leaving_while_recording_asks_and_a_discarded_recording_can_be_kept(page
 
 def test_a_refused_microphone_says_how_to_allow_it(page):
     page.add_init_script("""
-        navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("no", "NotAllowedError"); };
+        const refuse = async () => { throw new DOMException("no", "NotAllowedError"); };
+        navigator.mediaDevices.getUserMedia = refuse;
     """)
     page.goto("/")
     page.get_by_role("button", name="Record").click()
@@ -459,7 +465,9 @@ def test_without_a_secure_context_there_is_a_reason_instead_of_the_microphone(pa
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_rows_and_options_are_accessible_and_fit_a_phone(new_page, site, axe, long_recording, scheme, tmp_path):
+def test_rows_and_options_are_accessible_and_fit_a_phone(
+    new_page, site, axe, long_recording, scheme, tmp_path
+):
     page = new_page(site, color_scheme=scheme, viewport={"width": 375, "height": 700})
     page.faults.expect(CUT)
     (tmp_path / f"{'a very long name ' * 8}.mp3").touch()
