@@ -72,11 +72,12 @@ def test_head(site, path):
 
 
 def test_the_page_knows_the_service(serve):
-    site = serve(api_keys=(KEY,), allow_urls=True, max_upload_mb=12)
+    site = serve(api_keys=(KEY,), allow_urls=True, max_upload_mb=12, model_aliases=("a", "b=tiny"))
     [(_, text)] = DATA.findall(site.client.get("/").text)
     data = json.loads(text)
     assert data["version"] == site.client.get("/health").json()["version"]
     assert (data["keys"], data["urls"], data["max_upload_mb"]) == (True, True, 12)
+    assert data["aliases"] == ["a", "b"]
     assert data["languages"]["de"] == "german"
     assert {"srt", "vtt", "txt", "json"} <= set(data["formats"])
     assert data["options"] == Options().model_dump(mode="json")

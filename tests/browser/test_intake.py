@@ -11,6 +11,7 @@ from playwright.sync_api import expect
 
 CHUNK = 8_000_000
 CUT = "Failed to load resource"  # what Chromium says about each request that a test breaks off
+PART_SENT = re.compile(r"(?<![.\d])(8|9|10|11)(\.\d)? MB of 20 MB")
 CHOOSE = "Choose files"
 
 
@@ -26,7 +27,7 @@ def all_jobs(site):
     return site.client.get("/v1/jobs", params={"limit": 100}).json()["data"]
 
 
-def wait_for_jobs(site, count, done=False):
+def wait_for_jobs(page, site, count, done=False):
     """The jobs of the service, once there are so many, oldest first. `done`: and they have ended."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -35,7 +36,7 @@ def wait_for_jobs(site, count, done=False):
         if len(jobs) >= count and (not done or len(ended) == len(jobs)):
             assert len(jobs) == count
             return jobs[::-1]
-        time.sleep(0.1)
+        page.wait_for_timeout(100)  # a plain sleep would also stop the routes of the test
     raise AssertionError([(job["filename"], job["status"], job["error"]) for job in all_jobs(site)])
 
 
@@ -108,8 +109,8 @@ def long_recording(tmp_path_factory):
 
 def test_a_dropped_file_becomes_a_job(page, site, talk):
     page.goto("/")
-    drop(page, talk)
-    (job,) = wait_for_jobs(site, 1, done=True)
+    drop(page, talk.path)
+    (job,) = wait_for_jobs(page, site, 1, done=True)
     assert job["filename"] == "talk.flac"
     assert job["status"] == "succeeded"
     expect(page.locator(".uploads")).to_have_count(0)
@@ -125,7 +126,7 @@ def test_a_folder_gives_its_recordings_and_names_what_is_skipped(page, site, sho
         (folder.parent / name).write_bytes(b"x")
     page.goto("/")
     drop(page, tmp_path / "series")
-    jobs = wait_for_jobs(site, 5, done=True)
+    jobs = wait_for_jobs(page, site, 5, done=True)
     assert sorted(job["filename"] for job in jobs) == [f"{number}.flac" for number in range(5)]
     skipped = page.locator(".toast")
     for name in ("3 files skipped", "0.srt", "cover.jpg"):
@@ -139,94 +140,109 @@ def test_a_folder_can_be_chosen(page, site, shorts, tmp_path):
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Folder").click()
     chooser.value.set_files(tmp_path)
-    assert [job["filename"] for job in wait_for_jobs(site, 1)] == ["a.flac"]
+    assert [job["filename"] for job in wait_for_jobs(page, site, 1)] == ["a.flac"]
 
 
 def test_files_can_be_dropped_on_every_screen(page, site, shorts):
     page.goto("/#/fleet")
     drop(page, shorts[0])
-    wait_for_jobs(site, 1)
+    wait_for_jobs(page, site, 1)
     page.get_by_role("button", name="Show").click()
     expect(page.get_by_role("button", name=CHOOSE)).to_be_visible()
 
 
 def test_a_cut_upload_goes_on_where_it_was(page, site, long_recording):
-    page.goto("/")
     offsets = sent_offsets(page)
-    page.faults.expect(CUT)
-    cuts = []
-
-    def cut(route):
-        if route.request.headers.get("upload-offset") == str(CHUNK) and len(cuts) < 2:
-            cuts.append(route)
-            route.abort("connectionreset")
-        else:
-            route.continue_()
-
-    page.route("**/v1/uploads/*", cut)
-    choose(page, long_recording)
+    network = begin_slow_upload(page, long_recording)
+    network(offline=True)
     expect(row(page, long_recording.name)).to_contain_text("goes on by itself")
-    (job,) = wait_for_jobs(site, 1)
+    before = len(offsets)
+    network()
+    (job,) = wait_for_jobs(page, site, 1)
     assert job["filename"] == long_recording.name
-    assert offsets == [0, CHUNK, CHUNK, CHUNK, 2 * CHUNK]
+    assert before < len(offsets)
+    assert offsets[before] >= CHUNK
 
 
-def test_an_upload_goes_on_at_once_when_the_network_is_back(page, site, long_recording):
+def test_an_upload_goes_on_at_once_when_the_network_is_back(page, site, shorts):
+    page.clock.install()
+    page.goto("/")
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)  # no pause between attempts ends
+    page.faults.expect(CUT)
+    page.context.set_offline(True)
+    choose(page, shorts[0])
+    expect(row(page, "short")).to_contain_text("goes on by itself")
+    page.context.set_offline(False)
+    wait_for_jobs(page, site, 1)
+
+
+def send_slowly(page, bytes_per_s=4_000_000):
+    """Returns a function that sets the network: `network()` at full speed, `network(offline=True)` cut."""
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+
+    def network(offline=False, rate=-1):
+        conditions = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": rate}
+        session.send("Network.emulateNetworkConditions", conditions)
+
+    network(rate=bytes_per_s)
+    return network
+
+
+def begin_slow_upload(page, recording):
+    """Send the first part of a recording. Returns a function as `send_slowly` does."""
     page.goto("/")
     page.faults.expect(CUT)
-    page.clock.install()
-    page.route("**/v1/uploads", lambda route: route.abort("internetdisconnected"))
-    choose(page, long_recording)
-    expect(row(page, long_recording.name)).to_contain_text("goes on by itself")
-    page.unroute("**/v1/uploads")
-    page.context.set_offline(True)
-    page.context.set_offline(False)
-    wait_for_jobs(site, 1)
+    network = send_slowly(page)
+    choose(page, recording)
+    expect(row(page, recording.name)).to_contain_text(PART_SENT)
+    return network
 
 
-def hold_second_part(page):
-    """Stop an upload in its middle. The request stays unanswered until the page is left."""
-    page.route(
-        "**/v1/uploads/*",
-        lambda route: None if route.request.headers.get("upload-offset") == str(CHUNK) else route.continue_(),
-    )
+def wait_until_kept(page):
+    page.wait_for_function("""() => new Promise((resolve) => {
+        indexedDB.open(`uploads to ${location.origin}/`).onsuccess = ({ target: { result } }) => {
+            const count = result.transaction("files").objectStore("files").count();
+            count.onsuccess = () => { result.close(); resolve(count.result); };
+        };
+    })""")
 
 
 def test_a_reload_in_mid_upload_loses_nothing(page, site, long_recording):
-    page.goto("/")
-    page.faults.expect(CUT)
-    hold_second_part(page)
-    choose(page, long_recording)
-    expect(row(page, long_recording.name)).to_contain_text("8 MB of 20 MB")
-    page.wait_for_timeout(300)  # the browser stores the file meanwhile
-    page.unroute("**/v1/uploads/*")
+    network = begin_slow_upload(page, long_recording)
+    wait_until_kept(page)
+    network()
     offsets = sent_offsets(page)
+    # The service restarts just then: that is no reason to begin anew.
+    page.route("**/v1/uploads/*", lambda route: route.fulfill(status=502), times=1)
     page.reload()
-    (job,) = wait_for_jobs(site, 1)
+    (job,) = wait_for_jobs(page, site, 1)
     assert job["filename"] == long_recording.name
-    assert offsets == [CHUNK, 2 * CHUNK]
+    assert offsets
+    assert offsets[0] >= CHUNK
     expect(row(page, long_recording.name).filter(has=page.locator("progress"))).to_have_count(0)
     page.reload()
     page.wait_for_timeout(1000)
-    wait_for_jobs(site, 1)
+    wait_for_jobs(page, site, 1)
 
 
 def test_two_tabs_do_not_send_the_same_upload(page, site, long_recording):
-    page.goto("/")
-    page.faults.expect(CUT)
-    hold_second_part(page)
-    choose(page, long_recording)
-    expect(row(page, long_recording.name)).to_contain_text("8 MB of 20 MB")
+    network = begin_slow_upload(page, long_recording)
+    network(rate=10_000)
+    wait_until_kept(page)
     second = page.context.new_page()
     offsets = sent_offsets(second)
     second.goto("/")
-    second.wait_for_timeout(1000)
+    second.wait_for_timeout(1000)  # it asks other tabs meanwhile
     assert offsets == []
     assert second.locator(".upload").count() == 0
+    network(offline=True)  # a tab that is being closed would send the rest at full speed
+    expect(row(page, long_recording.name)).to_contain_text("goes on by itself")
     page.close()
     second.reload()
-    wait_for_jobs(site, 1)
-    assert offsets == [CHUNK, 2 * CHUNK]
+    wait_for_jobs(second, site, 1)
+    assert offsets
+    assert offsets[0] >= CHUNK
 
 
 def test_a_file_that_the_browser_does_not_keep_is_chosen_again(page, site, long_recording, shorts):
@@ -237,21 +253,18 @@ def test_a_file_that_the_browser_does_not_keep_is_chosen_again(page, site, long_
             return put.apply(this, values);
         };
     """)
-    page.goto("/")
-    page.faults.expect(CUT)
-    hold_second_part(page)
-    choose(page, long_recording)
-    expect(row(page, long_recording.name)).to_contain_text("8 MB of 20 MB")
-    page.unroute("**/v1/uploads/*")
+    network = begin_slow_upload(page, long_recording)
+    network()
     page.reload()
     lost = row(page, long_recording.name)
     expect(lost).to_contain_text("choose the file again to go on")
     offsets = sent_offsets(page)
     lost.locator("input[type=file]").set_input_files(shorts[0])
-    expect(page.get_by_text("This is another file")).to_be_visible()
+    expect(page.locator(".toast")).to_contain_text("This is another file")
     drop(page, long_recording)
-    wait_for_jobs(site, 1)
-    assert offsets == [CHUNK, 2 * CHUNK]
+    wait_for_jobs(page, site, 1)
+    assert offsets
+    assert offsets[0] >= CHUNK
 
 
 def test_a_job_is_made_once_though_its_answer_was_lost(page, site, shorts):
@@ -272,7 +285,7 @@ def test_a_job_is_made_once_though_its_answer_was_lost(page, site, shorts):
     with page.expect_response(lambda answer: answer.request.method == "POST" and answer.status == 202):
         page.reload()
     expect(page.locator(".upload")).to_have_count(0)
-    wait_for_jobs(site, 1)
+    wait_for_jobs(page, site, 1)
 
 
 def test_a_full_service_is_waited_for(page, site, shorts):
@@ -290,7 +303,7 @@ def test_a_full_service_is_waited_for(page, site, shorts):
     page.route("**/v1/jobs", refuse)
     choose(page, shorts[0])
     expect(row(page, "short")).to_contain_text("3 jobs are waiting already")
-    wait_for_jobs(site, 1)
+    wait_for_jobs(page, site, 1)
 
 
 def test_the_key_is_asked_for_and_the_upload_goes_on(page, site, shorts):
@@ -308,7 +321,7 @@ def test_the_key_is_asked_for_and_the_upload_goes_on(page, site, shorts):
     for key in ("wrong", "right"):
         page.get_by_label("Key", exact=True).fill(key)
         page.get_by_role("button", name="Use key").click()
-    wait_for_jobs(site, 1)
+    wait_for_jobs(page, site, 1)
 
 
 def test_a_file_that_is_too_large_is_not_sent(page, site, long_recording):
@@ -336,25 +349,21 @@ def test_a_broken_file_becomes_a_job_that_fails(page, site, tmp_path):
     (tmp_path / "broken.mp3").write_bytes(b"no sound at all " * 1000)
     page.goto("/")
     choose(page, tmp_path / "broken.mp3")
-    (job,) = wait_for_jobs(site, 1, done=True)
+    (job,) = wait_for_jobs(page, site, 1, done=True)
     assert job["status"] == "failed"
     expect(page.locator(".upload")).to_have_count(0)
 
 
 def test_an_upload_can_be_paused_removed_and_resumed(page, site, long_recording, shorts):
-    page.goto("/")
-    page.faults.expect(CUT)
-    hold_second_part(page)
-    choose(page, long_recording)
-    expect(row(page, long_recording.name)).to_contain_text("8 MB of 20 MB")
+    network = begin_slow_upload(page, long_recording)
     page.get_by_role("button", name=f"Pause: {long_recording.name}").click()
     expect(row(page, long_recording.name)).to_contain_text("paused")
-    page.unroute("**/v1/uploads/*")
+    network()
     page.reload()
     resume = page.get_by_role("button", name=f"Go on: {long_recording.name}")
     resume.focus()
     page.keyboard.press("Enter")
-    wait_for_jobs(site, 1)
+    wait_for_jobs(page, site, 1)
 
 
 def test_options_are_remembered_and_sent_if_changed(page, site, shorts):
@@ -380,7 +389,7 @@ def test_options_are_remembered_and_sent_if_changed(page, site, shorts):
     page.get_by_role("button", name="Reset all").click()
     expect(page.get_by_text("2 changed")).to_have_count(0)
     expect(page.get_by_label("Names and terms")).to_have_value("")
-    assert wait_for_jobs(site, 1)[0]["options"]["language"] == "de"
+    assert wait_for_jobs(page, site, 1)[0]["options"]["language"] == "de"
 
 
 def test_languages_have_the_readers_names(new_page, site):
@@ -394,7 +403,7 @@ def test_languages_have_the_readers_names(new_page, site):
 def test_a_pasted_url_says_that_the_service_takes_none(page, site):
     page.goto("/")
     paste(page, "https://example.org/talk.mp3")
-    expect(page.get_by_text("This service takes no URLs")).to_be_visible()
+    expect(page.locator(".toast")).to_contain_text("This service takes no URLs")
     expect(page.get_by_role("button", name="URL")).to_have_count(0)
 
 
@@ -416,10 +425,10 @@ def test_a_recording_of_the_microphone_becomes_a_job(page, site):
     page.context.grant_permissions(["microphone"])
     page.goto("/")
     page.get_by_role("button", name="Record").click()
+    page.wait_for_function("() => document.querySelector('meter')?.value > 0.3")  # it beeps
     expect(page.get_by_role("timer")).to_have_text("0:02")
-    assert page.locator("meter").evaluate("(meter) => meter.value") >= 0
     page.get_by_role("button", name="Stop and transcribe").click()
-    (job,) = wait_for_jobs(site, 1, done=True)
+    (job,) = wait_for_jobs(page, site, 1, done=True)
     assert re.fullmatch(r"Recording \d{4}-\d\d-\d\d \d\d\.\d\d\.webm", job["filename"])
     assert job["error"] is None or job["error"]["code"] == "no_speech", job["error"]
     assert job["duration"] == pytest.approx(2, abs=1.5)
@@ -433,16 +442,17 @@ def test_leaving_while_recording_asks_and_a_discarded_recording_can_be_kept(page
     asked = []
     page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
     page.close(run_before_unload=True)
-    page.get_by_role("link", name="Fleet").click()
+    page.get_by_role("link", name="Fleet", exact=True).click()
     page.get_by_role("button", name="Discard the recording").click()
     assert asked == ["beforeunload"]
     page.get_by_role("button", name="Keep it").click()
-    wait_for_jobs(site, 1)
+    wait_for_jobs(page, site, 1)
 
 
 def test_a_refused_microphone_says_how_to_allow_it(page):
     page.add_init_script("""
-        navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("no", "NotAllowedError"); };
+        const refuse = async () => { throw new DOMException("no", "NotAllowedError"); };
+        navigator.mediaDevices.getUserMedia = refuse;
     """)
     page.goto("/")
     page.get_by_role("button", name="Record").click()
@@ -464,7 +474,7 @@ def test_rows_and_options_are_accessible_and_fit_a_phone(
     page.faults.expect(CUT)
     (tmp_path / f"{'a very long name ' * 8}.mp3").touch()
     page.goto("/")
-    hold_second_part(page)
+    send_slowly(page, 500_000)
     choose(page, long_recording, *tmp_path.iterdir())
     expect(row(page, "a very long name")).to_contain_text("The file is empty")
     page.get_by_text("Options", exact=True).click()

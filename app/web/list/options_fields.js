@@ -9,6 +9,8 @@ import { changed, defaults, models, setOption } from "./options_store.js";
 /** @import { OptionField } from "./options_model.js" */
 /** @import { TextKey } from "../core/text.js" */
 
+/** @typedef {{id: string, onChange: (event: Event) => void, "aria-describedby": string | undefined}} About */
+
 /**
  * @param {object} props
  * @param {OptionField} props.field
@@ -31,61 +33,58 @@ export function OptionInput({ field, order = field.choices ?? [], names = {}, is
       <span>${label(field.name)}</span>
     </label>`;
   }
-  return html`<label class="field">
-    <span>${label(field.name)}</span>
-    ${field.kind === "choice" && choice(field, current, initial, order, names, change)}
-    ${field.kind === "number" && number(field, current, initial, change)}
-    ${field.kind === "text" && text(current, isLong, change)}
-    ${hint(field.name)}
-  </label>`;
+  const hint = optional(`option.${field.name}.hint`);
+  const id = `option-${field.name}`;
+  const about = { id, onChange: change, "aria-describedby": hint && `${id}-hint` };
+  return html`<div class="field">
+    <label for=${id}>${label(field.name)}</label>
+    ${field.kind === "choice" && choice(about, field, current, initial, order, names)}
+    ${field.kind === "number" && number(about, field, current, initial)}
+    ${field.kind === "text" && text(about, current, isLong)}
+    ${hint && html`<small id=${`${id}-hint`}>${hint}</small>`}
+  </div>`;
 }
 
 /**
+ * @param {About} about
  * @param {OptionField} field
  * @param {unknown} current
  * @param {unknown} initial
  * @param {string[]} order
  * @param {Record<string, string>} names
- * @param {(event: Event) => void} change
  */
-function choice({ name }, current, initial, order, names, change) {
+function choice(about, { name }, current, initial, order, names) {
   const nameOf = (/** @type {string} */ value) =>
     names[value] ?? optional(`option.${name}.${value}`) ?? value;
   const first = optional(`option.${name}.default`) ?? nameOf(String(initial));
-  return html`<select value=${current ?? ""} onChange=${change}>
+  return html`<select ...${about} value=${current ?? ""}>
     <option value="" selected=${current === undefined}>${first}</option>
     ${order.map((value) => html`<option value=${value} selected=${value === current}>${nameOf(value)}</option>`)}
   </select>`;
 }
 
 /**
+ * @param {About} about
  * @param {OptionField} field
  * @param {unknown} current
  * @param {unknown} initial
- * @param {(event: Event) => void} change
  */
-function number({ min, max, step }, current, initial, change) {
+function number(about, { min, max, step }, current, initial) {
   const placeholder = typeof initial === "number" ? String(initial) : t("options.automatic");
-  return html`<input type="number" inputmode="decimal" min=${min} max=${max} step=${step ?? "any"}
-    value=${current ?? ""} placeholder=${placeholder} onChange=${change} />`;
+  return html`<input ...${about} type="number" inputmode="decimal" min=${min} max=${max} step=${step ?? "any"}
+    value=${current ?? ""} placeholder=${placeholder} />`;
 }
 
 /**
+ * @param {About} about
  * @param {unknown} current
  * @param {boolean} isLong
- * @param {(event: Event) => void} change
  */
-function text(current, isLong, change) {
+function text(about, current, isLong) {
   const value = String(current ?? "");
   return isLong
-    ? html`<textarea dir="auto" rows="2" maxlength="4000" value=${value} onChange=${change}></textarea>`
-    : html`<input dir="auto" value=${value} onChange=${change} />`;
-}
-
-/** @param {string} name */
-function hint(name) {
-  const found = optional(`option.${name}.hint`);
-  return found && html`<small>${found}</small>`;
+    ? html`<textarea ...${about} dir="auto" rows="2" maxlength="4000" value=${value}></textarea>`
+    : html`<input ...${about} dir="auto" value=${value} />`;
 }
 
 /** @param {string} name An option that this page does not know yet keeps the name of the API. */

@@ -20,7 +20,7 @@ export function UploadRowView({ row }) {
       <p class="small muted numbers"><${Situation} row=${row} /></p>
     </div>
     <${Actions} row=${row} />
-    <div class="upload-bar"><${Bar} row=${row} /></div>
+    ${!hasFailed && !stored.source && html`<div class="upload-bar"><${Bar} row=${row} /></div>`}
     ${message && html`<p class=${hasFailed ? "small upload-message failed" : "small upload-message"} dir="auto">${message}</p>`}
     ${row.isRestarted && !hasFailed && html`<p class="small muted upload-message">${t("upload.restarted")}</p>`}
   </li>`;
@@ -49,7 +49,6 @@ function Situation({ row }) {
 /** @param {{row: UploadRow}} props */
 function Bar({ row }) {
   const { stored, state, progress } = row;
-  if (state === "failed" || stored.source) return null;
   const part = stored.size ? progress.value.sent / stored.size : 0;
   return html`<progress class="progress" max="1" value=${state === "submitting" ? 1 : part}
     aria-label=${t("upload.progress", { name: stored.name })}></progress>`;

@@ -1,8 +1,10 @@
 /** The uploads of this browser, in IndexedDB, which also takes files. Without it, they last as long as the page. */
 
+import { address } from "../core/service.js";
+
 /** @import { StoredUpload, UploadStorage } from "./uploads_types.js" */
 
-const NAME = "whisperfleet";
+const NAME = `uploads to ${address("/")}`; // a proxy may have several services at one origin
 const MOST_BYTES = 1_000_000_000; // of one file: the browser copies it
 
 /** @type {Promise<IDBDatabase> | null} */

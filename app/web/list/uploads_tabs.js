@@ -1,7 +1,9 @@
 /** Which tab works on which upload: two would disturb each other. */
 
+import { address } from "../core/service.js";
+
 const ANSWER_MS = 300;
-const channel = new BroadcastChannel("whisperfleet.uploads");
+const channel = new BroadcastChannel(`uploads to ${address("/")}`);
 
 /** @type {(ids: string[]) => void} */
 let onAnswer = () => {};

@@ -37,8 +37,7 @@ const texts = {
 
   // New recordings
   "intake.title": "Neue Aufnahmen",
-  "intake.hint":
-    "Audio oder Video irgendwo auf dieser Seite ablegen: viele Dateien auf einmal oder ganze Ordner.",
+  "intake.hint": "Audio oder Video irgendwo auf dieser Seite ablegen, auch ganze Ordner.",
   "intake.files": "Dateien wählen",
   "intake.folder": "Ordner",
   "intake.url": "URL",

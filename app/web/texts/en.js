@@ -35,7 +35,7 @@ export default {
 
   // New recordings
   "intake.title": "New recordings",
-  "intake.hint": "Drop audio or video anywhere on this page: many files at once, or whole folders.",
+  "intake.hint": "Drop audio or video anywhere on this page, also whole folders.",
   "intake.files": "Choose files",
   "intake.folder": "Folder",
   "intake.url": "URL",

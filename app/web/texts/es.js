@@ -36,8 +36,7 @@ const texts = {
 
   // New recordings
   "intake.title": "Nuevas grabaciones",
-  "intake.hint":
-    "Suelta audio o vídeo en cualquier parte de esta página: muchos archivos a la vez o carpetas enteras.",
+  "intake.hint": "Suelta audio o vídeo en cualquier parte de esta página, también carpetas enteras.",
   "intake.files": "Elegir archivos",
   "intake.folder": "Carpeta",
   "intake.url": "URL",
