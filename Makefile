@@ -20,7 +20,7 @@ INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
 # Node 20.11 or later with npm, which the page's types, format and tests need: the machine's, or the one of a package.
 NO_NODE := $(shell command -v npm >/dev/null \
-	&& node -e 'const [a, b] = process.versions.node.split("."); process.exit(a * 100 + +b < 2011)' 2>/dev/null \
+	&& node -e 'const [a, b] = process.versions.node.split("."); process.exit(a * 100 + +b < 2011 ? 1 : 0)' 2>/dev/null \
 	|| echo no)
 comma := ,
 WITH_NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
