@@ -7,6 +7,7 @@
 import { freeTime, inOrder, SHORTEST_S, toMs } from "./edits_order.js";
 import { change, cleanText, MOST_SPEAKER_CHARS, newId, withText } from "./edits_segment.js";
 
+export { toMs } from "./edits_order.js";
 export { join, split } from "./edits_split.js";
 
 /** @typedef {import("./types.js").Segment} Segment */

@@ -17,7 +17,7 @@ import { isUnspaced, placedWords } from "./edits_words.js";
  */
 export function split(segments, id, offset) {
   const segment = segments.find((other) => other.id === id);
-  if (!segment) return segments;
+  if (!segment || offset < 0) return segments;
   const [text, rest] = [segment.text.slice(0, offset).trimEnd(), segment.text.slice(offset).trimStart()];
   const length = toMs(segment.end - segment.start);
   if (!text.trim() || !rest.trim() || length < 0.002) return segments;

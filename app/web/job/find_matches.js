@@ -26,11 +26,12 @@ export function findMatches(segments, query, options = {}) {
   for (const segment of segments) {
     const { text, offsets } = folded(segment.text, options);
     for (let at = text.indexOf(wanted); at >= 0; ) {
-      const start = offsets ? offsets[at] : at;
-      const end = offsets ? offsets[at + wanted.length] : at + wanted.length;
-      const isMatch = end > start && (!options.wholeWord || isWord(segment.text, start, end));
-      if (isMatch) matches.push({ id: segment.id, start, end });
-      at = text.indexOf(wanted, at + (isMatch ? wanted.length : 1));
+      const end = at + wanted.length;
+      const isWhole = !offsets || (isBorder(offsets, at) && isBorder(offsets, end));
+      const match = { id: segment.id, start: offsets?.[at] ?? at, end: offsets?.[end] ?? end };
+      const isMatch = isWhole && (!options.wholeWord || isWord(segment.text, match.start, match.end));
+      if (isMatch) matches.push(match);
+      at = text.indexOf(wanted, isMatch ? end : at + 1);
     }
   }
   return matches;
@@ -55,6 +56,11 @@ function folded(text, options) {
     at += character.length;
   }
   return { text: result, offsets: Uint32Array.from([...offsets, at]) };
+}
+
+/** Whether a character begins or ends there, and not only a part of it. @param {Uint32Array} offsets @param {number} at */
+function isBorder(offsets, at) {
+  return at === 0 || offsets[at] !== offsets[at - 1];
 }
 
 /** Letters with the marks that follow them. @param {string} text */
