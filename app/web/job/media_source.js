@@ -99,7 +99,10 @@ export function createSource(jobId, element, isDownloading) {
     reconsider: () => {
       if (state.value.kind === "waiting" && !isDownloading()) open();
     },
-    close: () => (ending.abort(), unload(element)),
+    close: () => {
+      ending.abort();
+      unload(element);
+    },
   };
 }
 

@@ -69,14 +69,14 @@ function Zoom({ waveform }) {
 /** @param {{media: HTMLVideoElement | null}} props */
 function PictureControls({ media }) {
   return html`
-    <${Toggle} icon="captions" label=${t("player.captions")} isOn=${showsCaptions.value}
+    <${Toggle} class="wide-only" icon="captions" label=${t("player.captions")} isOn=${showsCaptions.value}
       toggle=${() => (showsCaptions.value = !showsCaptions.value)} />
     ${
       document.pictureInPictureEnabled &&
       html`<${Button} class="wide-only" icon="pictureInPicture" label=${t("player.pictureInPicture")}
       run=${() => togglePictureInPicture(media)} />`
     }
-    <${Button} icon="fullscreen" label=${t("player.fullscreen")} run=${() => media?.requestFullscreen?.()} />
+    <${Button} class="wide-only" icon="fullscreen" label=${t("player.fullscreen")} run=${() => media?.requestFullscreen?.()} />
   `;
 }
 

@@ -4,10 +4,10 @@ import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useRef, useSignal } from "../vendor/ui.js";
 import { toggleLoop } from "./player_keys.js";
-import { skipsBack } from "./player_settings.js";
+import { showsCaptions, skipsBack } from "./player_settings.js";
 
 /** @param {import("./player_controls.js").ControlsProps} props */
-export function PlayerMenu({ session, playback, waveform }) {
+export function PlayerMenu({ session, playback, waveform, media, hasPicture }) {
   const isOpen = useSignal(false);
   const root = useRef(/** @type {HTMLDivElement | null} */ (null));
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
@@ -24,14 +24,26 @@ export function PlayerMenu({ session, playback, waveform }) {
       <${Choice} label=${t("player.loop")} isOn=${playback.loop.value !== null} toggle=${() => toggleLoop(session, playback)} />
       <button class="narrow-only" onClick=${() => waveform.zoom(1)}><${Icon} name="zoomIn" />${t("player.zoomIn")}</button>
       <button class="narrow-only" onClick=${() => waveform.zoom(-1)}><${Icon} name="zoomOut" />${t("player.zoomOut")}</button>
+      ${hasPicture && html`<${PictureChoices} media=${media} />`}
     </div>`
     }
   </div>`;
 }
 
-/** @param {{label: string, isOn: boolean, toggle: () => void}} props */
-function Choice({ label, isOn, toggle }) {
-  return html`<button aria-pressed=${isOn} onClick=${toggle}>
+/** @param {{media: HTMLVideoElement | null}} props */
+function PictureChoices({ media }) {
+  return html`
+    <${Choice} class="narrow-only" label=${t("player.captions")} isOn=${showsCaptions.value}
+      toggle=${() => (showsCaptions.value = !showsCaptions.value)} />
+    <button class="narrow-only" onClick=${() => media?.requestFullscreen?.()}>
+      <${Icon} name="fullscreen" />${t("player.fullscreen")}
+    </button>
+  `;
+}
+
+/** @param {{label: string, isOn: boolean, toggle: () => void, class?: string}} props */
+function Choice({ label, isOn, toggle, class: extra }) {
+  return html`<button class=${extra} aria-pressed=${isOn} onClick=${toggle}>
     <span class="player-check">${isOn && html`<${Icon} name="check" />`}</span>${label}
   </button>`;
 }
