@@ -36,7 +36,7 @@ def correct(site: Server, job_id: str, segments: Sequence[Segment]) -> None:
     assert answer.status_code == 200, answer.text
 
 
-def timed(lines: Sequence[str], seconds: float = 2.0) -> list[Segment]:
+def timed(lines: Sequence[str], seconds: float) -> list[Segment]:
     """A segment for each line, one after the other."""
     return [
         {"start": number * seconds, "end": (number + 1) * seconds, "text": line}
@@ -44,11 +44,11 @@ def timed(lines: Sequence[str], seconds: float = 2.0) -> list[Segment]:
     ]
 
 
-def with_lines(site: Server, recording: Path, lines: Sequence[str], **options: Any) -> str:
+def with_lines(site: Server, recording: Path, lines: Sequence[str], seconds: float = 2.0) -> str:
     """The id of a job whose transcript has these lines."""
-    job = site.finished(site.submit(recording, **options)["id"])
+    job = site.finished(site.submit(recording)["id"])
     assert job["status"] == "succeeded", job
-    correct(site, job["id"], timed(lines))
+    correct(site, job["id"], timed(lines, seconds))
     return str(job["id"])
 
 

@@ -18,23 +18,49 @@ function segment(id, text, words) {
   };
 }
 
-const FIRST = segment("a", "The good, old bridge.", [["The", 1, 1.5, 0.9], ["good,", 1.5, 2, 0.3], ["bridge.", 3, 4, 0.2]]);
+const FIRST = segment("a", "The good, old bridge.", [
+  ["The", 1, 1.5, 0.9],
+  ["good,", 1.5, 2, 0.3],
+  ["bridge.", 3, 4, 0.2],
+]);
 const SECOND = segment("b", "No words", []);
-const THIRD = segment("c", "Is it?", [["Is", 6, 6.2, 0.8], ["it?", 6.2, 7, 0.1]]);
+const THIRD = segment("c", "Is it?", [
+  ["Is", 6, 6.2, 0.8],
+  ["it?", 6.2, 7, 0.1],
+]);
 
 test("the pieces of a text are the whole text", () => {
   for (const one of [FIRST, SECOND, THIRD, segment("d", "  ", [])]) {
-    assert.equal(piecesOf(one).map(({ text }) => text).join(""), one.text);
+    assert.equal(
+      piecesOf(one)
+        .map(({ text }) => text)
+        .join(""),
+      one.text,
+    );
   }
   assert.deepEqual(
     piecesOf(FIRST).map(({ text, start, word }) => [text, start, word?.word.start ?? null]),
-    [["The", 0, 1], [" ", 3, null], ["good,", 4, 1.5], [" ", 9, null], ["old", 10, null], [" ", 13, null], ["bridge.", 14, 3]],
+    [
+      ["The", 0, 1],
+      [" ", 3, null],
+      ["good,", 4, 1.5],
+      [" ", 9, null],
+      ["old", 10, null],
+      [" ", 13, null],
+      ["bridge.", 14, 3],
+    ],
   );
 });
 
 test("words of scripts without spaces are found", () => {
-  const chinese = segment("z", "你好世界。", [["你好", 0, 1, 0.9], ["世界。", 1, 2, 0.9]]);
-  assert.deepEqual(piecesOf(chinese).map(({ text }) => text), ["你好", "世界。"]);
+  const chinese = segment("z", "你好世界。", [
+    ["你好", 0, 1, 0.9],
+    ["世界。", 1, 2, 0.9],
+  ]);
+  assert.deepEqual(
+    piecesOf(chinese).map(({ text }) => text),
+    ["你好", "世界。"],
+  );
 });
 
 test("a word plays from its start, and a new one from about where it is", () => {
@@ -46,7 +72,10 @@ test("a word plays from its start, and a new one from about where it is", () => 
 
 test("what plays is found by its start", () => {
   const entries = [{ start: 1 }, { start: 2 }, { start: 2 }, { start: 5 }];
-  assert.deepEqual([0, 1, 1.9, 2, 4, 5, 99].map((time) => lastStarted(entries, time)), [-1, 0, 0, 2, 2, 3, 3]);
+  assert.deepEqual(
+    [0, 1, 1.9, 2, 4, 5, 99].map((time) => lastStarted(entries, time)),
+    [-1, 0, 0, 2, 2, 3, 3],
+  );
   assert.equal(lastStarted([], 1), -1);
 });
 

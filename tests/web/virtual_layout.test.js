@@ -22,7 +22,10 @@ test("the row at a height is found, also beyond the edges and at borders", () =>
 });
 
 test("only rows near the viewport are drawn, however long the list is", () => {
-  const range = rangeFor(evenOffsets(100_000, 40), { top: 400_000, bottom: 400_800 }, 400, { first: 0, last: 20 });
+  const range = rangeFor(evenOffsets(100_000, 40), { top: 400_000, bottom: 400_800 }, 400, {
+    first: 0,
+    last: 20,
+  });
   assert.deepEqual(range, { first: 9990, last: 10_030 });
 });
 
@@ -36,7 +39,10 @@ test("a short scroll draws nothing anew, and a longer one does before the margin
 
 test("a list that has become shorter is drawn anew", () => {
   const drawn = { first: 90, last: 120 };
-  assert.deepEqual(rangeFor(evenOffsets(50, 40), { top: 1200, bottom: 2000 }, 400, drawn), { first: 20, last: 49 });
+  assert.deepEqual(rangeFor(evenOffsets(50, 40), { top: 1200, bottom: 2000 }, 400, drawn), {
+    first: 20,
+    last: 49,
+  });
 });
 
 test("rows that were drawn for a jump do not stay", () => {

@@ -49,6 +49,8 @@ const PATHS = {
   warning: "M12 4l9 16H3zM12 10v4M12 17h.01",
   zoomIn: "M10.5 4a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13zM15.5 15.5L21 21M7.5 10.5h6M10.5 7.5v6",
   zoomOut: "M10.5 4a6.5 6.5 0 1 1 0 13 6.5 6.5 0 0 1 0-13zM15.5 15.5L21 21M7.5 10.5h6",
+  wholeWord:
+    "M4 17v3h16v-3M8 8a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM11 8v6M14 4v10M14 11a3 3 0 1 0 6 0 3 3 0 0 0-6 0",
 };
 
 /** @typedef {keyof typeof PATHS} IconName */

@@ -1,9 +1,9 @@
 /** Undo, search, and whether everything is saved. */
 
-import { html } from "../vendor/ui.js";
 import { Icon } from "../core/icons.js";
 import { useShortcuts } from "../core/keys.js";
 import { t } from "../core/text.js";
+import { html } from "../vendor/ui.js";
 import { SaveStatus } from "./saving_status.js";
 import { editUnsure, travel } from "./segment_actions.js";
 
@@ -16,10 +16,12 @@ export function EditToolbar({ screen, search }) {
   useEditingKeys(screen, search);
   const isEditable = session.editable.value;
   return html`<div class="edit-toolbar" role="toolbar" aria-label=${t("edit.toolbar")}>
-    ${isEditable &&
-    html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
+    ${
+      isEditable &&
+      html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
       <${Tool} icon="redo" text="edit.redo" keys="Control+Shift+Z" isOff=${!session.canRedo.value} run=${() => travel(screen, "redo")} />
-      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" isOff=${false} run=${() => editUnsure(screen, 1)} />`}
+      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" isOff=${false} run=${() => editUnsure(screen, 1)} />`
+    }
     <${Tool} icon="search" text="find.open" keys="Control+F" isOff=${false} run=${() => openSearch(search, "find")} />
     <span class="space"></span>
     <${RefusedPlace} screen=${screen} />
@@ -49,7 +51,8 @@ function RefusedPlace({ screen }) {
 function openSearch(search, mode) {
   const selected = getSelection()?.toString().trim() ?? "";
   if (selected && selected.length < 100) search.query.value = selected;
-  if (search.mode.value === mode) /** @type {HTMLInputElement | null} */ (document.querySelector(".find-bar input"))?.select();
+  if (search.mode.value === mode)
+    /** @type {HTMLInputElement | null} */ (document.querySelector(".find-bar input"))?.select();
   search.mode.value = mode;
 }
 

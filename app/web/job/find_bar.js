@@ -1,10 +1,10 @@
 /** Find and replace. */
 
-import { html, useEffect, useRef } from "../vendor/ui.js";
 import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
+import { html, useEffect, useRef } from "../vendor/ui.js";
 
 /** @typedef {import("./find_state.js").Search} Search */
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -38,10 +38,13 @@ export function FindBar({ screen, search }) {
       <${Count} search=${search} />
       <${Step} search=${search} direction=${-1} text="find.previous" />
       <${Step} search=${search} direction=${1} text="find.next" />
-      <${Toggle} state=${search.matchCase} text="find.matchCase" label="Aa" search=${search} />
-      <${Toggle} state=${search.wholeWord} text="find.wholeWord" label="“ab”" search=${search} />
-      ${canReplace && html`<button class="icon-button" aria-pressed=${mode === "replace"} aria-label=${t("find.replaceMode")}
-        title=${t("find.replaceMode")} onClick=${() => (search.mode.value = mode === "replace" ? "find" : "replace")}><${Icon} name="replace" /></button>`}
+      <${Toggle} state=${search.matchCase} text="find.matchCase" label=${html`<span aria-hidden="true">Aa</span>`} search=${search} />
+      <${Toggle} state=${search.wholeWord} text="find.wholeWord" label=${html`<${Icon} name="wholeWord" />`} search=${search} />
+      ${
+        canReplace &&
+        html`<button class="icon-button" aria-pressed=${mode === "replace"} aria-label=${t("find.replaceMode")}
+        title=${t("find.replaceMode")} onClick=${() => (search.mode.value = mode === "replace" ? "find" : "replace")}><${Icon} name="replace" /></button>`
+      }
       <button class="icon-button" aria-label=${t("close")} title=${t("close")} onClick=${close}><${Icon} name="close" /></button>
     </div>
     ${mode === "replace" && canReplace && html`<${Replacement} search=${search} />`}
@@ -71,7 +74,9 @@ function countText(search) {
   const count = search.matches.value.length;
   if (!search.query.value) return "";
   if (!count) return t("find.none");
-  return search.at.value < 0 ? t("find.count", { count }) : t("find.place", { at: search.at.value + 1, count });
+  return search.at.value < 0
+    ? t("find.count", { count })
+    : t("find.place", { at: search.at.value + 1, count });
 }
 
 /** @param {{search: Search}} props */
@@ -86,7 +91,7 @@ function Step({ search, direction, text }) {
 }
 
 /**
- * @param {{search: Search, state: import("../vendor/ui.js").Signal<boolean>, text: "find.matchCase" | "find.wholeWord", label: string}} props
+ * @param {{search: Search, state: import("../vendor/ui.js").Signal<boolean>, text: "find.matchCase" | "find.wholeWord", label: unknown}} props
  */
 function Toggle({ search, state, text, label }) {
   const toggle = () => {

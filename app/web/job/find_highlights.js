@@ -21,7 +21,8 @@ export function showMatches(list, matches, shown) {
   /** @type {Map<string, Element | null>} */
   const texts = new Map();
   for (const match of matches) {
-    if (!texts.has(match.id)) texts.set(match.id, list.rowElement(match.id)?.querySelector("p.segment-text") ?? null);
+    if (!texts.has(match.id))
+      texts.set(match.id, list.rowElement(match.id)?.querySelector("p.segment-text") ?? null);
     const text = texts.get(match.id);
     const range = text && rangeIn(text, match.start, match.end);
     if (range) (match === shown ? current : found).add(range);

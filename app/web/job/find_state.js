@@ -34,7 +34,10 @@ export function createSearch(session, view) {
   const at = signal(-1);
   const matches = computed(() =>
     mode.value
-      ? findMatches(session.segments.value, query.value, { matchCase: matchCase.value, wholeWord: wholeWord.value })
+      ? findMatches(session.segments.value, query.value, {
+          matchCase: matchCase.value,
+          wholeWord: wholeWord.value,
+        })
       : [],
   );
 
@@ -68,16 +71,31 @@ export function createSearch(session, view) {
     session.edit("replace", (segments) => replaceAll(segments, [match], text), match.id);
     // The replacement may have matches itself: go on behind it.
     const end = match.start + text.length;
-    const next = matches.peek().findIndex(({ id, start }, index) => index >= before && (id !== match.id || start >= end));
+    const next = matches
+      .peek()
+      .findIndex(({ id, start }, index) => index >= before && (id !== match.id || start >= end));
     show(next < 0 && matches.peek().length ? 0 : next);
   }
 
   function replaceEvery() {
     const found = matches.peek();
-    if (!session.edit("replace", (segments) => replaceAll(segments, found, replacement.peek()), found[0]?.id)) return 0;
+    if (!session.edit("replace", (segments) => replaceAll(segments, found, replacement.peek()), found[0]?.id))
+      return 0;
     show(-1);
     return found.length;
   }
 
-  return { mode, query, replacement, matchCase, wholeWord, matches, at, move, begin, replaceOne, replaceEvery };
+  return {
+    mode,
+    query,
+    replacement,
+    matchCase,
+    wholeWord,
+    matches,
+    at,
+    move,
+    begin,
+    replaceOne,
+    replaceEvery,
+  };
 }

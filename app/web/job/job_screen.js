@@ -1,7 +1,7 @@
 /** The screen of one job: player, transcript, corrections and downloads. */
 
-import { html, useEffect, useLayoutEffect, useMemo } from "../vendor/ui.js";
 import { t } from "../core/text.js";
+import { html, useEffect, useLayoutEffect, useMemo } from "../vendor/ui.js";
 import { EditToolbar } from "./edit_toolbar.js";
 import { FindBar } from "./find_bar.js";
 import { createSearch } from "./find_state.js";
@@ -52,12 +52,13 @@ function Skeleton() {
   </div>`;
 }
 
-/** What the keyboard reaches is never below the player. @param {import("./transcript_view.js").View} view */
+/** No segment that the keyboard reaches is below the player. The player itself is always in sight. @param {import("./transcript_view.js").View} view */
 function useScrollPadding(view) {
   useLayoutEffect(() => {
     const { style } = document.documentElement;
-    const update = () => {
-      style.scrollPaddingTop = `${view.list.clearTop() + 8}px`;
+    const update = (/** @type {FocusEvent} */ event) => {
+      const isInText = /** @type {Element} */ (event.target).closest(".transcript") !== null;
+      style.scrollPaddingTop = isInText ? `${view.list.clearTop() + 8}px` : "";
     };
     addEventListener("focusin", update);
     return () => {

@@ -108,7 +108,8 @@ export function travel(screen, direction) {
   const step = screen.session[direction]();
   if (!step) return;
   const { view } = screen;
-  const exists = (/** @type {string | null | undefined} */ id) => Boolean(id) && find(screen, id ?? "").index >= 0;
+  const exists = (/** @type {string | null | undefined} */ id) =>
+    Boolean(id) && find(screen, id ?? "").index >= 0;
   const edited = view.editing.peek();
   if (edited && !exists(edited.id)) view.editing.value = null;
   announce(t(direction === "undo" ? "edit.undone" : "edit.redone"));
@@ -136,7 +137,11 @@ export function editNeighbour(screen, id, direction) {
  */
 export function editUnsure(screen, direction) {
   const { view, session } = screen;
-  const word = nextUnsure(session.segments.peek(), { id: view.current.peek(), offset: caretOffset(direction) }, direction);
+  const word = nextUnsure(
+    session.segments.peek(),
+    { id: view.current.peek(), offset: caretOffset(direction) },
+    direction,
+  );
   if (!word) {
     toast(t("edit.noUnsure"));
     return;

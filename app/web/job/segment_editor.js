@@ -1,8 +1,8 @@
 /** The text of a segment while it is edited, with its times and its speaker below. */
 
-import { html, useLayoutEffect, useRef } from "../vendor/ui.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
+import { html, useLayoutEffect, useRef } from "../vendor/ui.js";
 import { setText } from "./edits.js";
 import { editNeighbour, joinWithNext, joinWithPrevious, splitSegment } from "./segment_actions.js";
 import { SpeakerField, TimeFields } from "./segment_fields.js";
@@ -39,7 +39,10 @@ function caretOf({ id }) {
 /** @param {{screen: Screen, segment: Segment, editing: Editing}} props */
 function TextField({ screen, segment, editing }) {
   const field = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
-  useLayoutEffect(() => showText(/** @type {HTMLTextAreaElement} */ (field.current), segment.text), [segment.text]);
+  useLayoutEffect(
+    () => showText(/** @type {HTMLTextAreaElement} */ (field.current), segment.text),
+    [segment.text],
+  );
   useLayoutEffect(() => {
     if (editing.field !== "text" || !field.current) return;
     const { start, end } = editing.selection ?? { start: segment.text.length, end: segment.text.length };
@@ -87,12 +90,16 @@ function press(event, screen, { id, text }) {
   const isPlain = !event.altKey && !event.ctrlKey && !event.metaKey && !event.shiftKey;
   /** @type {(() => void) | undefined} */
   let action;
-  if (event.key === "Enter") action = event.ctrlKey || event.metaKey ? () => splitSegment(screen, id, selectionStart) : screen.view.leave;
+  if (event.key === "Enter")
+    action =
+      event.ctrlKey || event.metaKey ? () => splitSegment(screen, id, selectionStart) : screen.view.leave;
   else if (event.key === "Escape") action = screen.view.leave;
   else if (event.altKey && event.key === "ArrowDown") action = () => editNeighbour(screen, id, 1);
   else if (event.altKey && event.key === "ArrowUp") action = () => editNeighbour(screen, id, -1);
-  else if (event.key === "Backspace" && isPlain && isCaret && selectionEnd === 0) action = () => joinWithPrevious(screen, id);
-  else if (event.key === "Delete" && isPlain && isCaret && selectionEnd === text.length) action = () => joinWithNext(screen, id);
+  else if (event.key === "Backspace" && isPlain && isCaret && selectionEnd === 0)
+    action = () => joinWithPrevious(screen, id);
+  else if (event.key === "Delete" && isPlain && isCaret && selectionEnd === text.length)
+    action = () => joinWithNext(screen, id);
   if (!action) return;
   event.preventDefault();
   action();

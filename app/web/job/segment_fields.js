@@ -1,8 +1,8 @@
 /** Fields for the times and the speaker of a segment. */
 
-import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { parseClock, preciseClock } from "../core/format.js";
 import { t } from "../core/text.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { setSpeaker, setTimes } from "./edits.js";
 import { MOST_SPEAKER_CHARS } from "./edits_segment.js";
 
@@ -92,7 +92,10 @@ export function SpeakerField({ screen, segment, isWanted }) {
   useLayoutEffect(() => {
     if (isWanted) take(field.current);
   }, [isWanted]);
-  const names = [...new Set(session.segments.value.map(({ speaker }) => speaker).filter(Boolean))].slice(0, 100);
+  const names = [...new Set(session.segments.value.map(({ speaker }) => speaker).filter(Boolean))].slice(
+    0,
+    100,
+  );
   /** @param {Event} event */
   const change = (event) => {
     const { value } = /** @type {HTMLInputElement} */ (event.target);

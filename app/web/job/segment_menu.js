@@ -1,8 +1,8 @@
 /** The menu of a segment. */
 
-import { html, useEffect, useLayoutEffect, useRef } from "../vendor/ui.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../vendor/ui.js";
 import { insertAfter, joinWithNext, removeSegment, splitSegment } from "./segment_actions.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -39,12 +39,17 @@ export function SegmentMenu({ screen, segment, isLast, isOpen, tabindex }) {
   return html`<span class="segment-menu">
     <button class="icon-button" ref=${button} tabindex=${tabindex} aria-label=${t("edit.more")} title=${t("edit.more")}
       aria-haspopup="menu" aria-expanded=${isOpen} onClick=${toggle}><${Icon} name="more" /></button>
-    ${isOpen &&
-    html`<${OpenMenu} close=${close}>
+    ${
+      isOpen &&
+      html`<${OpenMenu} close=${close}>
       ${entries
         .filter(([, key]) => !isLast || key !== "edit.join")
-        .map(([icon, key, action]) => html`<button role="menuitem" tabindex="-1" onClick=${choose(action)}><${Icon} name=${icon} />${t(key)}</button>`)}
-    <//>`}
+        .map(
+          ([icon, key, action]) =>
+            html`<button role="menuitem" tabindex="-1" onClick=${choose(action)}><${Icon} name=${icon} />${t(key)}</button>`,
+        )}
+    <//>`
+    }
   </span>`;
 }
 

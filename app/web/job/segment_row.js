@@ -1,9 +1,9 @@
 /** One segment of the list: its time, its text, and what can be done with it. */
 
-import { html, useMemo } from "../vendor/ui.js";
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
+import { html, useMemo } from "../vendor/ui.js";
 import { SegmentEditor } from "./segment_editor.js";
 import { SegmentMenu } from "./segment_menu.js";
 import { isUnsure, piecesOf } from "./segment_words.js";
@@ -34,16 +34,20 @@ export function SegmentRow({ screen, row, count, space, isCurrent, editing, hasM
       aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     <div class="segment-body">
       ${isNewSpeaker && html`<p class="segment-speaker" dir="auto">${segment.speaker}</p>`}
-      ${editing
-        ? html`<${SegmentEditor} screen=${screen} segment=${segment} editing=${editing} />`
-        : html`<${SegmentText} segment=${segment} language=${screen.session.job.value?.language} />`}
+      ${
+        editing
+          ? html`<${SegmentEditor} screen=${screen} segment=${segment} editing=${editing} />`
+          : html`<${SegmentText} segment=${segment} language=${screen.session.job.value?.language} />`
+      }
     </div>
     <div class="segment-actions">
-      ${canEdit &&
-      html`<button class="icon-button segment-edit" tabindex=${tabindex} data-edit aria-label=${t("edit.edit")} title=${t("edit.edit")}>
+      ${
+        canEdit &&
+        html`<button class="icon-button segment-edit" tabindex=${tabindex} data-edit aria-label=${t("edit.edit")} title=${t("edit.edit")}>
           <${Icon} name="edit" />
         </button>
-        <${SegmentMenu} screen=${screen} segment=${segment} isLast=${position === count - 1} isOpen=${hasMenu} tabindex=${tabindex} />`}
+        <${SegmentMenu} screen=${screen} segment=${segment} isLast=${position === count - 1} isOpen=${hasMenu} tabindex=${tabindex} />`
+      }
     </div>
   </li>`;
 }

@@ -114,10 +114,21 @@ function unsureWords(segment) {
  */
 export function splitPoint(segment, time) {
   const words = placedWords(segment);
-  const playing = words[lastStarted(words.map(({ word }) => word), time)];
+  const playing =
+    words[
+      lastStarted(
+        words.map(({ word }) => word),
+        time,
+      )
+    ];
   if (playing && playing.from > 0 && time < segment.end) return playing.from;
   const spaces = [...segment.text.trimEnd().matchAll(/\s+(?=\S)/g)].filter(({ index }) => index > 0);
-  const starts = spaces.length ? spaces.map(({ index, 0: { length } }) => index + length) : words.map(({ from }) => from);
+  const starts = spaces.length
+    ? spaces.map(({ index, 0: { length } }) => index + length)
+    : words.map(({ from }) => from);
   const middle = segment.text.length / 2;
-  return starts.reduce((best, at) => (Math.abs(at - middle) < Math.abs(best - middle) ? at : best), starts[0] ?? 0);
+  return starts.reduce(
+    (best, at) => (Math.abs(at - middle) < Math.abs(best - middle) ? at : best),
+    starts[0] ?? 0,
+  );
 }

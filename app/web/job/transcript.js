@@ -1,9 +1,9 @@
 /** The text of a job: as it grows, as it plays, and to correct it. */
 
-import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/ui.js";
 import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/ui.js";
 import { showMatches } from "./find_highlights.js";
 import { SegmentRow } from "./segment_row.js";
 import { createFollower } from "./transcript_follow.js";
@@ -35,7 +35,8 @@ function Nothing({ session }) {
   const job = session.job.value;
   const isWaiting = job !== null && isActive(job);
   const isLoading = job === null || (job.status === "succeeded" && !session.complete.value);
-  if (!isWaiting && !isLoading) return html`<p class="empty">${t(job.status === "succeeded" ? "transcript.silent" : "transcript.none")}</p>`;
+  if (!isWaiting && !isLoading)
+    return html`<p class="empty">${t(job.status === "succeeded" ? "transcript.silent" : "transcript.none")}</p>`;
   return html`<div class="transcript-waiting" aria-busy="true">
     <p class="muted">${t(isWaiting ? "transcript.waiting" : "loading")}</p>
     ${[92, 78, 85, 60].map((width) => html`<span class="skeleton" style=${{ width: `${width}%` }}></span>`)}
@@ -54,12 +55,18 @@ function List({ session, playback, view, search, isGrowing }) {
   useMemo(() => {
     const width = () => element.current?.clientWidth ?? Math.min(innerWidth, 1088);
     const known = width();
-    list.setRows(rows.map(({ key }) => key), (index) => estimatedHeight(rows[index], known));
+    list.setRows(
+      rows.map(({ key }) => key),
+      (index) => estimatedHeight(rows[index], known),
+    );
   }, [rows, list]);
 
-  const current = segments.some(({ id }) => id === view.current.value) ? view.current.value : (segments[0]?.id ?? null);
+  const current = segments.some(({ id }) => id === view.current.value)
+    ? view.current.value
+    : (segments[0]?.id ?? null);
   const drawn = list.drawn(current);
-  const wasAtEnd = isGrowing && scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
+  const wasAtEnd =
+    isGrowing && scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
   const hadFocus = element.current?.contains(document.activeElement) ?? false;
   useLayoutEffect(() => {
     list.settle();
@@ -71,7 +78,10 @@ function List({ session, playback, view, search, isGrowing }) {
   // Matches are marked after each drawing, and when the search changes.
   const { matches, at } = { matches: search.matches.value, at: search.at.value };
   useLayoutEffect(() => showMatches(list, matches, matches[at] ?? null));
-  useEffect(() => list.attach(/** @type {HTMLElement} */ (element.current), follower.scrolled), [list, follower]);
+  useEffect(
+    () => list.attach(/** @type {HTMLElement} */ (element.current), follower.scrolled),
+    [list, follower],
+  );
   useEffect(follower.start, [follower]);
 
   /** @param {Row} row @param {number} space */

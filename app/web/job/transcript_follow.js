@@ -61,7 +61,8 @@ export function createFollower({ session, playback, view }) {
   }
 
   /** While paused, only a reader who uses the player wants to see the place. */
-  const wantsToSee = () => playback.playing.peek() || document.querySelector(".player:is(:hover, :focus-within)") !== null;
+  const wantsToSee = () =>
+    playback.playing.peek() || document.querySelector(".player:is(:hover, :focus-within)") !== null;
 
   function update() {
     const next = placeOf(playback.time.value);

@@ -49,7 +49,16 @@ export function press(event, screen) {
   const row = rowOf(event.target);
   const isField = /^(INPUT|TEXTAREA)$/.test(/** @type {Element} */ (event.target).tagName);
   const id = row?.dataset.key;
-  if (!id || isField || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (
+    !id ||
+    isField ||
+    event.defaultPrevented ||
+    event.altKey ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.shiftKey
+  )
+    return;
   const isOnRow = event.target === row;
   /** @type {Record<string, () => void>} */
   const actions = {

@@ -18,7 +18,8 @@ export function rowsOf(segments, failed) {
   const rows = [];
   const left = [...failed];
   for (const [position, segment] of segments.entries()) {
-    while (left.length && left[0].start <= segment.start) rows.push(failedRow(/** @type {Span} */ (left.shift())));
+    while (left.length && left[0].start <= segment.start)
+      rows.push(failedRow(/** @type {Span} */ (left.shift())));
     rows.push({ key: segment.id, segment, before: segments[position - 1], position });
   }
   return [...rows, ...left.map(failedRow)];

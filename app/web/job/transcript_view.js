@@ -89,7 +89,19 @@ export function createView(session) {
     row.focus({ preventScroll: true });
   }
 
-  return { current, editing, menu: signal(null), following: signal(true), search: signal(null), list, go, edit, stop, leave, focusWanted };
+  return {
+    current,
+    editing,
+    menu: signal(null),
+    following: signal(true),
+    search: signal(null),
+    list,
+    go,
+    edit,
+    stop,
+    leave,
+    focusWanted,
+  };
 }
 
 /** The lower edge of what stays at the top of the window. */
@@ -102,5 +114,8 @@ function clearTop() {
 function isOnTop(cover) {
   const text = document.querySelector(".transcript")?.getBoundingClientRect();
   const box = cover.getBoundingClientRect();
-  return getComputedStyle(cover).position === "sticky" && (!text || (box.left < text.right && box.right > text.left));
+  return (
+    getComputedStyle(cover).position === "sticky" &&
+    (!text || (box.left < text.right && box.right > text.left))
+  );
 }

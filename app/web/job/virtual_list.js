@@ -49,9 +49,12 @@ export function createVirtualList(clearTop) {
   let wanted = null;
   const range = signal({ first: 0, last: 20 });
 
-  const rowElements = () => /** @type {HTMLElement[]} */ ([...(list?.querySelectorAll(":scope > [data-key]") ?? [])]);
+  const rowElements = () =>
+    /** @type {HTMLElement[]} */ ([...(list?.querySelectorAll(":scope > [data-key]") ?? [])]);
   const rowElement = (/** @type {string} */ key) =>
-    /** @type {HTMLElement | null} */ (list?.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`) ?? null);
+    /** @type {HTMLElement | null} */ (
+      list?.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`) ?? null
+    );
 
   /** @type {VirtualList["setRows"]} */
   function setRows(newKeys, newEstimate) {
