@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Request, Route, expect
 from tests.browser.conftest import Axe, NewPage
 from tests.e2e.conftest import Commands
 from tests.e2e.reading import Talk
-from tests.e2e.running import Server
+from tests.e2e.running import Server, wait_for
 from tests.media_files import RATE, Pcm, encode, read_pcm
 
 pytestmark = pytest.mark.timeout(120)
@@ -51,6 +51,11 @@ def written(folder: Path, name: str, content: bytes) -> Path:
     return path
 
 
+def wait_until(page: Page, function: str, argument: Any = None) -> None:
+    """Playwright's own `wait_for_function` evaluates text, which the content policy forbids."""
+    wait_for(lambda: page.evaluate(function, argument), pause_s=0.1)
+
+
 class Player:
     """The player on a page."""
 
@@ -61,7 +66,7 @@ class Player:
 
     def open(self, job_id: str) -> "Player":
         self.page.goto(f"/#/jobs/{job_id}")
-        self.page.wait_for_function("document.querySelector('video')?.readyState > 0")
+        self.wait("media?.readyState > 0")
         expect(self.waveform).to_have_attribute("data-state", "ready")
         return self
 
@@ -72,8 +77,8 @@ class Player:
         )
 
     def wait(self, condition: str) -> None:
-        self.page.wait_for_function(
-            f"() => {{ const media = document.querySelector('video'); return {condition}; }}"
+        wait_until(
+            self.page, f"() => {{ const media = document.querySelector('video'); return {condition}; }}"
         )
 
     def play(self) -> None:
@@ -100,8 +105,8 @@ def test_sound_plays_and_nothing_is_decoded_in_the_tab(page: Page, job_id: str) 
     page.get_by_role("button", name="Zoom in on the waveform").click()
     fetched = [request.resource_type for request in requests if "/audio" in request.url]
     assert set(fetched) == {"media"}
+    assert len([request for request in requests if "/peaks" in request.url]) == 1
     assert page.evaluate("window.decoded") == 0
-    assert any("/peaks?points=" in request.url for request in requests)
 
 
 def test_a_click_on_the_waveform_goes_there(player: Player) -> None:
@@ -135,7 +140,9 @@ def test_after_a_pause_it_goes_back_a_little(player: Player) -> None:
     player.pause()
     paused_at = player.get("media.currentTime")
     player.page.evaluate(
-        "document.querySelector('video').onseeked = ({ target }) => { window.went = target.currentTime; }"
+        """() => {
+        document.querySelector("video").onseeked = ({ target }) => { window.went = target.currentTime; };
+    }"""
     )
     player.play()
     assert paused_at - 1.6 < player.page.evaluate("window.went") < paused_at - 1.2
@@ -178,11 +185,8 @@ def test_space_presses_the_button_that_has_the_focus(player: Player) -> None:
     assert player.get("media.paused")
 
 
-def test_a_segment_is_repeated(player: Player) -> None:
-    segment = player.page.evaluate(
-        "() => fetch(location.hash.replace('#/jobs', 'v1/jobs') + '/segments').then((a) => a.json())"
-    )
-    first = segment["segments"][0]
+def test_a_segment_is_repeated(player: Player, site: Server, job_id: str) -> None:
+    first = site.client.get(f"/v1/jobs/{job_id}/segments").json()["segments"][0]
     player.place.fill(str(int(first["start"]) + 1))
     player.page.keyboard.press("l")
     player.page.evaluate(
@@ -260,20 +264,22 @@ def test_with_keys_it_plays_by_links_and_renews_them(
     job_id = done(server, talk.path)
     page = new_page(server)
     page.add_init_script(f"localStorage.setItem('whisperfleet.key', JSON.stringify('{KEY}'))")
+    made: list[str] = []
+
+    def withdraw_the_first(route: Route) -> None:
+        response = route.fetch()
+        made.append(server.url + response.json()["path"])
+        if len(made) == 1:
+            server.client.delete("/v1/links").raise_for_status()
+        route.fulfill(response=response)
+
+    page.route("**/links", withdraw_the_first)
+    page.faults.expect("status of 403")  # type: ignore[attr-defined]
     player = Player(page).open(job_id)
     player.play()
-    first = player.get("media.src")
-    assert "signature=" in first
-    assert KEY not in first
-    player.place.fill("40")
-    page.goto("/#/")
-    server.client.delete("/v1/links").raise_for_status()
-    page.faults.expect("status of 403")  # type: ignore[attr-defined]
-    page.goto(f"/#/jobs/{job_id}")
-    player.wait("media?.readyState > 0")
-    assert player.get("media.src") != first
-    assert player.get("media.currentTime") == pytest.approx(40, abs=2)
-    player.play()
+    assert len(made) == 2
+    assert player.get("media.src") == made[1]
+    assert KEY not in made[1]
 
 
 def test_without_the_recording_it_says_why(new_page: NewPage, commands: Commands, talk: Talk) -> None:
@@ -318,7 +324,8 @@ SHOW_REGION = """async () => {
     document.querySelector("main").replaceChildren(container);
     const playback = createPlayback();
     const channels = [new Float32Array(1024).fill(0.5), new Float32Array(1024).fill(-0.5)];
-    const view = createView(container, document.createElement("video"), { points: 1024, duration: 60, channels }, playback);
+    const peaks = { points: 1024, duration: 60, channels };
+    const view = createView(container, document.createElement("video"), peaks, playback);
     window.changes = [];
     playback.showRegion({ id: "s1", start: 10, end: 20 }, {
         onChange(span, isDone) {
@@ -351,21 +358,22 @@ def test_the_edges_of_a_segment_are_dragged(page: Page) -> None:
     assert page.evaluate("window.shown().start") == 8
     changes = page.evaluate("window.changes")
     assert changes[-1][2] is True
-    assert [False] * 3 == [change[2] for change in changes[:3]]
+    assert [change[2] for change in changes[:3]] == [False] * 3
 
 
 def test_the_waveform_has_the_colours_of_the_theme(new_page: NewPage, site: Server, job_id: str) -> None:
     page = new_page(site, color_scheme="light")
     Player(page).open(job_id)
     colours = """() => {
-        const canvas = document.querySelector(".waveform-canvas > div").shadowRoot.querySelector(".canvases canvas");
+        const { shadowRoot } = document.querySelector(".waveform-canvas > div");
+        const canvas = shadowRoot.querySelector(".canvases canvas");
         const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
         const solid = data.findIndex((value, index) => index % 4 === 3 && value === 255);
         return [...data.slice(solid - 3, solid)].join();
     }"""
     light = page.evaluate(colours)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"(light) => ({colours})() !== light", arg=light)
+    wait_until(page, f"(light) => ({colours})() !== light", light)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -406,7 +414,18 @@ def test_two_hours_need_little_memory(page: Page, site: Server, job_id: str) -> 
     for _ in range(12):
         page.get_by_role("button", name="Zoom in on the waveform").click()
     root = "document.querySelector('.waveform-canvas > div').shadowRoot"
-    page.wait_for_function(f"() => {root}.querySelector('.wrapper').clientWidth > 1e6")
+    wait_until(page, f"() => {root}.querySelector('.wrapper').clientWidth > 1e6")
     page.evaluate(f"() => {{ {root}.querySelector('.scroll').scrollLeft = 1e5; }}")
     player.place.focus()
     assert page.evaluate(f"() => {root}.querySelectorAll('canvas').length") <= 24
+
+
+def test_a_film_whose_sound_the_browser_cannot_play_is_heard(
+    page: Page, site: Server, pcm: Pcm, tmp_path: Path
+) -> None:
+    """The sound alone is better than the pictures alone."""
+    film = encode(pcm, "matroska", "ac3", rate=48000, video="libvpx")
+    player = Player(page).open(done(site, written(tmp_path, "film.mkv", film)))
+    expect(page.locator("video")).to_be_visible()
+    player.play()
+    player.wait("media.src.endsWith('format=ogg') && !media.paused && media.currentTime > 1")

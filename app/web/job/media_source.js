@@ -19,6 +19,8 @@ import { signal } from "../vendor/ui.js";
  * @property {() => void} close
  */
 
+const SURELY_HEARD_S = 1;
+
 /** Codes of `MediaError`. */
 const NETWORK = 2;
 
@@ -82,6 +84,7 @@ export function createSource(jobId, element, isDownloading) {
   }
 
   const options = { signal: ending.signal };
+  element.addEventListener("timeupdate", () => !isCopy && isSilent(element) && attempt(playCopy), options);
   element.addEventListener("error", () => attempt(recover), options);
   element.addEventListener("playing", () => (isSecondTry = false), options);
   element.addEventListener(
@@ -104,6 +107,16 @@ export function createSource(jobId, element, isDownloading) {
       unload(element);
     },
   };
+}
+
+/**
+ * Whether the browser plays a film without its sound: it knows the format of the pictures alone.
+ * @param {HTMLVideoElement & {mozHasAudio?: boolean, webkitAudioDecodedByteCount?: number}} element
+ */
+function isSilent(element) {
+  const { played } = element;
+  const isPlayed = played.length > 0 && played.end(0) - played.start(0) > SURELY_HEARD_S;
+  return isPlayed && (element.mozHasAudio === false || element.webkitAudioDecodedByteCount === 0);
 }
 
 /**

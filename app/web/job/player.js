@@ -52,8 +52,8 @@ export function Player({ session, playback }) {
  * @param {import("../vendor/ui.js").Signal<boolean>} hasPicture
  */
 function useMedia(session, playback, media, source, hasPicture) {
+  const element = media.value; // null at the first drawing
   useEffect(() => {
-    const element = media.value;
     if (!element) return;
     playback.duration.value ||= session.job.peek()?.duration ?? 0;
     playback.seek(positionOf(session.id));
@@ -70,7 +70,7 @@ function useMedia(session, playback, media, source, hasPicture) {
       detach();
       opened.close();
     };
-  }, [media.value]);
+  }, [element]);
   useSignalEffect(() => {
     void session.job.value?.progress.stage;
     source.value?.reconsider();
