@@ -23,7 +23,7 @@ _TICK_S = 0.5  # between two rounds of events
 _COUNT_S = 1.0  # between two counts of the jobs that wait
 _PATIENCE_S = 1.0  # the first client waits so long for figures of GPUs and jobs
 _MOST_WAITING = 20  # events for one client, which gets a new snapshot beyond that
-_BLOCKS_AT_ONCE = 500  # are encoded before the event loop goes on
+_BLOCKS_AT_ONCE = 200  # are encoded before the event loop goes on
 
 log = structlog.get_logger("whisperfleet.api")
 
