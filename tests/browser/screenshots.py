@@ -55,7 +55,8 @@ def served(folder: Path, **settings: Any) -> Iterator[Server]:
 @contextmanager
 def opened(browser: Browser, server: Server, **options: Any) -> Iterator[Page]:
     context = browser.new_context(
-        base_url=server.url, **{"viewport": WIDE, "device_scale_factor": 1.5, "color_scheme": "light"} | options
+        base_url=server.url,
+        **{"viewport": WIDE, "device_scale_factor": 1.5, "color_scheme": "light"} | options,
     )
     context.set_default_timeout(60_000)
     try:
@@ -73,7 +74,9 @@ def draw_transcripts(browser: Browser, server: Server, folder: Path) -> None:
     talks = {name: folder / f"{name}.flac" for name in ("lecture", "vortrag", "charla")}
     for talk, source in zip(talks.values(), ("talk", "talk_de", "talk_es"), strict=True):
         talk.write_bytes((DATA / f"{source}.flac").read_bytes())
-    long = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 1200 * RATE)).rename(folder / "seminar.wav")
+    long = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 1200 * RATE)).rename(
+        folder / "seminar.wav"
+    )
     with opened(browser, server) as page:
         page.goto("/")
         expect(page.get_by_role("button", name="Choose files")).to_be_visible()
@@ -115,7 +118,9 @@ def draw_fleet(browser: Browser, server: Server, folder: Path) -> None:
     talk = read_pcm(DATA / "talk.flac")
     jobs = []
     for number, minutes in enumerate((60, 45, 30, 20, 15)):
-        path = write_wav(folder, np.resize(talk, minutes * 60 * RATE)).rename(folder / f"lecture {number + 1}.wav")
+        path = write_wav(folder, np.resize(talk, minutes * 60 * RATE)).rename(
+            folder / f"lecture {number + 1}.wav"
+        )
         jobs.append(submitted(server, path))
     with opened(browser, server) as page:
         page.goto("/#/fleet")

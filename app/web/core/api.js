@@ -42,7 +42,6 @@ export class ApiError extends Error {
  * @property {AbortSignal} [signal]
  * @property {RequestCache} [cache]
  * @property {boolean} [keepalive] The request outlives the page.
- * @property {RequestCache} [cache]
  */
 
 /**
@@ -124,6 +123,10 @@ async function errorOf(response) {
     return new ApiError(response.status, (await response.json()).error, retryAfter);
   } catch {
     // A proxy answered, or the connection broke off.
-    return new ApiError(response.status, { message: t("error.status", { status: response.status }) }, retryAfter);
+    return new ApiError(
+      response.status,
+      { message: t("error.status", { status: response.status }) },
+      retryAfter,
+    );
   }
 }

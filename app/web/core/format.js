@@ -40,8 +40,15 @@ export function parseClock(text) {
 export function bytes(count, language) {
   const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
   const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3));
-  const options = { style: "unit", unit: units[power], unitDisplay: "short", maximumFractionDigits: power > 1 ? 1 : 0 };
-  return new Intl.NumberFormat(language, /** @type {Intl.NumberFormatOptions} */ (options)).format(count / 1000 ** power);
+  const options = {
+    style: "unit",
+    unit: units[power],
+    unitDisplay: "short",
+    maximumFractionDigits: power > 1 ? 1 : 0,
+  };
+  return new Intl.NumberFormat(language, /** @type {Intl.NumberFormatOptions} */ (options)).format(
+    count / 1000 ** power,
+  );
 }
 
 /**
@@ -50,7 +57,9 @@ export function bytes(count, language) {
  * @param {string} language
  */
 export function dateTime(moment, language) {
-  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(new Date(moment));
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" }).format(
+    new Date(moment),
+  );
 }
 
 /**

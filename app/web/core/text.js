@@ -1,9 +1,9 @@
 /** The texts of the page in the reader's language. */
 
-import { computed, effect } from "../vendor/ui.js";
 import de from "../texts/de.js";
 import en from "../texts/en.js";
 import es from "../texts/es.js";
+import { computed, effect } from "../vendor/ui.js";
 import { remembered } from "./storage.js";
 
 /** @typedef {keyof typeof en} TextKey */
@@ -36,6 +36,7 @@ effect(() => {
  */
 export function t(key, values = {}) {
   const entry = ALL[language.value][key] ?? en[key];
-  const form = typeof entry === "string" ? entry : entry[plurals.value.select(Number(values.count))] ?? entry.other;
+  const form =
+    typeof entry === "string" ? entry : (entry[plurals.value.select(Number(values.count))] ?? entry.other);
   return form.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
 }

@@ -1,8 +1,8 @@
 /** Whether the service runs with the demo model. */
 
-import { html, signal } from "../vendor/ui.js";
 import { requestJson } from "../core/api.js";
 import { t } from "../core/text.js";
+import { html, signal } from "../vendor/ui.js";
 
 const isDemo = signal(false);
 

@@ -1,9 +1,9 @@
 /** Asks for the API key when the service wants one. */
 
-import { html } from "../vendor/ui.js";
 import { apiKey, keyQuestion } from "../core/api.js";
 import { showModal } from "../core/keys.js";
 import { t } from "../core/text.js";
+import { html } from "../vendor/ui.js";
 
 export function KeyDialog() {
   const question = keyQuestion.value;

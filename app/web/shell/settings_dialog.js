@@ -1,11 +1,11 @@
 /** The page's own settings: language, colours and key. */
 
-import { html, signal } from "../vendor/ui.js";
 import { apiKey } from "../core/api.js";
 import { Icon } from "../core/icons.js";
 import { showModal } from "../core/keys.js";
 import { address, service } from "../core/service.js";
 import { chosenLanguage, LANGUAGE_NAMES, t } from "../core/text.js";
+import { html, signal } from "../vendor/ui.js";
 import { forgetKey } from "./key_dialog.js";
 import { theme } from "./theme.js";
 

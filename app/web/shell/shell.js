@@ -1,6 +1,5 @@
 /** The frame around all screens. */
 
-import { html, useEffect } from "../vendor/ui.js";
 import { Announcer } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { HelpDialog, openHelp, useShortcuts } from "../core/keys.js";
@@ -12,6 +11,7 @@ import { FleetScreen } from "../fleet/fleet_screen.js";
 import { JobScreen } from "../job/job_screen.js";
 import { IntakeEverywhere } from "../list/intake_page.js";
 import { ListScreen } from "../list/list_screen.js";
+import { html, useEffect } from "../vendor/ui.js";
 import { DemoBanner } from "./health.js";
 import { KeyDialog } from "./key_dialog.js";
 import { openSettings, SettingsDialog } from "./settings_dialog.js";

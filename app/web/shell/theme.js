@@ -1,7 +1,7 @@
 /** Light or dark: as the system has it, unless the reader chooses. */
 
-import { effect } from "../vendor/ui.js";
 import { remembered } from "../core/storage.js";
+import { effect } from "../vendor/ui.js";
 
 /** `light`, `dark`, or empty: that of the system. */
 export const theme = remembered("theme", "");

@@ -245,7 +245,8 @@ const texts = {
   "player.positionOf": "{time} von {duration}",
   "player.preparing": "Der Ton wird vorbereitet …",
   "player.waiting": "Die Aufnahme wird heruntergeladen. Danach lässt sie sich abspielen.",
-  "player.unplayable": "Dieser Browser kann weder die Aufnahme noch eine Kopie davon abspielen. Ein anderer Browser hilft, oder das Herunterladen der Aufnahme.",
+  "player.unplayable":
+    "Dieser Browser kann weder die Aufnahme noch eine Kopie davon abspielen. Ein anderer Browser hilft, oder das Herunterladen der Aufnahme.",
   "player.retry": "Noch einmal",
 
   // Corrections

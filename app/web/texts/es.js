@@ -243,7 +243,8 @@ const texts = {
   "player.positionOf": "{time} de {duration}",
   "player.preparing": "Se está preparando el sonido …",
   "player.waiting": "La grabación se está descargando. Después se podrá reproducir.",
-  "player.unplayable": "Este navegador no puede reproducir ni la grabación ni una copia. Prueba otro navegador o descarga la grabación.",
+  "player.unplayable":
+    "Este navegador no puede reproducir ni la grabación ni una copia. Prueba otro navegador o descarga la grabación.",
   "player.retry": "Reintentar",
 
   // Corrections
