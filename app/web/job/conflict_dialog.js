@@ -27,7 +27,7 @@ export function ConflictDialog({ session, onClose }) {
       <span class="space"></span>
       <button class="icon-button" aria-label=${t("conflict.later")} onClick=${onClose}><${Icon} name="close" /></button>
     </div>
-    <p>${t("conflict.why", { count: conflict.parts.length })}</p>
+    <p class="conflict-why">${t("conflict.why", { count: conflict.parts.length })}</p>
     <div class="toolbar">
       <button class="button" onClick=${() => chooseAll("mine")}>${t("conflict.allMine")}</button>
       <button class="button" onClick=${() => chooseAll("theirs")}>${t("conflict.allTheirs")}</button>
