@@ -27,7 +27,7 @@ export function Shell() {
   return html`
     <a class="visually-hidden button" href="#main" onClick=${skipToMain}>${t("nav.skip")}</a>
     <header class="top-bar"><div>
-      <a class="name" href="#/"><img src=${address("/web/icon.svg")} alt="" /><span>whisperfleet</span></a>
+      <a class="name" href="#/" aria-label="whisperfleet"><img src=${address("/web/icon.svg")} alt="" /><span>whisperfleet</span></a>
       <nav aria-label=${t("nav.label")}>
         <a href="#/" aria-current=${screen === "fleet" ? undefined : "page"}>${t("nav.transcripts")}</a>
         <a href="#/fleet" aria-current=${screen === "fleet" ? "page" : undefined}>${t("nav.fleet")}</a>
