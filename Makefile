@@ -4,6 +4,7 @@
 # make check   format, lint, types, import rules
 # make vendor  bundle the page's packages anew, after a change of package.json
 # make bench   run the benchmarks on this machine
+# make screenshots   take the pictures of the page in docs/images again, with the machine's Chromium
 # make clean   remove all generated files
 #
 # Variables: PYTHON (3.11 to 3.13), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default if there is an NVIDIA
@@ -25,7 +26,7 @@ NO_NODE := $(shell command -v npm >/dev/null \
 comma := ,
 WITH_NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: run test soak check vendor bench clean
+.PHONY: run test soak check vendor bench screenshots clean
 
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
@@ -48,6 +49,9 @@ check: .venv/.dev node_modules/.installed
 
 vendor: node_modules/.installed
 	$(WITH_NODE) node vendor/bundle.mjs
+
+screenshots: .venv/.dev
+	$(BIN)/python -m tests.browser.screenshots
 
 bench: .venv/.dev
 	$(BIN)/python bench/quality.py tests/data

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, find_chromium
 from tests.e2e.conftest import Commands, write_wav
-from tests.e2e.running import DATA, Server
+from tests.e2e.running import DATA, Server, wait_for
 from tests.media_files import RATE, read_pcm
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -92,6 +92,7 @@ def draw_transcripts(browser: Browser, server: Server, folder: Path) -> None:
     with opened(browser, server) as page:
         page.goto(f"/#/jobs/{running}")
         expect(page.get_by_role("listitem").nth(3)).to_be_visible()
+        wait_for(lambda: server.job(running)["progress"]["done_s"] > 300, 120)
         shoot(page, "running")
     lecture = f"/#/jobs/{jobs[0]}"
     for name, options in {
