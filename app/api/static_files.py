@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +28,8 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
+
+_TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class StaticFolder:
             raise HTTPException(404)
         status = path.stat()
         content = _read(path, status.st_mtime_ns, status.st_size)
-        is_compressed = "gzip" in request.headers.get("accept-encoding", "")
+        is_compressed = _TAKES_GZIP.search(request.headers.get("accept-encoding", "")) is not None
         headers = HEADERS | {
             "Cache-Control": "no-cache",
             "ETag": f'"{content.digest}{"-gzip" if is_compressed else ""}"',

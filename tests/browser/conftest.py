@@ -24,7 +24,7 @@ Axe = Callable[[Page], list[str]]
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if find_chromium() is None and not REQUIRED:
         for item in items:
-            if item.path.is_relative_to(FOLDER):
+            if item.path.is_relative_to(FOLDER) and "browser" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.skip(reason=MISSING))
 
 
@@ -62,7 +62,7 @@ def watched_page(browser: Browser, server: Server, **options: Any) -> Iterator[P
 
 @pytest.fixture
 def new_page(browser: Browser) -> Iterator[NewPage]:
-    """Opens pages in contexts of their own: `new_page(server, viewport=…)`. Two tabs: `page.context.new_page()`.
+    """Opens pages in contexts of their own: `new_page(server, viewport=…)`. A tab: `page.context.new_page()`.
 
     At the end, the test fails if a page had a fault that `page.faults.expect(…)` does not name.
     """
