@@ -16,13 +16,18 @@ const KEPT_MS = 90 * 24 * 3600 * 1000; // the job may have been deleted elsewher
 
 /** @type {Promise<IDBDatabase> | null} */
 let opening = null;
+/** @type {IDBDatabase | null} */
+let database = null;
 
 function open() {
   opening ??= new Promise((resolve, reject) => {
     const request = indexedDB.open(DATABASE, 1);
     request.onupgradeneeded = () =>
       request.result.createObjectStore(STORE, { keyPath: "key" }).createIndex("job", "job");
-    request.onsuccess = () => resolve(request.result);
+    request.onsuccess = () => {
+      database = request.result;
+      resolve(database);
+    };
     request.onerror = () => reject(request.error);
   });
   return opening;
@@ -36,9 +41,11 @@ function open() {
  */
 async function transact(mode, act) {
   try {
-    const database = await open();
+    // A page that is being closed waits for nothing: all is sent at once, and committed.
+    const transaction = (database ?? (await open())).transaction(STORE, mode, { durability: "strict" });
+    const request = act(transaction.objectStore(STORE));
+    if (mode === "readwrite") transaction.commit();
     return await new Promise((resolve, reject) => {
-      const request = act(database.transaction(STORE, mode, { durability: "strict" }).objectStore(STORE));
       request.onsuccess = () => resolve(request.result);
       request.onerror = () => reject(request.error);
     });

@@ -5,6 +5,7 @@ import { keptChanges, readDrafts, removeDraft, writeDraft } from "./drafts.js";
 import { newId } from "./edits_segment.js";
 
 const PAUSE_MS = 300; // after an edit, until it is written
+const CLOSING_MS = 2000; // until a page that is being closed has released its locks
 
 /** Keys of this page whose session is closed: their locks are released a moment later. */
 const closed = new Set();
@@ -88,8 +89,11 @@ function holdLock(name) {
   return release;
 }
 
-/** @param {string} name */
+/**
+ * Whether another tab holds a lock, and not only for the moment that its end takes.
+ * @param {string} name
+ */
 async function isHeld(name) {
-  const locks = await navigator.locks?.query();
-  return Boolean(locks?.held?.some((lock) => lock.name === name));
+  const options = { signal: AbortSignal.timeout(CLOSING_MS) };
+  return Boolean(await navigator.locks?.request(name, options, () => false).catch(() => true));
 }

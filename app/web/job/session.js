@@ -98,13 +98,16 @@ async function run(parts) {
   await leaving.get(session.id);
   await load(parts);
   restore(await parts.drafts.read(), parts);
-  while (session.job.value && isActive(session.job.value) && !ending.aborted) {
+  const isRunning = () => session.job.value !== null && isActive(session.job.value) && !ending.aborted;
+  const hasRun = isRunning();
+  while (isRunning()) {
     await followJob(parts);
     if (!ending.aborted) await load(parts);
   }
   if (ending.aborted) return;
-  if (session.complete.value) saving.save();
-  else if (saving.dirty.value) saving.refusal.value = { id: null, message: t("saving.jobFailed") };
+  if (session.complete.value && hasRun) saving.save();
+  else if (!session.complete.value && saving.dirty.value)
+    saving.refusal.value = { id: null, message: t("saving.jobFailed") };
 }
 
 /**
