@@ -8,7 +8,7 @@ import { t } from "./text.js";
  * @typedef {object} Shortcut
  * @property {string} keys As `KeyboardEvent.key`, with modifiers first: `Control+z` (also Command on a Mac).
  * @property {import("./text.js").TextKey} text What it does.
- * @property {(event: KeyboardEvent) => void} run
+ * @property {(event: KeyboardEvent) => void} [run] Without it the key is only listed: something else answers it.
  * @property {boolean} [inFields] Also while the user types.
  */
 
@@ -22,10 +22,10 @@ addEventListener("keydown", (event) => {
   const isTaken = usesKey(event.target, event.key);
   const shortcut = active.value
     .flat()
-    .findLast((candidate) => candidate.keys === pressed && (candidate.inFields || !isTaken));
+    .findLast((candidate) => candidate.run && candidate.keys === pressed && (candidate.inFields || !isTaken));
   if (!shortcut) return;
   event.preventDefault();
-  shortcut.run(event);
+  shortcut.run?.(event);
 });
 
 /** @param {KeyboardEvent} event */
