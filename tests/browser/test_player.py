@@ -17,6 +17,15 @@ pytestmark = pytest.mark.timeout(120)
 
 KEY = "a-key-of-the-tests"
 
+# Seconds for each clip, so that a job runs while a page shows it.
+SLOW = {
+    "WHISPER_ENGINE": "simulated",
+    "WHISPER_MODEL": None,
+    "WHISPER_DEVICE": None,
+    "WHISPER_GPUS": "a",
+    "WHISPER_SIMULATED": "fixed_ms=6000,batch=1",
+}
+
 # Whoever decodes a recording in the tab needs one of these.
 COUNT_DECODING = """
 window.decoded = 0;
@@ -258,7 +267,7 @@ def test_a_recording_without_a_length_can_be_sought_in(
 
 
 def test_with_keys_it_plays_by_links_and_renews_them(
-    new_page: NewPage, commands: Commands, talk: Talk
+    commands: Commands, new_page: NewPage, talk: Talk
 ) -> None:
     server = commands.ready(WHISPER_API_KEYS=KEY, key=KEY)
     job_id = done(server, talk.path)
@@ -282,7 +291,7 @@ def test_with_keys_it_plays_by_links_and_renews_them(
     assert KEY not in made[1]
 
 
-def test_without_the_recording_it_says_why(new_page: NewPage, commands: Commands, talk: Talk) -> None:
+def test_without_the_recording_it_says_why(commands: Commands, new_page: NewPage, talk: Talk) -> None:
     server = commands.ready(WHISPER_KEEP_AUDIO="false")
     job_id = done(server, talk.path)
     page = new_page(server)
@@ -312,6 +321,26 @@ def test_the_waveform_comes_when_the_recording_is_decoded(page: Page, job_id: st
     height = waveform.bounding_box()
     expect(waveform).to_have_attribute("data-state", "ready")
     assert waveform.bounding_box() == height
+
+
+def test_the_done_part_is_coloured_while_the_job_runs(
+    commands: Commands, new_page: NewPage, talk: Talk
+) -> None:
+    server = commands.ready(**SLOW)
+    job_id = server.submit(talk.path)["id"]
+    player = Player(new_page(server)).open(job_id)
+    player.play()
+    veil = """() => {
+        const { shadowRoot } = document.querySelector(".waveform-canvas > div");
+        const { left, width } = shadowRoot.querySelector("[part=veil]").getBoundingClientRect();
+        return width && left;
+    }"""
+    assert server.job(job_id)["status"] == "running"
+    first = player.page.evaluate(veil)
+    assert first > 0
+    wait_until(player.page, f"(first) => ({veil})() > first", first)
+    server.finished(job_id)
+    wait_until(player.page, f"() => ({veil})() === 0")
 
 
 # A view of its own, with what the waveform's owner does.

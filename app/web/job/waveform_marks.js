@@ -11,6 +11,7 @@ const FEWEST_PIXELS = 24; // between two segments; closer ones would only be noi
 export function createMarks(surfer, duration) {
   const veil = layer({ insetInlineEnd: "0", background: "var(--surface)", opacity: "0.7", display: "none" });
   const edges = layer({ insetInlineStart: "0", width: "100%" });
+  veil.setAttribute("part", "veil");
   surfer.getWrapper().append(edges, veil);
   /** @type {readonly Segment[]} */
   let segments = [];

@@ -240,7 +240,7 @@ const texts = {
   "player.zoomIn": "Wellenform vergrößern",
   "player.zoomOut": "Wellenform verkleinern",
   "player.more": "Mehr zur Wiedergabe",
-  "player.skipsBack": "Nach einer Pause 1,5 Sekunden zurück",
+  "player.skipsBack": "Nach einer Pause 1,5 s zurück",
   "player.position": "Position",
   "player.positionOf": "{time} von {duration}",
   "player.preparing": "Der Ton wird vorbereitet …",

@@ -236,7 +236,7 @@ export default {
   "player.zoomIn": "Zoom in on the waveform",
   "player.zoomOut": "Zoom out of the waveform",
   "player.more": "More for the player",
-  "player.skipsBack": "After a pause, go back 1.5 seconds",
+  "player.skipsBack": "Go back 1.5 s after a pause",
   "player.position": "Position",
   "player.positionOf": "{time} of {duration}",
   "player.preparing": "The sound is being prepared …",

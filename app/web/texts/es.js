@@ -238,7 +238,7 @@ const texts = {
   "player.zoomIn": "Ampliar la forma de onda",
   "player.zoomOut": "Reducir la forma de onda",
   "player.more": "Más del reproductor",
-  "player.skipsBack": "Tras una pausa, retroceder 1,5 segundos",
+  "player.skipsBack": "Retroceder 1,5 s tras una pausa",
   "player.position": "Posición",
   "player.positionOf": "{time} de {duration}",
   "player.preparing": "Se está preparando el sonido …",
