@@ -278,20 +278,11 @@ ANCHOR = """() => {
 }"""
 
 
-def test_keys_are_answered_quickly_with_a_long_transcript(page, long_job):
-    measure(page, long_job)
-
-
 @pytest.mark.soak
 def test_keys_and_memory_with_two_hours_of_sound(page, site, tmp_path, long_lines):
     recording = tmp_path / "two_hours.flac"
     recording.write_bytes(flac_of_silence(2))
-    measure(page, with_lines(site, recording, long_lines, 2.4))
-
-
-def measure(page, job_id):
-    """Print and check how long keys take, and how much memory the page has then."""
-    open_job(page, job_id)
+    open_job(page, with_lines(site, recording, long_lines, 2.4))
     page.locator(".segment").first.focus()
     times = {"ArrowDown": [key_ms(page, "ArrowDown") for _ in range(20)]}
     times["End"] = [key_ms(page, "End")]

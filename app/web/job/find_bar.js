@@ -26,7 +26,8 @@ export function FindBar({ screen, search }) {
   /** @param {KeyboardEvent} event */
   const press = (event) => {
     // Undo and redo of these fields are the browser's.
-    if ((event.ctrlKey || event.metaKey) && /^[zy]$/i.test(event.key)) event.stopPropagation();
+    const isInField = event.target instanceof HTMLInputElement;
+    if (isInField && (event.ctrlKey || event.metaKey) && /^[zy]$/i.test(event.key)) event.stopPropagation();
     if (event.key === "Escape") {
       event.preventDefault();
       close();

@@ -15,6 +15,8 @@ import { caretAfterChange } from "./segment_text.js";
 /** @param {{screen: Screen, segment: Segment, editing: Editing}} props */
 export function SegmentEditor({ screen, segment, editing }) {
   const save = () => void screen.session.save();
+  // The fields below the text are in sight, too.
+  useLayoutEffect(() => screen.view.list.reveal(segment.id), [editing]);
   return html`
     <${TextField} screen=${screen} segment=${segment} editing=${editing} />
     <div class="segment-fields" onFocusOut=${save}>

@@ -7,6 +7,7 @@ import { signal } from "../vendor/ui.js";
 import { offsetsOf, rangeFor, rowsToDraw } from "./virtual_layout.js";
 
 const MARGIN_PX = 700; // drawn above and below the viewport
+const BELOW_PX = 72; // at the lower edge of the window, where buttons are
 
 /**
  * @typedef {object} VirtualList
@@ -154,7 +155,7 @@ export function createVirtualList(clearTop) {
   function scrollToRow(key, where, smooth) {
     const box = rowElement(key)?.getBoundingClientRect();
     if (!box) return;
-    const isClear = box.top >= clearTop() && box.bottom <= innerHeight - 24;
+    const isClear = box.top >= clearTop() && box.bottom <= innerHeight - BELOW_PX;
     if (where === "near" && isClear) return;
     const target = where === "third" ? thirdOfView() : nearest(box);
     scrollBy({ top: box.top - target, behavior: smooth ? "smooth" : "instant" });
@@ -162,7 +163,7 @@ export function createVirtualList(clearTop) {
 
   /** @param {DOMRect} box */
   function nearest(box) {
-    const [top, bottom] = [clearTop() + 12, innerHeight - 72];
+    const [top, bottom] = [clearTop() + 12, innerHeight - BELOW_PX];
     return box.top < top || box.height > bottom - top ? top : bottom - box.height;
   }
 
