@@ -83,15 +83,9 @@ def axe() -> Axe:
 
     def violations(page: Page) -> list[str]:
         page.evaluate(source)
-<<<<<<< HEAD
-        # It would copy the waveform's styles into a document of its own, which the content policy forbids.
-        options = "{ resultTypes: ['violations'], preload: false }"
-        found = page.evaluate(f"() => axe.run(document, {options})")["violations"]
-=======
         # Preloading, axe-core adds a style sheet of its own, which the content policy forbids.
         options = {"preload": False, "resultTypes": ["violations"]}
         found = page.evaluate("options => axe.run(document, options)", options)["violations"]
->>>>>>> 04d80e578dfb576e907c69725331a7283697a5bb
         return [
             f"{rule['id']}: {rule['help']}: {', '.join(str(node['target']) for node in rule['nodes'])}"
             for rule in found
