@@ -328,7 +328,9 @@ def test_the_done_part_is_coloured_while_the_job_runs(
 ) -> None:
     server = commands.ready(**SLOW)
     job_id = server.submit(talk.path)["id"]
-    player = Player(new_page(server)).open(job_id)
+    page = new_page(server)
+    page.faults.expect("status of 409")  # type: ignore[attr-defined]  # it may not be decoded yet
+    player = Player(page).open(job_id)
     player.play()
     veil = """() => {
         const { shadowRoot } = document.querySelector(".waveform-canvas > div");
