@@ -285,8 +285,7 @@ def test_keys_and_memory_with_two_hours_of_sound(page, site, tmp_path, long_line
     open_job(page, with_lines(site, recording, long_lines, 2.4))
     page.locator(".segment").first.focus()
     times = {"ArrowDown": [key_ms(page, "ArrowDown") for _ in range(20)]}
-    times["End"] = [key_ms(page, "End")]
-    times["Home"] = [key_ms(page, "Home")]
+    times["End and Home"] = [key_ms(page, key) for key in ["End", "Home"] * 4]
     times["Enter"] = [key_ms(page, "Enter")]
     times["typing"] = [key_ms(page, key) for key in "Corrections of a long text"]
     times["split"] = [key_ms(page, "Control+Enter")]

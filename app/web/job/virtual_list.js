@@ -6,7 +6,7 @@
 import { signal } from "../vendor/ui.js";
 import { offsetsOf, rangeFor, rowsToDraw } from "./virtual_layout.js";
 
-const MARGIN_PX = 700; // drawn above and below the viewport
+const MARGIN_PX = 500; // drawn above and below the viewport
 const BELOW_PX = 72; // at the lower edge of the window, where buttons are
 
 /**
