@@ -2,6 +2,7 @@
 # make test    install, and run every test
 # make soak    run the long tests: kills, broken files, 2 GiB, ten hours, many clients; about 20 minutes
 # make check   format, lint, types, import rules
+# make page    bundle the page's modules and styles anew, after a change of them
 # make vendor  bundle the page's packages anew, after a change of package.json
 # make bench   run the benchmarks on this machine
 # make screenshots   take the pictures of the page in docs/images again, with the machine's Chromium
@@ -26,7 +27,7 @@ NO_NODE := $(shell command -v npm >/dev/null \
 comma := ,
 WITH_NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: run test soak check vendor bench screenshots clean
+.PHONY: run test soak check page vendor bench screenshots clean
 
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
@@ -47,8 +48,12 @@ check: .venv/.dev node_modules/.installed
 	$(WITH_NODE) node_modules/.bin/tsc
 	$(WITH_NODE) node_modules/.bin/biome check
 
+page: node_modules/.installed
+	$(WITH_NODE) node vendor/page.mjs
+
 vendor: node_modules/.installed
 	$(WITH_NODE) node vendor/bundle.mjs
+	$(MAKE) page
 
 screenshots: .venv/.dev
 	$(BIN)/python -m tests.browser.screenshots

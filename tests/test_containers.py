@@ -214,5 +214,5 @@ def test_the_wheel_contains_the_programs_the_page_and_the_demo_model(tmp_path: P
     }
     assert packaged == expected
     assert {"app/py.typed", "app/jobs/migrations/env.py", "workers/demo_model/model.bin"} <= packaged
-    assert {"app/web/index.html", "app/web/main.js", "app/web/vendor/LICENSES.txt"} <= packaged
+    assert {"app/web/index.html", "app/web/bundle/main.js", "app/web/vendor/LICENSES.txt"} <= packaged
     assert not [name for name in packaged if ".test." in name]

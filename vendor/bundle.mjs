@@ -32,6 +32,7 @@ async function bundle(entry, folder) {
     absWorkingDir: ROOT,
     entryPoints: [relative(ROOT, join(SOURCES, `${entry}.js`))],
     outfile: join(folder, `${entry}.js`),
+    alias: { "js-base64": "./vendor/base64.js", "url-parse": "./vendor/url.js" },
     allowOverwrite: true,
     banner: { js: "/*! See LICENSES.txt */" },
     bundle: true,

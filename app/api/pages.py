@@ -1,9 +1,7 @@
 """The page at `/`, and its files at `/web/…`. Neither needs an API key."""
 
 import json
-import re
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from string import Template
 from typing import Any, get_args
@@ -33,23 +31,18 @@ POLICY = (
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default"
 )
 
-_IMPORT = re.compile(r"""^(?:import|export)\s(?:[^;"'()]*\sfrom\s)?["'](\.[^"']+)["']""", re.MULTILINE)
-
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
     """Add the page and its files. All URLs in it are relative: a proxy may put a prefix before them."""
     page = Template((WEB / "index.html").read_text(encoding="utf-8"))
     service = service_data(settings, app.version)
-    preloads = "".join(
-        f'<link rel="modulepreload" href="web/{name}" />' for name in static_modules("main.js")
-    )
 
     async def show(request: Request) -> Response:
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         # The page reads the nonce as a property of this element: scripts see it there, style sheets do not.
         data = f'<script type="application/json" id="service" nonce="{nonce}">{service}</script>'
         headers = PAGE_HEADERS | {"Content-Security-Policy": POLICY.format(nonce=nonce)}
-        return HTMLResponse(page.substitute(generated=preloads + data), headers=headers)
+        return HTMLResponse(page.substitute(generated=data), headers=headers)
 
     app.add_route("/", show, methods=["GET"], include_in_schema=False)
     app.add_route("/web/{name:path}", StaticFolder(WEB).answer, methods=["GET"], include_in_schema=False)
@@ -77,16 +70,3 @@ def json_in_html(value: Any) -> str:
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def static_modules(first: str, folder: Path = WEB) -> list[str]:
-    """The modules that `first` imports, and those that they import. Browsers can load all of them at once."""
-    found = [first]
-    for name in found:
-        found += [module for module in dict.fromkeys(_imports(folder, name)) if module not in found]
-    return found[1:]
-
-
-def _imports(folder: Path, name: str) -> Iterator[str]:
-    for found in _IMPORT.finditer((folder / name).read_text(encoding="utf-8")):
-        yield (folder / name).parent.joinpath(found[1]).resolve().relative_to(folder.resolve()).as_posix()

@@ -9,8 +9,7 @@ import re
 
 import pytest
 
-from app.api.pages import WEB, json_in_html, static_modules
-from app.api.static_files import CONTENT_TYPES
+from app.api.pages import WEB, json_in_html
 from app.options import Options
 
 KEY = "sk-first"
@@ -94,7 +93,7 @@ def test_no_value_ends_the_data():
 def test_the_page_needs_no_key(serve):
     site = serve(api_keys=(KEY,))
     names = re.findall(r'(?:src|href)="(web/[^"]+)"', site.client.get("/").text)
-    assert {"web/main.js", "web/styles/base.css", "web/icon.svg"} <= set(names)
+    assert {"web/bundle/main.js", "web/bundle/page.css", "web/icon.svg"} <= set(names)
     for name in names:
         assert site.client.get(f"/{name}").status_code == 200, name
     for path in ("/web/../v1/models", "/web/%2e%2e/v1/models", "/web", "//", "/webs", "/web//v1/models"):
@@ -171,22 +170,12 @@ def test_another_site_can_neither_read_nor_write(site):
     assert site.client.post("/v1/jobs", headers=foreign, files={"file": b"x"}).status_code == 403
 
 
-def test_preloads_are_the_modules_that_are_imported(site, tmp_path):
-    (tmp_path / "part").mkdir()
-    (tmp_path / "main.js").write_text(
-        'import { a } from "./part/a.js";\nimport "./part/b.js";\nexport {\n  c,\n} from "./c.js";\n'
-        'const later = () => import("./later.js");\nexport const d = "./d.js";\n// import "./e.js";\n'
-    )
-    (tmp_path / "part" / "a.js").write_text('import { c } from "../c.js";\n')
-    (tmp_path / "part" / "b.js").write_text("")
-    (tmp_path / "c.js").write_text('import "./main.js";\n')
-    assert static_modules("main.js", tmp_path) == ["part/a.js", "part/b.js", "c.js"]
-    preloaded = re.findall(r'rel="modulepreload" href="web/([^"]+)"', site.client.get("/").text)
-    assert preloaded == static_modules("main.js")
-    assert "vendor/ui.js" in preloaded
-
-
-def test_all_files_of_the_page_are_small():
-    """At most 120 kB on the way to a browser."""
-    files = [path for path in WEB.rglob("*") if path.suffix in {*CONTENT_TYPES, ".html"} - {".txt"}]
-    assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= 120_000
+@pytest.mark.parametrize("language", ["en", "de", "es"])
+def test_the_page_is_small(site, language):
+    """At most 120 kB on the way to a browser: the page, its packages and its texts."""
+    html = site.client.get("/", headers={"Accept-Encoding": "identity"}).content
+    names = re.findall(r'(?:src|href)="(web/[^"]+)"', html.decode())
+    assert {"web/bundle/main.js", "web/bundle/page.css"} <= set(names)
+    names.append(f"web/texts/{language}.js")
+    files = [site.client.get(f"/{name}").raise_for_status().content for name in names]
+    assert sum(len(gzip.compress(content)) for content in [html, *files]) <= 120_000

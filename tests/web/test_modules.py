@@ -42,6 +42,12 @@ def test_the_bundles_are_those_of_make_vendor(tmp_path: Path) -> None:
     assert declarations == {name.replace(".js", ".d.ts") for name in made if name.endswith(".js")}
 
 
+def test_the_page_is_that_of_make_page(tmp_path: Path) -> None:
+    run_node("vendor/page.mjs", tmp_path)
+    made = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert made == {path.name: path.read_bytes() for path in (VENDOR.parent / "bundle").iterdir()}
+
+
 def test_versions_are_exact_and_name_no_registry() -> None:
     packages = json.loads((ROOT / "package.json").read_text())
     versions = packages["dependencies"] | packages["devDependencies"]
