@@ -305,3 +305,22 @@ def test_line_breaks_that_are_pasted_become_spaces(page, job):
     page.keyboard.press("Control+a")
     page.evaluate("() => document.execCommand('insertText', false, 'One\\ntwo')")
     expect(field).to_have_value("One two")
+
+
+def test_edges_are_dragged_on_the_waveform(page, site, job):
+    open_job(page, job)
+    edit(page, LINES[1])
+    start, end = page.get_by_label("Start"), page.get_by_label("End")
+    before = start.input_value(), end.input_value()
+    handle = page.locator(".waveform-canvas [part~='region-handle-right']")
+    box = handle.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 15, box["y"] + 20, steps=4)
+    page.mouse.up()
+    expect(end).not_to_have_value(before[1])
+    expect(start).to_have_value(before[0])
+    page.keyboard.press("Control+z")
+    expect(end).to_have_value(before[1])
+    page.get_by_role("button", name="Done").click()
+    expect(handle).to_have_count(0)

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from app.transcript.formats import FORMATS
 from tests.browser.conftest import ANSWER_MS
+from tests.browser.modules import load_modules
 from tests.e2e.running import wait_for
 
 expect.set_options(timeout=ANSWER_MS)
@@ -223,6 +224,7 @@ def test_times_that_are_missing_are_named(page, site, finished):
 
 
 def test_corrections_are_saved_before_they_go_out(page, site, finished):
+    load_modules(page)
     page.goto("/")
     deeds = page.evaluate(
         """async (job) => {

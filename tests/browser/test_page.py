@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.browser.modules import load_modules
+
 
 def test_it_opens(page, site):
     page.goto("/")
@@ -26,6 +28,7 @@ def test_axe_finds_violations(page, axe):
 
 
 def test_waveforms_obey_the_content_policy(page):
+    load_modules(page)
     page.goto("/")
     drawn = page.evaluate("""async () => {
         const { WaveSurfer, RegionsPlugin } = await import("./web/vendor/wavesurfer.js");

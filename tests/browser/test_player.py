@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from tests.browser.conftest import Axe, NewPage
+from tests.browser.modules import load_modules
 from tests.e2e.conftest import Commands
 from tests.e2e.reading import Talk
 from tests.e2e.running import Server, wait_for
@@ -226,6 +227,7 @@ def test_a_film_shows_its_picture_with_captions(page: Page, site: Server, pcm: P
 
 
 def test_captions_are_text(page: Page, job_id: str) -> None:
+    load_modules(page)
     Player(page).open(job_id)
     text = "<b>AT&T</b> &amp; <img src=x onerror=alert(1)> --> end"
     shown = page.evaluate(
@@ -371,6 +373,7 @@ SHOW_REGION = """async () => {
 
 
 def test_the_edges_of_a_segment_are_dragged(page: Page) -> None:
+    load_modules(page)
     page.goto("/")
     page.get_by_role("main").wait_for()
     page.evaluate(SHOW_REGION)

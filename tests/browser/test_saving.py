@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage
+from tests.browser.modules import load_modules
 from tests.e2e.conftest import Commands
 from tests.e2e.running import DATA, Server, wait_for
 
@@ -39,6 +40,7 @@ class Session:
     def __init__(self, page: Page, job_id: str) -> None:
         self.page = page
         self._job_id = job_id
+        load_modules(page)
         self.open()
 
     def open(self) -> None:

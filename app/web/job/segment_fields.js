@@ -2,7 +2,7 @@
 
 import { parseClock, preciseClock } from "../core/format.js";
 import { t } from "../core/text.js";
-import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { setSpeaker, setTimes } from "./edits.js";
 import { MOST_SPEAKER_CHARS } from "./edits_segment.js";
 
@@ -21,12 +21,21 @@ function take(field) {
 /** @param {{screen: Screen, segment: Segment, isWanted: boolean}} props */
 export function TimeFields({ screen, segment, isWanted }) {
   const { session, playback } = screen;
+  const limit = () => playback.duration.peek() || session.job.peek()?.duration || undefined;
+  /** @param {readonly Segment[]} segments */
+  const own = (segments) => segments.find(({ id }) => id === segment.id) ?? segment;
   /** @param {number} start @param {number} end */
   const change = (start, end) => {
-    const limit = playback.duration.peek() || session.job.peek()?.duration || undefined;
-    session.edit("times", (segments) => setTimes(segments, segment.id, start, end, limit), segment.id);
-    return session.segments.peek().find(({ id }) => id === segment.id) ?? segment;
+    session.edit("times", (segments) => setTimes(segments, segment.id, start, end, limit()), segment.id);
+    return own(session.segments.peek());
   };
+  useEffect(() => {
+    playback.showRegion(segment, {
+      onChange: ({ start, end }, isDone) =>
+        isDone ? change(start, end) : own(setTimes(session.segments.peek(), segment.id, start, end, limit())),
+    });
+  }, [segment.id, segment.start, segment.end]);
+  useEffect(() => () => playback.showRegion(null), [segment.id]);
   return html`
     <${TimeField} label=${t("edit.start")} seconds=${segment.start} isWanted=${isWanted} leave=${screen.view.leave}
       change=${(/** @type {number} */ start) => change(start, Math.max(segment.end, start)).start} />
