@@ -31,7 +31,7 @@ from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
-from app.transcription.work_blocks import WorkBlocks, clips_by_job, new_request, public_jobs
+from app.transcription.work_blocks import WorkBlocks, bare_id, clips_by_job, new_request, public_jobs
 from workers.messages import SAMPLE_RATE
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
@@ -183,7 +183,7 @@ class TranscriptionService:
     ) -> Pipeline:
         """A pipeline for a recording, with the workers and the model from `ready`.
 
-        The caller removes the decoded audio, which is `job` in the folder `pcm`. `decoded_samples`: how many
+        The caller removes the decoded audio: the id of `job` in the folder `pcm`. `decoded_samples`: how many
         samples are there from an earlier run, if that decoded all of the recording.
         """
         return Pipeline(
@@ -193,7 +193,7 @@ class TranscriptionService:
             model=model,
             media=self._media,
             fleet=fleet,
-            pcm_path=self.folder.pcm / job,
+            pcm_path=self.folder.pcm / bare_id(job),
             results=results,
             observer=observer,
             max_duration_s=self.settings.max_duration_s,

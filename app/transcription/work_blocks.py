@@ -22,6 +22,11 @@ def new_request() -> str:
     return _REQUEST + uuid.uuid4().hex
 
 
+def bare_id(job: str) -> str:
+    """The id in the name of a request, or that of a job: the name of its decoded audio."""
+    return job.removeprefix(_REQUEST)
+
+
 def clips_by_job(batch: FleetBatch) -> Counter[str]:
     """How many clips of a batch each job or request has. A clip has one window in flight at most."""
     return Counter(task.job for task in batch.tasks)

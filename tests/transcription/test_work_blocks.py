@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from app.engines.window_request import WindowRequest
+from app.ids import ID
 from app.scheduling.tasks import Outcome, Task
 from app.transcription import work_blocks
-from app.transcription.work_blocks import KEPT_S, FleetBatch, WorkBlocks, new_request
+from app.transcription.work_blocks import KEPT_S, FleetBatch, WorkBlocks, bare_id, new_request
 from workers.messages import SAMPLE_RATE, Decoding
 
 SECRET = "/data/pcm/recording of another key"
@@ -67,5 +68,9 @@ def test_the_number_of_blocks_is_limited(monkeypatch: pytest.MonkeyPatch) -> Non
     assert [block.id for block in blocks.after(0)] == [8, 9, 10]
 
 
-def test_names_of_requests_differ() -> None:
-    assert len({new_request() for _ in range(10)}) == 10
+def test_names_of_requests_differ_and_have_an_id() -> None:
+    requests = {new_request() for _ in range(10)}
+    assert len(requests) == 10
+    # The next start removes files with such names only.
+    assert all(ID.fullmatch(bare_id(request)) for request in requests)
+    assert bare_id("9b2e") == "9b2e"
