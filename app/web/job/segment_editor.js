@@ -14,12 +14,11 @@ import { caretAfterChange } from "./segment_text.js";
 
 /** @param {{screen: Screen, segment: Segment, editing: Editing}} props */
 export function SegmentEditor({ screen, segment, editing }) {
-  const save = () => void screen.session.save();
   // The fields below the text are in sight, too.
   useLayoutEffect(() => screen.view.list.reveal(segment.id), [editing]);
   return html`
     <${TextField} screen=${screen} segment=${segment} editing=${editing} />
-    <div class="segment-fields" onFocusOut=${save}>
+    <div class="segment-fields">
       <${TimeFields} screen=${screen} segment=${segment} isWanted=${editing.field === "start"} />
       <${SpeakerField} screen=${screen} segment=${segment} isWanted=${editing.field === "speaker"} />
       <button class="button quiet" onClick=${() => splitSegment(screen, segment.id, caretOf(segment))}
@@ -61,7 +60,7 @@ function TextField({ screen, segment, editing }) {
   };
   return html`<textarea class="segment-text" ref=${field} dir="auto" rows="1" spellcheck=${true}
     lang=${screen.session.job.value?.language ?? undefined} aria-label=${t("edit.text")} onInput=${write}
-    onBlur=${() => void screen.session.save()} onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment)} />`;
+    onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen, segment)} />`;
 }
 
 /**
