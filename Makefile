@@ -2,7 +2,10 @@
 # make test    install, and run every test
 # make soak    run the long tests: kills, broken files, 2 GiB, ten hours, many clients; about 20 minutes
 # make check   format, lint, types, import rules
+# make page    bundle the page's modules and styles anew, after a change of them
+# make vendor  bundle the page's packages anew, after a change of package.json
 # make bench   run the benchmarks on this machine
+# make screenshots   take the pictures of the page in docs/images again, with the machine's Chromium
 # make clean   remove all generated files
 #
 # Variables: PYTHON (3.11 to 3.13), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default if there is an NVIDIA
@@ -17,24 +20,43 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 INSTALL := $(PIP) install --quiet --constraint constraints.txt
 
-.PHONY: run test soak check bench clean
+# Node 20.11 or later with npm, which the page's types, format and tests need: the machine's, or the one of a package.
+NO_NODE := $(shell command -v npm >/dev/null \
+	&& node -e 'const [a, b] = process.versions.node.split("."); process.exit(a * 100 + +b < 2011 ? 1 : 0)' 2>/dev/null \
+	|| echo no)
+comma := ,
+WITH_NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.PHONY: run test soak check page vendor bench screenshots clean
 
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
 # Two at a time, by file: the tests of a file share a server.
-test: .venv/.dev
+test: .venv/.dev node_modules/.installed
 	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP
 	$(BIN)/python -m bench.endurance
 
-check: .venv/.dev
+check: .venv/.dev node_modules/.installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(WITH_NODE) node_modules/.bin/tsc
+	$(WITH_NODE) node_modules/.bin/biome check
+
+page: node_modules/.installed
+	$(WITH_NODE) node vendor/page.mjs
+
+vendor: node_modules/.installed
+	$(WITH_NODE) node vendor/bundle.mjs
+	$(MAKE) page
+
+screenshots: .venv/.dev
+	$(BIN)/python -m tests.browser.screenshots
 
 bench: .venv/.dev
 	$(BIN)/python bench/quality.py tests/data
@@ -42,7 +64,7 @@ bench: .venv/.dev
 	$(BIN)/python -m bench.latency
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv node_modules build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 .venv/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -52,5 +74,9 @@ clean:
 	touch $@
 
 .venv/.dev: .venv/.installed
-	$(INSTALL) --editable .[dev]
+	$(INSTALL) --editable .[dev$(if $(NO_NODE),$(comma)node)]
+	touch $@
+
+node_modules/.installed: package.json package-lock.json | .venv/.dev
+	$(WITH_NODE) npm ci --no-audit --no-fund --loglevel error
 	touch $@

@@ -16,17 +16,21 @@ from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
 from app.api.corrections import correction_routes
+from app.api.docs_page import add_docs
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.links import link_routes
 from app.api.openai import openai_routes
+from app.api.pages import add_pages
 from app.api.peaks import peak_routes
 from app.api.requests import DrainBody, RequestLog
 from app.api.segments import segment_routes
 from app.api.speech_timestamps import speech_routes
-from app.api.system import VERSION, add_docs, model_routes, probe_routes, worker_routes
+from app.api.system import VERSION, model_routes, probe_routes
 from app.api.tus import EXPOSED_HEADERS, TusHeaders
 from app.api.uploads import upload_routes
+from app.api.worker_events import WorkerEvents
+from app.api.workers import worker_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -54,6 +58,7 @@ def create_app(
     database = database or Database(settings.database_url, settings.data_dir)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
+    worker_events = WorkerEvents(running, jobs)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -67,6 +72,10 @@ def create_app(
         finally:
             await running.stop()
 
+    def stopping() -> None:
+        worker_events.close()
+        jobs.begin_shutdown()
+
     app = FastAPI(
         title="whisperfleet",
         description="Audio in, subtitles out, on every GPU.",
@@ -77,7 +86,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    app.state.stopping = jobs.begin_shutdown
+    app.state.stopping = stopping
     add_error_handlers(app)
     for router in (
         openai_routes(running, admission),
@@ -91,10 +100,11 @@ def create_app(
         peak_routes(jobs, admission),
         asr_routes(running, admission),
         model_routes(running),
-        worker_routes(running),
+        worker_routes(running, worker_events, admission),
     ):
         app.include_router(router, dependencies=_documented_key(settings))
     app.include_router(probe_routes(running))
+    add_pages(app, settings)
     add_docs(app)
     return app
 

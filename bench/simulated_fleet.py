@@ -72,6 +72,10 @@ class NumberedWindow:
     def continues(self) -> bool:
         return self.request.continues
 
+    @property
+    def samples(self) -> int:
+        return self.request.samples
+
     def read(self) -> Window:
         request = self.request
         speech = tuple((start - request.start, end - request.start) for start, end in request.speech)

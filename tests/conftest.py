@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from tests.browser.chromium import FOLDER as BROWSER_TESTS
+from tests.browser.chromium import MISSING
 from tests.postgresql import NewDatabase, postgresql_server
 
 # Tests assert no times.
@@ -23,3 +25,14 @@ def postgresql() -> Iterator[NewDatabase]:
     """A function that creates databases on a PostgreSQL server."""
     with postgresql_server() as new_database:
         yield new_database
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Name what was not run, as the last line. Here, because pytest-xdist loads only this file in time."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None:  # a process of pytest-xdist
+        return
+    folder = BROWSER_TESTS.relative_to(config.rootpath).as_posix()
+    skipped = [report for report in reporter.stats.get("skipped", []) if MISSING in str(report.longrepr)]
+    if skipped:
+        reporter.write_line(f"NOT RUN: {len(skipped)} browser tests ({folder}), because {MISSING}.")

@@ -1,8 +1,12 @@
 """NVML with GPUs that a test defines: put it in place of the module `pynvml`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType, SimpleNamespace
 
 import pynvml
+
+Figures = tuple[int, int, int | None]  # bytes in use, all bytes, percent of the time in use if NVML knows it
 
 
 @dataclass(frozen=True)
@@ -22,16 +26,20 @@ def whole_gpu(uuid: str) -> FakeGpu:
 
 
 class FakeNvml:
-    """The functions of `pynvml` that the service calls. Its GPUs do not know their memory."""
+    """The functions of `pynvml` that the service calls."""
 
     class NVMLError(Exception):
         pass
 
     NVML_DEVICE_MIG_ENABLE = 1
 
-    def __init__(self, *gpus: FakeGpu, error: str = "") -> None:
+    def __init__(
+        self, *gpus: FakeGpu, error: str = "", figures: Mapping[str, Figures] = MappingProxyType({})
+    ) -> None:
+        """`figures`: by UUID. The others do not know their memory."""
         self.gpus = gpus
         self.error = error
+        self.figures = figures
         self.open = 0
 
     def nvmlInit(self) -> None:
@@ -62,8 +70,24 @@ class FakeNvml:
     def nvmlDeviceGetCudaComputeCapability(self, handle: FakeGpu) -> tuple[int, int]:
         return 8, 0
 
-    def nvmlDeviceGetMemoryInfo(self, handle: FakeGpu) -> object:
-        raise self.NVMLError("Not Supported")
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> FakeGpu | str:
+        return next((gpu for gpu in self.gpus if gpu.uuid == uuid), uuid)
+
+    def nvmlDeviceGetMemoryInfo(self, handle: FakeGpu | str) -> object:
+        used, total, _ = self._figures(handle)
+        return SimpleNamespace(used=used, total=total, free=total - used)
+
+    def nvmlDeviceGetUtilizationRates(self, handle: FakeGpu | str) -> object:
+        *_, percent = self._figures(handle)
+        if percent is None:
+            raise self.NVMLError("Not Supported")
+        return SimpleNamespace(gpu=percent)
+
+    def _figures(self, handle: FakeGpu | str) -> Figures:
+        uuid = self.nvmlDeviceGetUUID(handle)
+        if uuid not in self.figures:
+            raise self.NVMLError("Not Supported")
+        return self.figures[uuid]
 
     def nvmlDeviceGetMigMode(self, handle: FakeGpu) -> list[int]:
         if handle.instances is None:

@@ -54,6 +54,10 @@ include-path = "/v1/jobs/{{job_id}}/audio"
 enabled = false
 
 [[operations]]
+include-path = "/v1/workers/events"
+request-timeout = 2.0
+
+[[operations]]
 include-path = "/v1/jobs/{{job_id}}/peaks"
 [operations.checks.positive_data_acceptance]
 enabled = false

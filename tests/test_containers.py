@@ -192,7 +192,7 @@ def test_only_the_gpu_service_reserves_all_gpus() -> None:
     ]
 
 
-def test_the_wheel_contains_the_programs_and_the_demo_model(tmp_path: Path) -> None:
+def test_the_wheel_contains_the_programs_the_page_and_the_demo_model(tmp_path: Path) -> None:
     source = tmp_path / "source"
     for part in ("app", "workers"):
         shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
@@ -214,3 +214,5 @@ def test_the_wheel_contains_the_programs_and_the_demo_model(tmp_path: Path) -> N
     }
     assert packaged == expected
     assert {"app/py.typed", "app/jobs/migrations/env.py", "workers/demo_model/model.bin"} <= packaged
+    assert {"app/web/index.html", "app/web/bundle/main.js", "app/web/vendor/LICENSES.txt"} <= packaged
+    assert not [name for name in packaged if ".test." in name]

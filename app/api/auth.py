@@ -13,6 +13,7 @@ from app.api.signatures import check_link, has_signature
 from app.errors import LinkRefused, Unauthorized
 
 OPEN_PATHS = frozenset({"/health", "/ready"})  # probes send no keys
+PAGE, PAGE_FILES = "/", "/web/"  # the page asks for the key
 DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
 DOCS_ASSETS = "/docs/assets/"
 LINK_OWNER = "link"  # of all requests by link: no digest of a key
@@ -56,7 +57,7 @@ class ApiKeys:
     def _is_open(self, path: str) -> bool:
         if self._public_docs and (path in DOCS_PATHS or path.startswith(DOCS_ASSETS)):
             return True
-        return path in OPEN_PATHS
+        return path in OPEN_PATHS or path == PAGE or path.startswith(PAGE_FILES)
 
     def _check(self, authorization: str) -> bytes:
         """The key in an Authorization header. Raises Unauthorized if it is missing or wrong."""

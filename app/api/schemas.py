@@ -99,6 +99,24 @@ class ModelList(BaseModel):
     data: list[Model]
 
 
+class GpuUsage(BaseModel):
+    memory_used: int | None = Field(description="Bytes, by all processes. Null if the driver does not know.")
+    memory_total: int | None = Field(description="Bytes.")
+    utilisation: float | None = Field(
+        description="The part of the last moments in which the GPU computed, 0 to 1. Null for MIG instances."
+    )
+
+
+class JobClips(BaseModel):
+    job: str = Field(description="The id of a job, or a name for a synchronous request.")
+    kind: Literal["job", "request"]
+    clips: int = Field(description="How many clips of the batch belong to it.")
+
+
+class Working(JobClips):
+    since: float = Field(description="Unix time (s) at which the worker began with the batch.")
+
+
 class Worker(BaseModel):
     slot: int
     device: str
@@ -114,13 +132,56 @@ class Worker(BaseModel):
     clips: int
     audio_s: float = Field(description="Audio transcribed so far (s).")
     restarts: int
-    error: str | None = Field(description="Why the worker failed, or why it uses less than the settings say.")
+    error: str | None = Field(
+        description="Why the worker failed or restarts, or why it uses less than the settings say."
+    )
     notes: list[str] = Field(description="What the results of the worker's models lack, and why.")
+    gpu: GpuUsage | None = Field(description="Of all processes on its GPU. Null without a GPU.")
+    working: list[Working] = Field(description="The jobs and requests in the batch that it runs now.")
 
 
 class WorkerList(BaseModel):
     object: Literal["list"] = "list"
     data: list[Worker]
+
+
+class Block(BaseModel):
+    id: int = Field(description="Increases from block to block.")
+    slot: int
+    jobs: list[JobClips]
+    start: float = Field(description="Unix time (s).")
+    end: float = Field(description="Unix time (s).")
+    clips: int
+    audio_s: float = Field(description="Length of the audio that was decoded (s).")
+    outcome: Literal["ok", "failed", "requeued"] = Field(
+        description="`failed`: a clip has failed for good. `requeued`: the clips are retried."
+    )
+
+
+class Queue(BaseModel):
+    clips: int = Field(description="Clips that wait for a worker.")
+    oldest_s: float = Field(description="For how long the oldest of them has waited (s); 0 if there is none.")
+    jobs: int | None = Field(description="Jobs that wait to run. Null while the database does not answer.")
+
+
+class FleetChange(BaseModel):
+    time: float = Field(description="Unix time (s) of the server.")
+
+
+class ChangedWorkers(FleetChange):
+    workers: list[Worker] = Field(description="Each replaces the one with its `slot`.")
+
+
+class EndedBlocks(FleetChange):
+    blocks: list[Block] = Field(description="Batches that have ended, oldest first.")
+
+
+class ChangedQueue(FleetChange):
+    queue: Queue
+
+
+class Fleet(ChangedWorkers, ChangedQueue):
+    blocks: list[Block] = Field(description="The batches of the last five minutes, oldest first.")
 
 
 class JobProgress(BaseModel):

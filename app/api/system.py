@@ -1,17 +1,13 @@
-"""The endpoints for models, workers, health and the documentation."""
+"""The endpoints for models and health."""
 
 import time
 from importlib.metadata import version
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from fastapi import APIRouter, FastAPI
-from fastapi.openapi.docs import get_swagger_ui_html
-from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.staticfiles import StaticFiles
+from fastapi import APIRouter
 
 from app.api.errors import documented_errors
-from app.api.schemas import Health, Model, ModelList, Ready, WorkerList
+from app.api.schemas import Health, Model, ModelList, Ready
 from app.errors import NotReady, UnknownModel
 
 if TYPE_CHECKING:
@@ -39,17 +35,6 @@ def model_routes(service: "TranscriptionService") -> APIRouter:
     return router
 
 
-def worker_routes(service: "TranscriptionService") -> APIRouter:
-    router = APIRouter(tags=["service"])
-
-    @router.get("/v1/workers", response_model=WorkerList, responses=documented_errors(401))
-    async def list_workers() -> Response:
-        # Not validated: a diagnosis must not fail because a row does not match the schema.
-        return JSONResponse({"object": "list", "data": service.workers()})
-
-    return router
-
-
 def probe_routes(service: "TranscriptionService") -> APIRouter:
     """`/health` and `/ready`, without an API key."""
     router = APIRouter(tags=["service"])
@@ -70,24 +55,3 @@ def probe_routes(service: "TranscriptionService") -> APIRouter:
         return Ready(status="asleep" if service.is_asleep else "ready")
 
     return router
-
-
-def add_docs(app: FastAPI) -> None:
-    """Add Swagger UI at `/docs`. Browsers load all of its files from this service."""
-    app.mount("/docs/assets", StaticFiles(directory=str(files("fastapi_offline") / "static")))
-
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        # URLs are relative, so the page also works behind a proxy that adds a path.
-        return get_swagger_ui_html(
-            openapi_url="openapi.json",
-            title=f"{app.title} – API",
-            swagger_js_url="docs/assets/swagger-ui-bundle.js",
-            swagger_css_url="docs/assets/swagger-ui.css",
-            swagger_favicon_url="docs/assets/favicon.png",
-            swagger_ui_parameters={"validatorUrl": None},  # the default is a badge from another host
-        )
-
-    @app.get("/", include_in_schema=False)
-    async def front_page() -> Response:
-        return RedirectResponse("docs")

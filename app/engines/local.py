@@ -29,7 +29,7 @@ class LocalSlot(WhisperSlot):
     ) -> None:
         super().__init__(index, catalogue, limits)
         self._child = ChildProcess(runtime.initialise, visible_devices, niceness, kernel_cache)
-        self._child.on_exit = self.needs_restart.set
+        self._child.on_exit = self._exited
 
     async def _spawn(self) -> None:
         await self._child.start()
@@ -39,6 +39,9 @@ class LocalSlot(WhisperSlot):
 
     async def _end(self) -> None:
         await self._child.close()
+
+    def _exited(self) -> None:
+        self._crashed_between_calls(f"process {self._child.pid} crashed")
 
 
 class InlineSlot(WhisperSlot):

@@ -68,6 +68,11 @@ class Plan:
         """How many slots the plan has."""
         return 1 if self.engine == "inline" else len(self.devices.visible)
 
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The GPU of each slot, as `CUDA_VISIBLE_DEVICES` names it; empty if they use none."""
+        return self.devices.visible[: self.worker_count] if self.devices.device == "cuda" else ()
+
     def slots(self, catalogue: ModelCatalogue) -> list[WhisperSlot]:
         """New slots, not started. Logs which GPUs have none."""
         for warning in self.devices.warnings:

@@ -237,7 +237,7 @@ class SimulatedSlot(WhisperSlot):
     def _kill(self) -> None:
         self._crash_count += 1
         self._killed.set()
-        self.needs_restart.set()
+        self._crashed_between_calls(self._crashed().message)
 
     def _crashed(self) -> ProcessCrashed:
         return ProcessCrashed(f"simulated worker {self.index} crashed (crash {self._crash_count})")

@@ -24,6 +24,10 @@ class WindowSource(Protocol):
     def continues(self) -> bool:
         """Whether an earlier window of the same clip has been decoded."""
 
+    @property
+    def samples(self) -> int:
+        """The length of its audio."""
+
     def read(self) -> Window:
         """The window. May block while it reads from disk."""
 
@@ -34,6 +38,10 @@ class WindowInMemory:
 
     window: Window
     continues: bool = False
+
+    @property
+    def samples(self) -> int:
+        return self.window.samples
 
     def read(self) -> Window:
         return self.window
@@ -51,6 +59,10 @@ class WindowRequest:
     late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
     continues: bool = False
+
+    @property
+    def samples(self) -> int:
+        return self.end - self.start
 
     @property
     def batch_key(self) -> Hashable:

@@ -6,7 +6,7 @@ different limits.
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from app.scheduling.batching import (
@@ -163,6 +163,14 @@ class Backlog(FairQueue[Task[P, R]]):
                 break
         return batch
 
+    def oldest_queued_at(self) -> float | None:
+        """When the task was submitted that waits longest (time of the event loop); None if none waits.
+
+        Looks at the heads of the lines only. A line is in order, except that tasks that continue come first.
+        """
+        heads = (task.queued_at for line in self.lines() for task in _head(line))
+        return min(heads, default=None)
+
     @property
     def prefetch_limit(self) -> int:
         """How many unfinished tasks of one job keep batches full, with a margin of as many again."""
@@ -224,6 +232,14 @@ class Backlog(FairQueue[Task[P, R]]):
 
     def _others_serve(self, slot: Slot[P, R]) -> bool:
         return any(other is not slot and other.status.is_serving for other in self._slots)
+
+
+def _head(line: Sequence[Task[P, R]]) -> Iterator[Task[P, R]]:
+    """The tasks of a line that continue and come first, and the first one that does not."""
+    for task in line:
+        yield task
+        if not task.continues:
+            return
 
 
 def _can_batch_with_others(task: Task[P, R], key: Hashable) -> bool:

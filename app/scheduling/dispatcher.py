@@ -6,9 +6,10 @@ other. So a cancelled task is never sent, fast slots take more, and a crash puts
 """
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Generic, TypeGuard, TypeVar
 
 import structlog
@@ -27,7 +28,7 @@ from app.scheduling.failure_policy import (
     RestartSlot,
     check_crash_count,
 )
-from app.scheduling.tasks import OverlappingSlot, Slot, Task, TaskResult
+from app.scheduling.tasks import Batch, Outcome, OverlappingSlot, Slot, Task, TaskResult
 from app.wakeup import Wakeup
 
 P = TypeVar("P")
@@ -48,12 +49,14 @@ class Dispatcher(Generic[P, R]):
         retries_errors: bool = False,
         sleep_after_s: float | None = None,
         always_awake: int = 0,
+        on_batch: Callable[[Batch[P, R], Outcome], None] = lambda batch, outcome: None,
     ) -> None:
         """`name` says in errors and logs what a slot's process is: "worker", for example.
 
         `retries_errors`: run a task once more, on another slot if there is one, before an error that it
         raises counts as its own. `sleep_after_s`: end a slot's process after so long without work, and start
         it again when there is some; not that of the first `always_awake` slots. None: never.
+        `on_batch` is called when a batch has ended.
         """
         self.slots = slots
         self._name = name
@@ -66,7 +69,8 @@ class Dispatcher(Generic[P, R]):
         self._backlog = Backlog(slots, self._throughput, cost)
         self._wakeups = [Wakeup() for _ in slots]
         self._loops: list[asyncio.Task[None]] = []
-        self._in_flight: list[list[Task[P, R]]] = [[] for _ in slots]
+        self._in_flight: list[deque[Batch[P, R]]] = [deque() for _ in slots]  # by slot, in order
+        self._on_batch = on_batch
         self._draining = False
         self._idle = asyncio.Event()  # no batch is in flight
         self._idle.set()
@@ -100,6 +104,17 @@ class Dispatcher(Generic[P, R]):
         """How many unfinished tasks of one job are enough to keep all slots busy with full batches."""
         return self._backlog.prefetch_limit
 
+    def running(self, slot: int) -> Batch[P, R] | None:
+        """The batch that a slot's process runs now; None if it has none."""
+        in_flight = self._in_flight[slot]
+        return in_flight[0] if in_flight else None
+
+    def backlog(self) -> tuple[int, float]:
+        """How many tasks wait, and for how long the oldest has (s; 0 if none waits)."""
+        oldest = self._backlog.oldest_queued_at()
+        waited_s = 0.0 if oldest is None else asyncio.get_running_loop().time() - oldest
+        return len(self._backlog), waited_s
+
     async def submit(
         self,
         job: str,
@@ -126,7 +141,8 @@ class Dispatcher(Generic[P, R]):
         check_crash_count(crash_count)
         if self._all_failed():
             raise self._not_ready()
-        future = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
         task = Task[P, R](
             job,
             payload,
@@ -138,6 +154,7 @@ class Dispatcher(Generic[P, R]):
             weight,
             continues,
             future,
+            loop.time(),
             isolated=crash_count > 0,
         )
         self._backlog.put_task(task)
@@ -149,7 +166,8 @@ class Dispatcher(Generic[P, R]):
         """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
         for task in [*self._backlog.remove(job), *(task for task in self._failures.held if task.job == job)]:
             task.future.cancel()
-        for task in chain.from_iterable(self._in_flight):
+        in_flight = (task for batches in self._in_flight for batch in batches for task in batch.tasks)
+        for task in in_flight:
             task.cancelled = task.cancelled or task.job == job
 
     def _wake_slots(self) -> None:
@@ -201,9 +219,9 @@ class Dispatcher(Generic[P, R]):
                 await self._serve(slot)
             except Exception as error:  # a fault of this service must not end the slot's loop
                 log.exception("slot not served", pool=self._name, slot=slot.index)
-                lost = list(self._in_flight[slot.index])
-                self._end(slot, lost, succeeded=False)
-                self._requeue(lost, isolated=False)
+                for batch in reversed(self._in_flight[slot.index].copy()):
+                    self._end(slot, batch.tasks, succeeded=False)
+                    self._requeue(batch.tasks, isolated=False)
                 self._mark_failed(slot, explain(error))
             finally:
                 watch.cancel()
@@ -227,6 +245,8 @@ class Dispatcher(Generic[P, R]):
 
     def _note_failed_start(self, slot: Slot[P, R], error: Exception) -> None:
         slot.status.restarts += isinstance(error, DeviceFailed)
+        if slot.status.state != "failed":
+            slot.status.error = explain(error)
         self._perform(self._failures.after_failed_start(slot.index, error))
 
     def _perform(self, actions: Sequence[Action[P, R]]) -> None:
@@ -242,7 +262,9 @@ class Dispatcher(Generic[P, R]):
                     self._requeue(tasks, isolated=isolated)
                 case FailSlot(index, reason):
                     self._mark_failed(self.slots[index], reason)
-                case RestartSlot(index):
+                case RestartSlot(index, reason):
+                    if self.slots[index].status.state != "failed":
+                        self.slots[index].status.error = reason
                     self.slots[index].needs_restart.set()
 
     def _mark_failed(self, slot: Slot[P, R], reason: str) -> None:
@@ -311,24 +333,29 @@ class Dispatcher(Generic[P, R]):
 
     def _begin(self, slot: Slot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
         """A batch is sent to a slot. Returns what it should take (s), if that is known."""
-        self._in_flight[slot.index] += batch
+        self._in_flight[slot.index].append(Batch(slot.index, batch, time.time()))
         self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in batch])
         self._throughput.begin(slot.index, cost_s, asyncio.get_running_loop().time())
         return self._throughput.expected(slot.index, cost_s)
 
-    def _end(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool) -> None:
+    def _end(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool) -> Batch[P, R] | None:
         """A batch that was sent is answered, or its process is gone. Does nothing for an empty one."""
         if not batch:
-            return
+            return None
         now = asyncio.get_running_loop().time()
         if succeeded:
             self._throughput.end(slot.index, now)
         else:
             self._throughput.discard(slot.index, now)
-        del self._in_flight[slot.index][: len(batch)]
+        in_flight = self._in_flight[slot.index]
+        ended = in_flight.popleft()
+        ended.end = max(ended.start, time.time())
+        if in_flight:
+            in_flight[0].start = ended.end
         if not any(self._in_flight):
             self._idle.set()
+        return ended
 
     async def _settle(
         self,
@@ -344,6 +371,7 @@ class Dispatcher(Generic[P, R]):
         results: list[R] = []
         error: Exception | None = None
         is_gone = True  # unless the process has answered
+        ended = None
         try:
             results = await answer or []
             if len(results) != len(batch):
@@ -353,14 +381,40 @@ class Dispatcher(Generic[P, R]):
             error = raised
             is_gone = isinstance(error, ProcessCrashed)
         finally:
-            self._end(slot, batch, succeeded=error is None and not is_gone)
+            ended = self._end(slot, batch, succeeded=error is None and not is_gone)
             if is_gone:
-                self._end(slot, following, succeeded=False)
+                lost = self._end(slot, following, succeeded=False)
+                ended = ended or lost  # a batch that was only prepared has not taken any time
+        outcome = Outcome.OK
         if error is None:
             self._succeed(slot, batch, results)
         else:
-            self._perform(self._failures.after_failure(slot.index, batch, following, error))
+            outcome = self._fail(slot, batch, following, error, is_gone=is_gone)
+        if ended is not None:
+            self._report(ended, outcome)
         return not is_gone
+
+    def _fail(
+        self,
+        slot: Slot[P, R],
+        batch: Sequence[Task[P, R]],
+        following: Sequence[Task[P, R]],
+        error: Exception,
+        *,
+        is_gone: bool,
+    ) -> Outcome:
+        """A batch has failed. Returns what becomes of it."""
+        if is_gone and slot.status.state != "failed":
+            slot.status.error = explain(error)
+        actions = self._failures.after_failure(slot.index, batch, following, error)
+        self._perform(actions)
+        return Outcome.FAILED if any(isinstance(action, FailTask) for action in actions) else Outcome.REQUEUED
+
+    def _report(self, batch: Batch[P, R], outcome: Outcome) -> None:
+        try:
+            self._on_batch(batch, outcome)
+        except Exception:  # a caller's fault must not end the slot's loop
+            log.exception("batch not reported", pool=self._name, slot=batch.slot)
 
     def _succeed(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], results: Sequence[R]) -> None:
         if not batch:

@@ -63,6 +63,7 @@ class RestartSlot:
     """Replace a slot's process."""
 
     slot: int
+    reason: str
 
 
 Action = RecordCrash[P, R] | FailTask[P, R] | Requeue[P, R] | FailSlot | RestartSlot
@@ -226,7 +227,7 @@ class FailurePolicy(Generic[P, R]):
             return []
         health.errors = 0
         error = DeviceFailed("tasks that fail on it succeed on other slots")
-        return [*self._count_device_failure(slot, error), RestartSlot(slot)]
+        return [*self._count_device_failure(slot, error), RestartSlot(slot, error.message)]
 
 
 def check_crash_count(count: int) -> None:

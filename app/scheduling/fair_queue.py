@@ -22,6 +22,10 @@ class FairQueue(Generic[T]):
         """All items, job by job."""
         return chain.from_iterable(self._lines.values())
 
+    def lines(self) -> Iterator[Sequence[T]]:
+        """The items of each job, in the order of the line."""
+        return iter(self._lines.values())
+
     def put(self, job: str, item: T) -> None:
         """Add an item at the end of its job's line. A new job gets the last turn."""
         self._lines.setdefault(job, deque()).append(item)

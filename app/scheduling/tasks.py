@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 P = TypeVar("P")
@@ -94,9 +95,28 @@ class Task(Generic[P, R]):
     weight: int  # memory that it takes, relative to the others: see `Slot.batch_limit`
     continues: bool  # comes before the tasks of its job that do not
     future: asyncio.Future[TaskResult[R]]
+    queued_at: float = 0.0  # when it was submitted (time of the event loop)
     passed_over: int = 0  # times that a later task of its job was taken first
     isolated: bool = False  # runs in a batch of its own: it may be what crashes processes
     cancelled: bool = False  # its job was cancelled while the task was in flight
     failed_on: int | None = None  # the slot on which it failed last: another one is better, if there is one
     has_raised: bool = False  # an error, which may not have been its own
     open_suspicions: int = 0  # device failures with only this task in flight, whose cause is not known yet
+
+
+@dataclass(slots=True)
+class Batch(Generic[P, R]):
+    """Tasks that were sent together. Times in Unix seconds, for people: the clock may be set meanwhile."""
+
+    slot: int
+    tasks: Sequence[Task[P, R]]
+    start: float  # when its process was free for them
+    end: float = 0.0  # when they were answered, or the process was gone; 0 while they are in flight
+
+
+class Outcome(StrEnum):
+    """What became of a batch."""
+
+    OK = "ok"  # its tasks are answered
+    FAILED = "failed"  # a task is answered with an error
+    REQUEUED = "requeued"  # its tasks are retried

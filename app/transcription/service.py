@@ -9,6 +9,7 @@ import structlog
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.devices import usable_cores
+from app.engines.gpu_usage import GpuMonitor
 from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, media_workers
 from app.engines.slot import WhisperSlot
@@ -30,6 +31,7 @@ from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
+from app.transcription.work_blocks import WorkBlocks, bare_id, clips_by_job, new_request, public_jobs
 from workers.messages import SAMPLE_RATE
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
@@ -50,6 +52,8 @@ class TranscriptionService:
         )
         self.jobs_at_once = max(_MIN_JOBS_AT_ONCE, 2 * plan.worker_count)
         self.helper = Helper()
+        self.gpus = GpuMonitor(plan.gpus)
+        self.blocks = WorkBlocks()
         self._plan = plan
         self._media = MediaPool(media_workers(settings, plan, usable_cores()), self.folder.disk)
         self.copies = SoundCopies(
@@ -110,7 +114,7 @@ class TranscriptionService:
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
         with self._cache.recording(key) as results:
             pipeline = self.pipeline(
-                uuid.uuid4().hex, upload, options, model, fleet, results, observer or Observer()
+                new_request(), upload, options, model, fleet, results, observer or Observer()
             )
             try:
                 return await pipeline.run()
@@ -124,9 +128,7 @@ class TranscriptionService:
         """
         options = Options()
         fleet, model = await self.ready(self.catalogue.default, options)
-        pipeline = self.pipeline(
-            uuid.uuid4().hex, upload, options, model, fleet, CachedRecording(), Observer()
-        )
+        pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
         try:
             return await pipeline.detect_language()
         finally:
@@ -181,7 +183,7 @@ class TranscriptionService:
     ) -> Pipeline:
         """A pipeline for a recording, with the workers and the model from `ready`.
 
-        The caller removes the decoded audio, which is `job` in the folder `pcm`. `decoded_samples`: how many
+        The caller removes the decoded audio: the id of `job` in the folder `pcm`. `decoded_samples`: how many
         samples are there from an earlier run, if that decoded all of the recording.
         """
         return Pipeline(
@@ -191,7 +193,7 @@ class TranscriptionService:
             model=model,
             media=self._media,
             fleet=fleet,
-            pcm_path=self.folder.pcm / job,
+            pcm_path=self.folder.pcm / bare_id(job),
             results=results,
             observer=observer,
             max_duration_s=self.settings.max_duration_s,
@@ -219,7 +221,21 @@ class TranscriptionService:
 
     def workers(self) -> list[dict[str, object]]:
         """One row for each slot, as `GET /v1/workers` shows it."""
-        return [slot.row() for slot in self._slots]
+        return [slot.row() | self._current(slot.index) for slot in self._slots]
+
+    def backlog(self) -> tuple[int, float]:
+        """How many clips wait for a worker, and for how long the oldest has (s; 0 if none waits)."""
+        return self._fleet.backlog() if self._fleet is not None else (0, 0.0)
+
+    def _current(self, slot: int) -> dict[str, object]:
+        """What a slot does now, and the latest figures of its GPU."""
+        usage = self.gpus.usage(slot)
+        batch = self._fleet.running(slot) if self._fleet is not None else None
+        working: list[dict[str, object]] = []
+        if batch is not None:
+            since = {"since": round(batch.start, 3)}
+            working = [entry | since for entry in public_jobs(clips_by_job(batch))]
+        return {"gpu": usage.public() if usage else None, "working": working}
 
     async def ready(self, model: str, options: Options) -> tuple[Fleet, str]:
         """The workers, and the model for a request that names `model`; its files are here then.
@@ -253,6 +269,7 @@ class TranscriptionService:
             self._plan.cost,
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
+            on_batch=self.blocks.add,
         )
         self._fleet.start()
         self._not_ready = None

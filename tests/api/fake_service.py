@@ -13,6 +13,7 @@ from types import MappingProxyType
 import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
+from app.engines.gpu_usage import GpuMonitor
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
 from app.media.speech_search import FoundSpeech
@@ -25,6 +26,7 @@ from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
+from app.transcription.work_blocks import WorkBlocks
 from tests.sample_peaks import collected
 from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Segment, Span, Word
 
@@ -175,6 +177,10 @@ class FakeService:
     cancelled: threading.Event = field(default_factory=threading.Event)
     running: bool = False
     folder: DataFolder = field(init=False)
+    gpus: GpuMonitor = field(default_factory=lambda: GpuMonitor(()))
+    blocks: WorkBlocks = field(default_factory=WorkBlocks)
+    waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited
+    row: dict[str, object] = field(default_factory=dict)  # what differs in the worker's row
     encoder: FakeEncoder = field(default_factory=FakeEncoder)
     copies: SoundCopies = field(init=False)
     helper: Helper = field(default_factory=Helper)
@@ -285,9 +291,13 @@ class FakeService:
                 "slot": 0, "device": "cpu", "visible_devices": "", "pid": 4711, "model": "tiny",
                 "models": ["tiny"], "compute_type": "int8", "batch_size": 4, "state": "idle", "loads": 1,
                 "batches": 12, "clips": 90, "audio_s": 2412.5, "restarts": 0, "error": None,
-                "notes": [],
+                "notes": [], "gpu": None, "working": [],
             }
+            | self.row
         ]  # fmt: skip
+
+    def backlog(self) -> tuple[int, float]:
+        return self.waiting
 
     async def record(self, upload: Upload, options: Options, model: str) -> None:
         """Record a call."""

@@ -25,15 +25,15 @@ def bearer(key):
 
 def test_paths_without_a_key(locked):
     open_paths = {path for path in EVERYWHERE if locked.client.get(path).status_code != 401}
-    assert open_paths == {"/health", "/ready"}
+    assert open_paths == {"/", "/health", "/ready"}
 
 
 def test_public_docs_need_no_key(serve):
     site = serve(api_keys=KEYS, public_docs=True)
     open_paths = {path for path in EVERYWHERE if site.client.get(path).status_code != 401}
-    assert open_paths == {"/health", "/ready", "/docs", "/openapi.json"}
+    assert open_paths == {"/", "/health", "/ready", "/docs", "/openapi.json"}
     assets = set(re.findall(r'(?:src|href)="([^"]+)"', site.client.get("/docs").text))
-    assert len(assets) == 3
+    assert len(assets) == 4
     assert {site.client.get(f"/{asset}").status_code for asset in assets} == {200}
     for path in ("/docs/assets/../../v1/models", "/docs/assets/%2e%2e/%2e%2e/main.py", "/docs/../v1/models"):
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", site.port, timeout=10)) as connection:

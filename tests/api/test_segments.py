@@ -137,6 +137,19 @@ def test_a_running_job_has_the_segments_so_far(site, entries, running_job):
     assert get(site, running_job).json() == {"revision": 0, "complete": True, "segments": entries}
 
 
+def test_the_tag_has_the_id_of_the_last_event_in_the_document(site, entries, running_job):
+    segments = half_done(site, running_job)["segments"]
+    number = get(site, running_job).headers["etag"].strip('"').split(".")[1]
+    site.service.paused = False
+    site.finished(running_job)
+    later = events(site, running_job, **{"last-event-id": number})
+    added = [event.job for event in later if event.type == "job.segments"]
+    assert added[0]["from"] > segments[-1]["start"]
+    for data in added:
+        segments = fold(segments, data)
+    assert segments == entries
+
+
 def test_the_tag_changes_with_the_segments(site, running_job):
     half_done(site, running_job)
     tag = get(site, running_job).headers["etag"]

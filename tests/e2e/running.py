@@ -123,8 +123,10 @@ class Command:
 class Server(Command):
     """`whisperfleet serve` on a loopback port, and a client for it."""
 
-    def __init__(self, folder: Path, *, key: str | None = None, **settings: object) -> None:
-        self.port = free_port()
+    def __init__(
+        self, folder: Path, *, key: str | None = None, port: int | None = None, **settings: object
+    ) -> None:
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self.client = httpx.Client(base_url=self.url, timeout=ANSWER_S, trust_env=False, headers=headers)

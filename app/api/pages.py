@@ -1,0 +1,72 @@
+"""The page at `/`, and its files at `/web/…`. Neither needs an API key."""
+
+import json
+import secrets
+from pathlib import Path
+from string import Template
+from typing import Any, get_args
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from app.api.job_responses import ResultFormat
+from app.api.static_files import HEADERS, StaticFolder
+from app.languages import LANGUAGES
+from app.options import Options
+from app.settings import Settings
+
+WEB = Path(__file__).parents[1] / "web"
+NONCE_BYTES = 18
+
+PAGE_HEADERS = HEADERS | {
+    "Cache-Control": "no-cache",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(self), usb=()",
+}
+# The nonce is for the style element of wavesurfer.js, and the policy for the one HTML that it writes: none.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; "
+    "media-src 'self' blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default"
+)
+
+
+def add_pages(app: FastAPI, settings: Settings) -> None:
+    """Add the page and its files. All URLs in it are relative: a proxy may put a prefix before them."""
+    page = Template((WEB / "index.html").read_text(encoding="utf-8"))
+    service = service_data(settings, app.version)
+
+    async def show(request: Request) -> Response:
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        # The page reads the nonce as a property of this element: scripts see it there, style sheets do not.
+        data = f'<script type="application/json" id="service" nonce="{nonce}">{service}</script>'
+        headers = PAGE_HEADERS | {"Content-Security-Policy": POLICY.format(nonce=nonce)}
+        return HTMLResponse(page.substitute(generated=data), headers=headers)
+
+    app.add_route("/", show, methods=["GET"], include_in_schema=False)
+    app.add_route("/web/{name:path}", StaticFolder(WEB).answer, methods=["GET"], include_in_schema=False)
+
+
+def service_data(settings: Settings, version: str) -> str:
+    """What the page must know before its first request, as JSON that can stand in HTML. It has no secrets."""
+    return json_in_html(
+        {
+            "version": version,
+            "keys": bool(settings.api_keys),
+            "urls": settings.allow_urls,
+            "max_upload_mb": settings.max_upload_mb,
+            "aliases": [alias.partition("=")[0].strip() for alias in settings.model_aliases],
+            "languages": LANGUAGES,
+            "formats": get_args(ResultFormat),
+            "options": Options().model_dump(mode="json"),
+        }
+    )
+
+
+def json_in_html(value: Any) -> str:
+    """JSON without characters that mean something in HTML: no text in it can end the element around it."""
+    text = json.dumps(value)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

@@ -1,0 +1,132 @@
+/** Requests to the service, with the API key where keys are on. */
+
+import { signal } from "../vendor/ui.js";
+import { address } from "./service.js";
+import { remembered } from "./storage.js";
+import { t } from "./text.js";
+
+/** The API key; empty: none. It is sent as a header, and never as part of an address. */
+export const apiKey = remembered("key", "");
+
+/**
+ * @typedef {object} KeyQuestion The service wants a key. The key dialog answers.
+ * @property {boolean} isWrong A key was sent, and refused.
+ * @property {(key: string | null) => void} answer null: the user gives none.
+ */
+
+/** @type {import("../vendor/ui.js").Signal<KeyQuestion | null>} */
+export const keyQuestion = signal(null);
+
+/** An answer that says why a request failed, or no answer at all. */
+export class ApiError extends Error {
+  /**
+   * @param {number} status 0: the service cannot be reached.
+   * @param {{message: string, code?: string | null, param?: string | null}} error
+   * @param {number | null} [retryAfter] seconds
+   */
+  constructor(status, error, retryAfter = null) {
+    super(error.message);
+    this.status = status;
+    this.code = error.code ?? null;
+    this.param = error.param ?? null;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/**
+ * @typedef {object} RequestOptions
+ * @property {string} [method]
+ * @property {Record<string, string>} [headers]
+ * @property {BodyInit | null} [body]
+ * @property {unknown} [json] Sent as the body, instead of `body`.
+ * @property {AbortSignal} [signal]
+ * @property {RequestCache} [cache]
+ * @property {boolean} [keepalive] The request outlives the page.
+ */
+
+/**
+ * Send a request. Asks for the key if there is none, or if it is wrong.
+ * @param {string} path Such as `/v1/jobs`.
+ * @param {RequestOptions} [options]
+ * @returns {Promise<Response>} A successful one. Statuses of 400 and more are thrown as ApiError; 304 is returned.
+ */
+export async function request(path, options = {}) {
+  for (;;) {
+    const used = apiKey.value;
+    const response = await send(path, options);
+    if (response.ok || response.status === 304) return response;
+    const error = await errorOf(response);
+    if (response.status !== 401 || options.keepalive) throw error;
+    if (used === apiKey.value && !(await askForKey(used !== ""))) throw error;
+  }
+}
+
+/**
+ * The same, for the JSON of the answer.
+ * @param {string} path
+ * @param {RequestOptions} [options]
+ * @returns {Promise<any>}
+ */
+export async function requestJson(path, options) {
+  return (await request(path, options)).json();
+}
+
+/** The headers that carry the key. @returns {Record<string, string>} */
+export function keyHeaders() {
+  return apiKey.value ? { Authorization: `Bearer ${apiKey.value}` } : {};
+}
+
+/** @type {Promise<boolean> | null} */
+let asking = null;
+
+/**
+ * Ask the user for the key. Requests that fail meanwhile wait for the same answer.
+ * @param {boolean} isWrong
+ * @returns {Promise<boolean>} Whether there is another key.
+ */
+export function askForKey(isWrong) {
+  asking ??= new Promise((resolve) => {
+    keyQuestion.value = {
+      isWrong,
+      answer: (key) => {
+        keyQuestion.value = null;
+        asking = null;
+        if (key !== null) apiKey.value = key;
+        resolve(key !== null);
+      },
+    };
+  });
+  return asking;
+}
+
+/**
+ * @param {string} path
+ * @param {RequestOptions} options
+ */
+async function send(path, { json, headers, ...options }) {
+  /** @type {Record<string, string>} */
+  const sent = { ...keyHeaders(), ...headers };
+  if (json !== undefined) sent["Content-Type"] = "application/json";
+  const body = json === undefined ? options.body : JSON.stringify(json);
+  try {
+    return await fetch(address(path), { ...options, headers: sent, body });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiError(0, { message: t("error.unreachable"), code: "unreachable" });
+  }
+}
+
+/** @param {Response} response */
+async function errorOf(response) {
+  const retryAfter = Number(response.headers.get("Retry-After")) || null;
+  try {
+    return new ApiError(response.status, (await response.json()).error, retryAfter);
+  } catch {
+    // A proxy answered, or the connection broke off.
+    return new ApiError(
+      response.status,
+      { message: t("error.status", { status: response.status }) },
+      retryAfter,
+    );
+  }
+}

@@ -1,0 +1,123 @@
+/** Keys that work on a screen, and the list of them that `?` shows. */
+
+import { html, signal, useEffect } from "../vendor/ui.js";
+import { Icon } from "./icons.js";
+import { t } from "./text.js";
+
+/**
+ * @typedef {object} Shortcut
+ * @property {string} keys As `KeyboardEvent.key`, with modifiers first: `Control+z` (also Command on a Mac).
+ * @property {import("./text.js").TextKey} text What it does.
+ * @property {(event: KeyboardEvent) => void} [run] Without it the key is only listed: something else answers it.
+ * @property {boolean} [inFields] Also while the user types.
+ */
+
+/** @type {import("../vendor/ui.js").Signal<Shortcut[][]>} */
+const active = signal([]);
+const isHelpOpen = signal(false);
+
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  const pressed = keysOf(event);
+  const isTaken = usesKey(event.target, event.key);
+  const shortcut = active.value
+    .flat()
+    .findLast((candidate) => candidate.run && candidate.keys === pressed && (candidate.inFields || !isTaken));
+  if (!shortcut) return;
+  event.preventDefault();
+  shortcut.run?.(event);
+});
+
+/** @param {KeyboardEvent} event */
+function keysOf(event) {
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
+  const isLetter = key.length === 1 && key !== key.toUpperCase();
+  return [
+    (event.ctrlKey || event.metaKey) && "Control",
+    event.altKey && "Alt",
+    // Which characters need Shift differs between keyboards.
+    event.shiftKey && (isLetter || key.length > 1) && "Shift",
+    key,
+  ]
+    .filter(Boolean)
+    .join("+");
+}
+
+const FIELDS = "textarea, select, input:not([type=range], [type=checkbox], [type=radio], [type=file])";
+
+/**
+ * Whether the element that has the focus needs a key itself: text is typed, Space presses buttons, arrows move sliders.
+ * @param {EventTarget | null} target
+ * @param {string} key
+ */
+function usesKey(target, key) {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target.isContentEditable || target.matches(FIELDS)) return true;
+  if (target.matches("input[type=range], input[type=radio]") && /^(Arrow|Page|Home|End)/.test(key))
+    return true;
+  return (
+    target.matches("button, a[href], summary, input:not([type=range])") && (key === " " || key === "Enter")
+  );
+}
+
+/**
+ * Shortcuts while the calling component is shown.
+ * @param {Shortcut[]} shortcuts
+ * @param {unknown[]} [inputs] When they change, the shortcuts are taken anew.
+ */
+export function useShortcuts(shortcuts, inputs = []) {
+  useEffect(() => {
+    active.value = [...active.peek(), shortcuts];
+    return () => {
+      active.value = active.peek().filter((other) => other !== shortcuts);
+    };
+  }, inputs);
+}
+
+export function openHelp() {
+  isHelpOpen.value = true;
+}
+
+export function HelpDialog() {
+  if (!isHelpOpen.value) return null;
+  const close = () => {
+    isHelpOpen.value = false;
+  };
+  const shown = active.value.flat().filter((shortcut) => shortcut.text);
+  return html`<dialog class="dialog help" ref=${showModal} onClose=${close} aria-labelledby="help-title">
+    <div class="toolbar">
+      <h2 id="help-title">${t("help.title")}</h2>
+      <span class="space"></span>
+      <button class="icon-button" aria-label=${t("close")} onClick=${close}><${Icon} name="close" /></button>
+    </div>
+    <dl>
+      ${shown.map(({ keys, text }) => html`<dt><${Keys} keys=${keys} /></dt><dd>${t(text)}</dd>`)}
+    </dl>
+  </dialog>`;
+}
+
+/** @param {{keys: string}} props */
+export function Keys({ keys }) {
+  const names = keys.split(/\+(?=.)/);
+  return names.map((name, index) => html`${index > 0 && " "}<kbd>${keyName(name)}</kbd>`);
+}
+
+/** @param {string} name */
+function keyName(name) {
+  const symbols = {
+    " ": t("key.space"),
+    ArrowUp: "↑",
+    ArrowDown: "↓",
+    ArrowLeft: "←",
+    ArrowRight: "→",
+    Control: "Ctrl",
+  };
+  return (
+    symbols[/** @type {keyof typeof symbols} */ (name)] ?? (name.length === 1 ? name.toUpperCase() : name)
+  );
+}
+
+/** Use as `ref` of a `<dialog>`: it opens with the page behind it out of reach. @param {HTMLDialogElement | null} element */
+export function showModal(element) {
+  if (element && !element.open) element.showModal();
+}

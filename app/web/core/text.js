@@ -1,0 +1,70 @@
+/** The texts of the page in the reader's language. */
+
+import { batch, computed, effect, signal } from "../vendor/ui.js";
+import { remembered } from "./storage.js";
+
+/** @typedef {keyof typeof import("../texts/en.js").default} TextKey */
+/** @typedef {Record<string, string | number>} Values */
+/** @typedef {Record<TextKey, string | Record<string, string>>} Texts */
+
+/** @type {Record<string, () => Promise<{default: Texts}>>} */
+const LOADERS = {
+  en: () => import("../texts/en.js"),
+  de: () => import("../texts/de.js"),
+  es: () => import("../texts/es.js"),
+};
+
+export const LANGUAGE_NAMES = { en: "English", de: "Deutsch", es: "Español" };
+
+/** The language that the reader has chosen; empty: that of the browser. */
+export const chosenLanguage = remembered("language", "");
+
+const wantedLanguage = computed(() => {
+  const wanted = [chosenLanguage.value, ...navigator.languages];
+  return wanted.map((code) => code.slice(0, 2)).find((code) => code in LOADERS) ?? "en";
+});
+
+/** The language of the texts: the wanted one, once it is loaded. */
+export const language = signal("en");
+
+/** @type {import("../vendor/ui.js").Signal<Partial<Texts>>} */
+const texts = signal({});
+const plurals = computed(() => new Intl.PluralRules(language.value));
+
+effect(() => {
+  loadTexts(wantedLanguage.value);
+});
+
+effect(() => {
+  document.documentElement.lang = language.value;
+});
+
+/**
+ * Take the texts of a language, unless the reader has chosen another one meanwhile.
+ * @param {string} code
+ */
+export async function loadTexts(code = wantedLanguage.peek()) {
+  try {
+    const loaded = (await LOADERS[code]()).default;
+    if (code !== wantedLanguage.peek()) return;
+    batch(() => {
+      texts.value = loaded;
+      language.value = code;
+    });
+  } catch {
+    // The service cannot be reached: the texts stay as they are.
+  }
+}
+
+/**
+ * A text. A component that calls this is drawn again when the language changes.
+ * @param {TextKey} key
+ * @param {Values} [values] For the `{name}` in it. `count` also chooses between its plural forms.
+ * @returns {string}
+ */
+export function t(key, values = {}) {
+  const entry = texts.value[key] ?? key;
+  const form =
+    typeof entry === "string" ? entry : (entry[plurals.value.select(Number(values.count))] ?? entry.other);
+  return form.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+}

@@ -1,0 +1,62 @@
+/** Short messages at the lower edge, with at most one action such as "Undo". */
+
+import { html, signal } from "../vendor/ui.js";
+import { announce } from "./announcer.js";
+import { Icon } from "./icons.js";
+import { t } from "./text.js";
+
+/**
+ * @typedef {object} Toast
+ * @property {number} id
+ * @property {string} text
+ * @property {boolean} isError
+ * @property {{label: string, run: () => void} | undefined} action
+ */
+
+const SHOWN_MS = 7000;
+
+/** @type {import("../vendor/ui.js").Signal<Toast[]>} */
+const toasts = signal([]);
+let lastId = 0;
+
+/**
+ * Show a message. Errors stay until they are closed.
+ * @param {string} text
+ * @param {{isError?: boolean, action?: {label: string, run: () => void}}} [options]
+ * @returns {() => void} Closes it.
+ */
+export function toast(text, { isError = false, action } = {}) {
+  const id = ++lastId;
+  const close = () => {
+    toasts.value = toasts.value.filter((other) => other.id !== id);
+  };
+  toasts.value = [...toasts.value, { id, text, isError, action }].slice(-4);
+  announce(text);
+  if (!isError) setTimeout(close, SHOWN_MS);
+  return close;
+}
+
+/** @param {unknown} error Anything that was thrown. */
+export function toastError(error) {
+  toast(error instanceof Error ? error.message : String(error), { isError: true });
+}
+
+export function Toasts() {
+  return html`<div class="toasts">${toasts.value.map((shown) => html`<${ToastView} key=${shown.id} ...${shown} />`)}</div>`;
+}
+
+/** @param {Toast} props */
+function ToastView({ id, text, isError, action }) {
+  const close = () => {
+    toasts.value = toasts.value.filter((other) => other.id !== id);
+  };
+  const act = () => {
+    close();
+    action?.run();
+  };
+  return html`<div class=${isError ? "toast danger" : "toast"}>
+    <span dir="auto">${text}</span>
+    ${action && html`<button class="button quiet" onClick=${act}>${action.label}</button>`}
+    <button class="icon-button" aria-label=${t("close")} onClick=${close}><${Icon} name="close" /></button>
+  </div>`;
+}

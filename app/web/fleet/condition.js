@@ -1,0 +1,59 @@
+/** What is to be said about a worker's state. */
+
+/** @typedef {import("./types.js").Worker} Worker */
+/** @typedef {"idle" | "busy" | "loading" | "asleep" | "restarting" | "quarantined" | "failed"} Condition */
+
+/** The classes of their badges. */
+const TONES = /** @type {const} */ ({
+  busy: "accent",
+  idle: "success",
+  loading: "warning",
+  asleep: "",
+  restarting: "danger",
+  failed: "danger",
+});
+
+/**
+ * @param {Worker} worker
+ * @returns {Condition}
+ */
+export function conditionOf({ state, error }) {
+  return state === "failed" && /quarantined/.test(error ?? "") ? "quarantined" : state;
+}
+
+/**
+ * Whether it is out of service and somebody may have to act.
+ * @param {Worker} worker
+ */
+export function isDown({ state }) {
+  return state === "restarting" || state === "failed";
+}
+
+/**
+ * The class of its badge.
+ * @param {Worker} worker
+ */
+export function toneOf(worker) {
+  return TONES[worker.state];
+}
+
+/**
+ * Its device: `GPU 3`, `GPU 8f1d2c3b`, `CPU`, or the name that the engine gives it.
+ * @param {Worker} worker
+ */
+export function deviceOf({ device, visible_devices }) {
+  if (device === "cuda")
+    return visible_devices ? `GPU ${visible_devices.replace(/^GPU-/, "").slice(0, 8)}` : "GPU";
+  return device === "cpu" ? "CPU" : device;
+}
+
+/**
+ * How many workers serve, and how many of those are busy.
+ * @param {Worker[]} workers
+ */
+export function counts(workers) {
+  const busy = workers.filter((worker) => worker.state === "busy").length;
+  const ready =
+    busy + workers.filter((worker) => worker.state === "idle" || worker.state === "asleep").length;
+  return { busy, ready, down: workers.filter(isDown).length, all: workers.length };
+}

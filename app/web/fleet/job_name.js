@@ -1,0 +1,19 @@
+/** A job with its colour, as a link to its transcript. */
+
+import { html } from "../vendor/ui.js";
+import { colours } from "./fleet_store.js";
+import { nameOf } from "./job_names.js";
+import { DIRECT } from "./measures.js";
+
+/** @param {{id: string, isLink?: boolean}} props `id`: of a job, or DIRECT. */
+export function JobName({ id, isLink = true }) {
+  const name = html`<span class="job-name" dir="auto">${nameOf(id)}</span>`;
+  const label = isLink && id !== DIRECT ? html`<a href=${`#/jobs/${id}`}>${name}</a>` : name;
+  return html`<span class="job"><${Swatch} id=${id} />${label}</span>`;
+}
+
+/** @param {{id: string}} props */
+export function Swatch({ id }) {
+  const { hue, pattern } = colours.of(id);
+  return html`<span class=${`swatch hue-${hue ?? "grey"} ${pattern}`} aria-hidden="true"></span>`;
+}

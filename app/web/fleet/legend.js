@@ -1,0 +1,55 @@
+/** The jobs of the timelines. Pointing at one makes its blocks stand out. */
+
+import { t } from "../core/text.js";
+import { html, signal } from "../vendor/ui.js";
+import { jobs } from "./fleet_store.js";
+import { Swatch } from "./job_name.js";
+import { nameOf } from "./job_names.js";
+import { DIRECT } from "./measures.js";
+import { choice, legendJob } from "./stage.js";
+
+const FEW = 10;
+const isOpen = signal(false);
+
+export function Legend() {
+  const all = jobs.value;
+  const shown = isOpen.value ? all : all.slice(0, FEW);
+  const more = all.length - FEW;
+  return html`<section class="legend" aria-label=${t("fleet.legend")}>
+    ${all.length === 0 && html`<p class="muted">${t("fleet.noWork")}</p>`}
+    <ul>
+      ${shown.map((job) => html`<li key=${job.key}><${Entry} job=${job} /></li>`)}
+      ${
+        more > 0 &&
+        html`<li><button class="button quiet" aria-expanded=${String(isOpen.value)} onClick=${toggle}>
+          ${isOpen.value ? t("fleet.fewerJobs") : t("fleet.moreJobs", { count: more })}
+        </button></li>`
+      }
+    </ul>
+    <ul class="marks small muted">
+      <li><span class="mark failed" aria-hidden="true"></span>${t("fleet.outcome.failed")}</li>
+      <li><span class="mark requeued" aria-hidden="true"></span>${t("fleet.outcome.requeued")}</li>
+    </ul>
+  </section>`;
+}
+
+function toggle() {
+  isOpen.value = !isOpen.value;
+}
+
+/** @param {{job: import("./measures.js").JobWork}} props */
+function Entry({ job: { key, lastAt } }) {
+  const isStrong = (legendJob.value ?? choice.value?.key) === key;
+  const on = () => {
+    legendJob.value = key;
+  };
+  const off = () => {
+    if (legendJob.value === key) legendJob.value = null;
+  };
+  const classes = ["entry", isStrong && "strong", lastAt === Infinity && "running"].filter(Boolean).join(" ");
+  const props = { class: classes, onPointerEnter: on, onPointerLeave: off, onFocus: on, onBlur: off };
+  const content = html`<${Swatch} id=${key} /><span class="job-name" dir="auto">${nameOf(key)}</span>`;
+  // A direct request leaves no transcript here, but its blocks can stand out as well.
+  if (key === DIRECT) return html`<button type="button" ...${props}>${content}</button>`;
+  return html`<a href=${`#/jobs/${key}`} ...${props}>${content}</a>`;
+}

@@ -1,0 +1,91 @@
+/** Undo, search, and whether everything is saved. */
+
+import { Icon } from "../core/icons.js";
+import { useShortcuts } from "../core/keys.js";
+import { t } from "../core/text.js";
+import { html } from "../vendor/ui.js";
+import { SaveStatus } from "./saving_status.js";
+import { editUnsure, travel } from "./segment_actions.js";
+
+/** @typedef {import("./segment_actions.js").Screen} Screen */
+/** @typedef {import("./find_state.js").Search} Search */
+
+/** @param {{screen: Screen, search: Search}} props */
+export function EditToolbar({ screen, search }) {
+  const { session } = screen;
+  useEditingKeys(screen, search);
+  const isEditable = session.editable.value;
+  return html`<div class="edit-toolbar" role="toolbar" aria-label=${t("edit.toolbar")}>
+    ${
+      isEditable &&
+      html`<${Tool} icon="undo" text="edit.undo" keys="Control+Z" isOff=${!session.canUndo.value} run=${() => travel(screen, "undo")} />
+      <${Tool} icon="redo" text="edit.redo" keys="Control+Shift+Z" isOff=${!session.canRedo.value} run=${() => travel(screen, "redo")} />
+      <${Tool} icon="unsure" text="edit.nextUnsure" keys="N" isOff=${false} run=${() => editUnsure(screen, 1)} />`
+    }
+    <${Tool} icon="search" text="find.open" keys="Control+F" isOff=${false} run=${() => openSearch(search, "find")} />
+    <span class="space"></span>
+    <${RefusedPlace} screen=${screen} />
+    ${isEditable && html`<${SaveStatus} session=${session} />`}
+  </div>`;
+}
+
+/**
+ * @param {{icon: Parameters<typeof Icon>[0]["name"], text: import("../core/text.js").TextKey, keys: string, isOff: boolean, run: () => void}} props
+ */
+function Tool({ icon, text, keys, isOff, run }) {
+  const title = `${t(text)} (${keys.replace("Control", t("edit.control"))})`;
+  return html`<button class="icon-button" aria-label=${t(text)} title=${title} disabled=${isOff} onClick=${run}><${Icon} name=${icon} /></button>`;
+}
+
+/** The segment that the service does not store. @param {{screen: Screen}} props */
+function RefusedPlace({ screen }) {
+  const id = screen.session.refusal.value?.id;
+  if (!id || screen.session.saveState.value !== "refused") return null;
+  return html`<button class="button quiet" onClick=${() => screen.view.edit(id)}>${t("edit.showPlace")}</button>`;
+}
+
+/**
+ * @param {Search} search
+ * @param {"find" | "replace"} mode
+ */
+function openSearch(search, mode) {
+  const selected = getSelection()?.toString().trim() ?? "";
+  if (selected && selected.length < 100) search.query.value = selected;
+  if (search.mode.value === mode)
+    /** @type {HTMLInputElement | null} */ (document.querySelector(".find-bar input"))?.select();
+  search.mode.value = mode;
+}
+
+/**
+ * @param {Screen} screen
+ * @param {Search} search
+ */
+function useEditingKeys(screen, search) {
+  const isEditable = screen.session.editable.value;
+  const editing = /** @type {import("../core/keys.js").Shortcut[]} */ ([
+    { keys: "Enter", text: "keys.edit" },
+    { keys: "Escape", text: "keys.leave" },
+    { keys: "Control+Enter", text: "keys.split" },
+    { keys: "Backspace", text: "keys.join" },
+    { keys: "Alt+ArrowDown", text: "keys.editNext" },
+    { keys: "Delete", text: "keys.remove" },
+    { keys: "n", text: "edit.nextUnsure", run: () => editUnsure(screen, 1) },
+    { keys: "Shift+n", text: "edit.previousUnsure", run: () => editUnsure(screen, -1) },
+    { keys: "F8", text: "edit.nextUnsure", run: () => editUnsure(screen, 1), inFields: true },
+    { keys: "Shift+F8", text: "edit.previousUnsure", run: () => editUnsure(screen, -1), inFields: true },
+    { keys: "Control+z", text: "edit.undo", run: () => travel(screen, "undo"), inFields: true },
+    { keys: "Control+Shift+z", text: "edit.redo", run: () => travel(screen, "redo"), inFields: true },
+    { keys: "Control+y", text: "edit.redo", run: () => travel(screen, "redo"), inFields: true },
+    { keys: "Control+h", text: "find.replaceMode", run: () => openSearch(search, "replace"), inFields: true },
+    { keys: "Control+s", text: "edit.save", run: () => void screen.session.save(), inFields: true },
+  ]);
+  useShortcuts(
+    [
+      { keys: "ArrowDown", text: "keys.next" },
+      { keys: "ArrowUp", text: "keys.previous" },
+      { keys: "Control+f", text: "find.open", run: () => openSearch(search, "find"), inFields: true },
+      ...(isEditable ? editing : []),
+    ],
+    [screen, search, isEditable],
+  );
+}

@@ -1,0 +1,149 @@
+/**
+ * Corrections of a transcript, without DOM. Each function takes the segments of a document in order, and returns
+ * those after the correction, in order; the segments that it leaves alone are the same objects. Where a correction
+ * is impossible or changes nothing, it returns the same array. Times are in seconds.
+ */
+
+import { freeTime, inOrder, SHORTEST_S, toMs } from "./edits_order.js";
+import { change, cleanText, MOST_SPEAKER_CHARS, newId, withText } from "./edits_segment.js";
+
+export { toMs } from "./edits_order.js";
+export { join, split } from "./edits_split.js";
+
+/** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {readonly Segment[]} Segments */
+/** @typedef {{id: string, start: number, end: number}} Match Offsets in the text of the segment `id`. */
+
+/**
+ * A segment without text is not stored: the service has it no longer after the next save.
+ * @param {Segments} segments
+ * @param {string} id
+ * @param {string} text Line breaks become spaces.
+ * @returns {Segments}
+ */
+export function setText(segments, id, text) {
+  return change(segments, id, (segment) => withText(segment, text));
+}
+
+/**
+ * The segment at the nearest times that its neighbours of the same speaker leave free.
+ * @param {Segments} segments
+ * @param {string} id
+ * @param {number} start
+ * @param {number} end
+ * @param {number} [limit] The length of the recording.
+ * @returns {Segments}
+ */
+export function setTimes(segments, id, start, end, limit = Infinity) {
+  const index = segments.findIndex((segment) => segment.id === id);
+  if (index < 0) return segments;
+  const segment = segments[index];
+  const { after, before } = freeTime(segments, index, Math.max(limit, segment.end));
+  const times = fitted(start, end, after, before);
+  if (!times || (times.start === segment.start && times.end === segment.end)) return segments;
+  return change(segments, id, (old) => ({ ...old, ...times }));
+}
+
+/**
+ * @param {number} start
+ * @param {number} end
+ * @param {number} after
+ * @param {number} before
+ * @returns {{start: number, end: number} | null} The nearest times within; null if there is no space.
+ */
+function fitted(start, end, after, before) {
+  const shortest = Math.min(SHORTEST_S, toMs(before - after));
+  if (shortest < 0.001 || Number.isNaN(start) || Number.isNaN(end)) return null;
+  const from = toMs(Math.max(after, Math.min(start, before - shortest)));
+  return { start: from, end: toMs(Math.min(before, Math.max(end, from + shortest))) };
+}
+
+/**
+ * Where the speaker has a segment at the same time, the earlier one of the two ends where the later one begins.
+ * @param {Segments} segments
+ * @param {string} id
+ * @param {string | null} speaker
+ * @returns {Segments}
+ */
+export function setSpeaker(segments, id, speaker) {
+  const name =
+    cleanText(speaker ?? "")
+      .slice(0, MOST_SPEAKER_CHARS)
+      .trim() || null;
+  const segment = segments.find((other) => other.id === id);
+  if (!segment || segment.speaker === name) return segments;
+  const others = segments.filter((other) => other.speaker === name);
+  const next = others.find((other) => other.start > segment.start);
+  const moved = { ...segment, speaker: name, end: Math.min(segment.end, next?.start ?? segment.end) };
+  const before = others.findLast((other) => other.start <= segment.start && other.end > segment.start);
+  if (before && toMs(segment.start - before.start) < 0.001) return segments;
+  const changed = before
+    ? change(segments, before.id, (other) => ({ ...other, end: segment.start }))
+    : segments;
+  return change(changed, id, () => moved);
+}
+
+/**
+ * Insert an empty segment, of the speaker before it.
+ * @param {Segments} segments
+ * @param {number} at Index of the segment that comes after it.
+ * @param {number} start
+ * @param {number} end It is moved into the free time between its neighbours.
+ * @param {number} [limit] The length of the recording.
+ * @returns {Segments} The same array if there is no time between the neighbours.
+ */
+export function insert(segments, at, start, end, limit = Infinity) {
+  const speaker = (segments[at - 1] ?? segments[at])?.speaker ?? null;
+  const earlier = segments.slice(0, at).findLast((segment) => segment.speaker === speaker);
+  const later = segments.slice(at).find((segment) => segment.speaker === speaker);
+  const times = fitted(start, end, earlier?.end ?? 0, later?.start ?? limit);
+  if (!times) return segments;
+  return inOrder([
+    ...segments.slice(0, at),
+    { id: newId(), ...times, text: "", speaker, words: [] },
+    ...segments.slice(at),
+  ]);
+}
+
+/**
+ * @param {Segments} segments
+ * @param {string} id
+ * @returns {Segments}
+ */
+export function remove(segments, id) {
+  return segments.some((segment) => segment.id === id)
+    ? segments.filter((segment) => segment.id !== id)
+    : segments;
+}
+
+/**
+ * @param {Segments} segments
+ * @param {readonly Match[]} matches Not overlapping, in order.
+ * @param {string} replacement
+ * @returns {Segments}
+ */
+export function replaceAll(segments, matches, replacement) {
+  if (!matches.length) return segments;
+  /** @type {Map<string, Match[]>} */
+  const bySegment = new Map();
+  for (const match of matches) bySegment.set(match.id, [...(bySegment.get(match.id) ?? []), match]);
+  const changed = segments.map((segment) => {
+    const found = bySegment.get(segment.id);
+    return found ? withText(segment, replaced(segment.text, found, replacement)) : segment;
+  });
+  return changed.some((segment, index) => segment !== segments[index]) ? changed : segments;
+}
+
+/**
+ * @param {string} text
+ * @param {readonly Match[]} matches
+ * @param {string} replacement
+ */
+function replaced(text, matches, replacement) {
+  let [result, at] = ["", 0];
+  for (const { start, end } of matches) {
+    result += text.slice(at, start) + replacement;
+    at = end;
+  }
+  return result + text.slice(at);
+}

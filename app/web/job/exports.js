@@ -1,0 +1,106 @@
+/** What leaves the service: results, the recording, and texts for the clipboard. */
+
+import { request } from "../core/api.js";
+import { saveBlob, saveFrom } from "../core/downloads.js";
+import { linkTo } from "../core/links.js";
+import { t } from "../core/text.js";
+import { toast, toastError } from "../core/toasts.js";
+import { fileNameOf } from "./exports_formats.js";
+import { nameOf } from "./types.js";
+
+/** @typedef {import("./types.js").Job} Job */
+/**
+ * @typedef {object} Unsaved What an editor may have that the service lacks.
+ * @property {{readonly value: boolean}} [dirty]
+ * @property {() => Promise<unknown>} [save]
+ */
+
+/**
+ * Download a result. A message says why, if the format cannot hold it: a link could not.
+ * @param {Job} job
+ * @param {string} format
+ * @param {{revision?: number | null, unsaved?: Unsaved}} [options]
+ */
+export async function downloadResult(job, format, { revision = null, unsaved } = {}) {
+  try {
+    await saveEdits(unsaved);
+    const response = await request(resultPath(job, format, revision), { cache: "no-store" });
+    saveBlob(await response.blob(), fileNameOf(job, format, revision));
+  } catch (error) {
+    toastError(error);
+  }
+}
+
+/**
+ * Copy a result to the clipboard.
+ * @param {Job} job
+ * @param {string} format
+ * @param {Unsaved} [unsaved]
+ */
+export async function copyResult(job, format, unsaved) {
+  const load = async () => {
+    await saveEdits(unsaved);
+    return (await request(resultPath(job, format, null), { cache: "no-store" })).text();
+  };
+  try {
+    await copy(load());
+    toast(t("export.copied"));
+  } catch (error) {
+    toastError(error);
+  }
+}
+
+/** Download the recording as it came. @param {Job} job */
+export async function downloadRecording(job) {
+  try {
+    // The browser streams the file, and would store no message: ask first whether there is one.
+    await request(`/v1/jobs/${job.id}/audio`, { headers: { Range: "bytes=0-0" } });
+    saveFrom(await linkTo(job.id, "audio"), nameOf(job));
+  } catch (error) {
+    toastError(error);
+  }
+}
+
+/** Corrections go out with the file. @param {Unsaved | undefined} unsaved */
+async function saveEdits(unsaved) {
+  if (!unsaved?.dirty?.value) return;
+  await unsaved.save?.();
+  if (unsaved.dirty.value) toast(t("export.savedText"));
+}
+
+/**
+ * @param {Job} job
+ * @param {string} format
+ * @param {number | null} revision
+ */
+function resultPath(job, format, revision) {
+  return `/v1/jobs/${job.id}/result?format=${format}${revision === null ? "" : `&revision=${revision}`}`;
+}
+
+/** @param {Promise<string>} text */
+async function copy(text) {
+  if (navigator.clipboard?.write && typeof ClipboardItem === "function") {
+    // With a promise the browser knows at once that the click asks for it.
+    const blob = text.then((loaded) => new Blob([loaded], { type: "text/plain" }));
+    try {
+      return await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
+    } catch {
+      await text; // its own error says more
+    }
+  }
+  if (!copyBySelection(await text)) throw new Error(t("export.notCopied"));
+}
+
+/** For pages that browsers do not call secure. @param {string} text @returns {boolean} Whether it is copied. */
+function copyBySelection(text) {
+  const focused = document.activeElement;
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.className = "visually-hidden";
+  document.body.append(area);
+  area.select();
+  const isCopied = document.execCommand("copy");
+  area.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return isCopied;
+}

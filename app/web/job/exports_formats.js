@@ -1,0 +1,37 @@
+/** The formats of results, as people choose them. */
+
+const FIRST = ["srt", "vtt", "txt"];
+const ORDER = [...FIRST, "ass", "ttml", "scc", "stl", "lrc", "tsv", "json", "verbose_json"];
+const LONGEST_STEM = 120; // characters
+
+/**
+ * The formats of the service: those that most people want, and the rest.
+ * @param {readonly string[]} formats
+ * @returns {{first: string[], rest: string[]}}
+ */
+export function groupsOf(formats) {
+  const ordered = [...formats].sort((a, b) => rank(a) - rank(b));
+  return {
+    first: ordered.filter((format) => FIRST.includes(format)),
+    rest: ordered.filter((format) => !FIRST.includes(format)),
+  };
+}
+
+/** @param {string} format */
+function rank(format) {
+  const place = ORDER.indexOf(format);
+  return place < 0 ? ORDER.length : place;
+}
+
+/**
+ * The name of a downloaded result, such as `talk.srt`.
+ * @param {import("./types.js").Job} job
+ * @param {string} format
+ * @param {number | null} [revision] null: the newest
+ */
+export function fileNameOf(job, format, revision = null) {
+  const name = job.filename ?? job.id;
+  const stem = name.replace(/\.[^.]{1,8}$/, "").slice(0, LONGEST_STEM) || job.id;
+  const version = revision === null ? "" : revision ? `.revision-${revision}` : ".original";
+  return `${stem}${version}.${format === "verbose_json" ? "json" : format}`;
+}

@@ -1,0 +1,125 @@
+/** Find and replace. */
+
+import { announce } from "../core/announcer.js";
+import { Icon } from "../core/icons.js";
+import { t } from "../core/text.js";
+import { toast } from "../core/toasts.js";
+import { html, useEffect, useRef } from "../vendor/ui.js";
+
+/** @typedef {import("./find_state.js").Search} Search */
+/** @typedef {import("./segment_actions.js").Screen} Screen */
+
+/** @param {{screen: Screen, search: Search}} props */
+export function FindBar({ screen, search }) {
+  const field = useRef(/** @type {HTMLInputElement | null} */ (null));
+  const mode = search.mode.value;
+  const canReplace = screen.session.editable.value;
+  useEffect(() => field.current?.select(), [mode]);
+  if (!mode) return null;
+
+  const close = () => {
+    const shown = search.matches.peek()[search.at.peek()];
+    search.mode.value = null;
+    const id = shown?.id ?? screen.view.current.peek();
+    if (id) screen.view.go(id);
+  };
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    // Undo and redo of these fields are the browser's.
+    const isInField = event.target instanceof HTMLInputElement;
+    if (isInField && (event.ctrlKey || event.metaKey) && /^[zy]$/i.test(event.key)) event.stopPropagation();
+    if (event.key === "Escape") {
+      event.preventDefault();
+      close();
+    }
+  };
+  return html`<div class="find-bar" role="search" onKeyDown=${press}>
+    <div class="find-line">
+      <${QueryField} screen=${screen} search=${search} field=${field} />
+      <${Count} search=${search} />
+      <${Step} search=${search} direction=${-1} text="find.previous" />
+      <${Step} search=${search} direction=${1} text="find.next" />
+      <${Toggle} state=${search.matchCase} text="find.matchCase" label=${html`<span aria-hidden="true">Aa</span>`} search=${search} />
+      <${Toggle} state=${search.wholeWord} text="find.wholeWord" label=${html`<${Icon} name="wholeWord" />`} search=${search} />
+      ${
+        canReplace &&
+        html`<button class="icon-button" aria-pressed=${mode === "replace"} aria-label=${t("find.replaceMode")}
+        title=${t("find.replaceMode")} onClick=${() => (search.mode.value = mode === "replace" ? "find" : "replace")}><${Icon} name="replace" /></button>`
+      }
+      <button class="icon-button" aria-label=${t("close")} title=${t("close")} onClick=${close}><${Icon} name="close" /></button>
+    </div>
+    ${mode === "replace" && canReplace && html`<${Replacement} search=${search} />`}
+  </div>`;
+}
+
+/** @param {{screen: Screen, search: Search, field: import("../vendor/ui.js").RefObject<HTMLInputElement>}} props */
+function QueryField({ screen, search, field }) {
+  /** @param {Event} event */
+  const write = (event) => {
+    search.query.value = /** @type {HTMLInputElement} */ (event.target).value;
+    search.begin(screen.view.current.peek());
+  };
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    search.move(event.shiftKey ? -1 : 1);
+    announce(countText(search));
+  };
+  return html`<input class="input" ref=${field} type="search" dir="auto" autocomplete="off" aria-label=${t("find.query")}
+    placeholder=${t("find.query")} value=${search.query.value} onInput=${write} onKeyDown=${press} />`;
+}
+
+/** @param {Search} search */
+function countText(search) {
+  const count = search.matches.value.length;
+  if (!search.query.value) return "";
+  if (!count) return t("find.none");
+  return search.at.value < 0
+    ? t("find.count", { count })
+    : t("find.place", { at: search.at.value + 1, count });
+}
+
+/** @param {{search: Search}} props */
+function Count({ search }) {
+  return html`<span class="find-count small muted numbers">${countText(search)}</span>`;
+}
+
+/** @param {{search: Search, direction: 1 | -1, text: "find.previous" | "find.next"}} props */
+function Step({ search, direction, text }) {
+  return html`<button class=${direction < 0 ? "icon-button find-up" : "icon-button"} aria-label=${t(text)} title=${t(text)}
+    disabled=${!search.matches.value.length} onClick=${() => search.move(direction)}><${Icon} name="chevron" /></button>`;
+}
+
+/**
+ * @param {{search: Search, state: import("../vendor/ui.js").Signal<boolean>, text: "find.matchCase" | "find.wholeWord", label: unknown}} props
+ */
+function Toggle({ search, state, text, label }) {
+  const toggle = () => {
+    state.value = !state.value;
+    search.begin(search.matches.peek()[search.at.peek()]?.id ?? null);
+  };
+  return html`<button class="icon-button" aria-pressed=${state.value} aria-label=${t(text)} title=${t(text)} onClick=${toggle}>${label}</button>`;
+}
+
+/** @param {{search: Search}} props */
+function Replacement({ search }) {
+  const hasMatches = search.matches.value.length > 0;
+  const all = () => {
+    const count = search.replaceEvery();
+    if (count) toast(t("find.replaced", { count }));
+  };
+  /** @param {KeyboardEvent} event */
+  const press = (event) => {
+    if (event.key !== "Enter" || event.isComposing) return;
+    event.preventDefault();
+    search.replaceOne();
+  };
+  return html`<div class="find-line">
+    <input class="input" dir="auto" autocomplete="off" aria-label=${t("find.replacement")} placeholder=${t("find.replacement")}
+      value=${search.replacement.value} onKeyDown=${press}
+      onInput=${(/** @type {Event} */ event) => (search.replacement.value = /** @type {HTMLInputElement} */ (event.target).value)} />
+    <button class="button" disabled=${!hasMatches} onClick=${search.replaceOne}>${t("find.replace")}</button>
+    <button class="button" disabled=${!hasMatches} onClick=${all}>${t("find.replaceAll")}</button>
+  </div>`;
+}

@@ -1,0 +1,139 @@
+/** The player: video, or sound with its waveform. It stays in view while the transcript is scrolled. */
+
+import { t } from "../core/text.js";
+import { effect, html, useEffect, useMemo, useSignal, useSignalEffect } from "../vendor/ui.js";
+import { createCaptions } from "./captions_track.js";
+import { createSource } from "./media_source.js";
+import { Controls } from "./player_controls.js";
+import { useMediaSession, usePlayerKeys } from "./player_keys.js";
+import { keepPosition, muted, positionOf, showsCaptions, volume } from "./player_settings.js";
+import { createWaveform } from "./waveform.js";
+import { WaveformBar } from "./waveform_bar.js";
+
+/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./playback.js").Playback} Playback */
+/** @typedef {import("./media_source.js").MediaSource} MediaSource */
+
+const KEPT_EVERY_MS = 5000;
+
+/** @param {{session: Session, playback: Playback}} props */
+export function Player({ session, playback }) {
+  const media = useSignal(/** @type {HTMLVideoElement | null} */ (null));
+  const source = useSignal(/** @type {MediaSource | null} */ (null));
+  const hasPicture = useSignal(false);
+  const waveform = useMemo(() => createWaveform(session, playback), [session, playback]);
+  useMedia(session, playback, media, source, hasPicture);
+  useCaptions(session, media, hasPicture);
+  usePosition(session.id, playback);
+  usePlayerKeys(session, playback);
+  useMediaSession(session, playback);
+  const setMedia = useMemo(
+    () => (/** @type {HTMLVideoElement | null} */ element) => (media.value = element),
+    [],
+  );
+  return html`<section class=${hasPicture.value ? "player card has-picture" : "player card"} aria-label=${t("player.label")}>
+    <div class="player-picture" onClick=${playback.toggle}>
+      <video ref=${setMedia} playsinline preload="metadata" tabindex="-1"></video>
+    </div>
+    <div class="player-main">
+      <${WaveformBar} waveform=${waveform} playback=${playback} media=${media.value} />
+      <${Controls} session=${session} playback=${playback} waveform=${waveform} media=${media.value} hasPicture=${hasPicture.value} />
+      ${source.value && html`<${SourceState} source=${source.value} />`}
+    </div>
+  </section>`;
+}
+
+/**
+ * Let the media element play the job's recording.
+ * @param {Session} session
+ * @param {Playback} playback
+ * @param {import("../vendor/ui.js").Signal<HTMLVideoElement | null>} media
+ * @param {import("../vendor/ui.js").Signal<MediaSource | null>} source
+ * @param {import("../vendor/ui.js").Signal<boolean>} hasPicture
+ */
+function useMedia(session, playback, media, source, hasPicture) {
+  const element = media.value; // null at the first drawing
+  useEffect(() => {
+    if (!element) return;
+    playback.duration.value ||= session.job.peek()?.duration ?? 0;
+    playback.seek(positionOf(session.id));
+    const detach = playback.attach(element);
+    const opened = createSource(session.id, element, () => isDownloading(session));
+    source.value = opened;
+    const ending = new AbortController();
+    const look = () => (hasPicture.value = element.videoWidth > 0);
+    for (const type of ["loadedmetadata", "resize"])
+      element.addEventListener(type, look, { signal: ending.signal });
+    opened.open();
+    return () => {
+      ending.abort();
+      detach();
+      opened.close();
+    };
+  }, [element]);
+  useSignalEffect(() => {
+    void session.job.value?.progress.stage;
+    source.value?.reconsider();
+  });
+  useSignalEffect(() => {
+    if (!media.value) return;
+    [media.value.volume, media.value.muted] = [volume.value, muted.value];
+  });
+}
+
+/** @param {Session} session */
+function isDownloading(session) {
+  const job = session.job.peek();
+  return job?.url != null && ["queued", "downloading"].includes(job.progress.stage);
+}
+
+/**
+ * @param {Session} session
+ * @param {import("../vendor/ui.js").Signal<HTMLVideoElement | null>} media
+ * @param {import("../vendor/ui.js").Signal<boolean>} hasPicture
+ */
+function useCaptions(session, media, hasPicture) {
+  const captions = useMemo(() => media.value && createCaptions(session.id, media.value), [media.value]);
+  useEffect(() => {
+    if (!captions) return;
+    return effect(() => {
+      if (!showsCaptions.value || !hasPicture.value) captions.hide();
+      else if (session.complete.value && !session.dirty.value) {
+        captions
+          .showSubtitles(session.revision.value)
+          .catch(() => captions.showSegments(session.segments.peek()));
+      } else captions.showSegments(session.segments.value);
+    });
+  }, [captions]);
+}
+
+/**
+ * Remember where the reader is.
+ * @param {string} id
+ * @param {Playback} playback
+ */
+function usePosition(id, playback) {
+  useEffect(() => {
+    const keep = () => keepPosition(id, playback.time.peek(), playback.duration.peek());
+    const timer = setInterval(() => playback.playing.peek() && keep(), KEPT_EVERY_MS);
+    addEventListener("pagehide", keep);
+    return () => {
+      clearInterval(timer);
+      removeEventListener("pagehide", keep);
+      keep();
+    };
+  }, [id]);
+}
+
+/** @param {{source: MediaSource}} props */
+function SourceState({ source }) {
+  const state = source.state.value;
+  if (state.kind === "preparing" || state.kind === "waiting") {
+    return html`<p class="player-note small muted" role="status">${t(`player.${state.kind}`)}</p>`;
+  }
+  if (state.kind !== "failed") return null;
+  return html`<p class="player-note small" role="status">
+    <span dir="auto">${state.message}</span>
+    ${state.canRetry && html`<button class="button quiet" onClick=${source.open}>${t("player.retry")}</button>`}
+  </p>`;
+}

@@ -1,0 +1,83 @@
+/** The keys of the player: on the page, on headsets and on the system's media controls. */
+
+import { useShortcuts } from "../core/keys.js";
+import { useEffect } from "../vendor/ui.js";
+import { muted, nextRate, showsCaptions } from "./player_settings.js";
+import { nameOf } from "./types.js";
+
+/** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./playback.js").Playback} Playback */
+
+const STEP_S = 5;
+
+/**
+ * @param {Session} session
+ * @param {Playback} playback
+ */
+export function usePlayerKeys(session, playback) {
+  const faster = () => (playback.rate.value = nextRate(playback.rate.value, 1));
+  const slower = () => (playback.rate.value = nextRate(playback.rate.value, -1));
+  useShortcuts(
+    [
+      { keys: " ", text: "player.playOrPause", run: playback.toggle },
+      { keys: "k", text: "player.playOrPause", run: playback.toggle },
+      { keys: "ArrowLeft", text: "player.back5", run: () => playback.skip(-STEP_S) },
+      { keys: "ArrowRight", text: "player.forward5", run: () => playback.skip(STEP_S) },
+      { keys: "Shift+ArrowLeft", text: "player.back1", run: () => playback.skip(-1) },
+      { keys: "Shift+ArrowRight", text: "player.forward1", run: () => playback.skip(1) },
+      { keys: "<", text: "player.slower", run: slower },
+      { keys: ">", text: "player.faster", run: faster },
+      { keys: "l", text: "player.loop", run: () => toggleLoop(session, playback) },
+      { keys: "m", text: "player.mute", run: () => (muted.value = !muted.value) },
+      { keys: "c", text: "player.captions", run: () => (showsCaptions.value = !showsCaptions.value) },
+    ],
+    [session, playback],
+  );
+}
+
+/**
+ * Play the segment under the cursor again and again, or go on after it.
+ * @param {Session} session
+ * @param {Playback} playback
+ */
+export function toggleLoop(session, playback) {
+  if (playback.loop.value) {
+    playback.loop.value = null;
+    return;
+  }
+  const now = playback.time.value;
+  const segments = session.segments.value;
+  const current = segments.find((segment) => segment.end > now) ?? segments.at(-1);
+  if (!current) return;
+  const { id, start, end } = current;
+  if (now < start || now >= end) playback.seek(start);
+  playback.loop.value = { id, start, end };
+}
+
+/**
+ * The title and the keys of headsets, lock screens and keyboards.
+ * @param {Session} session
+ * @param {Playback} playback
+ */
+export function useMediaSession(session, playback) {
+  const job = session.job.value;
+  const title = job ? nameOf(job) : "";
+  useEffect(() => {
+    const media = navigator.mediaSession;
+    if (!media) return;
+    media.metadata = new MediaMetadata({ title, artist: "whisperfleet" });
+    /** @type {[MediaSessionAction, MediaSessionActionHandler][]} */
+    const handlers = [
+      ["play", () => playback.play()],
+      ["pause", () => playback.pause()],
+      ["seekbackward", ({ seekOffset }) => playback.skip(-(seekOffset ?? STEP_S))],
+      ["seekforward", ({ seekOffset }) => playback.skip(seekOffset ?? STEP_S)],
+      ["seekto", ({ seekTime }) => playback.seek(seekTime ?? 0)],
+    ];
+    for (const [action, handler] of handlers) media.setActionHandler(action, handler);
+    return () => {
+      media.metadata = null;
+      for (const [action] of handlers) media.setActionHandler(action, null);
+    };
+  }, [title, playback]);
+}

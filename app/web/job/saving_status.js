@@ -1,0 +1,68 @@
+/** Whether the corrections are saved, and what to do if not. */
+
+import { announce } from "../core/announcer.js";
+import { t } from "../core/text.js";
+import { html, useEffect, useSignal } from "../vendor/ui.js";
+import { ConflictDialog } from "./conflict_dialog.js";
+import { downloadCopy } from "./saving_copy.js";
+
+/** @typedef {import("./session_types.js").Session} Session */
+
+/** States that the user waits for, or has to act on. */
+const SPOKEN = new Set(["offline", "conflict", "refused"]);
+
+/**
+ * The state in a line, with a button for what can be done, and the dialog of a conflict.
+ * @param {{session: Session}} props
+ */
+export function SaveStatus({ session }) {
+  const state = session.saveState.value;
+  const isChoosing = useSignal(true);
+  useEffect(() => {
+    if (SPOKEN.has(state)) announce(t(`saving.${state}`));
+    isChoosing.value = true;
+  }, [state]);
+  const text = state === "unsaved" && !session.complete.value ? t("saving.later") : t(`saving.${state}`);
+  const copy = () => downloadCopy(session.segments.value);
+  return html`<div class="save-status" data-state=${state}>
+    <span class=${SPOKEN.has(state) ? "badge danger" : "small muted"}>${text}</span>
+    ${state === "refused" && html`<span class="small" dir="auto">${session.refusal.value?.message}</span>`}
+    ${
+      (state === "unsaved" || state === "offline" || state === "refused") &&
+      session.complete.value &&
+      html`<button class="button quiet" onClick=${() => session.save()}>${t("saving.now")}</button>`
+    }
+    ${state === "refused" && html`<button class="button quiet" onClick=${copy}>${t("saving.copy")}</button>`}
+    ${
+      state === "conflict" &&
+      html`<button class="button" onClick=${() => (isChoosing.value = true)}>${t("saving.choose")}</button>`
+    }
+    ${
+      state === "conflict" &&
+      isChoosing.value &&
+      html`<${ConflictDialog} session=${session} onClose=${() => (isChoosing.value = false)} />`
+    }
+  </div>`;
+}
+
+/**
+ * Corrected segments that are gone, because the job began anew.
+ * @param {{session: Session}} props
+ */
+export function LostCorrections({ session }) {
+  const lost = session.lost.value;
+  if (!lost.length) return null;
+  const dismiss = () => {
+    session.lost.value = [];
+  };
+  return html`<div class="notice warning lost" role="group" aria-label=${t("saving.lostTitle")}>
+    <p>${t("saving.lost", { count: lost.length })}</p>
+    <ul>
+      ${lost.slice(0, 5).map((segment) => html`<li key=${segment.id} dir="auto">${segment.text}</li>`)}
+    </ul>
+    <div class="toolbar">
+      <button class="button" onClick=${() => downloadCopy(lost)}>${t("saving.copy")}</button>
+      <button class="button quiet" onClick=${dismiss}>${t("saving.dismiss")}</button>
+    </div>
+  </div>`;
+}

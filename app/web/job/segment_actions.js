@@ -1,0 +1,158 @@
+/** Corrections of one segment, from keys, buttons and menus: each also says where the keyboard goes on. */
+
+import { announce } from "../core/announcer.js";
+import { t } from "../core/text.js";
+import { toast } from "../core/toasts.js";
+import { insert, join, remove, split } from "./edits.js";
+import { nextUnsure, splitPoint } from "./segment_words.js";
+
+/**
+ * @typedef {object} Screen What the parts of the transcript share.
+ * @property {import("./session_types.js").Session} session
+ * @property {import("./playback.js").Playback} playback
+ * @property {import("./transcript_view.js").View} view
+ */
+
+const INSERTED_S = 2; // at most, where there is space
+
+/**
+ * @param {Screen} screen
+ * @param {string} id
+ */
+function find({ session }, id) {
+  const segments = session.segments.peek();
+  const index = segments.findIndex((segment) => segment.id === id);
+  return { segments, index, segment: segments[index] };
+}
+
+/**
+ * @param {Screen} screen
+ * @param {string} id
+ * @param {number} [offset] In the text; else where it plays, or near the middle.
+ */
+export function splitSegment(screen, id, offset) {
+  const { segment, index } = find(screen, id);
+  if (!segment) return;
+  const isEditing = screen.view.editing.peek()?.id === id;
+  const at = offset ?? splitPoint(segment, screen.playback.time.peek());
+  if (!screen.session.edit("split", (segments) => split(segments, id, at), id)) {
+    toast(t("edit.noSplit"));
+    return;
+  }
+  const second = screen.session.segments.peek()[index + 1].id;
+  if (isEditing) screen.view.edit(second, { start: 0, end: 0 });
+  else screen.view.go(second);
+}
+
+/**
+ * @param {Screen} screen
+ * @param {string} id
+ */
+export function joinWithNext(screen, id) {
+  const { segments, index, segment } = find(screen, id);
+  const next = segments[index + 1];
+  if (!segment || !next) return;
+  const isEditing = screen.view.editing.peek() !== null;
+  if (!screen.session.edit("join", (old) => join(old, id), id)) return;
+  const joined = find(screen, id).segment;
+  const border = joined.text.length - next.text.trimStart().length;
+  if (isEditing) screen.view.edit(id, { start: border, end: border });
+  else screen.view.go(id);
+}
+
+/**
+ * @param {Screen} screen
+ * @param {string} id
+ */
+export function joinWithPrevious(screen, id) {
+  const { segments, index } = find(screen, id);
+  if (index > 0) joinWithNext(screen, segments[index - 1].id);
+}
+
+/**
+ * @param {Screen} screen
+ * @param {string} id
+ */
+export function insertAfter(screen, id) {
+  const { segments, index, segment } = find(screen, id);
+  if (!segment) return;
+  const end = Math.min(segment.end + INSERTED_S, segments[index + 1]?.start ?? Infinity);
+  const limit = screen.playback.duration.peek() || screen.session.job.peek()?.duration || Infinity;
+  const known = new Set(segments.map((other) => other.id));
+  if (!screen.session.edit("insert", (old) => insert(old, index + 1, segment.end, end, limit), id)) {
+    toast(t("edit.noSpace"));
+    return;
+  }
+  const added = screen.session.segments.peek().find((other) => !known.has(other.id));
+  if (added) screen.view.edit(added.id);
+}
+
+/**
+ * @param {Screen} screen
+ * @param {string} id
+ */
+export function removeSegment(screen, id) {
+  const { segments, index } = find(screen, id);
+  const neighbour = segments[index + 1] ?? segments[index - 1];
+  if (!screen.session.edit("remove", (old) => remove(old, id), id)) return;
+  announce(t("edit.removed"));
+  screen.view.editing.value = null;
+  if (neighbour) screen.view.go(neighbour.id);
+}
+
+/**
+ * @param {Screen} screen
+ * @param {"undo" | "redo"} direction
+ */
+export function travel(screen, direction) {
+  const step = screen.session[direction]();
+  if (!step) return;
+  const { view } = screen;
+  const exists = (/** @type {string | null | undefined} */ id) =>
+    Boolean(id) && find(screen, id ?? "").index >= 0;
+  const edited = view.editing.peek();
+  if (edited && !exists(edited.id)) view.editing.value = null;
+  announce(t(direction === "undo" ? "edit.undone" : "edit.redone"));
+  if (step.focusId === null || !exists(step.focusId)) return;
+  if (view.editing.peek()?.id === step.focusId) view.list.reveal(step.focusId);
+  else view.go(step.focusId);
+}
+
+/**
+ * Edit the segment after or before another one.
+ * @param {Screen} screen
+ * @param {string} id
+ * @param {1 | -1} direction
+ */
+export function editNeighbour(screen, id, direction) {
+  const { segments, index } = find(screen, id);
+  const next = segments[index + direction];
+  if (next) screen.view.edit(next.id, direction > 0 ? { start: 0, end: 0 } : null);
+}
+
+/**
+ * Edit the next or the previous word of low probability.
+ * @param {Screen} screen
+ * @param {1 | -1} direction
+ */
+export function editUnsure(screen, direction) {
+  const { view, session } = screen;
+  const word = nextUnsure(
+    session.segments.peek(),
+    { id: view.current.peek(), offset: caretOffset(direction) },
+    direction,
+  );
+  if (!word) {
+    toast(t("edit.noUnsure"));
+    return;
+  }
+  announce(t("edit.unsure", { word: word.text }));
+  view.edit(word.id, word);
+}
+
+/** @param {1 | -1} direction */
+function caretOffset(direction) {
+  const field = document.activeElement;
+  if (field instanceof HTMLTextAreaElement) return field.selectionStart;
+  return direction > 0 ? -1 : Infinity;
+}

@@ -1,0 +1,179 @@
+/** The transcript of a session: what the service has, what this page made of it, and the steps between. */
+
+import { batch, computed, signal } from "../vendor/ui.js";
+import { applyChanges, changesBetween, isSame } from "./edits_changes.js";
+import { inOrder } from "./edits_order.js";
+import { EMPTY_HISTORY, recorded, redone, undone } from "./undo.js";
+
+/** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {readonly Segment[]} Segments */
+/** @typedef {import("./edits_changes.js").Change} Change */
+/** @typedef {import("./session_types.js").EditName} EditName */
+/** @typedef {import("./session_types.js").Step} Step */
+/**
+ * @template T
+ * @typedef {import("../vendor/ui.js").Signal<T>} Signal
+ */
+
+/** @typedef {ReturnType<typeof createDocument>} Document */
+
+export function createDocument() {
+  /** @type {Signal<Segments>} */
+  const base = signal([]);
+  /** @type {Signal<Segments>} */
+  const segments = signal([]);
+  /** @type {Signal<Segments>} */
+  const lost = signal([]);
+  const history = signal(EMPTY_HISTORY);
+  const changes = computed(() => changesBetween(base.value, segments.value, isSame));
+  const edits = signal(0); // counts all of them, undone ones too
+
+  /**
+   * @param {EditName} name
+   * @param {(segments: Segments) => Segments} change
+   * @param {string | null} focusId
+   */
+  function edit(name, change, focusId) {
+    const before = segments.peek();
+    const after = change(before);
+    if (after === before) return false;
+    batch(() => {
+      history.value = recorded(history.peek(), { name, focusId, at: Date.now() }, before, after);
+      segments.value = after;
+      edits.value++;
+    });
+    return true;
+  }
+
+  /**
+   * @param {typeof undone} move
+   * @returns {Step | null}
+   */
+  function travel(move) {
+    const moved = move(history.peek(), segments.peek());
+    if (!moved) return null;
+    batch(() => {
+      history.value = moved.history;
+      segments.value = moved.segments;
+      edits.value++;
+    });
+    return { name: moved.step.name, focusId: moved.step.focusId };
+  }
+
+  /**
+   * Take in what the service has now, below the changes of this page. Changes whose segments are gone are lost.
+   * @param {Segments} next
+   * @param {readonly Change[]} [mine]
+   */
+  function receive(next, mine = changesBetween(base.peek(), segments.peek())) {
+    const reused = reusing(base.peek(), inOrder(next));
+    const isRestart = !reused.length && base.peek().length > 0;
+    const now = new Map(reused.map((segment) => [segment.id, segment]));
+    const fits = mine.filter(({ id, before }) => (before ? isSame(now.get(id) ?? null, before) : !isRestart));
+    batch(() => {
+      base.value = reused;
+      segments.value = applyChanges(reused, fits, "after");
+      lose(mine.filter((change) => !fits.includes(change)));
+    });
+  }
+
+  /** Offer changes whose segments are gone. @param {readonly Change[]} gone */
+  function lose(gone) {
+    if (!gone.length) return;
+    const texts = gone.map((change) => change.after).filter((after) => after?.text.trim());
+    lost.value = [...lost.peek(), .../** @type {Segment[]} */ (texts)];
+    history.value = EMPTY_HISTORY;
+  }
+
+  /**
+   * Take in what the service has stored of the segments that were sent. Later edits stay.
+   * @param {Segments} sent
+   * @param {Segments} answer
+   */
+  function stored(sent, answer) {
+    const before = new Map(sent.map((segment) => [segment.id, segment]));
+    const next = inOrder(answer).map((segment) => withTextOf(segment, before.get(segment.id)));
+    const now = new Map(next.map((segment) => [segment.id, segment]));
+    batch(() => {
+      base.value = next;
+      segments.value = segments
+        .peek()
+        .map((segment) => (before.get(segment.id) === segment ? (now.get(segment.id) ?? segment) : segment));
+    });
+  }
+
+  /**
+   * Take in what someone else has stored, as a step that can be undone.
+   * @param {Segments} theirs
+   * @param {Segments} merged With the changes of this page.
+   */
+  function merged(theirs, merged) {
+    batch(() => {
+      const before = segments.peek();
+      base.value = reusing(base.peek(), inOrder(theirs));
+      edit(
+        "theirs",
+        () => (changesBetween(before, merged, isSame).length ? reusing(before, merged) : before),
+        null,
+      );
+    });
+  }
+
+  return {
+    base,
+    segments,
+    lost,
+    changes,
+    edits,
+    canUndo: computed(() => history.value.past.length > 0),
+    canRedo: computed(() => history.value.future.length > 0),
+    edit,
+    undo: () => travel(undone),
+    redo: () => travel(redone),
+    receive,
+    lose,
+    stored,
+    merged,
+  };
+}
+
+/**
+ * The next segments, with the objects of equal earlier ones: views compare objects.
+ * @param {Segments} earlier
+ * @param {Segments} next
+ */
+function reusing(earlier, next) {
+  const known = new Map(earlier.map((segment) => [segment.id, segment]));
+  return next.map((segment) => {
+    const old = known.get(segment.id);
+    return old && old.text === segment.text && isSame(old, segment) && hasSameWords(old, segment)
+      ? old
+      : segment;
+  });
+}
+
+/**
+ * The stored segment as the page has it: the service removes spaces at the ends, where someone may be typing.
+ * @param {Segment} segment
+ * @param {Segment | undefined} sent
+ */
+function withTextOf(segment, sent) {
+  if (!sent || !isSame(segment, sent)) return segment;
+  return hasSameWords(segment, sent) ? sent : { ...segment, text: sent.text };
+}
+
+/**
+ * @param {Segment} one
+ * @param {Segment} other
+ */
+function hasSameWords(one, other) {
+  return (
+    one.words.length === other.words.length &&
+    one.words.every((word, index) => {
+      const { word: text, start, end, probability } = other.words[index];
+      return (
+        word.word === text && word.start === start && word.end === end && word.probability === probability
+      );
+    })
+  );
+}

@@ -1,0 +1,72 @@
+/** What the parts of the job's screen share. */
+
+/** @typedef {import("./types.js").Job} Job */
+/** @typedef {import("./types.js").Segment} Segment */
+/**
+ * @template T
+ * @typedef {import("../vendor/ui.js").Signal<T>} Signal
+ */
+/**
+ * @template T
+ * @typedef {import("../vendor/ui.js").ReadonlySignal<T>} ReadonlySignal
+ */
+
+/**
+ * @typedef {"text" | "times" | "speaker" | "split" | "join" | "insert" | "remove" | "replace" | "theirs"} EditName
+ *   What a step of the history did. `theirs`: took in what someone else has saved.
+ */
+
+/** @typedef {{name: EditName, focusId: string | null}} Step `focusId`: the segment to show after it is undone or redone. */
+
+/**
+ * @typedef {"saved" | "saving" | "unsaved" | "offline" | "conflict" | "refused"} SaveState
+ *   `unsaved`: also while the job runs. `offline`: saving goes on by itself. `refused`: see `refusal`.
+ */
+
+/** @typedef {{id: string | null, message: string}} Refusal Why the service stores nothing; `id`: of the segment at fault. */
+
+/**
+ * @typedef {object} ConflictPart A part of the transcript that both sides have changed.
+ * @property {string} id
+ * @property {readonly Segment[]} base
+ * @property {readonly Segment[]} mine Empty: this page has removed it.
+ * @property {readonly Segment[]} theirs Empty: the other side has removed it.
+ */
+
+/**
+ * @typedef {object} Conflict
+ * @property {readonly ConflictPart[]} parts Those that need a choice. The rest is merged already.
+ * @property {(choices: ReadonlyMap<string, "mine" | "theirs">) => void} resolve By the ids of the parts. The default is mine.
+ */
+
+/**
+ * @typedef {object} Session One open job: its state, its transcript, and the corrections.
+ * @property {string} id
+ * @property {Signal<Job | null>} job null until it is loaded.
+ * @property {Signal<readonly Segment[]>} segments
+ *   In order, with all corrections of this page. While the job runs, all that is transcribed so far. The id of a
+ *   segment stays the same while the page is open, and unchanged segments stay the same objects.
+ * @property {Signal<boolean>} complete The job has succeeded, and all of its text is here.
+ * @property {Signal<Error | null>} error Why the job cannot be shown.
+ * @property {Signal<boolean>} connected The service answers.
+ * @property {ReadonlySignal<boolean>} editable Corrections can be saved, now or when the job has ended.
+ * @property {Signal<number>} revision That the corrections began from. 0: the original.
+ * @property {(name: EditName, change: (segments: readonly Segment[]) => readonly Segment[], focusId?: string | null)
+ *   => boolean} edit Change `segments`. Returns false if `change` returns the same array, or nothing is editable.
+ * @property {() => Step | null} undo
+ * @property {() => Step | null} redo
+ * @property {ReadonlySignal<boolean>} canUndo
+ * @property {ReadonlySignal<boolean>} canRedo
+ * @property {ReadonlySignal<boolean>} dirty There are corrections that the service does not have.
+ * @property {Signal<SaveState>} saveState
+ * @property {Signal<Refusal | null>} refusal
+ * @property {Signal<Conflict | null>} conflict The dialog asks for choices.
+ * @property {Signal<readonly Segment[]>} lost Corrected segments that the service has no longer, after a new start.
+ * @property {() => Promise<boolean>} save At once, and before an export. Returns whether the service has everything.
+ *   Else it is saved after a minute without an edit, when the page is hidden or left, and when the job ends: each time
+ *   is a revision, and the service keeps the newest 20. The browser keeps a draft meanwhile.
+ * @property {() => Promise<void>} reload Take in what the service has: after another revision is brought back.
+ * @property {() => void} close Ends the requests. Unsaved corrections stay in the browser.
+ */
+
+export {};

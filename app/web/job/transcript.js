@@ -1,0 +1,135 @@
+/** The text of a job: as it grows, as it plays, and to correct it. */
+
+import { clock } from "../core/format.js";
+import { Icon } from "../core/icons.js";
+import { t } from "../core/text.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/ui.js";
+import { showMatches } from "./find_highlights.js";
+import { SegmentRow } from "./segment_row.js";
+import { createFollower } from "./transcript_follow.js";
+import { click, doubleClick, press } from "./transcript_input.js";
+import { directionOf, estimatedHeight, rowsOf } from "./transcript_rows.js";
+import { isActive } from "./types.js";
+
+/** @typedef {import("./segment_actions.js").Screen} Screen */
+/** @typedef {import("./transcript_rows.js").Row} Row */
+
+const END_PX = 40; // this near to the end of the page, the reader sees its end
+
+/** @param {Screen & {search: import("./find_state.js").Search}} props */
+export function Transcript({ session, playback, view, search }) {
+  const job = session.job.value;
+  const segments = session.segments.value;
+  const isGrowing = job !== null && isActive(job);
+  if (!segments.length && !job?.failed_spans?.length) {
+    return html`<section class="transcript" aria-label=${t("transcript.label")}><${Nothing} session=${session} /></section>`;
+  }
+  return html`<section class="transcript" aria-label=${t("transcript.label")}>
+    <${List} session=${session} playback=${playback} view=${view} search=${search} isGrowing=${isGrowing} />
+    ${isGrowing && html`<p class="transcript-growing muted"><span class="dots" aria-hidden="true"></span>${t("transcript.growing")}</p>`}
+  </section>`;
+}
+
+/** @param {{session: Screen["session"]}} props */
+function Nothing({ session }) {
+  const job = session.job.value;
+  const isWaiting = job !== null && isActive(job);
+  const isLoading = job === null || (job.status === "succeeded" && !session.complete.value);
+  if (!isWaiting && !isLoading)
+    return html`<p class="empty">${t(job.status === "succeeded" ? "transcript.silent" : "transcript.none")}</p>`;
+  return html`<div class="transcript-waiting" aria-busy="true">
+    <p class="muted">${t(isWaiting ? "transcript.waiting" : "loading")}</p>
+    ${[92, 78, 85, 60].map((width) => html`<span class="skeleton" style=${{ width: `${width}%` }}></span>`)}
+  </div>`;
+}
+
+/** @param {Screen & {search: import("./find_state.js").Search, isGrowing: boolean}} props */
+function List({ session, playback, view, search, isGrowing }) {
+  const element = useRef(/** @type {HTMLElement | null} */ (null));
+  const screen = useMemo(() => ({ session, playback, view }), [session, playback, view]);
+  const follower = useMemo(() => createFollower(screen), [screen]);
+  const segments = session.segments.value;
+  const failed = session.job.value?.failed_spans ?? [];
+  const rows = useMemo(() => rowsOf(segments, failed), [segments, JSON.stringify(failed)]);
+  const { list } = view;
+  useMemo(() => {
+    const width = () => element.current?.clientWidth ?? Math.min(innerWidth, 1088);
+    const known = width();
+    list.setRows(
+      rows.map(({ key }) => key),
+      (index) => estimatedHeight(rows[index], known),
+    );
+  }, [rows, list]);
+
+  const current = segments.some(({ id }) => id === view.current.value)
+    ? view.current.value
+    : (segments[0]?.id ?? null);
+  const drawn = list.drawn(current);
+  const wasAtEnd =
+    isGrowing && scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
+  const hadFocus = element.current?.contains(document.activeElement) ?? false;
+  useLayoutEffect(() => {
+    list.settle();
+    if (wasAtEnd) list.toEnd();
+    if (hadFocus && document.activeElement === document.body && current) view.go(current);
+    view.focusWanted();
+    follower.mark();
+  });
+  // Matches are marked after each drawing, and when the search changes.
+  const { matches, at } = { matches: search.matches.value, at: search.at.value };
+  useLayoutEffect(() => showMatches(list, matches, matches[at] ?? null));
+  useEffect(
+    () => list.attach(/** @type {HTMLElement} */ (element.current), follower.scrolled),
+    [list, follower],
+  );
+  useEffect(follower.start, [follower]);
+
+  /** @param {Row} row @param {number} space */
+  const vnodeOf = (row, space) =>
+    row.segment
+      ? html`<${SegmentRow} key=${row.key} screen=${screen} row=${row} count=${segments.length} space=${space}
+          isCurrent=${row.key === current} editing=${view.editing.value?.id === row.key ? view.editing.value : null}
+          hasMenu=${view.menu.value === row.key} />`
+      : html`<${FailedRow} key=${row.key} row=${row} space=${space} />`;
+  return html`
+    <ol class="segments" role="list" ref=${element} dir=${directionOf(session.job.value?.language)}
+      style=${{ paddingBlockEnd: `${list.spaceBelow()}px` }}
+      onClick=${(/** @type {MouseEvent} */ event) => click(event, screen)}
+      onDblClick=${(/** @type {MouseEvent} */ event) => doubleClick(event, screen)}
+      onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen)}
+      onFocusIn=${(/** @type {FocusEvent} */ event) => noticeFocus(event, screen)}>
+      ${drawn.map(({ index, space }) => vnodeOf(rows[index], space))}
+    </ol>
+    <${BackToPlaying} screen=${screen} goBack=${follower.goBack} />
+  `;
+}
+
+/**
+ * A click, or a way of the keyboard to a segment, makes it the current one.
+ * @param {FocusEvent} event
+ * @param {Screen} screen
+ */
+function noticeFocus(event, { view }) {
+  const row = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(".segment"));
+  const id = row?.dataset.key;
+  if (!id || id === view.current.peek()) return;
+  if (view.editing.peek() && view.editing.peek()?.id !== id) view.stop();
+  view.current.value = id;
+}
+
+/** @param {{row: Row, space: number}} props */
+function FailedRow({ row, space }) {
+  if (row.segment) return null;
+  const { start, end } = row.span;
+  return html`<li class="segment-failed" data-key=${row.key} style=${{ marginTop: `${space}px` }}>
+    <p class="notice warning"><${Icon} name="warning" />${t("transcript.failed", { start: clock(start), end: clock(end) })}</p>
+  </li>`;
+}
+
+/** @param {{screen: Screen, goBack: () => void}} props */
+function BackToPlaying({ screen, goBack }) {
+  if (!screen.playback.playing.value || screen.view.following.value) return null;
+  return html`<button class="button primary back-to-playing" onClick=${goBack}>
+    <${Icon} name="play" />${t("transcript.backToPlaying")}
+  </button>`;
+}

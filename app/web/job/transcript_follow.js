@@ -1,0 +1,102 @@
+/** Marks what plays, and scrolls along with it until the reader scrolls away. */
+
+import { effect } from "../vendor/ui.js";
+import { placedWords } from "./edits_words.js";
+import { lastStarted } from "./segment_words.js";
+
+/** @typedef {import("./segment_actions.js").Screen} Screen */
+/** @typedef {{mark: () => void, start: () => () => void, scrolled: () => void, goBack: () => void}} Follower */
+
+const BELOW_PX = 96; // the lower edge of the window, where buttons are
+const SMOOTH_MS = 1000; // longer than browsers scroll smoothly
+
+/**
+ * @param {Screen} screen
+ * @returns {Follower}
+ */
+export function createFollower({ session, playback, view }) {
+  /** @type {{id: string, isNow: boolean, word: number} | null} */
+  let playing = null;
+  /** @type {Element[]} */
+  let marked = [];
+  let ownScrollUntil = 0;
+
+  /** @param {number} time */
+  function placeOf(time) {
+    const segments = session.segments.value;
+    const segment = segments[lastStarted(segments, time)];
+    if (!segment) return null;
+    const isNow = time < segment.end;
+    const words = placedWords(segment).map(({ word }) => word);
+    return { id: segment.id, isNow, word: isNow ? lastStarted(words, time) : -1 };
+  }
+
+  const rowOf = () => (playing ? view.list.rowElement(playing.id) : null);
+  const wordOf = () => rowOf()?.querySelector(`[data-word="${playing?.word}"]`) ?? null;
+
+  /** Also after rows were drawn anew. Attributes of its own: drawing leaves them alone. */
+  function mark() {
+    const elements = playing?.isNow ? [rowOf(), wordOf()].filter((element) => element !== null) : [];
+    for (const element of marked) if (!elements.includes(element)) element.removeAttribute("data-playing");
+    for (const element of elements) element.setAttribute("data-playing", "");
+    marked = elements;
+  }
+
+  /** @param {DOMRect} box */
+  function isInSight(box) {
+    return box.top >= view.list.clearTop() && box.bottom <= innerHeight - BELOW_PX;
+  }
+
+  function show() {
+    const box = (wordOf() ?? rowOf())?.getBoundingClientRect();
+    if (box && isInSight(box)) return;
+    const isNear = box !== undefined && Math.abs(box.top) < 2 * innerHeight;
+    const isSmooth = isNear && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    ownScrollUntil = performance.now() + (isSmooth ? SMOOTH_MS : 100);
+    if (!box) view.list.reveal(playing?.id ?? "", "third");
+    else {
+      const target = view.list.clearTop() + (innerHeight - view.list.clearTop()) / 3;
+      scrollBy({ top: box.top - target, behavior: isSmooth ? "smooth" : "instant" });
+    }
+  }
+
+  /** While paused, only a reader who uses the player wants to see the place. */
+  const wantsToSee = () =>
+    playback.playing.peek() || document.querySelector(".player:is(:hover, :focus-within)") !== null;
+
+  function update() {
+    const next = placeOf(playback.time.value);
+    if (next?.id === playing?.id && next?.word === playing?.word && next?.isNow === playing?.isNow) return;
+    playing = next;
+    mark();
+    if (playing && view.following.peek() && !view.editing.peek() && wantsToSee()) show();
+  }
+
+  function scrolled() {
+    if (!playback.playing.peek() || performance.now() < ownScrollUntil) return;
+    const box = (wordOf() ?? rowOf())?.getBoundingClientRect();
+    view.following.value = box !== undefined && box.bottom > view.list.clearTop() && box.top < innerHeight;
+  }
+
+  function start() {
+    const ending = new AbortController();
+    const byReader = () => {
+      ownScrollUntil = 0;
+    };
+    for (const type of ["wheel", "touchmove", "pointerdown", "keydown", "scrollend"]) {
+      addEventListener(type, byReader, { passive: true, signal: ending.signal });
+    }
+    const dispose = effect(update);
+    return () => {
+      ending.abort();
+      dispose();
+    };
+  }
+
+  function goBack() {
+    view.following.value = true;
+    if (playing) show();
+  }
+
+  return { mark, start, scrolled, goBack };
+}

@@ -1,0 +1,55 @@
+/** The rows of a transcript: its segments, and what could not be transcribed between them. */
+
+/** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {{start: number, end: number}} Span seconds */
+/**
+ * @typedef {{key: string, segment: Segment, before: Segment | undefined, position: number, span?: undefined}} SegmentRow
+ *   `position`: among the segments, from 0.
+ */
+/** @typedef {SegmentRow | {key: string, segment?: undefined, span: Span}} Row */
+
+/**
+ * @param {readonly Segment[]} segments
+ * @param {readonly Span[]} failed In order.
+ * @returns {Row[]}
+ */
+export function rowsOf(segments, failed) {
+  /** @type {Row[]} */
+  const rows = [];
+  const left = [...failed];
+  for (const [position, segment] of segments.entries()) {
+    while (left.length && left[0].start <= segment.start)
+      rows.push(failedRow(/** @type {Span} */ (left.shift())));
+    rows.push({ key: segment.id, segment, before: segments[position - 1], position });
+  }
+  return [...rows, ...left.map(failedRow)];
+}
+
+/** @param {Span} span */
+function failedRow(span) {
+  return { key: `failed-${span.start}`, span };
+}
+
+/**
+ * The height of a row, before it is drawn.
+ * @param {Row} row
+ * @param {number} width Of the list, in CSS pixels.
+ */
+export function estimatedHeight(row, width) {
+  if (!row.segment) return 64;
+  const { text, speaker } = row.segment;
+  const isWide = /[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]/.test(text);
+  const textWidth = Math.max(120, width - (width < 600 ? 112 : 176));
+  const lines = Math.max(1, Math.ceil((text.length * (isWide ? 17 : 8)) / textWidth));
+  return lines * 26 + 16 + (speaker && speaker !== row.before?.speaker ? 24 : 0);
+}
+
+const RIGHT_TO_LEFT = /^(ar|arc|ckb|dv|fa|he|iw|ks|ku|nqo|ps|sd|syr|ug|ur|yi)\b/;
+
+/**
+ * The direction of a transcript's layout. Each text finds its own.
+ * @param {string | null | undefined} language
+ */
+export function directionOf(language) {
+  return RIGHT_TO_LEFT.test(language ?? "") ? "rtl" : "ltr";
+}

@@ -1,0 +1,121 @@
+/** What the reader does with the transcript: which segment has the keyboard, what is edited, what is searched. */
+
+import { batch, signal } from "../vendor/ui.js";
+import { remove } from "./edits.js";
+import { createVirtualList } from "./virtual_list.js";
+
+/** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {"text" | "start" | "speaker"} Field */
+/**
+ * @template T
+ * @typedef {import("../vendor/ui.js").Signal<T>} Signal
+ */
+
+/**
+ * @typedef {object} Editing
+ * @property {string} id
+ * @property {Field} field That gets the keyboard.
+ * @property {{start: number, end: number} | null} selection In the text; null: the caret at its end.
+ */
+
+/**
+ * @typedef {object} View
+ * @property {Signal<string | null>} current The segment that has, or had, the keyboard.
+ * @property {Signal<Editing | null>} editing
+ * @property {Signal<string | null>} menu The segment whose menu is open.
+ * @property {Signal<boolean>} following The list scrolls along with what plays.
+ * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
+ * @property {import("./virtual_list.js").VirtualList} list
+ * @property {(id: string, focus?: boolean) => void} go To a segment.
+ * @property {(id: string, selection?: Editing["selection"], field?: Field) => void} edit
+ * @property {() => void} stop Stop editing. The keyboard stays where it is.
+ * @property {() => void} leave Stop editing. The keyboard goes to the segment.
+ * @property {() => void} focusWanted Gives the keyboard to the segment that `go` named, as soon as it is drawn.
+ */
+
+/**
+ * @param {import("./session_types.js").Session} session
+ * @returns {View}
+ */
+export function createView(session) {
+  /** @type {Signal<string | null>} */
+  const current = signal(null);
+  /** @type {Signal<Editing | null>} */
+  const editing = signal(null);
+  const list = createVirtualList(clearTop);
+  let wantsFocus = false;
+
+  /** @type {View["go"]} */
+  function go(id, focus = true) {
+    if (editing.value?.id !== id) stop();
+    current.value = id;
+    list.reveal(id);
+    wantsFocus = focus;
+    focusWanted();
+  }
+
+  /** @type {View["edit"]} */
+  function edit(id, selection = null, field = "text") {
+    if (!session.editable.value) return go(id);
+    if (editing.value?.id !== id) stop();
+    batch(() => {
+      current.value = id;
+      editing.value = { id, field, selection };
+    });
+    list.reveal(id);
+  }
+
+  /** A segment that was left without text goes: the service would not store it. */
+  function stop() {
+    const left = session.segments.peek().find(({ id }) => id === editing.peek()?.id);
+    editing.value = null;
+    if (left && !left.text.trim()) session.edit("remove", (segments) => remove(segments, left.id), left.id);
+  }
+
+  function leave() {
+    const id = editing.peek()?.id;
+    const index = session.segments.peek().findIndex((segment) => segment.id === id);
+    stop();
+    const after = session.segments.peek();
+    const next = after.find((segment) => segment.id === id) ?? after[Math.min(index, after.length - 1)];
+    if (next) go(next.id);
+  }
+
+  /** The row may be drawn only now. */
+  function focusWanted() {
+    const row = wantsFocus && current.value ? list.rowElement(current.value) : null;
+    if (!row || editing.value) return;
+    wantsFocus = false;
+    row.focus({ preventScroll: true });
+  }
+
+  return {
+    current,
+    editing,
+    menu: signal(null),
+    following: signal(true),
+    search: signal(null),
+    list,
+    go,
+    edit,
+    stop,
+    leave,
+    focusWanted,
+  };
+}
+
+/** The lower edge of what stays at the top of the window. */
+function clearTop() {
+  const covers = [...document.querySelectorAll(".top-bar, .job-top")];
+  return Math.max(0, ...covers.filter(isOnTop).map((cover) => cover.getBoundingClientRect().bottom));
+}
+
+/** Beside the text it covers nothing. @param {Element} cover */
+function isOnTop(cover) {
+  const text = document.querySelector(".transcript")?.getBoundingClientRect();
+  const box = cover.getBoundingClientRect();
+  return (
+    getComputedStyle(cover).position === "sticky" &&
+    (!text || (box.left < text.right && box.right > text.left))
+  );
+}

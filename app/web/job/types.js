@@ -1,0 +1,54 @@
+/** The shapes of what the service answers about jobs. */
+
+/** @typedef {{word: string, start: number, end: number, probability: number}} Word Times in seconds. */
+
+/**
+ * @typedef {object} Segment A segment of a transcript. Values are never changed: a correction makes new ones.
+ * @property {string} id Of this page only if it begins with `new-`; else of the service.
+ * @property {number} start seconds
+ * @property {number} end seconds
+ * @property {string} text
+ * @property {string | null} speaker
+ * @property {readonly Word[]} words Empty where the words' times are unknown, as after a correction until it is saved.
+ */
+
+/**
+ * @typedef {object} Progress
+ * @property {string} stage
+ * @property {number} done_s
+ * @property {number | null} total_s
+ * @property {number} clips_done
+ * @property {number | null} clips_total
+ * @property {number | null} realtime_factor
+ */
+
+/** @typedef {"queued" | "running" | "succeeded" | "failed" | "cancelled"} Status */
+
+/**
+ * @typedef {object} Job
+ * @property {string} id
+ * @property {Status} status
+ * @property {string} created_at
+ * @property {string | null} started_at
+ * @property {string | null} finished_at
+ * @property {string | null} filename
+ * @property {string | null} url
+ * @property {number | null} duration seconds
+ * @property {string | null} language
+ * @property {string} model
+ * @property {Record<string, unknown>} options
+ * @property {Progress} progress
+ * @property {{message: string, code: string | null} | null} error
+ * @property {{start: number, end: number}[]} failed_spans
+ * @property {number} revision 0: the transcript is the original.
+ */
+
+/** @param {Job} job */
+export function isActive(job) {
+  return job.status === "queued" || job.status === "running";
+}
+
+/** @param {Job} job */
+export function nameOf(job) {
+  return job.filename ?? job.url ?? job.id;
+}

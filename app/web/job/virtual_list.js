@@ -1,0 +1,197 @@
+/**
+ * A long list that scrolls with the page. Only rows near the viewport are in the document: each is a child of the
+ * list with its key in `data-key`. Space above and below stands for the others.
+ */
+
+import { signal } from "../vendor/ui.js";
+import { offsetsOf, rangeFor, rowsToDraw } from "./virtual_layout.js";
+
+const MARGIN_PX = 500; // drawn above and below the viewport
+const BELOW_PX = 72; // at the lower edge of the window, where buttons are
+
+/**
+ * @typedef {object} VirtualList
+ * @property {(keys: readonly string[], estimate: (index: number) => number) => void} setRows While drawing.
+ * @property {(pinnedKey: string | null) => DrawnRow[]} drawn The rows to draw. Reads a signal.
+ * @property {() => number} spaceBelow Below the last drawn row, in pixels.
+ * @property {() => void} settle After drawing: measures, and keeps in place what the reader sees.
+ * @property {(list: HTMLElement, onScroll: () => void) => () => void} attach Returns a function that detaches it.
+ * @property {(key: string, where?: "near" | "third", smooth?: boolean) => void} reveal Scrolls there. `near`: only if
+ *   the row is out of sight. `third`: to the upper third.
+ * @property {(key: string) => HTMLElement | null} rowElement
+ * @property {() => number} clearTop The upper edge of what nothing covers, in the viewport.
+ * @property {() => void} toEnd
+ */
+
+/** @typedef {{index: number, space: number}} DrawnRow `space`: above the row, in pixels. */
+
+/**
+ * @param {() => number} clearTop
+ * @returns {VirtualList}
+ */
+export function createVirtualList(clearTop) {
+  /** @type {readonly string[]} */
+  let keys = [];
+  /** @type {(index: number) => number} */
+  let estimate = () => 1;
+  /** @type {Map<string, number>} */
+  const measured = new Map();
+  let offsets = /** @type {Float64Array} */ (new Float64Array(1));
+  /** @type {Map<string, number>} */
+  let indices = new Map();
+  /** @type {HTMLElement | null} */
+  let list = null;
+  let width = 0;
+  /** @type {number[]} */
+  let shown = [];
+  /** @type {{tops: Map<string, number>, scrollY: number} | null} */
+  let before = null;
+  /** @type {{key: string, where: "near" | "third"} | null} */
+  let wanted = null;
+  const range = signal({ first: 0, last: 20 });
+
+  const rowElements = () =>
+    /** @type {HTMLElement[]} */ ([...(list?.querySelectorAll(":scope > [data-key]") ?? [])]);
+  const rowElement = (/** @type {string} */ key) =>
+    /** @type {HTMLElement | null} */ (
+      list?.querySelector(`:scope > [data-key="${CSS.escape(key)}"]`) ?? null
+    );
+
+  /** @type {VirtualList["setRows"]} */
+  function setRows(newKeys, newEstimate) {
+    [keys, estimate] = [newKeys, newEstimate];
+    indices = new Map(keys.map((key, index) => [key, index]));
+    offsets = offsetsOf(keys, measured, estimate);
+  }
+
+  /** @type {VirtualList["drawn"]} */
+  function drawn(pinnedKey) {
+    const { first, last } = range.value;
+    const pinned = pinnedKey === null ? -1 : (indices.get(pinnedKey) ?? -1);
+    const end = Math.min(last, keys.length - 1);
+    shown = rowsToDraw({ first: Math.min(first, Math.max(0, end)), last: end }, pinned);
+    return shown.map((index, position) => {
+      const above = position ? offsets[shown[position - 1] + 1] : 0;
+      return { index, space: offsets[index] - above };
+    });
+  }
+
+  const spaceBelow = () => offsets[keys.length] - (shown.length ? offsets[shown[shown.length - 1] + 1] : 0);
+
+  /** Rows in sight, the one with the focus first: the first of them that is still there will not move. */
+  function remember() {
+    const focused = document.activeElement?.closest("[data-key]");
+    /** @type {[string, number][]} */
+    const tops = [];
+    const clear = clearTop();
+    for (const row of rowElements()) {
+      const { top, bottom } = row.getBoundingClientRect();
+      if (bottom <= clear || top >= innerHeight) continue;
+      const entry = /** @type {[string, number]} */ ([row.dataset.key ?? "", top]);
+      if (row === focused) tops.unshift(entry);
+      else tops.push(entry);
+    }
+    const isScrolled = list !== null && list.getBoundingClientRect().top < clear;
+    before = isScrolled ? { tops: new Map(tops), scrollY } : null;
+  }
+
+  function restore() {
+    if (!before) return;
+    for (const [key, top] of before.tops) {
+      const row = rowElement(key);
+      if (!row) continue;
+      const moved = row.getBoundingClientRect().top - (top - (scrollY - before.scrollY));
+      if (Math.abs(moved) >= 1) scrollBy({ top: moved, behavior: "instant" });
+      return;
+    }
+  }
+
+  function measure() {
+    for (const row of rowElements()) measured.set(row.dataset.key ?? "", row.getBoundingClientRect().height);
+    offsets = offsetsOf(keys, measured, estimate);
+  }
+
+  function updateRange() {
+    if (!list) return;
+    const top = -list.getBoundingClientRect().top;
+    const next = rangeFor(offsets, { top, bottom: top + innerHeight }, MARGIN_PX, range.peek());
+    const { first, last } = range.peek();
+    if (next.first !== first || next.last !== last) range.value = next;
+  }
+
+  function settle() {
+    measure();
+    if (wanted && rowElement(wanted.key)) {
+      const { key, where } = wanted;
+      wanted = null;
+      scrollToRow(key, where, false);
+    } else restore();
+    updateRange();
+    remember();
+  }
+
+  /** @type {VirtualList["reveal"]} */
+  function reveal(key, where = "near", smooth = false) {
+    const index = indices.get(key);
+    if (index === undefined || !list) return;
+    if (rowElement(key) && index >= range.peek().first && index <= range.peek().last) {
+      scrollToRow(key, where, smooth);
+      return;
+    }
+    const top = list.getBoundingClientRect().top + scrollY + offsets[index] - thirdOfView();
+    scrollTo({ top, behavior: "instant" });
+    before = null;
+    wanted = { key, where: "third" };
+    updateRange();
+  }
+
+  const thirdOfView = () => clearTop() + (innerHeight - clearTop()) / 3;
+
+  /**
+   * @param {string} key
+   * @param {"near" | "third"} where
+   * @param {boolean} smooth
+   */
+  function scrollToRow(key, where, smooth) {
+    const box = rowElement(key)?.getBoundingClientRect();
+    if (!box) return;
+    const isClear = box.top >= clearTop() && box.bottom <= innerHeight - BELOW_PX;
+    if (where === "near" && isClear) return;
+    const target = where === "third" ? thirdOfView() : nearest(box);
+    scrollBy({ top: box.top - target, behavior: smooth ? "smooth" : "instant" });
+  }
+
+  /** @param {DOMRect} box */
+  function nearest(box) {
+    const [top, bottom] = [clearTop() + 12, innerHeight - BELOW_PX];
+    return box.top < top || box.height > bottom - top ? top : bottom - box.height;
+  }
+
+  /** @type {VirtualList["attach"]} */
+  function attach(element, onScroll) {
+    list = element;
+    const ending = new AbortController();
+    const scrolled = () => {
+      updateRange();
+      remember();
+      onScroll();
+    };
+    addEventListener("scroll", scrolled, { passive: true, signal: ending.signal });
+    addEventListener("resize", scrolled, { passive: true, signal: ending.signal });
+    const observer = new ResizeObserver(() => {
+      if (element.clientWidth !== width) measured.clear();
+      width = element.clientWidth;
+      settle();
+    });
+    observer.observe(element);
+    return () => {
+      ending.abort();
+      observer.disconnect();
+      list = null;
+    };
+  }
+
+  const toEnd = () => scrollTo({ top: document.documentElement.scrollHeight, behavior: "instant" });
+
+  return { setRows, drawn, spaceBelow, settle, attach, reveal, rowElement, clearTop, toEnd };
+}

@@ -1,0 +1,87 @@
+/** New recordings: files, folders, a URL or the microphone. */
+
+import { Icon } from "../core/icons.js";
+import { service } from "../core/service.js";
+import { remembered } from "../core/storage.js";
+import { t } from "../core/text.js";
+import { computed, effect, html, useRef, useState } from "../vendor/ui.js";
+import { UrlForm } from "./intake_url.js";
+import { jobs } from "./job_store.js";
+import { isAvailable, isStarting, problem, session, startRecording } from "./microphone.js";
+import { MicrophoneBar } from "./microphone_bar.js";
+import { OptionsFold } from "./options_fold.js";
+import { addFiles, uploads } from "./upload_store.js";
+import { UploadList } from "./uploads_list.js";
+
+/** Small once there is something to list. Remembered: while the list loads, the page must not jump. */
+const isCompact = remembered("compact", false);
+const hasRows = computed(() => uploads.value.length > 0 || (jobs.value?.length ?? 0) > 0);
+let isFirstList = true;
+
+effect(() => {
+  if (hasRows.value) isCompact.value = true;
+  // Later, a search may have found nothing.
+  else if (jobs.value !== null && isFirstList) isCompact.value = false;
+  if (jobs.value !== null) isFirstList = false;
+});
+
+export function Intake() {
+  const [isUrlOpen, openUrl] = useState(false);
+  return html`<section class="intake" aria-labelledby="intake-title">
+    <div class=${isCompact.value ? "card drop-zone compact" : "card drop-zone"}>
+      <div class="drop-zone-text">
+        <span class="drop-zone-icon"><${Icon} name="upload" /></span>
+        <div>
+          <h2 id="intake-title">${t("intake.title")}</h2>
+          <p class="muted">${t("intake.hint")}</p>
+        </div>
+      </div>
+      ${
+        session.value
+          ? html`<${MicrophoneBar} />`
+          : html`<${Sources} isUrlOpen=${isUrlOpen} toggleUrl=${() => openUrl(!isUrlOpen)} />`
+      }
+      ${isUrlOpen && html`<${UrlForm} close=${() => openUrl(false)} />`}
+      <${MicrophoneProblem} />
+      <${OptionsFold} />
+    </div>
+    <${UploadList} />
+  </section>`;
+}
+
+/** @param {{isUrlOpen: boolean, toggleUrl: () => void}} props */
+function Sources({ isUrlOpen, toggleUrl }) {
+  return html`<div class="toolbar drop-zone-sources">
+    <${FilesButton} class="button primary" icon="file" label=${t("intake.files")} />
+    <${FilesButton} class="button" icon="folder" label=${t("intake.folder")} isFolder />
+    ${
+      service.urls &&
+      html`<button class="button" aria-expanded=${isUrlOpen} onClick=${toggleUrl}><${Icon} name="link" />${t("intake.url")}</button>`
+    }
+    ${
+      isAvailable &&
+      html`<button class="button" disabled=${isStarting.value} onClick=${startRecording}>
+        <${Icon} name="microphone" />${t("intake.record")}
+      </button>`
+    }
+  </div>`;
+}
+
+/** @param {{class: string, icon: "file" | "folder", label: string, isFolder?: boolean}} props */
+function FilesButton({ class: className, icon, label, isFolder = false }) {
+  const input = useRef(/** @type {HTMLInputElement | null} */ (null));
+  /** @param {Event} event */
+  const change = (event) => {
+    const field = /** @type {HTMLInputElement} */ (event.currentTarget);
+    addFiles([...(field.files ?? [])]);
+    field.value = ""; // the same file can be chosen again
+  };
+  return html`<button class=${className} onClick=${() => input.current?.click()}><${Icon} name=${icon} />${label}</button>
+    <input ref=${input} type="file" hidden multiple webkitdirectory=${isFolder} aria-label=${label} onChange=${change} />`;
+}
+
+function MicrophoneProblem() {
+  const text = isAvailable ? problem.value : t("microphone.insecure");
+  if (!text) return null;
+  return html`<p class=${isAvailable ? "notice warning small" : "small muted"} role=${isAvailable ? "alert" : undefined}>${text}</p>`;
+}

@@ -1,0 +1,83 @@
+/** One job in the list. */
+
+import { Icon } from "../core/icons.js";
+import { t } from "../core/text.js";
+import { DownloadMenu } from "../job/exports_menu.js";
+import { factsOf, JobProgress, StatusBadge } from "../job/job_facts.js";
+import { isActive, nameOf } from "../job/types.js";
+import { html } from "../vendor/ui.js";
+import { removeJobs } from "./deletions.js";
+import { select } from "./history_selection.js";
+
+/** @typedef {import("../job/types.js").Job} Job */
+
+/**
+ * Drawn again only if the job or the selection changes: the props have no new functions.
+ * @param {{job: Job, isSelected: boolean}} props
+ */
+export function JobRow({ job, isSelected }) {
+  const name = nameOf(job);
+  const facts = factsOf(job);
+  /** @param {MouseEvent} event */
+  const onSelect = (event) => select(job.id, event.shiftKey);
+  return html`<li class="job-row" data-job=${job.id} onKeyDown=${(/** @type {KeyboardEvent} */ event) => onKey(event, job)}>
+    <label class="job-row-select">
+      <input type="checkbox" checked=${isSelected} onClick=${onSelect} aria-label=${t("history.select", { name })} />
+    </label>
+    <div class="job-row-text">
+      <a class="job-row-name" href=${`#/jobs/${job.id}`} title=${name} dir="auto">${name}</a>
+      <p class="job-row-facts small muted numbers">
+        <${StatusBadge} job=${job} />
+        ${job.status === "running" ? html`<${JobProgress} job=${job} />` : html`<span>${facts.join(" · ")}</span>`}
+      </p>
+      ${job.error && html`<p class="job-row-error small" dir="auto">${job.error.message}</p>`}
+    </div>
+    <div class="job-row-actions">
+      ${job.status === "succeeded" && html`<${DownloadMenu} job=${job} iconOnly />`}
+      <${RemoveButton} job=${job} />
+    </div>
+  </li>`;
+}
+
+/** @param {{job: Job}} props */
+function RemoveButton({ job }) {
+  const [icon, label] = isActive(job) ? ["stop", t("history.cancelJob")] : ["trash", t("history.delete")];
+  /** @param {Event} event */
+  const remove = (event) => removeRow(/** @type {HTMLElement} */ (event.currentTarget), job);
+  return html`<button class="icon-button" aria-label=${`${label}: ${nameOf(job)}`} title=${label} onClick=${remove}>
+    <${Icon} name=${icon} />
+  </button>`;
+}
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {Job} job
+ */
+function onKey(event, job) {
+  const row = /** @type {HTMLElement} */ (event.currentTarget);
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Delete") removeRow(row, job);
+  else if (event.key === "ArrowDown") focusRow(row.nextElementSibling);
+  else if (event.key === "ArrowUp") focusRow(row.previousElementSibling);
+  else return;
+  event.preventDefault();
+}
+
+/**
+ * The focus goes to a neighbour: it would be lost with the row.
+ * @param {HTMLElement} element In the row.
+ * @param {Job} job
+ */
+function removeRow(element, job) {
+  const row = element.closest(".job-row");
+  if (row?.contains(document.activeElement)) {
+    focusRow(row.nextElementSibling ?? row.previousElementSibling ?? document.getElementById("main"));
+  }
+  removeJobs([job]);
+}
+
+/** @param {Element | null | undefined} row */
+function focusRow(row) {
+  const target = row?.querySelector(".job-row-name") ?? row;
+  if (target instanceof HTMLElement) target.focus();
+}

@@ -1,0 +1,148 @@
+/** The jobs of the service that match the search, kept up to date while the list is shown. */
+
+import { ApiError, requestJson } from "../core/api.js";
+import { listHash, replaceListQuery } from "../core/router.js";
+import { isActive } from "../job/types.js";
+import { computed, effect, signal, untracked, useEffect } from "../vendor/ui.js";
+import { removed } from "./deletions.js";
+import { reachOf, withFollowing, withNewest } from "./job_pages.js";
+
+/** @typedef {import("../job/types.js").Job} Job */
+
+export const STATUSES = /** @type {const} */ (["queued", "running", "succeeded", "failed"]);
+
+const PAGE = 50;
+const LARGEST_PAGE = 100; // of the service
+const BUSY_MS = 2000;
+const IDLE_MS = 30_000;
+const ERROR_MS = 5000;
+
+/** @type {import("../vendor/ui.js").Signal<import("./job_pages.js").JobList | null>} */
+const list = signal(null);
+
+/** The jobs that are loaded, without those that are about to be deleted; null before the first answer. */
+export const jobs = computed(() => list.value?.jobs.filter((job) => !removed.value.has(job.id)) ?? null);
+export const hasMore = computed(() => list.value?.hasMore ?? false);
+
+/** Why the list could not be loaded the last time. @type {import("../vendor/ui.js").Signal<Error | null>} */
+export const listError = signal(null);
+export const isLoadingMore = signal(false);
+
+/** What the list is narrowed to. */
+export const filter = computed(() => {
+  const query = new URLSearchParams(listHash.value.split("?")[1]);
+  const status = query.get("status") ?? "";
+  return { q: query.get("q") ?? "", status: STATUSES.some((known) => known === status) ? status : "" };
+});
+
+export const isFiltered = computed(() => filter.value.q.trim() !== "" || filter.value.status !== "");
+
+/** @param {{q?: string, status?: string}} change */
+export function setFilter(change) {
+  const wanted = { ...filter.value, ...change };
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(wanted)) if (value) query.set(name, value);
+  replaceListQuery(query);
+}
+
+let newest = 0; // number of the request that was sent last; answers to earlier ones are out of date
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let timer;
+let isShown = false;
+let loadedHash = "";
+
+/** Load what is new, now. Never rejected: `listError` says what failed. */
+export async function refresh() {
+  await latest(async () => {
+    const { jobs: page, hasMore: isCut } = await fromTop(reachOf(list.peek()?.jobs ?? [], PAGE));
+    return () => withNewest(list.peek() ?? { jobs: [], hasMore: isCut }, page, isCut);
+  });
+}
+
+/** Load the next page. Never rejected, either. */
+export async function loadMore() {
+  const last = list.value?.jobs.at(-1);
+  if (!last || isLoadingMore.value) return;
+  isLoadingMore.value = true;
+  await latest(async () => {
+    const page = await requestJson(pathOf({ limit: PAGE, after: last.id }));
+    return () => withFollowing(list.peek() ?? { jobs: [], hasMore: false }, page.data, page.has_more);
+  });
+  isLoadingMore.value = false;
+}
+
+/**
+ * Change the list by the answer to a request, unless another request has been sent meanwhile.
+ * @param {() => Promise<() => import("./job_pages.js").JobList>} load
+ */
+async function latest(load) {
+  const number = ++newest;
+  clearTimeout(timer);
+  /** @type {Error | null} */
+  let failure = null;
+  try {
+    const apply = await load();
+    if (number === newest) list.value = apply();
+  } catch (error) {
+    failure = /** @type {Error} */ (error);
+  }
+  if (number !== newest) return;
+  if (failure instanceof ApiError && failure.param === "after") {
+    list.value = null; // the last job of a page is deleted: begin anew
+    return refresh();
+  }
+  listError.value = failure;
+  schedule();
+}
+
+/** Keep the list up to date while the calling component is shown. */
+export function useJobs() {
+  useEffect(() => {
+    isShown = true;
+    const stop = effect(() => {
+      const hash = listHash.value; // another search begins a new list
+      untracked(() => {
+        if (hash !== loadedHash) list.value = null;
+        loadedHash = hash;
+        refresh();
+      });
+    });
+    document.addEventListener("visibilitychange", refreshIfVisible);
+    return () => {
+      isShown = false;
+      stop();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", refreshIfVisible);
+    };
+  }, []);
+}
+
+function refreshIfVisible() {
+  if (document.visibilityState === "visible" && !isLoadingMore.peek()) refresh();
+}
+
+function schedule() {
+  if (!isShown) return;
+  const isBusy = document.visibilityState === "visible" && list.peek()?.jobs.some(isActive);
+  timer = setTimeout(refresh, listError.peek() ? ERROR_MS : isBusy ? BUSY_MS : IDLE_MS);
+}
+
+/** @param {number} wanted How many jobs, at least. */
+async function fromTop(wanted) {
+  /** @type {Job[]} */
+  const page = [];
+  for (;;) {
+    const limit = Math.min(LARGEST_PAGE, wanted - page.length);
+    const answer = await requestJson(pathOf({ limit, after: page.at(-1)?.id ?? "" }));
+    page.push(...answer.data);
+    if (!answer.has_more || page.length >= wanted) return { jobs: page, hasMore: answer.has_more };
+  }
+}
+
+/** @param {{limit: number, after: string}} page */
+function pathOf({ limit, after }) {
+  const query = new URLSearchParams({ limit: String(limit) });
+  const wanted = { after, ...filter.peek() };
+  for (const [name, value] of Object.entries(wanted)) if (value.trim()) query.set(name, value);
+  return `/v1/jobs?${query}`;
+}

@@ -1,0 +1,120 @@
+/** The options of new jobs: their fields, and what of them is sent. */
+
+/**
+ * @typedef {"check" | "number" | "text" | "choice"} FieldKind
+ * @typedef {object} OptionField
+ * @property {string} name As the API names it.
+ * @property {FieldKind} kind
+ * @property {string[]} [choices] Besides the default.
+ * @property {number} [min]
+ * @property {number} [max]
+ * @property {number} [step]
+ */
+
+/** Shown first, in a form of their own. */
+export const MAIN = ["language", "task", "model", "profile", "max_line_chars", "prompt", "hotwords"];
+/** Jobs always have word times. */
+const HIDDEN = ["word_timestamps"];
+
+/** @type {Record<string, string[]>} */
+export const CHOICES = {
+  task: ["transcribe", "translate"],
+  profile: ["netflix", "bbc", "broadcast", "social"],
+  chinese: ["keep", "traditional", "simplified"],
+};
+
+/** The service checks the same: these ranges spare the user a refusal. Lowest, highest, step. */
+/** @type {Record<string, [number, number, number]>} */
+const RANGES = {
+  temperature: [0, 1, 0.1],
+  beam_size: [1, 20, 1],
+  vad_threshold: [0.01, 0.99, 0.01],
+  min_speech_ms: [0, 10_000, 1],
+  min_silence_ms: [0, 10_000, 1],
+  speech_pad_ms: [0, 1000, 1],
+  max_line_chars: [10, 200, 1],
+  max_lines: [1, 4, 1],
+  max_cps: [5, 100, 0.5],
+  min_cue_s: [0.1, 5, 0.01],
+  max_cue_s: [1, 30, 0.1],
+  min_gap_s: [0, 1, 0.001],
+  fps: [10, 120, 0.001],
+  start_offset_s: [0, 1, 0.01],
+};
+
+/**
+ * @param {string} name
+ * @param {unknown} initial The default.
+ * @returns {OptionField}
+ */
+export function fieldOf(name, initial) {
+  if (CHOICES[name])
+    return { name, kind: "choice", choices: CHOICES[name].filter((choice) => choice !== initial) };
+  if (typeof initial === "boolean") return { name, kind: "check" };
+  const [min, max, step] = RANGES[name] ?? [];
+  if (RANGES[name] || typeof initial === "number") return { name, kind: "number", min, max, step };
+  return { name, kind: "text" };
+}
+
+/**
+ * The options that have no place among the main ones.
+ * @param {Record<string, unknown>} defaults
+ * @returns {OptionField[]}
+ */
+export function moreFields(defaults) {
+  return Object.entries(defaults)
+    .filter(([name]) => !MAIN.includes(name) && !HIDDEN.includes(name))
+    .map(([name, initial]) => fieldOf(name, initial));
+}
+
+/**
+ * The value of a field, or undefined for the default.
+ * @param {OptionField} field
+ * @param {string | boolean} input
+ * @param {unknown} initial The default.
+ * @returns {unknown}
+ */
+export function inputValue(field, input, initial) {
+  const blank = typeof input === "string" && input.trim() === "";
+  const value = field.kind === "number" && !blank ? Number(input) : input;
+  return blank || value === initial || Number.isNaN(value) ? undefined : value;
+}
+
+/**
+ * What is sent with a job: values that differ from the defaults, and that the service knows.
+ * @param {Record<string, unknown>} values
+ * @param {Record<string, unknown>} defaults
+ * @param {string[]} models
+ * @returns {Record<string, unknown>}
+ */
+export function changedOptions(values, defaults, models) {
+  const isChanged = (/** @type {[string, unknown]} */ [name, value]) =>
+    name === "model" ? models.includes(String(value)) : name in defaults && value !== defaults[name];
+  return Object.fromEntries(
+    Object.entries(values)
+      .filter(([, value]) => value !== undefined)
+      .filter(isChanged),
+  );
+}
+
+/**
+ * The languages of recordings by name, in the order of the reader's alphabet.
+ * @param {Record<string, string>} languages English names by code.
+ * @param {string} reader The reader's language.
+ * @returns {{code: string, name: string}[]}
+ */
+export function languagesByName(languages, reader) {
+  const names = new Intl.DisplayNames(reader, { type: "language", fallback: "none" });
+  return Object.entries(languages)
+    .map(([code, english]) => ({ code, name: capital(names.of(code) ?? english, reader) }))
+    .sort((a, b) => a.name.localeCompare(b.name, reader));
+}
+
+/**
+ * @param {string} text
+ * @param {string} language
+ */
+function capital(text, language) {
+  const [first = "", ...rest] = text;
+  return first.toLocaleUpperCase(language) + rest.join("");
+}

@@ -1,0 +1,136 @@
+/** New recordings on their way to the service. A row lasts until the job exists. */
+
+import { announce } from "../core/announcer.js";
+import { bytes } from "../core/format.js";
+import { service } from "../core/service.js";
+import { language, t } from "../core/text.js";
+import { toast } from "../core/toasts.js";
+import { effect } from "../vendor/ui.js";
+import { refresh } from "./job_store.js";
+import { chosenOptions } from "./options_store.js";
+import { choose, nameOfUrl } from "./uploads_choice.js";
+import { uploadQueue } from "./uploads_queue.js";
+import { newRow, restoredRow } from "./uploads_rows.js";
+import { claim, storedFile, storedUploads, uploadStorage } from "./uploads_storage.js";
+import { answerTabs, heldElsewhere } from "./uploads_tabs.js";
+import { transport } from "./uploads_transport.js";
+
+/** @import { UploadRow } from "./uploads_types.js" */
+
+const tab = crypto.getRandomValues(new Uint32Array(2)).join("-");
+const queue = uploadQueue({ transport, storage: uploadStorage, onJob: refresh });
+
+/** The rows, oldest first. */
+export const uploads = queue.rows;
+export const { pause, remove, attach } = queue;
+
+/**
+ * Upload files. Those that are no recordings are skipped, and the user is told.
+ * @param {File[]} files
+ * @param {{isRecorded?: boolean}} [about]
+ * @returns {number} How many files are recordings.
+ */
+export function addFiles(files, { isRecorded = false } = {}) {
+  const { chosen, skipped } = choose(files);
+  if (skipped.length) sayWhatIsSkipped(skipped);
+  const rows = [];
+  for (const file of chosen) {
+    const lost = uploads.value.find((row) => isWithoutFile(row) && isSameFile(row, file));
+    if (lost) attach(lost.stored.id, file);
+    else rows.push(rowOf(file, isRecorded));
+  }
+  queue.add(rows);
+  for (const row of rows.filter(({ state }) => state === "waiting")) void keep(row);
+  if (chosen.length) announce(t("upload.added", { count: chosen.length }));
+  return chosen.length;
+}
+
+/** @param {string[]} urls */
+export function addUrls(urls) {
+  const rows = urls.map((source) => {
+    const about = { name: nameOfUrl(source), source, isComplete: true };
+    return newRow(about, { options: chosenOptions(), tab });
+  });
+  queue.add(rows);
+  for (const { stored } of rows) void uploadStorage.put(stored);
+}
+
+/**
+ * Go on with a row. One that has failed gets the options as they are now: they may have been the reason.
+ * @param {UploadRow} row
+ */
+export function resume({ stored, state }) {
+  queue.resume(stored.id, state === "failed" ? chosenOptions() : undefined);
+}
+
+/** @param {UploadRow} row */
+function isWithoutFile({ file, state }) {
+  return !file && (state === "fileNeeded" || state === "paused");
+}
+
+/**
+ * Whether a file is the one that a row has lost.
+ * @param {UploadRow} row
+ * @param {File} file
+ */
+export function isSameFile({ stored }, file) {
+  return stored.name === file.name && stored.size === file.size && stored.lastModified === file.lastModified;
+}
+
+/** Go on with the uploads of earlier pages, unless another tab does. */
+export async function restoreUploads() {
+  answerTabs(() => uploads.value.map(({ stored }) => stored.id));
+  const all = await storedUploads();
+  const held = all.length ? await heldElsewhere() : new Set();
+  for (const stored of all) {
+    if (held.has(stored.id) || !(await claim(stored, tab))) continue;
+    queue.add([restoredRow({ ...stored, tab }, await storedFile(stored.id))]);
+  }
+}
+
+/**
+ * @param {File} file
+ * @param {boolean} isRecorded
+ */
+function rowOf(file, isRecorded) {
+  const { name, size, lastModified } = file;
+  const row = newRow({ name, size, lastModified, isRecorded }, { options: chosenOptions(), tab, file });
+  const limit = service.max_upload_mb * 1e6;
+  if (!limit || size <= limit) return row;
+  const message = t("upload.tooLarge", { limit: bytes(limit, language.value) });
+  return { ...row, state: /** @type {const} */ ("failed"), isRefused: true, message };
+}
+
+/** @param {UploadRow} row */
+async function keep({ stored, file }) {
+  await uploadStorage.put(stored);
+  const isKept = await uploadStorage.putFile(stored.id, /** @type {Blob} */ (file));
+  const isGone = !uploads.value.some((row) => row.stored.id === stored.id);
+  if (isGone) await uploadStorage.remove(stored.id);
+  else queue.markKept(stored.id, isKept);
+}
+
+/** @param {File[]} skipped */
+function sayWhatIsSkipped(skipped) {
+  const names = skipped.slice(0, 3).map(({ name }) => name);
+  if (skipped.length > names.length) names.push("…");
+  toast(t("upload.skipped", { count: skipped.length, names: names.join(", ") }));
+}
+
+addEventListener("online", () => queue.wake());
+
+addEventListener("pageshow", (event) => {
+  // Another tab may have taken over the uploads of a page that the browser had put aside.
+  if (event.persisted && uploads.value.length) location.reload();
+});
+
+/** @param {BeforeUnloadEvent} event */
+function askBeforeLeaving(event) {
+  event.preventDefault();
+}
+
+effect(() => {
+  const isAtRisk = uploads.value.some((row) => row.stored.isRecorded && row.file && !row.isKept);
+  if (isAtRisk) addEventListener("beforeunload", askBeforeLeaving);
+  else removeEventListener("beforeunload", askBeforeLeaving);
+});

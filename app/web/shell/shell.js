@@ -1,0 +1,75 @@
+/** The frame around all screens. */
+
+import { Announcer } from "../core/announcer.js";
+import { Icon } from "../core/icons.js";
+import { HelpDialog, openHelp, useShortcuts } from "../core/keys.js";
+import { go, route } from "../core/router.js";
+import { address } from "../core/service.js";
+import { t } from "../core/text.js";
+import { Toasts } from "../core/toasts.js";
+import { FleetScreen } from "../fleet/fleet_screen.js";
+import { JobScreen } from "../job/job_screen.js";
+import { IntakeEverywhere } from "../list/intake_page.js";
+import { ListScreen } from "../list/list_screen.js";
+import { html, useEffect } from "../vendor/ui.js";
+import { DemoBanner } from "./health.js";
+import { KeyDialog } from "./key_dialog.js";
+import { openSettings, SettingsDialog } from "./settings_dialog.js";
+
+export function Shell() {
+  const { screen } = route.value;
+  useShortcuts([
+    { keys: "?", text: "help.open", run: openHelp },
+    { keys: "t", text: "help.transcripts", run: () => go("#/") },
+    { keys: "f", text: "help.fleet", run: () => go("#/fleet") },
+  ]);
+  useFocusOnNewScreens();
+  return html`
+    <a class="visually-hidden button" href="#main" onClick=${skipToMain}>${t("nav.skip")}</a>
+    <header class="top-bar"><div>
+      <a class="name" href="#/" aria-label="whisperfleet"><img src=${address("/web/icon.svg")} alt="" /><span>whisperfleet</span></a>
+      <nav aria-label=${t("nav.label")}>
+        <a href="#/" aria-current=${screen === "fleet" ? undefined : "page"}>${t("nav.transcripts")}</a>
+        <a href="#/fleet" aria-current=${screen === "fleet" ? "page" : undefined}>${t("nav.fleet")}</a>
+      </nav>
+      <span class="space"></span>
+      <button class="icon-button wide-only" aria-label=${t("help.open")} title=${t("help.open")} onClick=${openHelp}>?</button>
+      <button class="icon-button" aria-label=${t("settings.title")} title=${t("settings.title")} onClick=${openSettings}>
+        <${Icon} name="settings" />
+      </button>
+    </div></header>
+    <${DemoBanner} />
+    <main class="screen" id="main" tabindex="-1"><${Screen} /></main>
+    <${IntakeEverywhere} />
+    <${Toasts} />
+    <${Announcer} />
+    <${HelpDialog} />
+    <${SettingsDialog} />
+    <${KeyDialog} />
+  `;
+}
+
+function Screen() {
+  const shown = route.value;
+  if (shown.screen === "job") return html`<${JobScreen} key=${shown.id} id=${shown.id} />`;
+  if (shown.screen === "fleet") return html`<${FleetScreen} />`;
+  return html`<${ListScreen} />`;
+}
+
+let isFirstScreen = true;
+
+/** After a link to another screen, the keyboard goes on at its beginning. */
+function useFocusOnNewScreens() {
+  const shown = route.value;
+  useEffect(() => {
+    if (!isFirstScreen) document.getElementById("main")?.focus({ preventScroll: true });
+    if (!isFirstScreen) scrollTo(0, 0);
+    isFirstScreen = false;
+  }, [shown.screen, "id" in shown && shown.id]);
+}
+
+/** @param {Event} event */
+function skipToMain(event) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}

@@ -1,0 +1,13 @@
+/** Light or dark: as the system has it, unless the reader chooses. */
+
+import { remembered } from "../core/storage.js";
+import { effect } from "../vendor/ui.js";
+
+/** `light`, `dark`, or empty: that of the system. */
+export const theme = remembered("theme", "");
+
+effect(() => {
+  const { dataset } = document.documentElement;
+  if (theme.value) dataset.theme = theme.value;
+  else delete dataset.theme;
+});

@@ -1,0 +1,95 @@
+"""The page in a real browser, with the real service and the demo model."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.chromium import ARGUMENTS, FOLDER, MISSING, REQUIRED, find_chromium
+from tests.browser.watching import Faults
+from tests.e2e.conftest import Commands, commands, shorts, talk  # noqa: F401
+from tests.e2e.running import Server
+
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+GRAVE = ("serious", "critical")
+ANSWER_MS = 20_000  # the machine may be busy with other things
+
+NewPage = Callable[..., Page]
+Axe = Callable[[Page], list[str]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if find_chromium() is None and not REQUIRED:
+        for item in items:
+            if item.path.is_relative_to(FOLDER) and "browser" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.skip(reason=MISSING))
+
+
+# Both are a module's: Playwright's event loop would be in the way of other modules' asynchronous tests.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find_chromium()
+    assert path is not None, f"{MISSING}."
+    with sync_playwright() as playwright:
+        yield playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The service: the demo model, two workers, and no keys."""
+    started = Commands(tmp_path_factory.mktemp("site"))
+    try:
+        yield started.ready()
+    finally:
+        started.end()
+
+
+@contextmanager
+def watched_page(browser: Browser, server: Server, **options: Any) -> Iterator[Page]:
+    context = browser.new_context(base_url=server.url, **options)
+    context.set_default_timeout(ANSWER_MS)
+    page = context.new_page()
+    page.faults = faults = Faults(context, server.url)  # type: ignore[attr-defined]
+    try:
+        yield page
+    finally:
+        context.close()
+    assert not faults.unexpected()
+
+
+@pytest.fixture
+def new_page(browser: Browser) -> Iterator[NewPage]:
+    """Opens pages in contexts of their own: `new_page(server, viewport=…)`. A tab: `page.context.new_page()`.
+
+    At the end, the test fails if a page had a fault that `page.faults.expect(…)` does not name.
+    """
+    with ExitStack() as stack:
+        yield lambda server, **options: stack.enter_context(watched_page(browser, server, **options))
+
+
+@pytest.fixture
+def page(new_page: NewPage, site: Server) -> Page:
+    """A page of `site` in a context of its own, not opened yet: `page.goto("/")`."""
+    return new_page(site)
+
+
+@pytest.fixture(scope="session")
+def axe() -> Axe:
+    """The serious violations of accessibility that axe-core finds on a page."""
+    source = AXE.read_text(encoding="utf-8")
+
+    def violations(page: Page) -> list[str]:
+        page.evaluate(source)
+        # Preloading, axe-core adds a style sheet of its own, which the content policy forbids.
+        options = {"preload": False, "resultTypes": ["violations"]}
+        found = page.evaluate("options => axe.run(document, options)", options)["violations"]
+        return [
+            f"{rule['id']}: {rule['help']}: {', '.join(str(node['target']) for node in rule['nodes'])}"
+            for rule in found
+            if rule["impact"] in GRAVE
+        ]
+
+    return violations

@@ -1,0 +1,11 @@
+"""Pages of which a test imports modules."""
+
+from playwright.sync_api import Page
+
+
+def load_modules(page: Page) -> None:
+    """Let the page load its modules, not their bundle: a test that imports one shares it with the page."""
+    page.context.route(
+        "**/web/bundle/main.js",
+        lambda route: route.fulfill(content_type="text/javascript", body='import "../main.js";'),
+    )

@@ -1,0 +1,326 @@
+"""Corrections of a transcript, by mouse and by keyboard alone."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.transcript_pages import (
+    field_text,
+    open_job,
+    row_with,
+    save,
+    stored,
+    texts,
+    with_lines,
+)
+
+pytestmark = pytest.mark.timeout(120)
+
+LINES = ["One bird sings.", "Two birds fly high.", "Three birds sleep.", "The cat sees a bird."]
+
+
+@pytest.fixture
+def job(site, talk):
+    job_id = with_lines(site, talk.path, LINES)
+    yield job_id
+    site.client.delete(f"/v1/jobs/{job_id}")
+
+
+def edit(page, line):
+    row_with(page, line).dblclick(position={"x": 300, "y": 18})
+    field = page.locator("textarea.segment-text")
+    expect(field).to_be_focused()
+    return field
+
+
+def menu(page, line, item):
+    row = row_with(page, line)
+    row.hover()
+    row.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name=item).click()
+
+
+def shown(page):
+    return page.locator("p.segment-text").all_inner_texts()
+
+
+def test_text_is_corrected_in_place_and_saved(page, site, job):
+    rows = open_job(page, job)
+    place = rows.nth(1).locator("p.segment-text").bounding_box()
+    rows.nth(1).locator("p.segment-text span", has_text="birds").dblclick()
+    field = page.locator("textarea.segment-text")
+    expect(field).to_be_focused()
+    assert field.bounding_box() == pytest.approx(place, abs=0.6)  # the text does not jump
+    page.keyboard.type("swans")  # over the word that was clicked
+    expect(field).to_have_value("Two swans fly high.")
+    page.keyboard.press("Enter")
+    expect(field).to_have_count(0)
+    expect(rows.nth(1)).to_be_focused()
+    save(page)
+    assert texts(site, job) == [LINES[0], "Two swans fly high.", *LINES[2:]]
+    page.reload()
+    expect(rows.nth(1)).to_contain_text("Two swans fly high.")
+
+
+def test_undo_and_redo_of_everything_while_typing_too(page, site, job):
+    rows = open_job(page, job)
+    edit(page, LINES[0])
+    page.keyboard.press("End")
+    page.keyboard.type(" Loudly.")
+    page.keyboard.press("Control+z")
+    expect(page.locator("textarea.segment-text")).to_have_value(LINES[0])
+    page.keyboard.press("Control+Shift+z")
+    expect(page.locator("textarea.segment-text")).to_have_value("One bird sings. Loudly.")
+    page.keyboard.press("Escape")
+    menu(page, LINES[2], "Delete")
+    expect(rows).to_have_count(3)
+    page.keyboard.press("Control+z")
+    expect(row_with(page, LINES[2])).to_be_focused()
+    page.keyboard.press("Control+z")
+    expect(rows.first).to_be_focused()
+    assert shown(page) == LINES
+    page.get_by_role("button", name="Redo").click()
+    page.get_by_role("button", name="Redo").click()
+    expect(rows).to_have_count(3)
+    save(page)
+    assert texts(site, job) == ["One bird sings. Loudly.", LINES[1], LINES[3]]
+
+
+def test_split_at_the_cursor_and_join_again(page, site, job):
+    open_job(page, job)
+    edit(page, LINES[1])
+    page.keyboard.press("Home")
+    for _ in "Two birds":
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("textarea.segment-text")).to_have_value("fly high.")
+    save(page)
+    assert texts(site, job) == [LINES[0], "Two birds", "fly high.", *LINES[2:]]
+    first, second = stored(site, job)[1:3]
+    assert first["start"] == 2 < first["end"] == second["start"] < second["end"] == 4
+    page.keyboard.press("Backspace")  # the cursor is at the start of the second part
+    expect(page.locator("textarea.segment-text")).to_have_value(LINES[1])
+    page.keyboard.type("!")
+    expect(page.locator("textarea.segment-text")).to_have_value("Two birds !fly high.")  # where the parts met
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Enter")
+    save(page)
+    assert texts(site, job) == LINES
+
+
+def test_the_menu_splits_joins_inserts_and_deletes(page, site, job):
+    rows = open_job(page, job)
+    menu(page, LINES[0], "Join with next")
+    expect(rows.first).to_contain_text(f"{LINES[0]} {LINES[1]}")
+    menu(page, LINES[0], re.compile("^Split$"))
+    expect(rows).to_have_count(4)
+    menu(page, LINES[3], "Insert after")
+    expect(page.locator("textarea.segment-text")).to_be_focused()
+    page.keyboard.type("The end.")
+    page.keyboard.press("Enter")
+    menu(page, LINES[2], "Delete")
+    save(page)
+    after = stored(site, job)
+    assert [segment["text"] for segment in after[-2:]] == [LINES[3], "The end."]
+    assert after[-1]["start"] == 8
+    assert after[-1]["end"] == 10
+    assert " ".join(segment["text"] for segment in after[:2]) == f"{LINES[0]} {LINES[1]}"
+
+
+def test_without_time_between_segments_none_is_inserted(page, job):
+    rows = open_job(page, job)
+    menu(page, LINES[0], "Insert after")
+    expect(page.get_by_text("There is no time between these segments.").first).to_be_visible()
+    expect(rows).to_have_count(4)
+
+
+def test_a_segment_left_without_text_is_deleted(page, site, job):
+    rows = open_job(page, job)
+    edit(page, LINES[2])
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Delete")
+    page.keyboard.press("Enter")
+    expect(rows).to_have_count(3)
+    expect(row_with(page, LINES[3])).to_be_focused()
+    save(page)
+    assert texts(site, job) == [*LINES[:2], LINES[3]]
+
+
+def test_times_are_typed_or_moved_by_keys(page, site, job):
+    open_job(page, job)
+    menu(page, LINES[1], "Set times")
+    start, end = page.get_by_label("Start"), page.get_by_label("End", exact=True)
+    expect(start).to_be_focused()
+    expect(start).to_have_value("0:02.00")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(start).to_have_value("0:02.20")
+    end.fill("3,5")
+    end.press("Tab")
+    expect(end).to_have_value("0:03.50")
+    end.fill("soon")
+    end.press("Tab")
+    expect(end).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_text("This is no time.")).to_be_visible()
+    end.fill("9")  # the next segment begins earlier
+    end.press("Tab")
+    expect(end).to_have_value("0:04.00")
+    save(page)
+    assert [(segment["start"], segment["end"]) for segment in stored(site, job)][1] == (2.2, 4)
+
+
+def test_a_speaker_is_set_and_offered_again(page, site, job):
+    open_job(page, job)
+    menu(page, LINES[1], "Set speaker")
+    page.keyboard.type("Anna")
+    page.keyboard.press("Enter")
+    expect(row_with(page, LINES[1]).locator(".segment-speaker")).to_have_text("Anna")
+    menu(page, LINES[2], "Set speaker")
+    assert page.locator("datalist option").evaluate_all("all => all.map(one => one.value)") == ["Anna"]
+    page.keyboard.type("Anna")
+    page.keyboard.press("Enter")
+    expect(page.locator(".segment-speaker")).to_have_count(1)  # once for neighbours
+    save(page)
+    assert [segment["speaker"] for segment in stored(site, job)] == [None, "Anna", "Anna", None]
+
+
+def test_find_and_replace(page, site, job):
+    open_job(page, job)
+    page.keyboard.press("Control+f")
+    query = page.get_by_role("searchbox", name="Find")
+    count = page.locator(".find-count")
+    expect(query).to_be_focused()
+    page.keyboard.type("BIRD")
+    expect(count).to_have_text("1 of 4")
+    assert (
+        page.evaluate("() => CSS.highlights.get('found').size + CSS.highlights.get('found-current').size")
+        == 4
+    )
+    page.keyboard.press("Enter")
+    expect(count).to_have_text("2 of 4")
+    page.keyboard.press("Shift+Enter")
+    page.keyboard.press("Shift+Enter")
+    expect(count).to_have_text("4 of 4")
+    page.get_by_role("button", name="Whole words").click()
+    expect(count).to_contain_text("of 2")
+    page.get_by_role("button", name="Match case").click()
+    expect(count).to_have_text("No matches")
+    query.fill("bird")
+    expect(count).to_contain_text("of 2")
+    page.keyboard.press("Control+h")
+    page.get_by_role("textbox", name="Replace with").fill("bird and bird")
+    page.get_by_role("button", name="Replace", exact=True).click()
+    expect(row_with(page, "One bird and bird sings.")).to_be_visible()
+    expect(count).to_have_text("3 of 3")  # not the birds that have just come
+    page.keyboard.press("Control+z")
+    page.get_by_role("button", name="Whole words").click()
+    page.get_by_role("textbox", name="Replace with").fill("crow")
+    page.get_by_role("button", name="Replace all").click()
+    expect(page.get_by_text("4 places replaced.").first).to_be_visible()
+    assert shown(page) == [line.replace("bird", "crow") for line in LINES]
+    query.press("Escape")
+    expect(query).to_have_count(0)
+    page.keyboard.press("Control+z")
+    expect(row_with(page, LINES[3])).to_be_visible()
+    assert shown(page) == LINES
+
+
+def test_a_key_goes_to_the_next_uncertain_word(page, site, talk):
+    """The demo model is not sure of some words of its talk."""
+    job_id = site.finished(site.submit(talk.path)["id"])["id"]
+    words = [word for segment in stored(site, job_id) for word in segment["words"]]
+    unsure = [word["word"] for word in words if word["probability"] < 0.5]
+    assert len(unsure) > 2
+    open_job(page, job_id)
+    expect(page.locator(".unsure").first).to_have_text(unsure[0])
+    selected = (
+        "() => { const f = document.activeElement; return f.value.slice(f.selectionStart, f.selectionEnd) }"
+    )
+    page.keyboard.press("n")
+    expect(page.locator("textarea.segment-text")).to_be_focused()
+    seen = [page.evaluate(selected)]
+    for _ in unsure[1:]:
+        page.keyboard.press("F8")  # also while typing
+        seen.append(page.evaluate(selected))
+    assert seen == unsure
+    page.keyboard.press("F8")
+    assert page.evaluate(selected) == unsure[0]
+    page.keyboard.press("Shift+F8")
+    assert page.evaluate(selected) == unsure[-1]
+    page.keyboard.type("sure")
+    page.keyboard.press("Enter")
+    save(page)
+    assert "sure" in " ".join(texts(site, job_id))
+    page.keyboard.press("Shift+N")
+    assert page.evaluate(selected) == unsure[-2]
+
+
+def test_the_keyboard_alone_reaches_everything(page, site, job):
+    rows = open_job(page, job)
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("() => document.activeElement.matches('.segment')"):
+            break
+    expect(rows.first).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(rows.nth(2)).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(rows.nth(2).get_by_role("button", name="Play from 0:04")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("textarea.segment-text")).to_be_focused()
+    page.keyboard.press("Alt+ArrowDown")
+    assert field_text(page) == LINES[3]
+    page.keyboard.press("Alt+ArrowUp")
+    page.keyboard.press("End")
+    page.keyboard.type(" Softly.")
+    page.keyboard.press("Escape")
+    expect(rows.nth(2)).to_be_focused()
+    page.keyboard.press("End")
+    expect(rows.nth(3)).to_be_focused()
+    page.keyboard.press("Delete")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(2)).to_be_focused()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the menu
+    expect(page.get_by_role("menuitem", name="Edit text")).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_role("menuitem", name="Delete")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(rows.nth(2).get_by_role("button", name="More actions")).to_be_focused()
+    save(page)
+    assert texts(site, job) == [*LINES[:2], "Three birds sleep. Softly."]
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog")
+    expect(keys.get_by_text("Next uncertain word").first).to_be_visible()
+    expect(keys.get_by_text("Find and replace")).to_be_visible()
+
+
+def test_line_breaks_that_are_pasted_become_spaces(page, job):
+    open_job(page, job)
+    field = edit(page, LINES[0])
+    page.keyboard.press("Control+a")
+    page.evaluate("() => document.execCommand('insertText', false, 'One\\ntwo')")
+    expect(field).to_have_value("One two")
+
+
+def test_edges_are_dragged_on_the_waveform(page, site, job):
+    open_job(page, job)
+    edit(page, LINES[1])
+    start, end = page.get_by_label("Start"), page.get_by_label("End")
+    before = start.input_value(), end.input_value()
+    handle = page.locator(".waveform-canvas [part~='region-handle-right']")
+    box = handle.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 15, box["y"] + 20, steps=4)
+    page.mouse.up()
+    expect(end).not_to_have_value(before[1])
+    expect(start).to_have_value(before[0])
+    page.keyboard.press("Control+z")
+    expect(end).to_have_value(before[1])
+    page.get_by_role("button", name="Done").click()
+    expect(handle).to_have_count(0)

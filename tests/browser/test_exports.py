@@ -1,0 +1,273 @@
+"""What goes out of a job: every format, the clipboard, the recording, and earlier revisions."""
+
+import json
+import re
+from xml.etree import ElementTree
+
+import pysubs2
+import pytest
+from playwright.sync_api import expect
+
+from app.transcript.formats import FORMATS
+from tests.browser.conftest import ANSWER_MS
+from tests.browser.modules import load_modules
+from tests.e2e.running import wait_for
+
+expect.set_options(timeout=ANSWER_MS)
+
+FORMAT_NAMES = [*FORMATS, "verbose_json"]
+LABELS = {"verbose_json": "JSON, detailed"}
+
+
+@pytest.fixture
+def job(site, talk, tmp_path):
+    """A job that the test may change."""
+    path = tmp_path / "talk.flac"
+    path.write_bytes(talk.path.with_name("talk_de.flac").read_bytes())
+    done = site.finished(site.submit(path)["id"])
+    yield done
+    site.client.delete(f"/v1/jobs/{done['id']}")
+
+
+@pytest.fixture(scope="module")
+def finished(site, talk):
+    """A job that no test changes."""
+    return site.finished(site.submit(talk.path)["id"])
+
+
+def open_job(page, job):
+    page.goto(f"/#/jobs/{job['id']}")
+    page.get_by_role("heading", level=1, name=job["filename"]).wait_for()
+
+
+def choose(page, menu, item):
+    page.get_by_role("main").get_by_role("button", name=menu, exact=True).first.click()
+    page.get_by_role("menuitem").filter(has=page.get_by_text(item, exact=True)).click()
+
+
+def document(site, job, revision=""):
+    return site.client.get(f"/v1/jobs/{job['id']}/segments{revision}").raise_for_status()
+
+
+def correct(site, job, change):
+    """Store a revision: `change` edits the list of segments."""
+    answer = document(site, job)
+    segments = answer.json()["segments"]
+    change(segments)
+    corrected = site.client.put(
+        f"/v1/jobs/{job['id']}/segments",
+        json={"segments": segments},
+        headers={"If-Match": answer.headers["etag"]},
+    )
+    assert corrected.status_code == 200, corrected.text
+
+
+def texts(answer):
+    return [segment["text"] for segment in answer.json()["segments"]]
+
+
+def set_text(index, text):
+    def change(segments):
+        segments[index]["text"] = text
+
+    return change
+
+
+def check(form, content):
+    """That a file is one of its format. Raises or fails if it is not."""
+    if form in ("srt", "vtt", "ass"):
+        assert len(pysubs2.SSAFile.from_string(content.decode(), format_=form)) > 5
+    elif form == "ttml":
+        assert ElementTree.fromstring(content).tag.endswith("tt")
+    elif form == "scc":
+        assert content.startswith(b"Scenarist_SCC V1.0")
+    elif form == "stl":
+        assert len(content) % 128 == 0
+        assert content[3:8] == b"STL25"
+    elif form == "lrc":
+        assert re.search(rb"^\[\d\d:\d\d\.\d\d\]", content, re.MULTILINE)
+    elif form == "tsv":
+        assert {line.count(b"\t") for line in content.splitlines()} == {2}
+    elif form.endswith("json"):
+        assert json.loads(content)["text"]
+    else:
+        assert form == "txt"
+        assert content.decode().split()
+
+
+def test_every_format_is_one_choice_away(page, site, finished):
+    open_job(page, finished)
+    page.get_by_role("button", name="Download", exact=True).click()
+    expect(page.get_by_role("menuitem")).to_have_count(len(FORMAT_NAMES) + 1)  # and the recording
+    page.keyboard.press("Escape")
+    for form in FORMAT_NAMES:
+        with page.expect_download() as download:
+            choose(page, "Download", LABELS.get(form, form.upper()))
+        extension = "json" if form == "verbose_json" else form
+        assert download.value.suggested_filename == f"talk.{extension}"
+        content = download.value.path().read_bytes()
+        check(form, content)
+        url = f"/v1/jobs/{finished['id']}/result?format={form}"
+        if form != "stl":  # it has the date of its making
+            assert content == site.client.get(url).content
+
+
+def test_the_recording_comes_as_it_was_sent(page, talk, finished):
+    open_job(page, finished)
+    with page.expect_download() as download:
+        choose(page, "Download", "Original recording")
+    assert download.value.suggested_filename == "talk.flac"
+    assert download.value.path().read_bytes() == talk.path.read_bytes()
+
+
+def test_a_recording_that_is_gone_says_so(page, site, job):
+    max((site.data / "uploads").iterdir(), key=lambda path: path.stat().st_mtime_ns).unlink()
+    page.faults.expect("status of 404")
+    open_job(page, job)
+    choose(page, "Download", "Original recording")
+    expect(page.locator(".toast")).to_contain_text("recording")
+
+
+def test_a_format_that_cannot_hold_the_text_says_why(page, site, job):
+    correct(site, job, set_text(0, "漢字"))
+    page.faults.expect("status of 400")
+    open_job(page, job)
+    choose(page, "Download", "SCC")
+    message = site.client.get(f"/v1/jobs/{job['id']}/result?format=scc").json()["error"]["message"]
+    expect(page.locator(".toast.danger")).to_contain_text(message)
+
+
+@pytest.mark.parametrize(("item", "form"), [("As text", "txt"), ("As subtitles (SRT)", "srt")])
+@pytest.mark.parametrize("is_secure", [True, False])
+def test_it_copies(new_page, site, finished, item, form, is_secure):
+    page = new_page(site, permissions=["clipboard-read", "clipboard-write"])
+    reader = page.context.new_page()
+    reader.goto("/")
+    reader.evaluate("navigator.clipboard.writeText('')")
+    if not is_secure:  # as at http://192.0.2.1
+        page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.bring_to_front()
+    open_job(page, finished)
+    choose(page, "Copy", item)
+    expect(page.locator(".toast")).to_contain_text("Copied")
+    reader.bring_to_front()
+    copied = reader.evaluate("navigator.clipboard.readText()")
+    assert copied.replace("\r\n", "\n") == site.result(finished["id"], form)
+
+
+def test_revisions_show_what_differs_and_come_back(page, site, job):
+    original = texts(document(site, job))
+    correct(site, job, set_text(0, original[0] + " Indeed."))
+    correct(site, job, lambda segments: segments.pop(3))
+    open_job(page, job)
+    page.get_by_role("button", name="Revisions").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("[data-revision] strong")).to_contain_text(["Revision 2", "Revision 1", "Original"])
+    expect(dialog.locator("[data-revision='2']")).to_contain_text("1 segment changed")
+    dialog.locator("[data-revision='2']").click()
+    expect(dialog.get_by_role("button", name="Bring back")).to_be_disabled()
+    dialog.locator("[data-revision='0']").click()
+    expect(dialog.locator("del")).to_have_text(" Indeed.")
+    expect(dialog.locator("ins")).to_have_text(original[3])
+    expect(dialog.locator(".revisions-text li")).to_have_count(2)
+    dialog.get_by_label("Show segments without differences").check()
+    expect(dialog.locator(".revisions-text li")).to_have_count(len(original))
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Download").click()
+        page.get_by_role("menuitem", name="TXT").click()
+    assert download.value.suggested_filename == "talk.original.txt"
+    stored = site.client.get(f"/v1/jobs/{job['id']}/result?format=txt&revision=original").content
+    assert download.value.path().read_bytes() == stored
+    dialog.get_by_role("button", name="Bring back").click()
+    expect(page.locator(".toast")).to_contain_text("Brought back: Original")
+    expect(dialog).to_have_count(0)
+    assert texts(document(site, job)) == original
+    assert site.job(job["id"])["revision"] == 3
+
+
+def test_bringing_back_overwrites_nothing_that_came_meanwhile(page, site, job):
+    original = texts(document(site, job))
+    correct(site, job, set_text(0, "First correction."))
+    open_job(page, job)
+    page.get_by_role("button", name="Revisions").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("[data-revision='0']").click()
+    expect(dialog.locator("del")).to_have_count(1)
+    correct(site, job, set_text(1, "Meanwhile."))
+    page.faults.expect("status of 412")
+    dialog.get_by_role("button", name="Bring back").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("changed meanwhile")
+    assert texts(document(site, job))[:2] == ["First correction.", "Meanwhile."]
+    expect(dialog.locator("del").nth(1)).to_contain_text("Meanwhile")
+    dialog.get_by_role("button", name="Bring back").click()
+    expect(dialog).to_have_count(0)
+    assert texts(document(site, job)) == original
+
+
+def test_a_job_is_deleted_from_its_screen(page, site, job):
+    page.clock.install()
+    open_job(page, job)
+    choose(page, "More", "Delete")
+    expect(page.locator(".toast")).to_contain_text("Deleted: talk.flac")
+    expect(page.locator(f"[data-job='{job['id']}']")).to_have_count(0)
+    page.clock.fast_forward(7500)
+    wait_for(lambda: site.client.get(f"/v1/jobs/{job['id']}").status_code == 404)
+
+
+def test_times_that_are_missing_are_named(page, site, finished):
+    page.route(
+        f"**/v1/jobs/{finished['id']}",
+        lambda route: route.fulfill(json={**finished, "failed_spans": [{"start": 61.2, "end": 90.5}]}),
+    )
+    open_job(page, finished)
+    expect(page.locator(".notice.warning").get_by_role("button")).to_have_text(re.compile(r"1:01\s–\s1:30"))
+
+
+def test_corrections_are_saved_before_they_go_out(page, site, finished):
+    load_modules(page)
+    page.goto("/")
+    deeds = page.evaluate(
+        """async (job) => {
+            const { downloadResult } = await import("./web/job/exports.js");
+            const deeds = [];
+            const send = window.fetch;
+            window.fetch = (...request) => (deeds.push("download"), send(...request));
+            const session = { dirty: { value: true }, save: async () => {
+                await new Promise((resolve) => setTimeout(resolve, 50));
+                deeds.push("save");
+                session.dirty.value = false;
+            } };
+            await downloadResult(job, "txt", { unsaved: session });
+            session.save = async () => false;
+            session.dirty.value = true;
+            await downloadResult(job, "txt", { unsaved: session });
+            return deeds;
+        }""",
+        finished,
+    )
+    assert deeds == ["save", "download", "download"]
+    expect(page.locator(".toast")).to_contain_text("The file has the saved text")
+
+
+@pytest.fixture(scope="module")
+def corrected(site, talk):
+    done = site.finished(site.submit(talk.path.with_name("talk_de.flac"))["id"])
+    correct(site, done, set_text(0, "Corrected."))
+    return done
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 375])
+def test_header_and_revisions_are_accessible_and_fit(new_page, site, corrected, axe, scheme, width):
+    page = new_page(site, color_scheme=scheme, viewport={"width": width, "height": 740})
+    open_job(page, corrected)
+    page.get_by_role("button", name="Download", exact=True).click()
+    assert axe(page) == []
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    page.get_by_role("button", name="Revisions").click()
+    page.locator("[data-revision='0']").click()
+    expect(page.locator(".revisions-text li")).to_have_count(1)
+    assert axe(page) == []
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Revisions")).to_be_focused()

@@ -1,0 +1,236 @@
+"""The fleet's screen, with simulated workers and with the demo model."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.running import Server, wait_for
+from tests.media_files import RATE, read_pcm
+
+SIMULATED = {
+    "WHISPER_ENGINE": "simulated",
+    "WHISPER_MODEL": None,
+    "WHISPER_DEVICE": None,
+    "WHISPER_GPUS": None,
+    "WHISPER_CPU_WORKERS": 8,
+}
+SLOW = "batch=2,fixed_ms=400,clip_ms=200"  # a recording of ten minutes takes some seconds
+
+expect.set_options(timeout=20_000)  # the machine may be busy with other things
+
+
+@pytest.fixture(scope="module")
+def ten_minutes(talk, tmp_path_factory):
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(read_pcm(talk.path), 600 * RATE))
+
+
+def fleet(page: Page) -> Page:
+    page.goto("/#/fleet")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    return page
+
+
+def lane(page: Page, slot: int) -> Locator:
+    return page.locator(f'.lane[data-slot="{slot}"]')
+
+
+def is_painted(lane: Locator) -> bool:
+    """Whether a timeline shows anything."""
+    return lane.locator("canvas").evaluate(
+        """canvas => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height)
+           .data.some((value) => value !== 0)"""
+    )
+
+
+def newest_block_x(lane: Locator) -> float:
+    """Where the last painted pixel of a timeline is, in CSS pixels from its left edge."""
+    return lane.locator("canvas").evaluate(
+        """canvas => {
+          const { width, height } = canvas;
+          const { data } = canvas.getContext("2d").getImageData(0, Math.floor(height / 2), width, 1);
+          let x = width - 1;
+          while (x > 0 && data[4 * x + 3] === 0) x--;
+          return (x * canvas.clientWidth) / width;
+        }"""
+    )
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory) -> Iterator[Server]:
+    started = Commands(tmp_path_factory.mktemp("simulated"))
+    try:
+        yield started.ready(**SIMULATED, WHISPER_SIMULATED=SLOW)
+    finally:
+        started.end()
+
+
+@pytest.fixture
+def job(simulated, ten_minutes) -> str:
+    """A job that all workers have worked for."""
+    submitted: str = simulated.submit(ten_minutes)["id"]
+    simulated.finished(submitted)
+    return submitted
+
+
+def test_a_lane_for_each_worker_with_its_work_and_links_to_the_job(simulated, new_page, ten_minutes):
+    page = fleet(new_page(simulated))
+    expect(page.locator(".lane")).to_have_count(8)
+    expect(page.get_by_text("8 of 8")).to_be_visible()
+    job = simulated.submit(ten_minutes)
+    expect(page.locator(".lane .badge", has_text="Busy").first).to_be_visible()
+    entry = page.locator(f".legend a[href='#/jobs/{job['id']}']")
+    expect(entry).to_have_text(ten_minutes.name)
+    simulated.finished(job["id"])
+    expect(page.get_by_role("region", name="Speed").locator(".figure")).not_to_have_text("0 ×")
+    expect(page.locator(".lane .badge", has_text="Busy")).to_have_count(0)
+    wait_for(lambda: is_painted(lane(page, 0)))
+    page.reload()  # the snapshot has the blocks as well
+    wait_for(lambda: is_painted(lane(page, 0)))
+
+
+def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(simulated, new_page, ten_minutes, job):
+    page = fleet(new_page(simulated))
+    wait_for(lambda: is_painted(lane(page, 2)))
+    track = lane(page, 2).locator(".track")
+    height = track.bounding_box()["height"]
+    at: Any = {"x": newest_block_x(lane(page, 2)), "y": height / 2}
+    track.hover(position=at)
+    tip = lane(page, 2).locator(".tip")
+    expect(tip).to_contain_text(ten_minutes.name)
+    expect(tip).to_contain_text(re.compile(r"of audio in .* real time"))
+    expect(page.locator(".legend .strong")).to_contain_text(ten_minutes.name)
+    expect(tip.locator("a")).to_have_count(0)
+    track.click(position={**at, "x": newest_block_x(lane(page, 2))})
+    tip.get_by_role("link").click()
+    expect(page).to_have_url(re.compile(f"#/jobs/{job}$"))
+
+
+def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page, ten_minutes, job):
+    page = fleet(new_page(simulated))
+    wait_for(lambda: is_painted(lane(page, 1)))
+    page.locator(".legend :is(a, button)").last.focus()
+    page.keyboard.press("Tab")
+    expect(lane(page, 0).locator(".track")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(lane(page, 1).locator(".track")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(lane(page, 1).locator(".tip")).to_contain_text(ten_minutes.name)
+    expect(page.locator('p[role="status"]')).to_contain_text(ten_minutes.name)
+    page.keyboard.press("Escape")
+    expect(page.locator(".tip")).to_have_count(0)
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"#/jobs/{job}$"))
+
+
+def test_direct_requests_have_no_link(simulated, new_page, talk):
+    page = fleet(new_page(simulated))
+    simulated.srt(talk.path)
+    expect(page.locator(".legend button", has_text="Direct requests")).to_be_visible()
+    expect(page.locator(".legend a", has_text="Direct requests")).to_have_count(0)
+
+
+def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, new_page, ten_minutes, axe):
+    server = commands.ready(**SIMULATED, WHISPER_SIMULATED=f"{SLOW},poisoned_for_good=3")
+    page = fleet(new_page(server))
+    server.finished(server.submit(ten_minutes)["id"])
+    poisoned = lane(page, 3)
+    expect(poisoned.locator(".badge.danger")).to_have_text("Quarantined", timeout=60_000)
+    expect(poisoned.locator(".reason")).to_contain_text("an illegal memory access")
+    expect(poisoned.locator(".reason")).to_contain_text("probed again")
+    expect(page.get_by_text("7 of 8")).to_be_visible()
+    expect(page.get_by_text("1 out of service")).to_be_visible()
+    assert axe(page) == []
+    page.get_by_role("button", name="Show as table").click()
+    row = page.get_by_role("row").filter(has=page.locator(".badge.danger"))
+    expect(row.get_by_role("rowheader")).to_have_text("3")
+    expect(page.get_by_role("row").filter(has_text="an illegal memory access")).to_be_visible()
+    assert axe(page) == []
+    page.reload()
+    expect(page.get_by_role("table")).to_be_visible()  # the choice is remembered
+
+
+def test_a_killed_worker_is_red_and_green_again(commands, new_page):
+    server = commands.ready()
+    page = fleet(new_page(server))
+    killed = lane(page, 1)
+    expect(killed.locator(".badge.success")).to_have_text("Ready")
+    expect(page.get_by_text("No work in the last five minutes.")).to_be_visible()
+    assert not is_painted(killed)
+    server.kill(server.workers()[1]["pid"])
+    expect(killed.locator(".badge.danger")).to_have_text("Restarting", timeout=60_000)
+    expect(killed).to_contain_text("crashed")
+    expect(killed).to_contain_text("A new process starts.")
+    expect(killed.locator(".badge.success")).to_have_text("Ready", timeout=60_000)
+    expect(killed.locator(".restarts")).to_contain_text("1 restart")
+    wait_for(lambda: is_painted(killed))  # the time in which it was away
+    assert lane(page, 0).locator(".restarts").count() == 0
+
+
+def test_a_service_that_restarts_is_followed_again(commands, new_page, monkeypatch):
+    first = commands.ready(**SIMULATED)
+    page = new_page(first)
+    page.faults.expect("ERR_|Failed to load")
+    fleet(page)
+    first.kill(first.process.pid)
+    expect(page.get_by_text("Connection lost")).to_be_visible()
+    expect(page.locator(".fleet.stale .lane")).to_have_count(8)
+    wait_for(lambda: is_painted(lane(page, 0)))  # the time about which nothing is known
+    monkeypatch.setattr("tests.e2e.running.free_port", lambda: first.port)
+    commands.ready(**SIMULATED)
+    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
+    expect(page.locator(".fleet.stale")).to_have_count(0)
+
+
+def test_one_stream_while_the_screen_is_open_and_none_after(simulated, new_page):
+    page = new_page(simulated)
+    streams: list[str] = []
+    path = "/v1/workers/events"
+    page.on("request", lambda request: streams.append(request.url) if path in request.url else None)
+    page.on("requestfailed", lambda request: streams.remove(request.url) if path in request.url else None)
+    fleet(page)
+    assert len(streams) == 1
+    page.get_by_role("link", name="Transcripts", exact=True).click()
+    wait_for(lambda: page.wait_for_timeout(50) or not streams)
+
+
+def test_nothing_is_drawn_while_the_tab_is_hidden(simulated, new_page):
+    page = fleet(new_page(simulated))
+    page.evaluate(
+        """() => {
+          window.drawn = 0;
+          const { clearRect } = CanvasRenderingContext2D.prototype;
+          CanvasRenderingContext2D.prototype.clearRect = function (...area) {
+            window.drawn += 1;
+            return clearRect.apply(this, area);
+          };
+        }"""
+    )
+    wait_for(lambda: page.evaluate("drawn") > 0)
+    page.evaluate(
+        """() => {
+          Object.defineProperty(document, "hidden", { configurable: true, value: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+          window.drawn = 0;
+        }"""
+    )
+    page.wait_for_timeout(1500)
+    assert page.evaluate("drawn") == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_shows_each_timeline_below_its_worker(simulated, new_page, axe, scheme, ten_minutes):
+    page = new_page(simulated, viewport={"width": 375, "height": 812}, color_scheme=scheme)
+    simulated.submit(ten_minutes)
+    fleet(page)
+    expect(page.locator(".legend a").first).to_be_visible()
+    who = lane(page, 0).locator(".worker").bounding_box()
+    track = lane(page, 0).locator(".timeline").bounding_box()
+    assert track["y"] >= who["y"] + who["height"] - 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    assert axe(page) == []

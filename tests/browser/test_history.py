@@ -1,0 +1,325 @@
+"""The list of transcripts: search, states, cancelling, deleting with undo, and archives of a selection."""
+
+import io
+import zipfile
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import ANSWER_MS
+from tests.e2e.conftest import Commands, half_an_hour, talk_pcm  # noqa: F401
+from tests.e2e.running import wait_for
+
+expect.set_options(timeout=ANSWER_MS)
+
+UNDO_MS = 7500  # longer than a deletion can be undone
+
+
+def rows(page):
+    return page.locator(".job-row")
+
+
+def row(page, name):
+    return rows(page).filter(has_text=name)
+
+
+def exists(server, job):
+    return server.client.get(f"/v1/jobs/{job['id']}").status_code == 200
+
+
+def add(server, recording, name, folder):
+    """A job of a recording under another name, once it has ended."""
+    path = folder / name
+    path.write_bytes(recording.read_bytes())
+    return server.finished(server.submit(path)["id"])
+
+
+@pytest.fixture(scope="module")
+def three(site, shorts, tmp_path_factory):
+    """Three jobs that are done, and one that has failed."""
+    folder = tmp_path_factory.mktemp("names")
+    jobs = [
+        add(site, path, f"{name}.flac", folder)
+        for path, name in zip(shorts, ["harbour", "garden", "harvest"], strict=False)
+    ]
+    broken = folder / "broken.txt"
+    broken.write_text("no sound at all")
+    return [*jobs, site.finished(site.submit(broken)["id"])]
+
+
+def test_it_shows_jobs_with_their_states_newest_first(page, three):
+    page.goto("/")
+    expect(row(page, "broken.txt").locator("[data-status=failed]")).to_be_visible()
+    expect(row(page, "broken.txt")).to_contain_text(three[3]["error"]["message"])
+    names = rows(page).locator(".job-row-name").all_inner_texts()
+    assert [name for name in names if name.startswith("har")] == ["harvest.flac", "harbour.flac"]
+    row(page, "garden").get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1, name="garden.flac")).to_be_visible()
+    assert page.url.endswith(f"/#/jobs/{three[1]['id']}")
+
+
+def test_a_search_finds_names_and_texts_and_survives_a_reload(page, site, three):
+    page.goto("/")
+    page.keyboard.press("/")
+    field = page.get_by_role("searchbox")
+    expect(field).to_be_focused()
+    page.keyboard.type("har")
+    expect(rows(page)).to_have_count(2)
+    expect(page.get_by_role("status").filter(has_text="2 transcripts found")).to_have_count(1)
+    assert page.url.endswith("#/?q=har")
+    page.reload()
+    expect(field).to_have_value("har")
+    expect(rows(page)).to_have_count(2)
+    word = site.result(three[1]["id"], "txt").split()[-1].strip(".")
+    field.fill(f"garden {word}")
+    expect(rows(page)).to_have_count(1)
+    field.fill("zzzzzz")
+    expect(rows(page)).to_have_count(0)
+    page.get_by_role("button", name="Show all").click()
+    expect(field).to_have_value("")
+    expect(row(page, "garden")).to_have_count(1)
+
+
+def test_a_filter_by_state_survives_a_reload_and_the_way_back(page, three):
+    page.faults.expect("status of 400")  # the sound of a broken file
+    page.goto("/")
+    page.get_by_label("State").select_option("failed")
+    expect(row(page, "broken.txt")).to_have_count(1)
+    expect(row(page, "garden")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_label("State")).to_have_value("failed")
+    expect(row(page, "garden")).to_have_count(0)
+    row(page, "broken.txt").get_by_role("link").click()
+    page.get_by_role("main").get_by_role("link", name="All transcripts").click()
+    expect(page.get_by_label("State")).to_have_value("failed")
+    expect(row(page, "broken.txt")).to_have_count(1)
+
+
+def test_a_running_job_shows_its_progress_and_can_be_cancelled(page, site, half_an_hour):  # noqa: F811
+    job = site.submit(half_an_hour)
+    page.clock.install()
+    page.goto("/")
+    shown = rows(page).first
+    expect(shown.locator("progress")).to_be_attached()
+    expect(shown).to_contain_text("× real time")
+    shown.get_by_role("button", name="Cancel").click()
+    expect(page.locator(".toast")).to_contain_text("Cancelled")
+    assert exists(site, job)
+    page.clock.fast_forward(UNDO_MS)
+    wait_for(lambda: not exists(site, job))
+
+
+def test_a_deletion_can_be_undone(page, site, three):
+    page.clock.install()
+    page.goto("/")
+    row(page, "garden").get_by_role("button", name="Delete").click()
+    expect(row(page, "garden")).to_have_count(0)
+    page.get_by_role("button", name="Undo").click()
+    expect(row(page, "garden")).to_have_count(1)
+    page.clock.fast_forward(UNDO_MS)
+    row(page, "garden").get_by_role("link").focus()
+    page.keyboard.press("Delete")
+    expect(row(page, "garden")).to_have_count(0)
+    page.keyboard.press("Control+z")
+    expect(row(page, "garden")).to_have_count(1)
+    page.clock.fast_forward(UNDO_MS)
+    page.reload()
+    expect(row(page, "garden")).to_have_count(1)
+    assert exists(site, three[1])
+
+
+def test_a_deletion_that_is_not_undone_is_one(page, site, shorts, tmp_path):
+    job = add(site, shorts[0], "unwanted.flac", tmp_path)
+    page.clock.install()
+    page.goto("/")
+    row(page, "unwanted").get_by_role("link").focus()
+    page.keyboard.press("Delete")
+    expect(row(page, "unwanted")).to_have_count(0)
+    expect(page.locator(":focus")).to_have_class("job-row-name")  # the focus is not lost with the row
+    page.clock.fast_forward(UNDO_MS)
+    wait_for(lambda: not exists(site, job))
+    expect(page.locator(".toast")).to_have_count(0)
+
+
+def test_leaving_the_page_ends_the_time_for_undo(page, site, shorts, tmp_path):
+    jobs = [add(site, shorts[0], f"left {number}.flac", tmp_path) for number in range(5)]
+    page.goto("/#/?q=left")
+    expect(rows(page)).to_have_count(5)
+    page.get_by_role("checkbox", name="Select all").click()
+    page.locator(".history-selection").get_by_role("button", name="Delete").click()
+    expect(rows(page)).to_have_count(0)
+    page.goto("about:blank")
+    wait_for(lambda: not any(exists(site, job) for job in jobs))
+
+
+def test_a_deletion_that_the_service_refuses_brings_the_row_back(page, site, three):
+    page.faults.expect("status of 503")
+    page.clock.install()
+    page.route(
+        f"**/v1/jobs/{three[1]['id']}",
+        lambda route: (
+            route.fulfill(status=503, json={"error": {"message": "The disk is on strike."}})
+            if route.request.method == "DELETE"
+            else route.fallback()
+        ),
+    )
+    page.goto("/")
+    row(page, "garden").get_by_role("button", name="Delete").click()
+    page.clock.fast_forward(UNDO_MS)
+    expect(page.locator(".toast")).to_contain_text("on strike")
+    expect(row(page, "garden")).to_have_count(1)
+
+
+def test_a_selection_comes_as_a_zip(page, site, three):
+    page.goto("/#/?q=har")
+    boxes = page.locator(".job-row-select input")
+    boxes.nth(0).click()
+    boxes.nth(1).click(modifiers=["Shift"])
+    page.get_by_role("button", name="Download 2 as").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="VTT").click()
+    assert download.value.suggested_filename == "transcripts-vtt.zip"
+    archive = zipfile.ZipFile(io.BytesIO(download.value.path().read_bytes()))
+    assert sorted(archive.namelist()) == ["harbour.vtt", "harvest.vtt"]
+    assert archive.read("harbour.vtt").decode() == site.result(three[0]["id"], "vtt")
+
+
+def test_a_range_is_selected_and_failed_jobs_are_left_out_of_archives(page, three):
+    page.goto("/")
+    row(page, "broken.txt").get_by_role("checkbox").click()
+    row(page, "harbour").get_by_role("checkbox").click(modifiers=["Shift"])
+    expect(page.locator(".history-selection")).to_contain_text("4 selected")
+    expect(page.get_by_role("button", name="Download 3 as")).to_be_visible()
+    page.get_by_role("button", name="Clear the selection").click()
+    expect(page.locator(".job-row-select input:checked")).to_have_count(0)
+
+
+def test_further_pages_come_at_the_end_of_the_list(page, site, tmp_path):
+    broken = tmp_path / "paged.txt"
+    broken.write_text("no sound")
+    jobs = [site.submit(broken) for _ in range(60)]
+    try:
+        page.goto("/#/?q=paged")
+        expect(rows(page)).not_to_have_count(0)
+        rows(page).last.scroll_into_view_if_needed()
+        expect(rows(page)).to_have_count(60)
+        shown = [found.get_attribute("data-job") for found in rows(page).all()]
+        assert shown == [job["id"] for job in reversed(jobs)]
+    finally:
+        for job in jobs:
+            site.client.delete(f"/v1/jobs/{job['id']}")
+
+
+def test_the_list_follows_the_service_and_keeps_focus_and_selection(page, site, shorts, three, tmp_path):
+    page.goto("/")
+    row(page, "garden").get_by_role("checkbox").click()
+    row(page, "harvest").get_by_role("link").focus()
+    job = add(site, shorts[0], "newcomer.flac", tmp_path)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # as on the way back to the tab
+    expect(row(page, "newcomer")).to_have_count(1)
+    expect(row(page, "harvest").get_by_role("link")).to_be_focused()
+    expect(row(page, "garden").get_by_role("checkbox")).to_be_checked()
+    site.client.delete(f"/v1/jobs/{job['id']}")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(row(page, "newcomer")).to_have_count(0)
+
+
+def test_a_late_answer_does_not_replace_a_later_one(page, three):
+    late = []
+    page.route("**/v1/jobs?*q=har*", lambda route: late.append(route))
+    page.goto("/#/?q=har")
+    wait_for(lambda: page.wait_for_timeout(50) or late)
+    page.get_by_role("searchbox").fill("garden")
+    expect(row(page, "garden")).to_have_count(1)
+    late[0].continue_()
+    page.wait_for_timeout(500)
+    expect(row(page, "har")).to_have_count(0)
+    expect(row(page, "garden")).to_have_count(1)
+
+
+def test_a_list_that_cannot_be_loaded_says_so_and_goes_on(page, three):
+    page.faults.expect("ERR_FAILED")
+    page.route("**/v1/jobs?*", lambda route: route.abort())
+    page.goto("/")
+    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+    page.unroute_all()
+    page.get_by_role("button", name="Retry").click()
+    expect(row(page, "garden")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_names_are_text_whatever_they_contain(page, site, shorts, tmp_path):
+    name = "<img src=x onerror=alert(1)>.flac"
+    job = add(site, shorts[0], name, tmp_path)
+    page.goto("/")
+    expect(rows(page).first.locator(".job-row-name")).to_have_text(name)
+    assert page.locator(".history img").count() == 0
+    site.client.delete(f"/v1/jobs/{job['id']}")
+
+
+def test_arrows_lead_through_the_rows_and_menus(page, three):
+    page.goto("/#/?q=har")
+    expect(rows(page)).to_have_count(2)
+    rows(page).first.get_by_role("link").focus()
+    page.keyboard.press("ArrowDown")
+    expect(rows(page).nth(1).get_by_role("link")).to_be_focused()
+    button = rows(page).nth(1).get_by_role("button", name="Download")
+    button.focus()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_role("menuitem").last).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("menuitem", name="SRT")).to_be_focused()
+    page.keyboard.press("t")
+    expect(page.get_by_role("menuitem", name="TXT")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+    expect(page.get_by_role("menu")).to_have_count(0)
+    page.keyboard.press("Enter")
+    with page.expect_download() as download:
+        page.keyboard.press("Enter")
+    assert download.value.suggested_filename == "harbour.srt"
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory) -> Iterator:
+    """A service with keys."""
+    started = Commands(tmp_path_factory.mktemp("locked"))
+    try:
+        yield started.ready(key="open sesame", WHISPER_API_KEYS="open sesame", WHISPER_GPUS="0")
+    finally:
+        started.end()
+
+
+def test_archives_and_recordings_come_where_keys_are_on(new_page, locked, shorts, tmp_path):
+    job = add(locked, shorts[0], "secret.flac", tmp_path)
+    page = new_page(locked)
+    page.add_init_script("localStorage.setItem('whisperfleet.key', JSON.stringify('open sesame'))")
+    page.goto("/")
+    page.get_by_role("checkbox", name="Select all").click()
+    page.get_by_role("button", name="Download 1 as").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="SRT").click()
+    archive = zipfile.ZipFile(io.BytesIO(download.value.path().read_bytes()))
+    assert archive.read("secret.srt").decode() == locked.result(job["id"])
+    row(page, "secret").get_by_role("button", name="Download").click()
+    with page.expect_download() as download:
+        page.get_by_role("menuitem", name="Original recording").click()
+    assert download.value.suggested_filename == "secret.flac"
+    assert download.value.path().read_bytes() == shorts[0].read_bytes()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 375])
+def test_it_is_accessible_and_fits(new_page, site, three, axe, scheme, width):
+    page = new_page(site, color_scheme=scheme, viewport={"width": width, "height": 740})
+    page.goto("/")
+    row(page, "garden").get_by_role("checkbox").click()
+    assert axe(page) == []
+    page.get_by_role("button", name="Download 1 as").click()
+    expect(page.get_by_role("menuitem").first).to_be_focused()
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    menu = page.get_by_role("menu").bounding_box()
+    assert menu["x"] >= 0
+    assert menu["x"] + menu["width"] <= width

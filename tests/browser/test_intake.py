@@ -1,0 +1,485 @@
+"""New recordings: dropped, chosen, pasted and recorded, over bad connections and reloads."""
+
+import json
+import re
+import time
+import wave
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+CHUNK = 8_000_000
+CUT = "Failed to load resource"  # what Chromium says about each request that a test breaks off
+PART_SENT = re.compile(r"(?<![.\d])(8|9|10|11)(\.\d)? MB of 20 MB")
+CHOOSE = "Choose files"
+
+
+@pytest.fixture(autouse=True)
+def no_jobs(site):
+    """Each test sees only its own jobs."""
+    yield
+    for job in all_jobs(site):
+        site.client.delete(f"/v1/jobs/{job['id']}")
+
+
+def all_jobs(site):
+    return site.client.get("/v1/jobs", params={"limit": 100}).json()["data"]
+
+
+def wait_for_jobs(page, site, count, done=False):
+    """The jobs of the service, once there are so many, oldest first. `done`: and they have ended."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        jobs = all_jobs(site)
+        ended = [job for job in jobs if job["status"] in ("succeeded", "failed")]
+        if len(jobs) >= count and (not done or len(ended) == len(jobs)):
+            assert len(jobs) == count
+            return jobs[::-1]
+        page.wait_for_timeout(100)  # a plain sleep would also stop the routes of the test
+    raise AssertionError([(job["filename"], job["status"], job["error"]) for job in all_jobs(site)])
+
+
+def drop(page, *paths):
+    """Drop files or folders as a user does, with the overlay in between."""
+    session = page.context.new_cdp_session(page)
+    data = {"items": [], "files": [str(path) for path in paths], "dragOperationsMask": 1}
+    for kind in ("dragEnter", "dragOver"):
+        session.send("Input.dispatchDragEvent", {"type": kind, "x": 200, "y": 300, "data": data})
+    expect(page.get_by_text("Drop to transcribe")).to_be_visible()
+    session.send("Input.dispatchDragEvent", {"type": "drop", "x": 200, "y": 300, "data": data})
+
+
+def choose(page, *paths):
+    page.locator("input[type=file]").first.set_input_files([str(path) for path in paths])
+
+
+def row(page, name):
+    return page.get_by_role("listitem").filter(has_text=name)
+
+
+def sent_offsets(page):
+    """Where each part begins that the page sends, as it sends them."""
+    offsets = []
+
+    def note(request):
+        if request.method == "PATCH":
+            offsets.append(int(request.headers["upload-offset"]))
+
+    page.on("request", note)
+    return offsets
+
+
+def paste(page, text):
+    page.evaluate(
+        """(text) => {
+            const clipboardData = new DataTransfer();
+            clipboardData.setData("text/plain", text);
+            const event = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+            document.body.dispatchEvent(event);
+        }""",
+        text,
+    )
+
+
+def with_service_data(page, **changes):
+    """Open the page of a service that says other things about itself."""
+
+    def answer(route):
+        response = route.fetch()
+        body = response.text()
+        for name, value in changes.items():
+            body, count = re.subn(rf'"{name}": [^,}}]+', f'"{name}": {json.dumps(value)}', body)
+            assert count == 1
+        route.fulfill(response=response, body=body)
+
+    page.route("/", answer)
+    page.goto("/")
+
+
+@pytest.fixture(scope="module")
+def long_recording(tmp_path_factory):
+    """20 MB: three parts of an upload. Silence, so that its transcription takes little time."""
+    path = tmp_path_factory.mktemp("long") / "long talk.wav"
+    with wave.open(str(path), "wb") as file:
+        file.setparams((2, 2, 48_000, 0, "NONE", ""))
+        file.writeframes(bytes(20_000_000))
+    return path
+
+
+def test_a_dropped_file_becomes_a_job(page, site, talk):
+    page.goto("/")
+    drop(page, talk.path)
+    (job,) = wait_for_jobs(page, site, 1, done=True)
+    assert job["filename"] == "talk.flac"
+    assert job["status"] == "succeeded"
+    expect(page.locator(".uploads")).to_have_count(0)
+    expect(page.get_by_text("Drop to transcribe")).to_have_count(0)
+
+
+def test_a_folder_gives_its_recordings_and_names_what_is_skipped(page, site, shorts, tmp_path):
+    folder = tmp_path / "series" / "first part"
+    folder.mkdir(parents=True)
+    for number in range(5):
+        (folder / f"{number}.flac").write_bytes(Path(shorts[number % len(shorts)]).read_bytes())
+    for name in (".DS_Store", "0.srt", "cover.jpg"):
+        (folder.parent / name).write_bytes(b"x")
+    page.goto("/")
+    drop(page, tmp_path / "series")
+    jobs = wait_for_jobs(page, site, 5, done=True)
+    assert sorted(job["filename"] for job in jobs) == [f"{number}.flac" for number in range(5)]
+    skipped = page.locator(".toast")
+    for name in ("3 files skipped", "0.srt", "cover.jpg"):
+        expect(skipped).to_contain_text(name)
+
+
+def test_a_folder_can_be_chosen(page, site, shorts, tmp_path):
+    (tmp_path / "a.flac").write_bytes(Path(shorts[0]).read_bytes())
+    (tmp_path / "a.txt").write_text("x")
+    page.goto("/")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Folder").click()
+    chooser.value.set_files(tmp_path)
+    assert [job["filename"] for job in wait_for_jobs(page, site, 1)] == ["a.flac"]
+
+
+def test_files_can_be_dropped_on_every_screen(page, site, shorts):
+    page.faults.expect("status of 404")  # jobs of earlier tests, in the lanes
+    page.goto("/#/fleet")
+    page.get_by_role("main").wait_for()
+    drop(page, shorts[0])
+    wait_for_jobs(page, site, 1)
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(page.get_by_role("button", name=CHOOSE)).to_be_visible()
+
+
+def test_a_cut_upload_goes_on_where_it_was(page, site, long_recording):
+    offsets = sent_offsets(page)
+    network = begin_slow_upload(page, long_recording)
+    network(offline=True)
+    expect(row(page, long_recording.name)).to_contain_text("goes on by itself")
+    before = len(offsets)
+    network()
+    (job,) = wait_for_jobs(page, site, 1)
+    assert job["filename"] == long_recording.name
+    assert before < len(offsets)
+    assert offsets[before] >= CHUNK
+
+
+def test_an_upload_goes_on_at_once_when_the_network_is_back(page, site, shorts):
+    page.clock.install()
+    page.goto("/")
+    page.clock.pause_at(page.evaluate("Date.now()") + 1000)  # no pause between attempts ends
+    page.faults.expect(CUT)
+    page.context.set_offline(True)
+    choose(page, shorts[0])
+    expect(row(page, "short")).to_contain_text("goes on by itself")
+    page.context.set_offline(False)
+    wait_for_jobs(page, site, 1)
+
+
+def send_slowly(page, bytes_per_s=4_000_000):
+    """Returns a function that sets the network: `network()` at full speed, `network(offline=True)` cut."""
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+
+    def network(offline=False, rate=-1):
+        conditions = {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": rate}
+        session.send("Network.emulateNetworkConditions", conditions)
+
+    network(rate=bytes_per_s)
+    return network
+
+
+def begin_slow_upload(page, recording):
+    """Send the first part of a recording. Returns a function as `send_slowly` does."""
+    page.goto("/")
+    page.faults.expect(CUT)
+    network = send_slowly(page)
+    choose(page, recording)
+    expect(row(page, recording.name)).to_contain_text(PART_SENT)
+    return network
+
+
+def wait_until_kept(page):
+    page.wait_for_function("""() => new Promise((resolve) => {
+        indexedDB.open(`uploads to ${location.origin}/`).onsuccess = ({ target: { result } }) => {
+            const count = result.transaction("files").objectStore("files").count();
+            count.onsuccess = () => { result.close(); resolve(count.result); };
+        };
+    })""")
+
+
+def test_a_reload_in_mid_upload_loses_nothing(page, site, long_recording):
+    network = begin_slow_upload(page, long_recording)
+    wait_until_kept(page)
+    network()
+    offsets = sent_offsets(page)
+    # The service restarts just then: that is no reason to begin anew.
+    page.route("**/v1/uploads/*", lambda route: route.fulfill(status=502), times=1)
+    page.reload()
+    (job,) = wait_for_jobs(page, site, 1)
+    assert job["filename"] == long_recording.name
+    assert offsets
+    assert offsets[0] >= CHUNK
+    expect(row(page, long_recording.name).filter(has=page.locator("progress"))).to_have_count(0)
+    page.reload()
+    page.wait_for_timeout(1000)
+    wait_for_jobs(page, site, 1)
+
+
+def test_two_tabs_do_not_send_the_same_upload(page, site, long_recording):
+    network = begin_slow_upload(page, long_recording)
+    wait_until_kept(page)
+    network(offline=True)  # the first tab keeps the upload for later
+    expect(row(page, long_recording.name)).to_contain_text("goes on by itself")
+    second = page.context.new_page()
+    offsets = sent_offsets(second)
+    second.goto("/")
+    second.wait_for_timeout(1000)  # it asks other tabs meanwhile
+    assert offsets == []
+    assert second.locator(".upload").count() == 0
+    page.close()
+    second.reload()
+    wait_for_jobs(second, site, 1)
+    assert offsets
+    assert offsets[0] >= CHUNK
+
+
+def test_a_file_that_the_browser_does_not_keep_is_chosen_again(page, site, long_recording, shorts):
+    page.add_init_script("""
+        const { put } = IDBObjectStore.prototype;
+        IDBObjectStore.prototype.put = function (...values) {
+            if (this.name === "files") throw new DOMException("full", "QuotaExceededError");
+            return put.apply(this, values);
+        };
+    """)
+    network = begin_slow_upload(page, long_recording)
+    network()
+    page.reload()
+    lost = row(page, long_recording.name)
+    expect(lost).to_contain_text("choose the file again to go on")
+    offsets = sent_offsets(page)
+    lost.locator("input[type=file]").set_input_files(shorts[0])
+    expect(page.locator(".toast")).to_contain_text("This is another file")
+    drop(page, long_recording)
+    wait_for_jobs(page, site, 1)
+    assert offsets
+    assert offsets[0] >= CHUNK
+
+
+def test_a_job_is_made_once_though_its_answer_was_lost(page, site, shorts):
+    page.goto("/")
+    page.faults.expect(CUT)
+
+    def lose(route):
+        if route.request.method == "POST":
+            route.fetch()
+            route.abort("connectionreset")
+        else:
+            route.continue_()
+
+    page.route("**/v1/jobs", lose)
+    choose(page, shorts[0])
+    expect(row(page, Path(shorts[0]).name)).to_contain_text("goes on by itself")
+    page.unroute("**/v1/jobs")
+    with page.expect_response(lambda answer: answer.request.method == "POST" and answer.status == 202):
+        page.reload()
+    expect(page.locator(".upload")).to_have_count(0)
+    wait_for_jobs(page, site, 1)
+
+
+def test_a_full_service_is_waited_for(page, site, shorts):
+    page.goto("/")
+    page.faults.expect(CUT)
+    refused = []
+
+    def refuse(route):
+        if route.request.method != "POST" or refused:
+            return route.continue_()
+        refused.append(route)
+        error = {"message": "3 jobs are waiting already; try again later.", "type": "x", "code": "queue_full"}
+        return route.fulfill(status=429, headers={"Retry-After": "1"}, json={"error": error})
+
+    page.route("**/v1/jobs", refuse)
+    choose(page, shorts[0])
+    expect(row(page, "short")).to_contain_text("3 jobs are waiting already")
+    wait_for_jobs(page, site, 1)
+
+
+def test_the_key_is_asked_for_and_the_upload_goes_on(page, site, shorts):
+    page.goto("/")
+    page.faults.expect(CUT)
+
+    def check(route):
+        if route.request.headers.get("authorization") == "Bearer right":
+            return route.continue_()
+        error = {"message": "This service needs a key.", "type": "x", "code": "invalid_api_key"}
+        return route.fulfill(status=401, json={"error": error})
+
+    page.route("**/v1/uploads**", check)
+    choose(page, shorts[0])
+    for key in ("wrong", "right"):
+        page.get_by_label("Key", exact=True).fill(key)
+        page.get_by_role("button", name="Use key").click()
+    wait_for_jobs(page, site, 1)
+
+
+def test_a_file_that_is_too_large_is_not_sent(page, site, long_recording):
+    with_service_data(page, max_upload_mb=10)
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
+    choose(page, long_recording)
+    expect(row(page, long_recording.name)).to_contain_text("larger than the 10 MB that the service takes")
+    expect(row(page, long_recording.name).get_by_role("button", name=re.compile("Retry"))).to_have_count(0)
+    page.get_by_role("button", name=f"Remove: {long_recording.name}").click()
+    expect(row(page, long_recording.name)).to_have_count(0)
+    assert not [url for url in requests if "/v1/uploads" in url]
+
+
+def test_an_empty_file_says_what_is_wrong(page, site, tmp_path):
+    (tmp_path / "nothing.mp3").touch()
+    page.goto("/")
+    page.faults.expect(CUT)
+    choose(page, tmp_path / "nothing.mp3")
+    expect(row(page, "nothing.mp3")).to_contain_text("The file is empty (0 bytes)")
+    expect(row(page, "nothing.mp3").get_by_role("button", name="Retry: nothing.mp3")).to_be_visible()
+
+
+def test_a_broken_file_becomes_a_job_that_fails(page, site, tmp_path):
+    (tmp_path / "broken.mp3").write_bytes(b"no sound at all " * 1000)
+    page.goto("/")
+    choose(page, tmp_path / "broken.mp3")
+    (job,) = wait_for_jobs(page, site, 1, done=True)
+    assert job["status"] == "failed"
+    expect(page.locator(".upload")).to_have_count(0)
+
+
+def test_an_upload_can_be_paused_removed_and_resumed(page, site, long_recording, shorts):
+    network = begin_slow_upload(page, long_recording)
+    page.get_by_role("button", name=f"Pause: {long_recording.name}").click()
+    expect(row(page, long_recording.name)).to_contain_text("paused")
+    network()
+    page.reload()
+    resume = page.get_by_role("button", name=f"Go on: {long_recording.name}")
+    resume.focus()
+    page.keyboard.press("Enter")
+    wait_for_jobs(page, site, 1)
+
+
+def test_options_are_remembered_and_sent_if_changed(page, site, shorts):
+    page.goto("/")
+    page.get_by_text("Options", exact=True).click()
+    page.get_by_label("Language spoken").select_option(label="German")
+    page.get_by_label("Names and terms").fill("Maier")
+    page.get_by_text("More", exact=True).click()
+    page.get_by_label("Beams of the search").fill("3")
+    page.get_by_label("Beams of the search").press("Tab")
+    page.get_by_label("Beams of the search").fill("5")  # the default
+    page.get_by_label("Beams of the search").press("Tab")
+    expect(page.get_by_text("2 changed")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Language spoken")).to_have_value("de")
+    with page.expect_request(lambda request: request.method == "POST" and "/v1/jobs" in request.url) as sent:
+        choose(page, shorts[0])
+    body = sent.value.post_data_json
+    assert {name: value for name, value in body.items() if name != "upload"} == {
+        "language": "de",
+        "hotwords": "Maier",
+    }
+    page.get_by_role("button", name="Reset all").click()
+    expect(page.get_by_text("2 changed")).to_have_count(0)
+    expect(page.get_by_label("Names and terms")).to_have_value("")
+    assert wait_for_jobs(page, site, 1)[0]["options"]["language"] == "de"
+
+
+def test_languages_have_the_readers_names(new_page, site):
+    page = new_page(site, locale="es-ES")
+    page.goto("/")
+    page.get_by_text("Opciones", exact=True).click()
+    page.get_by_label("Idioma hablado").select_option(label="Alemán")
+    expect(page.get_by_text("1 cambiada")).to_be_visible()
+
+
+def test_a_pasted_url_says_that_the_service_takes_none(page, site):
+    page.goto("/")
+    paste(page, "https://example.org/talk.mp3")
+    expect(page.locator(".toast")).to_contain_text("This service takes no URLs")
+    expect(page.get_by_role("button", name="URL")).to_have_count(0)
+
+
+def test_a_url_becomes_a_row_with_the_answer_of_the_service(page, site):
+    page.faults.expect(CUT)
+    with_service_data(page, urls=True)
+    page.get_by_role("button", name="URL").click()
+    field = page.get_by_label("Address of a recording")
+    field.fill("talk.mp3")
+    field.press("Enter")
+    expect(page.get_by_text("This is no address of the web")).to_be_visible()
+    field.fill("https://example.org/talk.mp3")
+    field.press("Enter")
+    # The service itself takes none.
+    expect(row(page, "talk.mp3")).to_contain_text("This service takes no URLs (WHISPER_ALLOW_URLS)")
+
+
+def test_a_recording_of_the_microphone_becomes_a_job(page, site):
+    page.context.grant_permissions(["microphone"])
+    page.goto("/")
+    page.get_by_role("button", name="Record").click()
+    page.wait_for_function("() => document.querySelector('meter')?.value > 0.3")  # it beeps
+    expect(page.get_by_role("timer")).to_have_text("0:02")
+    page.get_by_role("button", name="Stop and transcribe").click()
+    (job,) = wait_for_jobs(page, site, 1, done=True)
+    assert re.fullmatch(r"Recording \d{4}-\d\d-\d\d \d\d\.\d\d\.webm", job["filename"])
+    assert job["error"] is None or job["error"]["code"] == "no_speech", job["error"]
+    assert job["duration"] == pytest.approx(2, abs=1.5)
+
+
+def test_leaving_while_recording_asks_and_a_discarded_recording_can_be_kept(page, site):
+    page.faults.expect("status of 404")  # jobs of earlier tests, in the lanes of the fleet
+    page.context.grant_permissions(["microphone"])
+    page.goto("/")
+    page.get_by_role("button", name="Record").click()
+    expect(page.get_by_role("timer")).to_have_text("0:01")
+    asked = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+    page.close(run_before_unload=True)
+    page.get_by_role("link", name="Fleet", exact=True).click()
+    page.get_by_role("button", name="Discard the recording").click()
+    assert asked == ["beforeunload"]
+    page.get_by_role("button", name="Keep it").click()
+    wait_for_jobs(page, site, 1)
+
+
+def test_a_refused_microphone_says_how_to_allow_it(page):
+    page.add_init_script("""
+        const refuse = async () => { throw new DOMException("no", "NotAllowedError"); };
+        navigator.mediaDevices.getUserMedia = refuse;
+    """)
+    page.goto("/")
+    page.get_by_role("button", name="Record").click()
+    expect(page.get_by_role("alert")).to_contain_text("Allow it for this page")
+
+
+def test_without_a_secure_context_there_is_a_reason_instead_of_the_microphone(page):
+    page.add_init_script("Object.defineProperty(window, 'isSecureContext', { value: false });")
+    page.goto("/")
+    expect(page.get_by_text("Browsers give the microphone only to pages over HTTPS")).to_be_visible()
+    expect(page.get_by_role("button", name="Record")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_rows_and_options_are_accessible_and_fit_a_phone(
+    new_page, site, axe, long_recording, scheme, tmp_path
+):
+    page = new_page(site, color_scheme=scheme, viewport={"width": 375, "height": 700})
+    page.faults.expect(CUT)
+    (tmp_path / f"{'a very long name ' * 8}.mp3").touch()
+    page.goto("/")
+    send_slowly(page, 500_000)
+    choose(page, long_recording, *tmp_path.iterdir())
+    expect(row(page, "a very long name")).to_contain_text("The file is empty")
+    page.get_by_text("Options", exact=True).click()
+    page.get_by_text("More", exact=True).click()
+    assert axe(page) == []
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,86 @@
+"""The page opens: nothing is missing, nothing is forbidden, nothing comes from elsewhere."""
+
+import pytest
+
+from tests.browser.modules import load_modules
+
+
+def test_it_opens(page, site):
+    page.goto("/")
+    page.get_by_role("main").wait_for()
+    assert page.title().endswith("whisperfleet")
+    service = page.evaluate("() => JSON.parse(document.getElementById('service').textContent)")
+    assert service["version"] == site.client.get("/health").json()["version"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_accessible(new_page, site, axe, scheme):
+    page = new_page(site, color_scheme=scheme)
+    page.goto("/")
+    page.get_by_role("main").wait_for()
+    assert axe(page) == []
+
+
+def test_axe_finds_violations(page, axe):
+    page.goto("/")
+    page.evaluate("() => document.body.append(document.createElement('button'))")
+    assert [line.partition(":")[0] for line in axe(page)] == ["button-name"]
+
+
+def test_waveforms_obey_the_content_policy(page):
+    load_modules(page)
+    page.goto("/")
+    drawn = page.evaluate("""async () => {
+        const { WaveSurfer, RegionsPlugin } = await import("./web/vendor/wavesurfer.js");
+        const container = document.body.appendChild(document.createElement("div"));
+        const regions = RegionsPlugin.create();
+        const wave = WaveSurfer.create({
+            container, height: 64, cspNonce: document.getElementById("service").nonce,
+            peaks: [[0, 0.5, -0.5, 1]], duration: 4, plugins: [regions],
+        });
+        await new Promise((resolve) => wave.once("ready", resolve));
+        regions.addRegion({ start: 1, end: 2, content: "<img src=x onerror=alert(1)>", drag: true });
+        wave.zoom(200);
+        wave.setOptions({ height: 80 });
+        await new Promise(requestAnimationFrame);
+        const root = container.firstElementChild.shadowRoot;
+        const style = getComputedStyle(root.querySelector(".cursor")).pointerEvents;
+        const found = [root.querySelectorAll("canvas").length, root.querySelectorAll("img").length, style];
+        wave.destroy();
+        return found;
+    }""")
+    assert drawn[0] > 0
+    assert drawn[1:] == [0, "none"]
+
+
+@pytest.mark.parametrize(
+    ("deed", "directive"),
+    [
+        ("document.body.innerHTML = '<b>x</b>'", "require-trusted-types-for"),
+        ("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=alert(1)>')", "require-trusted"),
+        (
+            "document.body.append(Object.assign(document.createElement('style'), {textContent: 'a{}'}))",
+            "style",
+        ),
+        ("fetch('http://127.0.0.1:9/')", "connect-src"),
+        ("new Image().src = 'http://127.0.0.1:9/x.png'", "img-src"),
+    ],
+)
+def test_the_content_policy_forbids(page, deed, directive):
+    page.goto("/")
+    violation = page.evaluate(
+        """async (deed) => {
+        const violation = new Promise((resolve) => addEventListener("securitypolicyviolation", resolve));
+        try { await new Function(deed)(); } catch {}
+        return (await violation).effectiveDirective;
+    }""".replace("new Function(deed)()", f"(() => {{ {deed} }})()")
+    )
+    assert violation.startswith(directive)
+    assert any("CSP" in fault for fault in page.faults.unexpected())
+    page.faults.expect(".")
+
+
+def test_the_documentation_obeys_its_content_policy(page):
+    page.goto("/docs")
+    page.get_by_text("/v1/audio/transcriptions").first.click()
+    page.get_by_role("button", name="Try it out").first.wait_for()

@@ -1,0 +1,465 @@
+"""The player of a job's recording, in a real browser with real sound."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, Request, Route, expect
+
+from tests.browser.conftest import Axe, NewPage
+from tests.browser.modules import load_modules
+from tests.e2e.conftest import Commands
+from tests.e2e.reading import Talk
+from tests.e2e.running import Server, wait_for
+from tests.media_files import RATE, Pcm, encode, read_pcm
+
+pytestmark = pytest.mark.timeout(120)
+
+KEY = "a-key-of-the-tests"
+
+# Seconds for each clip, so that a job runs while a page shows it.
+SLOW = {
+    "WHISPER_ENGINE": "simulated",
+    "WHISPER_MODEL": None,
+    "WHISPER_DEVICE": None,
+    "WHISPER_GPUS": "a",
+    "WHISPER_SIMULATED": "fixed_ms=6000,batch=1",
+}
+
+# Whoever decodes a recording in the tab needs one of these.
+COUNT_DECODING = """
+window.decoded = 0;
+for (const name of ["AudioContext", "OfflineAudioContext"]) {
+  globalThis[name] = class extends globalThis[name] {
+    constructor(...inputs) { super(...inputs); window.decoded += 1; }
+  };
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def pcm(talk: Talk) -> Pcm:
+    return read_pcm(talk.path)[: 30 * RATE]
+
+
+@pytest.fixture(scope="module")
+def job_id(site: Server, talk: Talk) -> str:
+    """A talk of a minute, transcribed."""
+    return done(site, talk.path)
+
+
+def done(server: Server, path: Path, **fields: Any) -> str:
+    job = server.finished(server.submit(path, **fields)["id"])
+    assert job["status"] == "succeeded", job["error"]
+    return str(job["id"])
+
+
+def written(folder: Path, name: str, content: bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def wait_until(page: Page, function: str, argument: Any = None) -> None:
+    """Playwright's own `wait_for_function` evaluates text, which the content policy forbids."""
+    wait_for(lambda: page.evaluate(function, argument), pause_s=0.1)
+
+
+class Player:
+    """The player on a page."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.place = page.get_by_label("Position")
+        self.waveform = page.locator(".waveform")
+
+    def open(self, job_id: str) -> "Player":
+        self.page.goto(f"/#/jobs/{job_id}")
+        self.wait("media?.readyState > 0")
+        expect(self.waveform).to_have_attribute("data-state", "ready")
+        return self
+
+    def get(self, expression: str) -> Any:
+        """What an expression of the media element `media` gives."""
+        return self.page.evaluate(
+            f"() => {{ const media = document.querySelector('video'); return {expression}; }}"
+        )
+
+    def wait(self, condition: str) -> None:
+        wait_until(
+            self.page, f"() => {{ const media = document.querySelector('video'); return {condition}; }}"
+        )
+
+    def play(self) -> None:
+        self.page.get_by_role("button", name="Play", exact=True).click()
+        began = self.get("media.currentTime")
+        self.wait(f"!media.paused && media.currentTime > {began} + 0.2")
+
+    def pause(self) -> None:
+        self.page.get_by_role("button", name="Pause", exact=True).click()
+        self.wait("media.paused")
+
+
+@pytest.fixture
+def player(page: Page, job_id: str) -> Player:
+    return Player(page).open(job_id)
+
+
+def test_sound_plays_and_nothing_is_decoded_in_the_tab(page: Page, job_id: str) -> None:
+    page.add_init_script(COUNT_DECODING)
+    requests: list[Request] = []
+    page.on("request", lambda request: requests.append(request))
+    player = Player(page).open(job_id)
+    player.play()
+    page.get_by_role("button", name="Zoom in on the waveform").click()
+    fetched = [request.resource_type for request in requests if "/audio" in request.url]
+    assert set(fetched) == {"media"}
+    assert len([request for request in requests if "/peaks" in request.url]) == 1
+    assert page.evaluate("window.decoded") == 0
+
+
+def test_a_click_on_the_waveform_goes_there(player: Player) -> None:
+    box = player.waveform.bounding_box()
+    assert box
+    player.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    half = player.get("media.duration / 2")
+    assert player.get("media.currentTime") == pytest.approx(half, abs=0.5)
+    expect(player.place).to_have_attribute("aria-valuetext", "0:31 of 1:02")
+
+
+def test_speed_volume_and_position_are_remembered(player: Player) -> None:
+    page = player.page
+    page.get_by_label("Speed").select_option("1.5")
+    page.get_by_label("Volume").fill("0.5")
+    player.place.fill("30")
+    player.play()
+    player.pause()
+    left_at = player.get("media.currentTime")
+    page.reload()
+    player.wait("media?.readyState > 0")
+    assert player.get("media.currentTime") == pytest.approx(left_at, abs=0.1)
+    assert player.get("media.paused")
+    player.play()
+    assert player.get("[media.playbackRate, media.volume]") == [1.5, 0.5]
+
+
+def test_after_a_pause_it_goes_back_a_little(player: Player) -> None:
+    player.place.fill("20")
+    player.play()
+    player.pause()
+    paused_at = player.get("media.currentTime")
+    player.page.evaluate(
+        """() => {
+        document.querySelector("video").onseeked = ({ target }) => { window.went = target.currentTime; };
+    }"""
+    )
+    player.play()
+    assert paused_at - 1.6 < player.page.evaluate("window.went") < paused_at - 1.2
+
+
+def test_keys(player: Player) -> None:
+    keyboard = player.page.keyboard
+    keyboard.press(" ")
+    player.wait("!media.paused")
+    keyboard.press("k")
+    player.wait("media.paused")
+    player.place.fill("20")
+    player.page.locator("body").click(position={"x": 5, "y": 300})
+    keyboard.press("ArrowRight")
+    player.wait("Math.abs(media.currentTime - 25) < 0.1")
+    keyboard.press("Shift+ArrowLeft")
+    player.wait("Math.abs(media.currentTime - 24) < 0.1")
+    keyboard.press(">")
+    player.wait("media.playbackRate === 1.25")
+    keyboard.press("<")
+    player.wait("media.playbackRate === 1")
+    keyboard.press("m")
+    player.wait("media.muted")
+
+
+def test_the_slider_moves_by_keys(player: Player) -> None:
+    player.place.focus()
+    for key in ("ArrowRight", "ArrowRight", "Shift+ArrowRight"):
+        player.page.keyboard.press(key)
+    expect(player.place).to_have_attribute("aria-valuetext", "0:11 of 1:02")
+    player.page.keyboard.press("End")
+    player.wait("media.currentTime > 61")
+
+
+def test_space_presses_the_button_that_has_the_focus(player: Player) -> None:
+    button = player.page.get_by_role("button", name="Repeat this segment")
+    button.focus()
+    player.page.keyboard.press(" ")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    assert player.get("media.paused")
+
+
+def test_a_segment_is_repeated(player: Player, site: Server, job_id: str) -> None:
+    first = site.client.get(f"/v1/jobs/{job_id}/segments").json()["segments"][0]
+    player.place.fill(str(int(first["start"]) + 1))
+    player.page.keyboard.press("l")
+    player.page.evaluate(
+        "(end) => { const media = document.querySelector('video'); media.currentTime = end - 0.2; }",
+        first["end"],
+    )
+    player.page.evaluate("document.querySelector('video').play()")
+    player.wait(f"media.currentTime < {first['end']} - 0.5")
+    assert player.get("media.currentTime") >= first["start"] - 0.05
+
+
+def test_a_film_shows_its_picture_with_captions(page: Page, site: Server, pcm: Pcm, tmp_path: Path) -> None:
+    film = written(tmp_path, "film.webm", encode(pcm, "webm", "libopus", rate=48000, video="libvpx"))
+    job_id = done(site, film)
+    player = Player(page).open(job_id)
+    expect(page.locator("video")).to_be_visible()
+    assert player.get("media.videoWidth") > 0
+    first = site.client.get(f"/v1/jobs/{job_id}/segments").json()["segments"][0]
+    player.wait("[...media.textTracks].some((track) => track.mode === 'showing' && track.cues?.length > 3)")
+    player.place.fill(str(int(first["start"]) + 1))
+    showing = "[...media.textTracks].find((track) => track.mode === 'showing')"
+    player.wait(f"{showing}?.activeCues?.length > 0")
+    assert player.get(f"{showing}.activeCues[0].getCueAsHTML().textContent").split()[0] in first["text"]
+    player.play()
+    page.keyboard.press("c")
+    player.wait(f"!{showing}")
+    expect(page.get_by_role("button", name="Captions")).to_have_attribute("aria-pressed", "false")
+
+
+def test_captions_are_text(page: Page, job_id: str) -> None:
+    load_modules(page)
+    Player(page).open(job_id)
+    text = "<b>AT&T</b> &amp; <img src=x onerror=alert(1)> --> end"
+    shown = page.evaluate(
+        """async (text) => {
+        const { createCaptions } = await import("./web/job/captions_track.js");
+        const video = document.createElement("video");
+        const segment = { id: "s1", start: 0, end: 2, text, speaker: null, words: [] };
+        const captions = createCaptions("0", video);
+        captions.showSegments([segment]);
+        captions.showSegments([segment, { ...segment, id: "s2" }]);
+        const cues = [...video.textTracks[0].cues];
+        return cues.map((cue) => [cue.getCueAsHTML().textContent, cue.getCueAsHTML().children.length]);
+    }""",
+        text,
+    )
+    assert shown == [[text, 0], [text, 0]]
+
+
+def test_what_the_browser_cannot_play_is_played_as_a_copy(
+    page: Page, site: Server, pcm: Pcm, tmp_path: Path
+) -> None:
+    recording = written(tmp_path, "recording.aiff", encode(pcm, "aiff", "pcm_s16be"))
+    player = Player(page).open(done(site, recording))
+    player.wait("media.src.endsWith('format=ogg')")
+    player.play()
+    expect(page.get_by_text("The sound is being prepared")).to_have_count(0)
+
+
+def test_a_recording_without_a_length_can_be_sought_in(
+    page: Page, site: Server, pcm: Pcm, tmp_path: Path
+) -> None:
+    """As browsers record a microphone."""
+    live = encode(pcm, "webm", "libopus", rate=48000, options={"live": "1"})
+    player = Player(page).open(done(site, written(tmp_path, "microphone.webm", live)))
+    player.wait("Number.isFinite(media.duration)")
+    player.place.fill("20")
+    player.play()
+    assert 20 < player.get("media.currentTime") < 29
+
+
+def test_with_keys_it_plays_by_links_and_renews_them(
+    commands: Commands, new_page: NewPage, talk: Talk
+) -> None:
+    server = commands.ready(WHISPER_API_KEYS=KEY, key=KEY)
+    job_id = done(server, talk.path)
+    page = new_page(server)
+    page.add_init_script(f"localStorage.setItem('whisperfleet.key', JSON.stringify('{KEY}'))")
+    made: list[str] = []
+
+    def withdraw_the_first(route: Route) -> None:
+        response = route.fetch()
+        made.append(server.url + response.json()["path"])
+        if len(made) == 1:
+            server.client.delete("/v1/links").raise_for_status()
+        route.fulfill(response=response)
+
+    page.route("**/links", withdraw_the_first)
+    page.faults.expect("status of 403")  # type: ignore[attr-defined]
+    player = Player(page).open(job_id)
+    player.play()
+    assert len(made) == 2
+    assert player.get("media.src") == made[1]
+    assert KEY not in made[1]
+
+
+def test_without_the_recording_it_says_why(commands: Commands, new_page: NewPage, talk: Talk) -> None:
+    server = commands.ready(WHISPER_KEEP_AUDIO="false")
+    job_id = done(server, talk.path)
+    page = new_page(server)
+    page.faults.expect("status of 40[49]")  # type: ignore[attr-defined]
+    page.goto(f"/#/jobs/{job_id}")
+    why = server.client.get(f"/v1/jobs/{job_id}/audio").json()["error"]["message"]
+    expect(page.get_by_text(why)).to_be_visible()
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()
+    expect(page.locator(".waveform")).to_have_attribute("data-state", "ready")
+
+
+def test_the_waveform_comes_when_the_recording_is_decoded(page: Page, job_id: str) -> None:
+    asked = []
+
+    def answer(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            return route.continue_()
+        error = {"message": "The recording is not decoded yet.", "code": "audio_not_decoded"}
+        return route.fulfill(status=409, json={"error": error})
+
+    page.route("**/peaks?*", answer)
+    page.faults.expect("status of 409")  # type: ignore[attr-defined]
+    page.goto(f"/#/jobs/{job_id}")
+    waveform = page.locator(".waveform")
+    expect(waveform).to_have_attribute("data-state", "waiting")
+    height = waveform.bounding_box()
+    expect(waveform).to_have_attribute("data-state", "ready")
+    assert waveform.bounding_box() == height
+
+
+def test_the_done_part_is_coloured_while_the_job_runs(
+    commands: Commands, new_page: NewPage, talk: Talk
+) -> None:
+    server = commands.ready(**SLOW)
+    job_id = server.submit(talk.path)["id"]
+    page = new_page(server)
+    page.faults.expect("status of 409")  # type: ignore[attr-defined]  # it may not be decoded yet
+    player = Player(page).open(job_id)
+    player.play()
+    veil = """() => {
+        const { shadowRoot } = document.querySelector(".waveform-canvas > div");
+        const { left, width } = shadowRoot.querySelector("[part=veil]").getBoundingClientRect();
+        return width && left;
+    }"""
+    assert server.job(job_id)["status"] == "running"
+    first = player.page.evaluate(veil)
+    assert first > 0
+    wait_until(player.page, f"(first) => ({veil})() > first", first)
+    server.finished(job_id)
+    wait_until(player.page, f"() => ({veil})() === 0")
+
+
+# A view of its own, with what the waveform's owner does.
+SHOW_REGION = """async () => {
+    const { createPlayback } = await import("./web/job/playback.js");
+    const { createView } = await import("./web/job/waveform_view.js");
+    const container = document.createElement("div");
+    container.id = "view";
+    container.style.cssText = "width: 600px; height: 60px";
+    document.querySelector("main").replaceChildren(container);
+    const playback = createPlayback();
+    const channels = [new Float32Array(1024).fill(0.5), new Float32Array(1024).fill(-0.5)];
+    const peaks = { points: 1024, duration: 60, channels };
+    const view = createView(container, document.createElement("video"), peaks, playback);
+    window.changes = [];
+    playback.showRegion({ id: "s1", start: 10, end: 20 }, {
+        onChange(span, isDone) {
+            window.changes.push([Math.round(span.start), Math.round(span.end), isDone]);
+            return { start: Math.max(8, span.start), end: span.end };
+        },
+    });
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    view.region.show(playback.region.value);
+    window.shown = () => playback.region.value;
+}"""
+
+
+def test_the_edges_of_a_segment_are_dragged(page: Page) -> None:
+    load_modules(page)
+    page.goto("/")
+    page.get_by_role("main").wait_for()
+    page.evaluate(SHOW_REGION)
+    box = page.locator("#view").bounding_box()
+    assert box
+
+    def drag(from_s: float, to_s: float, shift: float) -> None:
+        page.mouse.move(box["x"] + from_s * 10 + shift, box["y"] + 30)
+        page.mouse.down()
+        page.mouse.move(box["x"] + to_s * 10 + shift, box["y"] + 30, steps=5)
+        page.mouse.up()
+
+    drag(20, 25, -3)
+    assert page.evaluate("window.shown()") == {"id": "s1", "start": 10, "end": pytest.approx(25, abs=0.2)}
+    drag(10, 3, 3)
+    assert page.evaluate("window.shown().start") == 8
+    changes = page.evaluate("window.changes")
+    assert changes[-1][2] is True
+    assert [change[2] for change in changes[:3]] == [False] * 3
+
+
+def test_the_waveform_has_the_colours_of_the_theme(new_page: NewPage, site: Server, job_id: str) -> None:
+    page = new_page(site, color_scheme="light")
+    Player(page).open(job_id)
+    colours = """() => {
+        const { shadowRoot } = document.querySelector(".waveform-canvas > div");
+        const canvas = shadowRoot.querySelector(".canvases canvas");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        const solid = data.findIndex((value, index) => index % 4 === 3 && value === 255);
+        return [...data.slice(solid - 3, solid)].join();
+    }"""
+    light = page.evaluate(colours)
+    page.emulate_media(color_scheme="dark")
+    wait_until(page, f"(light) => ({colours})() !== light", light)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 375])
+def test_it_is_accessible(
+    new_page: NewPage, site: Server, job_id: str, axe: Axe, scheme: str, width: int
+) -> None:
+    page = new_page(site, color_scheme=scheme, viewport={"width": width, "height": 700})
+    Player(page).open(job_id)
+    page.get_by_role("button", name="More for the player").click()
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="More for the player")).to_be_focused()
+
+
+def test_it_stays_in_view(new_page: NewPage, site: Server, job_id: str) -> None:
+    page = new_page(site, viewport={"width": 375, "height": 400})
+    Player(page).open(job_id)
+    page.evaluate(
+        "document.querySelector('main').append(Object.assign(document.createElement('div'), { id: 'tall' }))"
+    )
+    page.evaluate("document.getElementById('tall').style.height = '3000px'")
+    page.evaluate("scrollTo(0, 1500)")
+    expect(page.get_by_role("button", name="Play", exact=True)).to_be_in_viewport()
+    box = page.locator(".player").bounding_box()
+    assert box
+    assert box["height"] < 120
+
+
+def test_two_hours_need_little_memory(page: Page, site: Server, job_id: str) -> None:
+    """The peaks of two hours at the highest zoom: some canvases and a few megabytes, whatever the length."""
+    points = 100_000
+    channel = np.tile([0.2, 0.9], points // 2).tolist()
+    peaks = {"duration": 7200, "points": points, "min": channel, "max": channel}
+    page.route("**/peaks?*", lambda route: route.fulfill(json=peaks))
+    player = Player(page).open(job_id)
+    for _ in range(12):
+        page.get_by_role("button", name="Zoom in on the waveform").click()
+    root = "document.querySelector('.waveform-canvas > div').shadowRoot"
+    wait_until(page, f"() => {root}.querySelector('.wrapper').clientWidth > 1e6")
+    page.evaluate(f"() => {{ {root}.querySelector('.scroll').scrollLeft = 1e5; }}")
+    player.place.focus()
+    assert page.evaluate(f"() => {root}.querySelectorAll('canvas').length") <= 24
+
+
+def test_a_film_whose_sound_the_browser_cannot_play_is_heard(
+    page: Page, site: Server, pcm: Pcm, tmp_path: Path
+) -> None:
+    """The sound alone is better than the pictures alone."""
+    film = encode(pcm, "matroska", "ac3", rate=48000, video="libvpx")
+    player = Player(page).open(done(site, written(tmp_path, "film.mkv", film)))
+    expect(page.locator("video")).to_be_visible()
+    player.play()
+    player.wait("media.src.endsWith('format=ogg') && !media.paused && media.currentTime > 1")

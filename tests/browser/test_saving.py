@@ -1,0 +1,401 @@
+"""Corrections reach the service, and none is lost on the way."""
+
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.conftest import NewPage
+from tests.browser.modules import load_modules
+from tests.e2e.conftest import Commands
+from tests.e2e.running import DATA, Server, wait_for
+
+pytestmark = pytest.mark.timeout(120)
+
+SLOW = {
+    "WHISPER_ENGINE": "simulated",
+    "WHISPER_MODEL": None,
+    "WHISPER_DEVICE": None,
+    "WHISPER_GPUS": "a",
+    "WHISPER_SIMULATED": "fixed_ms=5000,batch=1",
+}
+
+# The page's own session of a job, with the state of saving in view.
+OPEN = """async (id) => {
+    const { openSession } = await import("./web/job/session.js");
+    const { SaveStatus } = await import("./web/job/saving_status.js");
+    const { html, render } = await import("./web/vendor/ui.js");
+    window.edits = await import("./web/job/edits.js");
+    window.session = openSession(id);
+    const main = document.querySelector("main");
+    main.replaceChildren();
+    render(html`<${SaveStatus} session=${window.session} />`, main);
+}"""
+
+
+class Session:
+    """A session on a page."""
+
+    def __init__(self, page: Page, job_id: str) -> None:
+        self.page = page
+        self._job_id = job_id
+        load_modules(page)
+        self.open()
+
+    def open(self) -> None:
+        self.page.goto("/")
+        self.page.get_by_role("main").wait_for()
+        self.page.evaluate(OPEN, self._job_id)
+        self.page.wait_for_function("() => session.job.value || session.error.value")
+
+    def wait(self, condition: str) -> None:
+        """`condition`: of JavaScript, about `session`."""
+        self.page.wait_for_function(f"() => {condition}", timeout=60_000)
+
+    def wait_until_complete(self) -> None:
+        self.wait("session.complete.value")
+
+    def run(self, expression: str) -> Any:
+        return self.page.evaluate(f"() => {expression}")
+
+    def edit(self, name: str, change: str) -> None:
+        """`change`: an expression of JavaScript about `edits` and the `list` of segments."""
+        assert self.run(f"session.edit('{name}', (list) => {change})")
+
+    def set_text(self, index: int, text: str) -> None:
+        self.edit("text", f"edits.setText(list, list[{index}].id, {text!r})")
+
+    def texts(self) -> list[str]:
+        found: list[str] = self.run("session.segments.value.map((segment) => segment.text)")
+        return found
+
+    def state(self) -> str:
+        return str(self.run("session.saveState.value"))
+
+    def save(self) -> bool:
+        return bool(self.run("session.save()"))
+
+
+def new_job(server: Server) -> str:
+    """A job that is done, with some segments."""
+    job: str = server.submit(DATA / "talk.flac")["id"]
+    assert server.finished(job)["status"] == "succeeded"
+    return job
+
+
+def stored(server: Server, job_id: str) -> list[dict[str, Any]]:
+    document = server.client.get(f"/v1/jobs/{job_id}/segments").raise_for_status().json()
+    segments: list[dict[str, Any]] = document["segments"]
+    return segments
+
+
+def result(server: Server, job_id: str, form: str) -> str:
+    return server.client.get(f"/v1/jobs/{job_id}/result", params={"format": form}).raise_for_status().text
+
+
+def revision(server: Server, job_id: str) -> int:
+    return int(server.job(job_id)["revision"])
+
+
+@pytest.fixture(scope="module")
+def shared_job(site: Server) -> str:
+    return new_job(site)
+
+
+@pytest.fixture
+def job(site: Server, shared_job: str) -> str:
+    """A job without corrections."""
+    original = {"revision": "original"}
+    address = f"/v1/jobs/{shared_job}/segments"
+    site.client.put(address, headers={"If-Match": "*"}, json=original).raise_for_status()
+    return shared_job
+
+
+@pytest.fixture
+def session(page: Page, job: str) -> Session:
+    opened = Session(page, job)
+    opened.wait_until_complete()
+    return opened
+
+
+def test_a_correction_is_in_the_page_and_in_the_files(session: Session, site: Server, job: str) -> None:
+    before = stored(site, job)
+    session.set_text(0, "The marvellous correction.")
+    assert session.state() == "unsaved"
+    assert session.save()
+    assert session.state() == "saved"
+    session.page.goto(f"/#/jobs/{job}")
+    expect(session.page.get_by_text("The marvellous correction.").first).to_be_visible()
+    for form in ("srt", "vtt"):
+        assert "marvellous" in result(site, job, form)
+    assert [one["text"] for one in stored(site, job)[1:]] == [one["text"] for one in before[1:]]
+
+
+def test_the_words_of_a_saved_text_get_times(session: Session) -> None:
+    session.set_text(0, "Entirely other words.")
+    session.save()
+    words = session.run("session.segments.value[0].words.map(({ word, start, end }) => [word, start <= end])")
+    assert words == [["Entirely", True], ["other", True], ["words.", True]]
+
+
+def test_new_segments_keep_their_ids_on_the_page(session: Session, site: Server, job: str) -> None:
+    count, before = len(session.texts()), revision(site, job)
+    session.edit("split", "edits.split(list, list[1].id, list[1].text.indexOf(' '))")
+    new = session.run("session.segments.value[2].id")
+    assert new.startswith("new-")
+    session.save()
+    session.edit("text", f"edits.setText(list, '{new}', 'changed again')")
+    session.save()
+    assert revision(site, job) == before + 2
+    assert [one["text"] for one in stored(site, job)] == session.texts()
+    session.run("[session.undo(), session.undo()]")
+    assert len(session.texts()) == count
+    session.save()
+    session.run("session.redo()")
+    session.save()
+    assert len(stored(site, job)) == count + 1 == len(session.texts())
+    assert revision(site, job) == before + 4
+
+
+def test_edits_while_a_save_is_under_way_stay(session: Session, site: Server, job: str) -> None:
+    held: list[Route] = []
+    session.page.route(re.compile("/segments$"), lambda route: held.append(route))
+    session.set_text(0, "sent")
+    session.run("{ window.saving = session.save(); }")
+    session.wait("session.saveState.value === 'saving'")
+    session.set_text(1, "typed meanwhile")
+    wait_for(lambda: session.run("0") == 0 and held)
+    held[0].continue_()
+    assert session.run("saving") is False
+    assert session.texts()[:2] == ["sent", "typed meanwhile"]
+    session.page.unroute(re.compile("/segments$"))
+    assert session.save()
+    assert [one["text"] for one in stored(site, job)][:2] == ["sent", "typed meanwhile"]
+
+
+def test_tabs_that_change_different_segments_are_merged(session: Session, site: Server, job: str) -> None:
+    other = Session(session.page.context.new_page(), job)
+    other.wait_until_complete()
+    session.page.faults.expect("412")  # type: ignore[attr-defined]
+    session.set_text(0, "of the first tab")
+    other.set_text(1, "of the second tab")
+    assert session.save()
+    assert other.save()
+    assert other.texts()[:2] == ["of the first tab", "of the second tab"]
+    assert [one["text"] for one in stored(site, job)] == other.texts()
+    session.run("session.reload()")
+    assert session.texts() == other.texts()
+
+
+@pytest.fixture
+def conflict(session: Session, job: str) -> Session:
+    """The second of two tabs that have changed the same segments."""
+    other = Session(session.page.context.new_page(), job)
+    other.wait_until_complete()
+    session.page.faults.expect("412")  # type: ignore[attr-defined]
+    for index in (0, 2):
+        session.set_text(index, f"theirs {index}")
+        other.set_text(index, f"mine {index}")
+    other.set_text(1, "only mine")
+    assert session.save()
+    assert not other.save()
+    return other
+
+
+def test_a_conflict_shows_both_sides_and_lets_choose(conflict: Session, site: Server, job: str) -> None:
+    dialog = conflict.page.get_by_role("dialog", name="Two versions")
+    places = dialog.get_by_role("group")
+    expect(places).to_have_count(2)
+    expect(places.first).to_contain_text("mine 0")
+    expect(places.first).to_contain_text("theirs 0")
+    save = dialog.get_by_role("button", name="Save")
+    expect(save).to_be_disabled()
+    # By keyboard alone.
+    places.first.get_by_role("radio", name="Keep mine").focus()
+    conflict.page.keyboard.press("Space")
+    places.last.get_by_role("radio", name="Keep mine").focus()
+    conflict.page.keyboard.press("ArrowDown")
+    expect(places.last.get_by_role("radio", name="Take theirs")).to_be_checked()
+    save.focus()
+    conflict.page.keyboard.press("Enter")
+    conflict.wait("session.saveState.value === 'saved'")
+    expect(dialog).to_have_count(0)
+    assert [one["text"] for one in stored(site, job)][:3] == ["mine 0", "only mine", "theirs 2"]
+
+
+def test_all_of_theirs_and_a_copy_of_mine(conflict: Session, site: Server, job: str) -> None:
+    dialog = conflict.page.get_by_role("dialog", name="Two versions")
+    with conflict.page.expect_download() as download:
+        dialog.get_by_role("button", name="Keep mine as a copy").click()
+    copy = download.value.path().read_text(encoding="utf-8")
+    assert "mine 0" in copy
+    assert "theirs" not in copy
+    dialog.get_by_role("button", name="Take all of theirs").click()
+    dialog.get_by_role("button", name="Save").click()
+    conflict.wait("session.saveState.value === 'saved'")
+    assert [one["text"] for one in stored(site, job)][:3] == ["theirs 0", "only mine", "theirs 2"]
+
+
+def test_a_conflict_can_wait(conflict: Session) -> None:
+    dialog = conflict.page.get_by_role("dialog", name="Two versions")
+    dialog.wait_for()
+    conflict.page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    assert conflict.texts()[:1] == ["mine 0"]
+    conflict.page.get_by_role("button", name="Choose").click()
+    dialog.wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_choice_is_accessible(new_page: NewPage, site: Server, job: str, axe: Any, scheme: str) -> None:
+    page = new_page(site, color_scheme=scheme)
+    first, second = Session(page, job), Session(page.context.new_page(), job)
+    page.faults.expect("412")  # type: ignore[attr-defined]
+    for tab in (first, second):
+        tab.wait_until_complete()
+        tab.set_text(0, f"of {id(tab)}")
+        tab.save()
+    second.page.get_by_role("dialog").wait_for()
+    assert axe(second.page) == []
+
+
+# Routes of Playwright end with the page, and a closed page still sends what it has.
+WITHOUT_SAVING = """() => {
+    const real = window.fetch;
+    window.fetch = (url, options) =>
+        options?.method === "PUT" ? Promise.reject(new TypeError("cut")) : real(url, options);
+}"""
+
+
+def close_with_unsaved_work(session: Session) -> Page:
+    """Returns another page of the same browser."""
+    session.page.evaluate(WITHOUT_SAVING)
+    session.set_text(0, "unsaved work")
+    session.edit("remove", "edits.remove(list, list[2].id)")
+    session.page.wait_for_timeout(1500)  # a draft is written within half a second
+    page = session.page.context.new_page()
+    session.page.close()
+    return page
+
+
+def test_work_of_a_closed_tab_comes_back(session: Session, site: Server, job: str) -> None:
+    count = len(session.texts())
+    again = Session(close_with_unsaved_work(session), job)
+    again.wait("session.dirty.value")
+    expect(again.page.get_by_text("Unsaved corrections are back").first).to_be_attached()
+    assert (again.texts()[0], len(again.texts())) == ("unsaved work", count - 1)
+    assert again.run("session.segments.value[1].words.length > 0")
+    assert again.save()
+    assert [one["text"] for one in stored(site, job)] == again.texts()
+    again.page.wait_for_timeout(1500)
+    again.open()
+    again.wait_until_complete()
+    assert not again.run("session.dirty.value")
+
+
+def test_work_of_a_closed_tab_is_merged_with_what_was_saved_since(
+    session: Session, site: Server, job: str
+) -> None:
+    segments = stored(site, job)
+    page = close_with_unsaved_work(session)
+    segments[1]["text"] = "saved since"
+    segments[0]["text"] = "also saved since"
+    site.client.put(
+        f"/v1/jobs/{job}/segments", headers={"If-Match": "*"}, json={"segments": segments}
+    ).raise_for_status()
+    again = Session(page, job)
+    again.wait("session.conflict.value")
+    parts = again.run("session.conflict.value.parts.map((part) => [part.mine[0].text, part.theirs[0].text])")
+    assert parts == [["unsaved work", "also saved since"]]
+    assert again.texts()[:2] == ["unsaved work", "saved since"]
+    assert len(again.texts()) == len(segments) - 1
+
+
+def test_a_hidden_page_saves(session: Session, site: Server, job: str) -> None:
+    session.set_text(0, "saved by leaving")
+    session.run("""(() => {
+        Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    })()""")
+    wait_for(lambda: stored(site, job)[0]["text"] == "saved by leaving" and session.run("1"))
+
+
+def test_a_session_that_is_left_saves(session: Session, site: Server, job: str) -> None:
+    session.set_text(0, "saved by leaving")
+    session.run("session.close()")
+    wait_for(lambda: stored(site, job)[0]["text"] == "saved by leaving" and session.run("1"))
+
+
+def test_a_refused_segment_is_named(session: Session) -> None:
+    session.page.faults.expect("status of 400")  # type: ignore[attr-defined]
+    session.edit("times", "list.with(1, { ...list[1], end: 9e6 })")
+    assert not session.save()
+    assert session.state() == "refused"
+    assert session.run("session.refusal.value.id === session.segments.value[1].id")
+    session.run("session.undo()")
+    assert session.state() == "saved"
+
+
+def test_a_deleted_job_says_so(page: Page, site: Server) -> None:
+    job = new_job(site)
+    session = Session(page, job)
+    session.wait_until_complete()
+    session.page.faults.expect("status of 404")  # type: ignore[attr-defined]
+    session.set_text(0, "too late")
+    site.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not session.save()
+    assert session.run("session.error.value.status") == 404
+    with session.page.expect_download() as download:
+        session.page.get_by_role("button", name="Download my version").first.click()
+    assert "too late" in download.value.path().read_text(encoding="utf-8")
+
+
+def test_corrections_of_a_running_job_are_saved_at_its_end(commands: Commands, new_page: NewPage) -> None:
+    server = commands.ready(**SLOW)
+    job = server.submit(DATA / "talk.flac")["id"]
+    session = Session(new_page(server), job)
+    session.wait("session.segments.value.length > 1 && !session.complete.value")
+    session.set_text(0, "Corrected while it runs.")
+    assert not session.save()
+    count = len(session.texts())
+    session.open()  # a reload in mid-job
+    session.wait("session.segments.value[0]?.text === 'Corrected while it runs.'")
+    assert len(session.texts()) >= count
+    assert not session.run("session.complete.value")
+    session.wait(f"session.segments.value.length > {count}")
+    session.wait("session.complete.value && session.saveState.value === 'saved'")
+    assert [one["text"] for one in stored(server, job)] == session.texts()
+    assert (session.texts()[0], revision(server, job)) == ("Corrected while it runs.", 1)
+
+
+def test_a_service_that_restarts_loses_nothing(commands: Commands, new_page: NewPage) -> None:
+    server = commands.ready(**SLOW)
+    job = server.submit(DATA / "talk.flac")["id"]
+    page = new_page(server)
+    page.faults.expect("ERR_|status of 50[34]")  # type: ignore[attr-defined]
+    session = Session(page, job)
+    session.wait("session.segments.value.length > 1 && !session.complete.value")
+    assert not server.end()
+    session.set_text(0, "Corrected while it is away.")
+    session.wait("!session.connected.value")
+    quick = SLOW | {"WHISPER_SIMULATED": "fixed_ms=1"}
+    again = commands.serve(folder=server.folder, port=server.port, **quick).wait_until_up()
+    session.wait("session.complete.value && session.saveState.value === 'saved'")
+    assert [one["text"] for one in stored(again, job)] == session.texts()
+    assert session.texts()[0] == "Corrected while it is away."
+
+
+def test_a_save_is_repeated_until_the_service_answers(session: Session, site: Server, job: str) -> None:
+    page = session.page
+    page.faults.expect("status of 503")  # type: ignore[attr-defined]
+    page.route(
+        re.compile("/segments$"),
+        lambda route: route.fulfill(status=503, json={"error": {"message": "No worker is alive."}}),
+        times=1,
+    )
+    session.set_text(0, "patience")
+    assert not session.save()
+    assert session.state() == "offline"
+    session.wait("session.saveState.value === 'saved'")
+    assert stored(site, job)[0]["text"] == "patience"

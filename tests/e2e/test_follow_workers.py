@@ -1,0 +1,157 @@
+"""The events of the workers of a real service: blocks of work, and workers that are killed."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from tests.e2e.running import Server, wait_for
+
+pytestmark = pytest.mark.timeout(120)
+
+SIMULATED = {
+    "WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None,
+    "WHISPER_GPUS": "a,b,c,d,e,f,g,h",
+}  # fmt: skip
+
+
+class Fleet:
+    """The fleet as a client knows it that follows the events."""
+
+    def __init__(self, lines: Iterator[str]) -> None:
+        self._lines = lines
+        self.rows: dict[int, dict[str, Any]] = {}
+        self.blocks: list[dict[str, Any]] = []
+        self.queue: dict[str, Any] = {}
+        self.states: list[tuple[int, str, str | None]] = []  # slot, state and error of each row that came
+        self.advance()
+
+    def advance(self) -> None:
+        """Take the next event."""
+        name, data = "", None
+        while data is None:
+            field, _, value = next(self._lines).partition(": ")
+            if field == "event":
+                name = value
+            elif field == "data":
+                data = json.loads(value)
+        assert (
+            set(data)
+            == {
+                "fleet": {"time", "workers", "queue", "blocks"},
+                "workers": {"time", "workers"},
+                "block": {"time", "blocks"},
+                "queue": {"time", "queue"},
+            }[name]
+        )
+        for row in data.get("workers", []):
+            self.rows[row["slot"]] = row
+            self.states.append((row["slot"], row["state"], row["error"]))
+        self.blocks += data.get("blocks", [])
+        self.queue = data.get("queue", self.queue)
+
+    def clips(self, job: str) -> int:
+        """The clips of a job or request in the blocks so far."""
+        return sum(part["clips"] for block in self.blocks for part in block["jobs"] if part["job"] == job)
+
+
+@contextmanager
+def following(server: Server) -> Iterator[Fleet]:
+    with server.client.stream("GET", "/v1/workers/events") as response:
+        yield Fleet(response.iter_lines())
+
+
+def test_blocks_of_a_job_and_of_a_request(server, talk, shorts):
+    with following(server) as fleet:
+        before = len(fleet.blocks)
+        job = server.finished(server.submit(talk.path)["id"])
+        while fleet.clips(job["id"]) < job["progress"]["clips_total"]:
+            fleet.advance()
+        server.srt(shorts[0])
+        while not (requests := [b for b in fleet.blocks[before:] if b["jobs"][0]["kind"] == "request"]):
+            fleet.advance()
+    new = fleet.blocks[before:]
+    assert requests[0]["jobs"][0]["job"].startswith("request-")
+    assert "short" not in json.dumps(new), "the name of a recording is nobody else's business"
+    assert [block["id"] for block in new] == sorted({block["id"] for block in new})
+    assert {block["outcome"] for block in new} == {"ok"}
+    for slot in fleet.rows:
+        lane = [block for block in new if block["slot"] == slot]
+        assert all(block["start"] < block["end"] for block in lane)
+        assert all(a["end"] <= b["start"] for a, b in pairwise(lane)), "blocks overlap"
+    assert sum(block["audio_s"] for block in new) > 0.5 * job["duration"]
+    with following(server) as fleet:
+        assert [block["id"] for block in fleet.blocks[-len(new) :]] == [block["id"] for block in new]
+        assert [row["gpu"] for row in fleet.rows.values()] == [None, None]
+
+
+def test_a_killed_worker_restarts_and_says_why(commands, two_minutes):
+    server = commands.ready()
+    with following(server) as fleet:
+        job = server.submit(two_minutes)["id"]
+        while not (busy := [row for row in fleet.rows.values() if row["working"]]):
+            fleet.advance()
+        victim = busy[0]
+        assert [(part["job"], part["kind"]) for part in victim["working"]] == [(job, "job")]
+        server.kill(victim["pid"])
+        while fleet.rows[victim["slot"]]["state"] != "restarting":
+            fleet.advance()
+        row = fleet.rows[victim["slot"]]
+        assert f"process {victim['pid']} crashed" in row["error"]
+        assert row["restarts"] == victim["restarts"] + 1
+        while fleet.rows[victim["slot"]]["state"] not in ("idle", "busy"):
+            fleet.advance()
+        row = fleet.rows[victim["slot"]]
+        assert (row["error"], row["pid"] == victim["pid"]) == (None, False)
+        assert server.finished(job)["status"] == "succeeded"
+        while fleet.queue != {"clips": 0, "oldest_s": 0.0, "jobs": 0} or any(
+            row["working"] for row in fleet.rows.values()
+        ):
+            fleet.advance()
+        # It may have been between two batches.
+        assert {block["outcome"] for block in fleet.blocks} <= {"ok", "requeued"}
+
+
+def test_an_idle_worker_that_is_killed_says_why(commands):
+    server = commands.ready()
+    with following(server) as fleet:
+        victim = fleet.rows[0]
+        server.kill(victim["pid"])
+        while fleet.rows[0]["state"] != "restarting":
+            fleet.advance()
+        assert f"process {victim['pid']} crashed" in fleet.rows[0]["error"]
+
+
+def test_eight_simulated_lanes(commands, ten_minutes):
+    server = commands.ready(**SIMULATED, WHISPER_SIMULATED="speed=0.3,batch=2,crash=0.1,seed=1")
+    with following(server) as fleet:
+        jobs = [server.submit(ten_minutes)["id"] for _ in range(2)]
+        for job in jobs:
+            assert server.finished(job)["status"] == "succeeded"
+        total = server.job(jobs[0])["progress"]["clips_total"]
+        while min(map(fleet.clips, jobs)) < total:
+            fleet.advance()
+    assert {block["slot"] for block in fleet.blocks} == set(range(8))
+    assert {"ok", "requeued"} <= {block["outcome"] for block in fleet.blocks}
+
+
+def test_the_queue_behind_a_slow_worker(commands, two_minutes):
+    server = commands.ready(**SIMULATED | {"WHISPER_GPUS": "a"}, WHISPER_SIMULATED="speed=0.05,batch=1")
+    with following(server) as fleet:
+        assert fleet.queue == {"clips": 0, "oldest_s": 0.0, "jobs": 0}
+        server.submit(two_minutes)
+        while not (fleet.queue["clips"] and fleet.queue["oldest_s"]):
+            fleet.advance()
+
+
+def test_a_stopping_server_ends_the_stream(commands):
+    server = commands.ready(**SIMULATED)
+    with server.client.stream("GET", "/v1/workers/events") as response:
+        lines = response.iter_lines()
+        assert next(lines) == "event: fleet"
+        server.process.terminate()
+        wait_for(lambda: next(lines, None) is None)
+    assert server.wait(10) == 0

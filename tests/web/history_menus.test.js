@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { placed } from "../../app/web/core/placement.js";
+import { fileNameOf, groupsOf } from "../../app/web/job/exports_formats.js";
+
+const VIEW = { width: 1000, height: 600 };
+const MENU = { width: 200, height: 300 };
+
+/**
+ * @param {number} left
+ * @param {number} top
+ */
+const button = (left, top) => ({ left, right: left + 80, top, bottom: top + 34 });
+
+test("a menu stands below its button, or above it where there is more space", () => {
+  assert.deepEqual(placed(button(50, 100), MENU, VIEW, false), { left: 50, top: 138 });
+  assert.deepEqual(placed(button(50, 500), MENU, VIEW, false), { left: 50, top: 196 });
+});
+
+test("a menu at the edge ends where its button ends", () => {
+  assert.equal(placed(button(900, 100), MENU, VIEW, false).left, 780);
+  assert.equal(placed(button(900, 100), MENU, VIEW, true).left, 780);
+  assert.equal(placed(button(20, 100), MENU, VIEW, true).left, 20);
+});
+
+test("a menu larger than the window begins at its edge", () => {
+  assert.deepEqual(placed(button(5, 5), { width: 2000, height: 900 }, VIEW, false), { left: 8, top: 8 });
+});
+
+test("the formats that most people want come first, and unknown ones last", () => {
+  const groups = groupsOf(["json", "new", "txt", "vtt", "ass", "srt"]);
+  assert.deepEqual(groups, { first: ["srt", "vtt", "txt"], rest: ["ass", "json", "new"] });
+});
+
+test("a result has the name of its recording", () => {
+  /** @param {string | null} filename @returns {any} */
+  const job = (filename) => ({ id: "abc", filename });
+  assert.equal(fileNameOf(job("talk.mp3"), "srt"), "talk.srt");
+  assert.equal(fileNameOf(job("a.b.flac"), "verbose_json"), "a.b.json");
+  assert.equal(fileNameOf(job("no extension"), "vtt"), "no extension.vtt");
+  assert.equal(fileNameOf(job(null), "txt"), "abc.txt");
+  assert.equal(fileNameOf(job("talk.mp3"), "srt", 0), "talk.original.srt");
+  assert.equal(fileNameOf(job("talk.mp3"), "srt", 12), "talk.revision-12.srt");
+});

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { caretAfterChange } from "../../app/web/job/segment_text.js";
+import { directionOf, estimatedHeight, rowsOf } from "../../app/web/job/transcript_rows.js";
+
+/** @param {string} id @param {number} start @param {string} [text] @param {string | null} [speaker] */
+const segment = (id, start, text = "Text", speaker = null) => ({
+  id,
+  start,
+  end: start + 2,
+  text,
+  speaker,
+  words: [],
+});
+
+test("spans that failed are rows where they are in time", () => {
+  const rows = rowsOf(
+    [segment("a", 1), segment("b", 9)],
+    [
+      { start: 0, end: 1 },
+      { start: 4, end: 9 },
+      { start: 20, end: 30 },
+    ],
+  );
+  assert.deepEqual(
+    rows.map(({ key }) => key),
+    ["failed-0", "a", "failed-4", "b", "failed-20"],
+  );
+  const last = rows[3];
+  assert.equal(last.segment && last.position, 1);
+  assert.equal(last.segment && last.before?.id, "a");
+});
+
+test("a job may have failed spans alone", () => {
+  assert.deepEqual(
+    rowsOf([], [{ start: 0, end: 5 }]).map(({ key }) => key),
+    ["failed-0"],
+  );
+});
+
+test("longer text, wider characters and a new speaker make a row higher", () => {
+  const [row] = rowsOf([segment("a", 0, "word ".repeat(40))], []);
+  const [short] = rowsOf([segment("a", 0)], []);
+  const [spoken] = rowsOf([segment("a", 0, "Text", "Anna")], []);
+  const [chinese] = rowsOf([segment("a", 0, "文".repeat(200))], []);
+  assert.ok(estimatedHeight(row, 400) > estimatedHeight(row, 1000));
+  assert.ok(estimatedHeight(row, 1000) > estimatedHeight(short, 1000));
+  assert.ok(estimatedHeight(chinese, 1000) > estimatedHeight(row, 1000));
+  assert.ok(estimatedHeight(spoken, 1000) > estimatedHeight(short, 1000));
+});
+
+test("the layout's direction is that of the language", () => {
+  assert.deepEqual(["ar", "he", "fa", "ur", "en", "zh", "", null].map(directionOf), [
+    "rtl",
+    "rtl",
+    "rtl",
+    "rtl",
+    "ltr",
+    "ltr",
+    "ltr",
+    "ltr",
+  ]);
+  assert.equal(directionOf("yo"), "ltr");
+});
+
+test("after an undo the caret is behind the change", () => {
+  assert.equal(caretAfterChange("one two three", "one three"), 3);
+  assert.equal(caretAfterChange("one three", "one two three"), 7);
+  assert.equal(caretAfterChange("", "one"), 3);
+  assert.equal(caretAfterChange("same", "same"), 0);
+});

@@ -1,0 +1,18 @@
+// Bundles the page's modules and styles into the files that browsers load: node vendor/page.mjs FOLDER
+import { join } from "node:path";
+import { build } from "esbuild";
+
+const WEB = join(import.meta.dirname, "..", "app", "web");
+
+await build({
+  absWorkingDir: WEB,
+  entryPoints: { main: "main.js", page: "styles/page.css" },
+  outdir: process.argv[2] ?? join(WEB, "bundle"),
+  bundle: true,
+  external: ["../texts/*.js"], // only that of the reader's language is loaded, from where it is
+  format: "esm",
+  legalComments: "none",
+  minify: true,
+  target: "es2022",
+  banner: { js: "/*! Licences: ../vendor/LICENSES.txt */" },
+});
