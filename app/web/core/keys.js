@@ -1,6 +1,6 @@
 /** Keys that work on a screen, and the list of them that `?` shows. */
 
-import { html, signal, useEffect } from "../vendor/ui.js";
+import { html, signal, useLayoutEffect } from "../vendor/ui.js";
 import { Icon } from "./icons.js";
 import { t } from "./text.js";
 
@@ -66,7 +66,8 @@ function usesKey(target, key) {
  * @param {unknown[]} [inputs] When they change, the shortcuts are taken anew.
  */
 export function useShortcuts(shortcuts, inputs = []) {
-  useEffect(() => {
+  // Not after the next frame: who sees a screen can use its keys.
+  useLayoutEffect(() => {
     active.value = [...active.peek(), shortcuts];
     return () => {
       active.value = active.peek().filter((other) => other !== shortcuts);

@@ -128,7 +128,8 @@ export function createPlayback() {
     ...{ time, playing, duration, rate: chosenRate, available, loop, region, showRegion, changeRegion },
     ...{ seek, play, pause, attach },
     skip: (seconds) => seek(time.value + seconds),
-    toggle: () => (playing.value || shallPlay ? pause() : play()),
+    // Events come later than the state.
+    toggle: () => (shallPlay || (media && !media.paused) ? pause() : play()),
   };
 }
 

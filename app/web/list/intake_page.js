@@ -5,7 +5,7 @@ import { go, route } from "../core/router.js";
 import { service } from "../core/service.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
-import { html, signal, useEffect } from "../vendor/ui.js";
+import { html, signal, useLayoutEffect } from "../vendor/ui.js";
 import { MicrophoneBar } from "./microphone_bar.js";
 import { addFiles, addUrls, restoreUploads } from "./upload_store.js";
 import { urlsIn } from "./uploads_choice.js";
@@ -15,7 +15,7 @@ const isDragging = signal(false);
 
 /** Also shows a running recording on the other screens. */
 export function IntakeEverywhere() {
-  useEffect(() => {
+  useLayoutEffect(() => {
     void restoreUploads();
     const ended = new AbortController();
     const { signal } = ended;

@@ -1,7 +1,7 @@
 /** The address of a recording. */
 
 import { t } from "../core/text.js";
-import { html, useEffect, useRef, useState } from "../vendor/ui.js";
+import { html, useLayoutEffect, useRef, useState } from "../vendor/ui.js";
 import { addUrls } from "./upload_store.js";
 import { urlsIn } from "./uploads_choice.js";
 
@@ -9,7 +9,7 @@ import { urlsIn } from "./uploads_choice.js";
 export function UrlForm({ close }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const [isWrong, setWrong] = useState(false);
-  useEffect(() => input.current?.focus(), []);
+  useLayoutEffect(() => input.current?.focus(), []);
   /** @param {SubmitEvent} event */
   const submit = (event) => {
     event.preventDefault();
