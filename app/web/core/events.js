@@ -5,6 +5,7 @@ import { eventParser } from "./event_parser.js";
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
+const SILENCE_MS = 45_000; // of a dead connection: the service sends something every 10 s
 
 /**
  * Follow a stream until `onEvent` returns true, or `signal` aborts. Connects again after the connection is lost.
@@ -54,7 +55,8 @@ async function read(response, parse, isDone) {
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
   const decoder = new TextDecoder();
   for (;;) {
-    const { done, value } = await reader.read();
+    const timer = setTimeout(() => reader.cancel().catch(() => {}), SILENCE_MS);
+    const { done, value } = await reader.read().finally(() => clearTimeout(timer));
     if (done) return;
     parse(decoder.decode(value, { stream: true }));
     if (isDone()) return void reader.cancel();
