@@ -26,7 +26,7 @@ import { isActive } from "./types.js";
 
 const EDITABLE = new Set(["queued", "running", "succeeded"]);
 
-const LEAVING_MS = 5000; // a save that takes longer is merged
+const LEAVING_MS = 2000; // a save that takes longer is merged
 
 /** Saves of sessions that were left, by job: a new one of the same job waits for them. @type {Map<string, Promise<unknown>>} */
 const leaving = new Map();
