@@ -13,25 +13,38 @@ from tests.e2e.running import DATA, Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
 
+LATER_MS = 61_000  # all pauses of the page are shorter
+
 SLOW = {
     "WHISPER_ENGINE": "simulated",
     "WHISPER_MODEL": None,
     "WHISPER_DEVICE": None,
     "WHISPER_GPUS": "a",
-    "WHISPER_SIMULATED": "fixed_ms=5000,batch=1",
+    "WHISPER_SIMULATED": "fixed_ms=3000,batch=1",
 }
 
-# The page's own session of a job, with the state of saving in view.
-OPEN = """async (id) => {
-    const { openSession } = await import("./web/job/session.js");
-    const { SaveStatus } = await import("./web/job/saving_status.js");
-    const { html, render } = await import("./web/vendor/ui.js");
-    window.edits = await import("./web/job/edits.js");
+# The page's own session of a job, with the state of saving in view: all that these tests need of the page.
+ENTRY = """
+import { Announcer } from "../core/announcer.js";
+import { loadTexts } from "../core/text.js";
+import { Toasts } from "../core/toasts.js";
+import * as drafts from "../job/drafts.js";
+import * as edits from "../job/edits.js";
+import { LostCorrections, SaveStatus } from "../job/saving_status.js";
+import { openSession } from "../job/session.js";
+import { KeyDialog } from "../shell/key_dialog.js";
+import { html, render } from "../vendor/ui.js";
+
+await loadTexts();
+Object.assign(window, { drafts, edits, open(id) {
     window.session = openSession(id);
-    const main = document.querySelector("main");
-    main.replaceChildren();
-    render(html`<${SaveStatus} session=${window.session} />`, main);
-}"""
+    render(
+        html`<main><${SaveStatus} session=${session} /><${LostCorrections} session=${session} /></main>
+            <${KeyDialog} /><${Toasts} /><${Announcer} />`,
+        document.getElementById("page"),
+    );
+} });
+"""
 
 
 class Session:
@@ -40,13 +53,13 @@ class Session:
     def __init__(self, page: Page, job_id: str) -> None:
         self.page = page
         self._job_id = job_id
-        load_modules(page)
+        load_modules(page, ENTRY)
         self.open()
 
     def open(self) -> None:
         self.page.goto("/")
-        self.page.get_by_role("main").wait_for()
-        self.page.evaluate(OPEN, self._job_id)
+        self.page.wait_for_function("() => window.drafts")
+        self.page.evaluate("(id) => open(id)", self._job_id)
         self.page.wait_for_function("() => session.job.value || session.error.value")
 
     def wait(self, condition: str) -> None:
@@ -75,6 +88,18 @@ class Session:
 
     def save(self) -> bool:
         return bool(self.run("session.save()"))
+
+    def drafts(self, job_id: str | None = None) -> list[dict[str, Any]]:
+        """What the browser keeps of a job, by default this one."""
+        read = f"drafts.readDrafts('{job_id or self._job_id}', async () => false)"
+        found: list[dict[str, Any]] = self.run(read)
+        return found
+
+    def wait_for_draft(self) -> None:
+        wait_for(lambda: self.drafts())
+
+    def wait_for_no_draft(self) -> None:
+        wait_for(lambda: not self.drafts())
 
 
 def new_job(server: Server) -> str:
@@ -119,14 +144,17 @@ def session(page: Page, job: str) -> Session:
     return opened
 
 
-def test_a_correction_is_in_the_page_and_in_the_files(session: Session, site: Server, job: str) -> None:
+def test_a_correction_is_in_the_page_and_in_the_files(
+    session: Session, new_page: NewPage, site: Server, job: str
+) -> None:
+    page = new_page(site)
     before = stored(site, job)
     session.set_text(0, "The marvellous correction.")
     assert session.state() == "unsaved"
     assert session.save()
     assert session.state() == "saved"
-    session.page.goto(f"/#/jobs/{job}")
-    expect(session.page.get_by_text("The marvellous correction.").first).to_be_visible()
+    page.goto(f"/#/jobs/{job}")
+    expect(page.get_by_text("The marvellous correction.").first).to_be_visible()
     for form in ("srt", "vtt"):
         assert "marvellous" in result(site, job, form)
     assert [one["text"] for one in stored(site, job)[1:]] == [one["text"] for one in before[1:]]
@@ -273,7 +301,7 @@ def close_with_unsaved_work(session: Session) -> Page:
     session.page.evaluate(WITHOUT_SAVING)
     session.set_text(0, "unsaved work")
     session.edit("remove", "edits.remove(list, list[2].id)")
-    session.page.wait_for_timeout(1500)  # a draft is written within half a second
+    session.wait_for_draft()
     page = session.page.context.new_page()
     session.page.close()
     return page
@@ -288,7 +316,7 @@ def test_work_of_a_closed_tab_comes_back(session: Session, site: Server, job: st
     assert again.run("session.segments.value[1].words.length > 0")
     assert again.save()
     assert [one["text"] for one in stored(site, job)] == again.texts()
-    again.page.wait_for_timeout(1500)
+    again.wait_for_no_draft()
     again.open()
     again.wait_until_complete()
     assert not again.run("session.dirty.value")
@@ -351,39 +379,37 @@ def test_a_deleted_job_says_so(page: Page, site: Server) -> None:
     assert "too late" in download.value.path().read_text(encoding="utf-8")
 
 
-def test_corrections_of_a_running_job_are_saved_at_its_end(commands: Commands, new_page: NewPage) -> None:
-    server = commands.ready(**SLOW)
-    job = server.submit(DATA / "talk.flac")["id"]
-    session = Session(new_page(server), job)
-    session.wait("session.segments.value.length > 1 && !session.complete.value")
-    session.set_text(0, "Corrected while it runs.")
-    assert not session.save()
-    count = len(session.texts())
-    session.open()  # a reload in mid-job
-    session.wait("session.segments.value[0]?.text === 'Corrected while it runs.'")
-    assert len(session.texts()) >= count
-    assert not session.run("session.complete.value")
-    session.wait(f"session.segments.value.length > {count}")
-    session.wait("session.complete.value && session.saveState.value === 'saved'")
-    assert [one["text"] for one in stored(server, job)] == session.texts()
-    assert (session.texts()[0], revision(server, job)) == ("Corrected while it runs.", 1)
-
-
-def test_a_service_that_restarts_loses_nothing(commands: Commands, new_page: NewPage) -> None:
+def test_corrections_of_a_running_job_survive_a_reload_and_a_restart(
+    commands: Commands, new_page: NewPage
+) -> None:
     server = commands.ready(**SLOW)
     job = server.submit(DATA / "talk.flac")["id"]
     page = new_page(server)
+    page.clock.install()
     page.faults.expect("ERR_|status of 50[34]")  # type: ignore[attr-defined]
     session = Session(page, job)
     session.wait("session.segments.value.length > 1 && !session.complete.value")
+    session.set_text(0, "Corrected while it runs.")
+    assert not session.save()
+    session.wait_for_draft()
+    session.open()  # a reload in mid-job
+    session.wait("session.segments.value[0]?.text === 'Corrected while it runs.'")
+    assert not session.run("session.complete.value")
+    server.kill(server.pid)
     assert not server.end()
-    session.set_text(0, "Corrected while it is away.")
+    session.set_text(1, "Corrected while it is away.")
     session.wait("!session.connected.value")
     quick = SLOW | {"WHISPER_SIMULATED": "fixed_ms=1"}
     again = commands.serve(folder=server.folder, port=server.port, **quick).wait_until_up()
-    session.wait("session.complete.value && session.saveState.value === 'saved'")
+
+    def saved() -> bool:
+        page.clock.fast_forward(LATER_MS)  # the page waits before it connects again
+        return bool(session.run("session.complete.value && session.saveState.value === 'saved'"))
+
+    wait_for(saved, pause_s=0.5)
     assert [one["text"] for one in stored(again, job)] == session.texts()
-    assert session.texts()[0] == "Corrected while it is away."
+    assert session.texts()[:2] == ["Corrected while it runs.", "Corrected while it is away."]
+    assert revision(again, job) == 1  # nothing was saved before its end
 
 
 def test_a_save_is_repeated_until_the_service_answers(session: Session, site: Server, job: str) -> None:
@@ -399,3 +425,231 @@ def test_a_save_is_repeated_until_the_service_answers(session: Session, site: Se
     assert session.state() == "offline"
     session.wait("session.saveState.value === 'saved'")
     assert stored(site, job)[0]["text"] == "patience"
+
+
+def leave(session: Session) -> Page:
+    """Close the tab at once. Returns another page of the same browser."""
+    page = session.page.context.new_page()
+    session.page.close()
+    return page
+
+
+def test_a_choice_that_waits_is_asked_for_again_by_the_next_tab(
+    conflict: Session, site: Server, job: str
+) -> None:
+    before = stored(site, job)
+    conflict.page.get_by_role("dialog").wait_for()
+    conflict.page.keyboard.press("Escape")
+    edited = "edited while the choice waits"
+    conflict.set_text(3, edited)
+    wait_for(
+        lambda: any((c["after"] or {}).get("text") == edited for d in conflict.drafts() for c in d["changes"])
+    )
+    again = Session(leave(conflict), job)
+    again.wait("session.dirty.value")
+    assert again.state() == "conflict"
+    parts = again.run("session.conflict.value.parts.map((part) => [part.mine[0].text, part.theirs[0].text])")
+    assert parts == [["mine 0", "theirs 0"], ["mine 2", "theirs 2"]]
+    assert again.texts()[:4] == ["mine 0", "only mine", "mine 2", edited]
+    assert not again.save()
+    assert stored(site, job) == before
+
+
+def test_work_of_a_closed_tab_outlives_its_job(page: Page, site: Server) -> None:
+    job = new_job(site)
+    session = Session(page, job)
+    session.wait_until_complete()
+    other = close_with_unsaved_work(session)
+    site.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    page.faults.expect("status of 404")  # type: ignore[attr-defined]
+    again = Session(other, job)
+    assert again.run("session.error.value.status") == 404
+    with again.page.expect_download() as download:
+        again.page.get_by_role("button", name="Download my version").first.click()
+    assert "unsaved work" in download.value.path().read_text(encoding="utf-8")
+    again.wait_for_no_draft()
+
+
+def test_what_was_saved_by_leaving_is_no_unsaved_work_later(session: Session, site: Server, job: str) -> None:
+    session.set_text(0, "saved by leaving")
+    session.wait_for_draft()
+    session.run("session.close()")
+    session.wait_for_no_draft()
+    segments = stored(site, job)
+    assert segments[0]["text"] == "saved by leaving"
+    segments[0]["text"] = "corrected by someone else"
+    site.client.put(
+        f"/v1/jobs/{job}/segments", headers={"If-Match": "*"}, json={"segments": segments}
+    ).raise_for_status()
+    session.open()
+    session.wait_until_complete()
+    assert (session.state(), session.texts()[0]) == ("saved", "corrected by someone else")
+
+
+NO_DRAFTS = """() => {
+    IDBObjectStore.prototype.put = () => { throw new DOMException("no space", "QuotaExceededError"); };
+}"""
+LEAVE = "(() => { const e = new Event('beforeunload', { cancelable: true }); return !dispatchEvent(e); })()"
+
+
+def test_a_browser_that_keeps_no_drafts_warns(session: Session) -> None:
+    session.page.evaluate(NO_DRAFTS)
+    assert not session.run(LEAVE)
+    session.set_text(0, "kept nowhere")
+    expect(session.page.locator(".save-status")).to_contain_text("this browser keeps no copy")
+    assert session.run(LEAVE)
+    assert session.save()
+    assert not session.run(LEAVE)
+
+
+def test_a_draft_stays_until_another_one_has_its_content(session: Session, job: str) -> None:
+    again = Session(close_with_unsaved_work(session), job)
+    again.wait("session.dirty.value")
+    again.page.evaluate(WITHOUT_SAVING)
+    again.wait_for_draft()
+    full = again.page.context.new_page()
+    full.add_init_script(f"({NO_DRAFTS})()")
+    again.page.close()
+    unable = Session(full, job)
+    unable.wait("session.dirty.value")
+    unable.page.evaluate(WITHOUT_SAVING)
+    unable.wait("session.unkept.value")
+    last = Session(leave(unable), job)
+    last.wait("session.dirty.value")
+    assert last.texts()[0] == "unsaved work"
+
+
+def test_corrections_without_a_place_survive_a_closed_tab(session: Session, job: str) -> None:
+    session.run("{ session.lost.value = [{ ...session.segments.value[0], text: 'without a place' }]; }")
+    session.wait_for_draft()
+    again = Session(leave(session), job)
+    again.page.get_by_text("without a place").wait_for()
+    again.page.get_by_role("button", name="Dismiss").click()
+    again.wait_for_no_draft()
+
+
+def test_a_save_whose_answer_was_lost_is_recognised(session: Session, site: Server, job: str) -> None:
+    """The service has stored it. The page says so, and goes on with the ids of its new segments."""
+
+    def lose(route: Route) -> None:
+        route.fetch()
+        route.abort()
+
+    session.page.faults.expect("ERR_FAILED|412")  # type: ignore[attr-defined]
+    session.page.route(re.compile("/segments$"), lose, times=1)
+    session.edit("split", "edits.split(list, list[1].id, list[1].text.indexOf(' '))")
+    new = session.run("session.segments.value[2].id")
+    assert not session.save()
+    session.edit("text", f"edits.setText(list, '{new}', 'typed meanwhile')")
+    assert session.save()
+    assert session.run("session.segments.value[2].id") == new
+    assert [one["text"] for one in stored(site, job)] == session.texts()
+    assert session.texts()[2] == "typed meanwhile"
+
+
+def test_a_full_disk_is_named(session: Session, site: Server, job: str) -> None:
+    page = session.page
+    page.faults.expect("status of 507")  # type: ignore[attr-defined]
+    message = "The disk is full. Remove recordings, or enlarge it."
+    answer = {"status": 507, "json": {"error": {"message": message, "code": "disk_full"}}}
+    page.route(re.compile("/segments$"), lambda route: route.fulfill(**answer), times=1)
+    session.set_text(0, "saved when there is space")
+    assert not session.save()
+    status = page.locator(".save-status")
+    expect(status).to_contain_text(message)
+    expect(status).not_to_contain_text("cannot be reached")
+    status.get_by_role("button", name="Save").click()
+    session.wait("session.saveState.value === 'saved'")
+    assert stored(site, job)[0]["text"] == "saved when there is space"
+
+
+def test_a_key_that_is_refused_in_mid_save_loses_nothing(session: Session, site: Server, job: str) -> None:
+    page = session.page
+    page.faults.expect("status of 401")  # type: ignore[attr-defined]
+    answer = {
+        "status": 401,
+        "json": {"error": {"message": "The API key is wrong.", "code": "invalid_api_key"}},
+    }
+    page.route(re.compile("/segments$"), lambda route: route.fulfill(**answer), times=1)
+    session.set_text(0, "saved with another key")
+    session.run("{ session.save(); }")
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("Escape")
+    expect(page.locator(".save-status")).to_contain_text("The API key is wrong.")
+    page.get_by_role("button", name="Save").click()
+    session.wait("session.saveState.value === 'saved'")
+    assert stored(site, job)[0]["text"] == "saved with another key"
+
+
+def test_saving_goes_on_after_many_conflicts_in_turn(session: Session, site: Server, job: str) -> None:
+    page = session.page
+    page.faults.expect("status of 412")  # type: ignore[attr-defined]
+    answer = {"status": 412, "json": {"error": {"message": "It has changed.", "code": "revision_changed"}}}
+
+    def refuse(route: Route) -> None:
+        if route.request.method == "PUT":
+            route.fulfill(**answer)
+        else:
+            route.continue_()
+
+    page.route(re.compile("/segments$"), refuse)
+    session.set_text(0, "at last")
+    assert not session.save()
+    page.unroute(re.compile("/segments$"))
+    session.wait("session.saveState.value === 'saved'")
+    assert stored(site, job)[0]["text"] == "at last"
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(page: Page, job: str) -> None:
+    page.route(re.compile("/segments$"), lambda route: route.fulfill(body='{"segments": ['), times=1)
+    Session(page, job).wait("session.complete.value && session.segments.value.length > 0")
+
+
+def test_a_save_that_hangs_does_not_keep_the_job_closed(session: Session) -> None:
+    def hang(route: Route) -> None:
+        if route.request.method != "PUT":
+            route.continue_()
+
+    session.page.route(re.compile("/segments$"), hang)
+    session.set_text(0, "on its way")
+    session.run("session.close()")
+    session.run("open(session.id)")
+    session.wait("session.complete.value && session.dirty.value")
+    assert session.texts()[0] == "on its way"
+
+
+def test_drafts_that_nobody_came_back_to_are_removed(page: Page, job: str) -> None:
+    session = Session(page, job)
+    days = 91 * 86_400_000
+    old = f"{{ key: 'old', job: 'gone', revision: 0, changes: [], lost: [], at: Date.now() - {days} }}"
+    assert session.run(f"drafts.writeDraft({old})")
+    assert session.drafts("gone")
+    session.open()
+    wait_for(lambda: not session.drafts("gone"))
+
+
+def test_a_failed_job_offers_the_corrections_that_it_cannot_take(
+    session: Session, site: Server, job: str
+) -> None:
+    page = close_with_unsaved_work(session)
+    failed = {**site.job(job), "status": "failed", "error": {"message": "It broke.", "code": None}}
+    unfinished = {**site.client.get(f"/v1/jobs/{job}/segments").json(), "complete": False}
+    page.route(re.compile(f"/v1/jobs/{job}$"), lambda route: route.fulfill(json=failed))
+    page.route(re.compile("/segments$"), lambda route: route.fulfill(json=unfinished))
+    page.context.unroute("**/web/bundle/main.js")
+    page.goto(f"/#/jobs/{job}")
+    status = page.locator(".save-status")
+    expect(status).to_contain_text("The job has no result, so it takes no corrections.")
+    with page.expect_download() as download:
+        status.get_by_role("button", name="Download my version").click()
+    assert "unsaved work" in download.value.path().read_text(encoding="utf-8")
+
+
+def test_a_page_that_waits_for_the_service_says_so(page: Page, job: str) -> None:
+    page.faults.expect("ERR_FAILED")  # type: ignore[attr-defined]
+    page.goto("/")
+    page.route("**/v1/**", lambda route: route.abort())
+    page.goto(f"/#/jobs/{job}")
+    expect(page.get_by_text("The page connects again by itself.")).to_be_visible()
+    page.unroute("**/v1/**")
+    page.locator(".segment").first.wait_for()

@@ -45,6 +45,30 @@ export function resolved({ merged, parts }, choices) {
 }
 
 /**
+ * The changes of a draft while parts need a choice: those of the parts begin from the base of both sides. So the
+ * choice is asked for again when the draft comes back, and neither side replaces the other unseen.
+ * @param {readonly Change[]} changes From theirs to mine.
+ * @param {readonly ConflictPart[]} parts
+ * @param {Segments} mine
+ * @returns {Change[]}
+ */
+export function withOpenParts(changes, parts, mine) {
+  const [before, after] = [parts.flatMap((part) => part.base), mine].map(byId);
+  const open = new Set(
+    parts.flatMap((part) => [...part.base, ...part.mine, ...part.theirs].map(({ id }) => id)),
+  );
+  return [
+    ...changes.filter(({ id }) => !open.has(id)),
+    ...[...open].map((id) => ({ id, before: before.get(id) ?? null, after: after.get(id) ?? null })),
+  ];
+}
+
+/** @param {Segments} segments */
+function byId(segments) {
+  return new Map(segments.map((segment) => [segment.id, segment]));
+}
+
+/**
  * My segments without the new ones that the other side has, too, by another id: it has saved them before.
  * @param {Segments} base
  * @param {Segments} mine
@@ -66,7 +90,7 @@ function withoutTwins(base, mine, theirs) {
  * @returns {Sides[]}
  */
 function sides(base, mine, theirs) {
-  const maps = [base, mine, theirs].map((list) => new Map(list.map((segment) => [segment.id, segment])));
+  const maps = [base, mine, theirs].map(byId);
   const ids = new Set(maps.flatMap((map) => [...map.keys()]));
   return [...ids]
     .map((id) => {

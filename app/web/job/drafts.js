@@ -1,18 +1,21 @@
 /** Unsaved corrections, kept by the browser until the service has them. */
 
+/** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./edits_changes.js").Change} Change */
 
 /**
  * @typedef {object} Draft
  * @property {string} key Of one tab and job.
  * @property {string} job
- * @property {number} revision That the changes begin from.
+ * @property {number} revision That the changes begin from; UNSETTLED: from several, since parts need a choice.
  * @property {readonly Change[]} changes With the ids of the service, and without words.
+ * @property {readonly Segment[]} lost Corrected segments without a place in the transcript.
  * @property {number} at Unix time in ms.
  */
 
 const [DATABASE, STORE] = ["whisperfleet", "drafts"];
 const KEPT_MS = 90 * 24 * 3600 * 1000; // the job may have been deleted elsewhere
+export const UNSETTLED = -1;
 
 /** @type {Promise<IDBDatabase> | null} */
 let opening = null;
@@ -26,18 +29,37 @@ function open() {
       request.result.createObjectStore(STORE, { keyPath: "key" }).createIndex("job", "job");
     request.onsuccess = () => {
       database = request.result;
+      database.onclose = forget; // as when the user removes the data of the site
+      removeOld(database);
       resolve(database);
     };
     request.onerror = () => reject(request.error);
   });
+  opening.catch(forget);
   return opening;
+}
+
+function forget() {
+  opening = null;
+  database = null;
+}
+
+/** Remove the drafts that nobody came back to. @param {IDBDatabase} opened */
+function removeOld(opened) {
+  const request = opened.transaction(STORE, "readwrite").objectStore(STORE).openCursor();
+  request.onsuccess = () => {
+    const cursor = request.result;
+    if (!cursor) return;
+    if (Date.now() - cursor.value.at > KEPT_MS) cursor.delete();
+    cursor.continue();
+  };
 }
 
 /**
  * @template T
  * @param {IDBTransactionMode} mode
  * @param {(store: IDBObjectStore) => IDBRequest<T>} act
- * @returns {Promise<T | null>} null: the browser stores nothing, as in some private windows.
+ * @returns {Promise<T | null>} null: the browser stores nothing, as in some private windows, or has no space left.
  */
 async function transact(mode, act) {
   try {
@@ -46,8 +68,8 @@ async function transact(mode, act) {
     const request = act(transaction.objectStore(STORE));
     if (mode === "readwrite") transaction.commit();
     return await new Promise((resolve, reject) => {
-      request.onsuccess = () => resolve(request.result);
-      request.onerror = () => reject(request.error);
+      transaction.oncomplete = () => resolve(request.result);
+      transaction.onabort = () => reject(transaction.error);
     });
   } catch {
     return null;
@@ -65,7 +87,7 @@ export async function removeDraft(key) {
 }
 
 /**
- * The drafts of a job that no open tab works on, newest first. Removes those that nobody came back to.
+ * The drafts of a job that no open tab works on, newest first.
  * @param {string} job
  * @param {(key: string) => Promise<boolean>} isOpen Whether another tab has the draft.
  * @returns {Promise<Draft[]>}
@@ -73,12 +95,8 @@ export async function removeDraft(key) {
 export async function readDrafts(job, isOpen) {
   /** @type {Draft[]} */
   const all = (await transact("readonly", (store) => store.index("job").getAll(job))) ?? [];
-  const drafts = [];
-  for (const draft of all.sort((one, other) => other.at - one.at)) {
-    if (Date.now() - draft.at > KEPT_MS) await removeDraft(draft.key);
-    else if (!(await isOpen(draft.key))) drafts.push(draft);
-  }
-  return drafts;
+  const elsewhere = await Promise.all(all.map(({ key }) => isOpen(key)));
+  return all.filter((_, index) => !elsewhere[index]).sort((one, other) => other.at - one.at);
 }
 
 /** Remove all drafts of a deleted job. @param {string} job */
@@ -104,7 +122,7 @@ export function keptChanges(changes, idOf) {
 /**
  * Kept changes with the words that the service still has for them.
  * @param {readonly Change[]} changes
- * @param {readonly import("./types.js").Segment[]} segments
+ * @param {readonly Segment[]} segments
  * @param {typeof import("./edits_words.js").keptWords} keptWords
  * @returns {Change[]}
  */

@@ -1,7 +1,8 @@
 /** Keeps the draft of one open job up to date, and finds those of closed tabs. */
 
-import { effect } from "../vendor/ui.js";
-import { keptChanges, readDrafts, removeDraft, writeDraft } from "./drafts.js";
+import { effect, signal } from "../vendor/ui.js";
+import { withOpenParts } from "./conflict.js";
+import { keptChanges, readDrafts, removeDraft, UNSETTLED, writeDraft } from "./drafts.js";
 import { newId } from "./edits_segment.js";
 
 const PAUSE_MS = 300; // after an edit, until it is written
@@ -15,48 +16,55 @@ const closed = new Set();
 /**
  * @param {string} job
  * @param {import("./session_document.js").Document} document
- * @param {{revision: () => number, idOf: (id: string) => string}} version
+ * @param {import("./saving.js").Saving} saving
  */
-export function keepDraft(job, document, { revision, idOf }) {
+export function keepDraft(job, document, { conflict, version }) {
   const key = `${job}/${newId()}`;
   const release = holdLock(lockName(key));
+  const isFailing = signal(false);
   let isWritten = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
 
-  function write() {
+  /** @returns {Promise<boolean>} Whether the browser has it all. */
+  async function write() {
     clearTimeout(timer);
     timer = undefined;
-    const changes = document.changes.peek();
-    if (changes.length) {
+    const [changes, lost, parts] = [document.changes.peek(), document.lost.peek(), conflict.peek()?.parts];
+    if (changes.length || lost.length || parts) {
       isWritten = true;
-      return writeDraft({
-        key,
-        job,
-        revision: revision(),
-        changes: keptChanges(changes, idOf),
-        at: Date.now(),
-      });
+      const content = parts ? withOpenParts(changes, parts, document.segments.peek()) : changes;
+      const revision = parts ? UNSETTLED : version.revision.peek();
+      const kept = { changes: keptChanges(content, version.idOf), lost: lost.map(withoutWords) };
+      isFailing.value = !(await writeDraft({ key, job, revision, ...kept, at: Date.now() }));
+    } else if (isWritten) {
+      isWritten = false;
+      await removeDraft(key);
     }
-    if (!isWritten) return;
-    isWritten = false;
-    return removeDraft(key);
+    return !isFailing.peek();
   }
 
   const flush = () => {
     if (timer !== undefined) write();
   };
   const stop = effect(() => {
-    const isDirty = document.changes.value.length > 0;
-    if (isDirty || isWritten) timer ??= setTimeout(write, PAUSE_MS);
+    void conflict.value;
+    const isNeeded = document.changes.value.length > 0 || document.lost.value.length > 0;
+    if (isNeeded || isWritten) timer ??= setTimeout(write, PAUSE_MS);
   });
   addEventListener("pagehide", flush);
 
   return {
+    /** The browser does not keep the draft: it stores nothing, or has no space left. */
+    isFailing,
     /** Write the newest state now. */
     write,
     /** The drafts of closed tabs. */
-    read: () => readDrafts(job, async (other) => !closed.has(other) && (await isHeld(lockName(other)))),
+    read: () =>
+      readDrafts(job, async (other) => {
+        if (closed.has(other)) return false;
+        return other === key || (await isHeld(lockName(other)));
+      }),
     /** Ends it. The draft stays as it is. */
     close() {
       stop();
@@ -66,6 +74,11 @@ export function keepDraft(job, document, { revision, idOf }) {
       closed.add(key);
     },
   };
+}
+
+/** @param {import("./types.js").Segment} segment */
+function withoutWords(segment) {
+  return { ...segment, words: [] };
 }
 
 /** @param {string} key */

@@ -25,7 +25,7 @@ export function EditToolbar({ screen, search }) {
     <${Tool} icon="search" text="find.open" keys="Control+F" isOff=${false} run=${() => openSearch(search, "find")} />
     <span class="space"></span>
     <${RefusedPlace} screen=${screen} />
-    ${isEditable && html`<${SaveStatus} session=${session} />`}
+    ${(isEditable || session.dirty.value) && html`<${SaveStatus} session=${session} />`}
   </div>`;
 }
 

@@ -14,11 +14,12 @@ export const MOST_SPEAKER_CHARS = 100;
 const BREAKS = /[\t-\r\x1c-\x1f\x85\u2028\u2029]+/g;
 const REFUSED = /\p{Surrogate}/gu; // halves of characters
 
+const PAGE = Math.random().toString(36).slice(2, 10); // tabs that a browser opens again may begin at the same time
 let newIds = 0;
 
 /** An id of this page; the service gives its own when the segment is saved. */
 export function newId() {
-  return `new-${Date.now().toString(36)}-${++newIds}`;
+  return `new-${Date.now().toString(36)}-${PAGE}-${++newIds}`;
 }
 
 /**

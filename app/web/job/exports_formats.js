@@ -31,7 +31,7 @@ function rank(format) {
  */
 export function fileNameOf(job, format, revision = null) {
   const name = job.filename ?? job.id;
-  const stem = name.replace(/\.[^.]{1,8}$/, "").slice(0, LONGEST_STEM) || job.id;
+  const stem = [...name.replace(/\.[^.\s]{1,8}$/, "")].slice(0, LONGEST_STEM).join("") || job.id;
   const version = revision === null ? "" : revision ? `.revision-${revision}` : ".original";
   return `${stem}${version}.${format === "verbose_json" ? "json" : format}`;
 }

@@ -5,6 +5,7 @@ import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
 import { html, useLayoutEffect, useRef } from "../vendor/ui.js";
+import { hideMatches } from "./find_highlights.js";
 
 /** @typedef {import("./find_state.js").Search} Search */
 /** @typedef {import("./segment_actions.js").Screen} Screen */
@@ -15,6 +16,7 @@ export function FindBar({ screen, search }) {
   const mode = search.mode.value;
   const canReplace = screen.session.editable.value;
   useLayoutEffect(() => field.current?.select(), [mode]);
+  useLayoutEffect(() => hideMatches, []);
   if (!mode) return null;
 
   const close = () => {

@@ -4,12 +4,15 @@ import { isUnspaced } from "./edits_words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./edits.js").Match} Match */
-/** @typedef {{matchCase?: boolean, matchAccents?: boolean, wholeWord?: boolean}} FindOptions All false by default. */
+/** @typedef {{matchCase?: boolean, wholeWord?: boolean}} FindOptions False by default. Accents never matter. */
 /** @typedef {{text: string, offsets: Uint32Array | null}} Folded `offsets`: where each character was; null: at the same place. */
 
 const MARKS = /[\u0300-\u036f]+/g;
 const CHANGES_LENGTH = /[\u0300-\u036f\ud800-\udfff]/;
 const WORD_CHARACTER = /[\p{L}\p{N}\p{M}_]/u;
+
+/** Texts as they are compared: with their case, and without. @type {[WeakMap<Segment, Folded>, WeakMap<Segment, Folded>]} */
+const known = [new WeakMap(), new WeakMap()];
 
 /**
  * All places of a text in the segments, in order, none overlapping.
@@ -19,12 +22,13 @@ const WORD_CHARACTER = /[\p{L}\p{N}\p{M}_]/u;
  * @returns {Match[]} Each within one segment.
  */
 export function findMatches(segments, query, options = {}) {
-  const wanted = folded(query, options).text;
+  const isExact = options.matchCase ?? false;
+  const wanted = folded(query, isExact).text;
   if (!wanted) return [];
   /** @type {Match[]} */
   const matches = [];
   for (const segment of segments) {
-    const { text, offsets } = folded(segment.text, options);
+    const { text, offsets } = foldedText(segment, isExact);
     for (let at = text.indexOf(wanted); at >= 0; ) {
       const end = at + wanted.length;
       const isWhole = !offsets || (isBorder(offsets, at) && isBorder(offsets, end));
@@ -38,19 +42,30 @@ export function findMatches(segments, query, options = {}) {
 }
 
 /**
+ * @param {Segment} segment
+ * @param {boolean} isExact
+ */
+function foldedText(segment, isExact) {
+  const texts = known[Number(isExact)];
+  const found = texts.get(segment) ?? folded(segment.text, isExact);
+  texts.set(segment, found);
+  return found;
+}
+
+/**
  * @param {string} text
- * @param {FindOptions} options
+ * @param {boolean} isExact
  * @returns {Folded}
  */
-function folded(text, options) {
-  const whole = fold(text, options);
+function folded(text, isExact) {
+  const whole = fold(text, isExact);
   // Most texts keep their length, character by character. Only the others need the slow way.
   if (whole.length === text.length && !CHANGES_LENGTH.test(text)) return { text: whole, offsets: null };
   let [result, at] = ["", 0];
   /** @type {number[]} */
   const offsets = [];
   for (const character of graphemes(text)) {
-    const simple = fold(character, options);
+    const simple = fold(character, isExact);
     for (let index = 0; index < simple.length; index++) offsets.push(at);
     result += simple;
     at += character.length;
@@ -70,11 +85,11 @@ function graphemes(text) {
 
 /**
  * @param {string} text
- * @param {FindOptions} options
+ * @param {boolean} isExact
  */
-function fold(text, { matchCase, matchAccents }) {
-  const plain = matchAccents ? text : text.normalize("NFD").replace(MARKS, "").normalize("NFC");
-  return matchCase ? plain : plain.toLowerCase();
+function fold(text, isExact) {
+  const plain = text.normalize("NFD").replace(MARKS, "").normalize("NFC");
+  return isExact ? plain : plain.toLowerCase();
 }
 
 /**

@@ -30,7 +30,11 @@ export function JobHeader({ session, playback }) {
       <${StatusBadge} job=${job} />
       <span>${[...factsOf(job), job.model === "demo" ? t("header.demo") : job.model].join(" · ")}</span>
     </p>
-    ${isActive(job) && html`<div class="job-header-progress small muted"><${JobProgress} job=${job} /></div>`}
+    ${
+      isActive(job) &&
+      html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
+        <span role="status">${!session.connected.value && t("job.reconnecting")}</span></div>`
+    }
     <${Notices} job=${job} playback=${playback} />
   </header>`;
 }

@@ -29,7 +29,7 @@ export function JobScreen({ id }) {
       <p><a class="button" href="#/">${t("job.all")}</a></p>
     </div>`;
   }
-  if (!session.job.value) return html`<${Skeleton} />`;
+  if (!session.job.value) return html`<${Skeleton} isConnected=${session.connected.value} />`;
   return html`<div class="job">
     <${JobHeader} session=${session} playback=${playback} />
     <div class="job-top">
@@ -42,10 +42,10 @@ export function JobScreen({ id }) {
   </div>`;
 }
 
-/** The places of what comes. */
-function Skeleton() {
+/** The places of what comes. @param {{isConnected: boolean}} props */
+function Skeleton({ isConnected }) {
   return html`<div class="job" aria-busy="true">
-    <p class="visually-hidden">${t("loading")}</p>
+    <p class=${isConnected ? "visually-hidden" : "muted"} role="status">${t(isConnected ? "loading" : "job.reconnecting")}</p>
     <span class="skeleton job-skeleton-title"></span>
     <span class="skeleton job-skeleton-player"></span>
     ${[92, 78, 85, 60].map((width) => html`<span class="skeleton" style=${{ width: `${width}%` }}></span>`)}

@@ -1,5 +1,7 @@
 /** What a revision changes, compared with the newest one: segment by segment, and word by word. */
 
+import { keptTokens } from "./kept_tokens.js";
+
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {{kind: "same" | "added" | "removed", text: string}} Part */
 
@@ -12,8 +14,6 @@
  * @property {boolean} isMoved Its times or its speaker differ.
  * @property {Part[]} parts Its text.
  */
-
-const MOST_CELLS = 1_000_000; // of the table of a comparison; longer texts are replaced as a whole
 
 /**
  * The segments of a revision in order, with those that only the newest one has between them.
@@ -69,53 +69,19 @@ function whole({ id, start, end, text }, kind) {
  */
 export function compareTexts(from, to) {
   const [old, fresh] = [wordsOf(from), wordsOf(to)];
-  let head = 0;
-  while (head < Math.min(old.length, fresh.length) && old[head] === fresh[head]) head++;
-  let tail = 0;
-  const most = Math.min(old.length, fresh.length) - head;
-  while (tail < most && old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]) tail++;
-  const middle = compareWords(old.slice(head, old.length - tail), fresh.slice(head, fresh.length - tail));
-  return merged([
-    ...fresh.slice(0, head).map((text) => part("same", text)),
-    ...middle,
-    ...fresh.slice(fresh.length - tail).map((text) => part("same", text)),
-  ]);
-}
-
-/**
- * By the longest common subsequence.
- * @param {string[]} old
- * @param {string[]} fresh
- * @returns {Part[]}
- */
-function compareWords(old, fresh) {
-  const width = fresh.length + 1;
-  if (old.length * fresh.length > MOST_CELLS) {
-    return [...old.map((text) => part("removed", text)), ...fresh.map((text) => part("added", text))];
-  }
-  const longest = new Uint32Array((old.length + 1) * width); // of the words from there to the end
-  for (let i = old.length - 1; i >= 0; i--) {
-    for (let j = fresh.length - 1; j >= 0; j--) {
-      const cell = i * width + j;
-      longest[cell] =
-        old[i] === fresh[j]
-          ? longest[cell + width + 1] + 1
-          : Math.max(longest[cell + width], longest[cell + 1]);
-    }
-  }
+  const places = keptTokens(old, fresh);
   /** @type {Part[]} */
   const parts = [];
-  let [i, j] = [0, 0];
-  while (i < old.length || j < fresh.length) {
-    const cell = i * width + j;
-    if (i < old.length && j < fresh.length && old[i] === fresh[j]) {
-      parts.push(part("same", fresh[j]));
-      [i, j] = [i + 1, j + 1];
-    } else if (i < old.length && (j === fresh.length || longest[cell + width] >= longest[cell + 1])) {
-      parts.push(part("removed", old[i++]));
-    } else parts.push(part("added", fresh[j++]));
+  let next = 0; // of the fresh words
+  for (const [index, word] of old.entries()) {
+    const place = places[index];
+    if (place < 0) parts.push(part("removed", word));
+    else {
+      while (next < place) parts.push(part("added", fresh[next++]));
+      parts.push(part("same", fresh[next++]));
+    }
   }
-  return parts;
+  return merged([...parts, ...fresh.slice(next).map((word) => part("added", word))]);
 }
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "word" });

@@ -52,7 +52,7 @@ export function RevisionsDialog({ job, session, onClose }) {
 /** @param {{store: Revisions}} props */
 function List({ store }) {
   const revisions = store.revisions.value;
-  if (!revisions) return html`<p class="muted" aria-busy="true">${t("loading")}</p>`;
+  if (!revisions) return html`<${Loading} store=${store} />`;
   return html`<ul class="revisions-list" aria-label=${t("revisions.list")}>
     ${revisions.map(
       (revision, index) => html`<li key=${revision.revision}>
@@ -81,7 +81,7 @@ function Shown({ store, job, onRestore }) {
   const items = formatItems((format) => downloadResult(job, format, { revision: chosen }));
   return html`<section class="revisions-shown" aria-label=${nameOf(chosen)}>
     <div class="toolbar">
-      <button class="button primary" disabled=${isNewest || !changes} onClick=${onRestore}>
+      <button class="button primary" disabled=${isNewest || !changes || store.isRestoring.value} onClick=${onRestore}>
         <${Icon} name="history" />${t("revisions.restore")}
       </button>
       <${Menu} label=${t("export.download")} icon="download" items=${items} />
@@ -89,9 +89,14 @@ function Shown({ store, job, onRestore }) {
     ${
       changes
         ? html`<${Changes} changes=${changes} isNewest=${isNewest} isAll=${isAll} setAll=${setAll} />`
-        : html`<p class="muted" aria-busy="true">${t("loading")}</p>`
+        : html`<${Loading} store=${store} />`
     }
   </section>`;
+}
+
+/** @param {{store: Revisions}} props */
+function Loading({ store }) {
+  return store.failure.value ? null : html`<p class="muted" aria-busy="true">${t("loading")}</p>`;
 }
 
 /** @param {{changes: Change[], isNewest: boolean, isAll: boolean, setAll: (isAll: boolean) => void}} props */

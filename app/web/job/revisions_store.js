@@ -21,6 +21,7 @@ export function openRevisions(jobId) {
   const changes = signal(null);
   /** What failed last. @type {import("../vendor/ui.js").Signal<string>} */
   const failure = signal("");
+  const isRestoring = signal(false);
   /** @type {Text | null} */
   let newest = null;
 
@@ -58,7 +59,8 @@ export function openRevisions(jobId) {
    */
   async function restore() {
     const [number, etag] = [chosen.value, newest?.etag];
-    if (number === null || !etag) return false;
+    if (number === null || !etag || isRestoring.value) return false;
+    isRestoring.value = true;
     try {
       await request(path, { method: "PUT", headers: { "If-Match": etag }, json: { revision: number } });
       return true;
@@ -70,6 +72,8 @@ export function openRevisions(jobId) {
       }
       failure.value = isConflict ? t("revisions.conflict") : messageOf(error);
       return false;
+    } finally {
+      isRestoring.value = false;
     }
   }
 
@@ -83,7 +87,7 @@ export function openRevisions(jobId) {
     }
   }
 
-  return { revisions, chosen, changes, failure, open, choose, restore };
+  return { revisions, chosen, changes, failure, isRestoring, open, choose, restore };
 }
 
 /** @param {unknown} error */

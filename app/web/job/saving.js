@@ -7,20 +7,14 @@
  */
 
 import { ApiError } from "../core/api.js";
-import { mayPass } from "../core/events.js";
-import { t } from "../core/text.js";
-import { toast } from "../core/toasts.js";
 import { batch, computed, effect, signal } from "../vendor/ui.js";
-import { merge, resolved } from "./conflict.js";
-import { applyChanges, changesBetween, isSame } from "./edits_changes.js";
-import { fetchSegments, putSegments } from "./saving_request.js";
-import { createIds } from "./session_ids.js";
+import { createMerging } from "./saving_merge.js";
+import { mayPassLater, putSegments } from "./saving_request.js";
+import { createVersion } from "./saving_version.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./session_types.js").SaveState} SaveState */
 /** @typedef {import("./session_types.js").Refusal} Refusal */
-/** @typedef {import("./session_types.js").Conflict} Conflict */
-/** @typedef {import("./saving_request.js").Stored} Stored */
 /**
  * @template T
  * @typedef {import("../vendor/ui.js").Signal<T>} Signal
@@ -29,7 +23,7 @@ import { createIds } from "./session_ids.js";
 const IDLE_MS = 60_000;
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 60_000;
-const MOST_ATTEMPTS = 5; // while others save, too
+const MOST_ATTEMPTS = 5; // one after the other, while others save, too
 
 /** @typedef {ReturnType<typeof createSaving>} Saving */
 
@@ -40,15 +34,11 @@ const MOST_ATTEMPTS = 5; // while others save, too
  * @param {(error: ApiError) => void} onGone The job is deleted.
  */
 export function createSaving(job, document, complete, onGone) {
-  const ids = createIds();
-  const [revision, isSaving, isOffline] = [signal(0), signal(false), signal(false)];
-  /** @type {Signal<Refusal | null>} */
-  const refusal = signal(null);
-  /** @type {Signal<Conflict | null>} */
-  const conflict = signal(null);
-  let etag = "";
-  /** @type {Set<string>} */
-  let known = new Set(); // ids of the service
+  const version = createVersion(document);
+  const { conflict, takeTheirs, mergeMine } = createMerging(job, document, version, () => save());
+  const isSaving = signal(false);
+  const refusal = signal(/** @type {Refusal | null} */ (null));
+  const delay = signal(/** @type {string | null} */ (null));
   let pause = FIRST_PAUSE_MS;
   let isClosed = false;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -62,7 +52,7 @@ export function createSaving(job, document, complete, onGone) {
     if (refusal.value) return "refused";
     if (isSaving.value) return "saving";
     if (!dirty.value) return "saved";
-    return isOffline.value ? "offline" : "unsaved";
+    return delay.value === null ? "unsaved" : "offline";
   });
 
   /** @param {number} ms */
@@ -76,17 +66,6 @@ export function createSaving(job, document, complete, onGone) {
     refusal.value = null;
     if (dirty.value && complete.value) schedule(IDLE_MS);
   });
-
-  /**
-   * The service's segments, with the page's ids.
-   * @param {Stored} stored
-   */
-  function accept(stored) {
-    etag = stored.etag;
-    revision.value = stored.revision;
-    known = new Set(stored.segments.map((segment) => segment.id));
-    return ids.received(stored.segments);
-  }
 
   /**
    * One request at a time.
@@ -107,8 +86,12 @@ export function createSaving(job, document, complete, onGone) {
   function save(isLeaving = false) {
     return alone(async () => {
       clearTimeout(timer);
-      for (let attempts = 0; attempts < MOST_ATTEMPTS && dirty.peek(); attempts++) {
-        if (!complete.peek() || conflict.peek() || !(await attempt(isLeaving))) break;
+      let attempts = 0;
+      while (dirty.peek() && complete.peek() && !conflict.peek()) {
+        if (!(await attempt(isLeaving))) break;
+        if (++attempts < MOST_ATTEMPTS) continue;
+        retryLater();
+        break;
       }
       return !dirty.peek();
     });
@@ -122,35 +105,19 @@ export function createSaving(job, document, complete, onGone) {
     const sent = document.segments.peek().filter((segment) => segment.text.trim());
     isSaving.value = true;
     try {
-      take(sent, await putSegments(job, sent.map(bodyOf), etag, isLeaving));
+      const stored = await putSegments(job, sent.map(version.bodyOf), version.etag(), isLeaving);
+      batch(() => {
+        version.take(sent, stored);
+        delay.value = null;
+      });
+      pause = FIRST_PAUSE_MS;
       if (dirty.peek()) schedule(IDLE_MS);
       return false;
     } catch (error) {
-      return failed(error, sent);
+      return await failed(error, sent);
     } finally {
       isSaving.value = false;
     }
-  }
-
-  /**
-   * @param {readonly Segment[]} sent
-   * @param {Stored} stored
-   */
-  function take(sent, stored) {
-    const added = sent.filter((segment) => !known.has(ids.sent(segment.id)));
-    const kept = new Set(sent.map((segment) => ids.sent(segment.id)).filter((id) => known.has(id)));
-    batch(() => {
-      ids.learn(added, stored.segments, kept);
-      document.stored(sent, accept(stored));
-      isOffline.value = false;
-    });
-    pause = FIRST_PAUSE_MS;
-  }
-
-  /** @param {Segment} segment */
-  function bodyOf({ id, start, end, text, speaker }) {
-    const sent = ids.sent(id);
-    return { ...(known.has(sent) && { id: sent }), start, end, text: text.trim(), speaker };
   }
 
   /**
@@ -162,44 +129,24 @@ export function createSaving(job, document, complete, onGone) {
     if (error instanceof ApiError && error.status === 412) {
       return takeTheirs().catch((other) => failed(other, sent));
     }
-    // Other errors: the connection broke off in the answer.
-    if (!(error instanceof ApiError) || mayPass(error)) {
-      isOffline.value = true;
-      schedule((error instanceof ApiError && error.retryAfter ? error.retryAfter : 0) * 1000 || pause);
-      pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
+    if (mayPassLater(error)) {
+      const answer = error instanceof ApiError && error.status ? error : null;
+      version.missAnswer(sent);
+      delay.value = answer?.message ?? "";
+      retryLater(answer?.retryAfter);
       return false;
     }
-    if (error.status === 404) onGone(error);
-    const place = /^segments\[(\d+)\]$/.exec(error.param ?? "");
-    refusal.value = { id: place ? (sent[Number(place[1])]?.id ?? null) : null, message: error.message };
+    const refused = /** @type {ApiError} */ (error);
+    if (refused.status === 404) onGone(refused);
+    const place = /^segments\[(\d+)\]$/.exec(refused.param ?? "");
+    refusal.value = { id: place ? (sent[Number(place[1])]?.id ?? null) : null, message: refused.message };
     return false;
   }
 
-  /**
-   * Merge what someone else has stored.
-   * @returns {Promise<boolean>} Whether nothing needs a choice.
-   */
-  async function takeTheirs() {
-    const stored = await fetchSegments(job, { etag });
-    if (!stored) return true;
-    const [base, mine] = [document.base.peek(), document.segments.peek()];
-    return mergeWith(accept(stored), base, mine);
-  }
-
-  /**
-   * @param {readonly Segment[]} theirs
-   * @param {readonly Segment[]} base
-   * @param {readonly Segment[]} mine
-   */
-  function mergeWith(theirs, base, mine) {
-    const outcome = merge(base, mine, theirs);
-    const isMixed =
-      changesBetween(base, mine, isSame).length > 0 && changesBetween(mine, theirs, isSame).length > 0;
-    // Until there is a choice, the draft and the screen have mine.
-    document.merged(theirs, resolved(outcome, new Map()));
-    if (outcome.parts.length) conflict.value = { parts: outcome.parts, resolve };
-    else if (isMixed) toast(t("saving.merged"));
-    return !outcome.parts.length;
+  /** @param {number | null} [wanted] seconds */
+  function retryLater(wanted) {
+    schedule(wanted ? wanted * 1000 : pause);
+    pause = Math.min(pause * 2, LONGEST_PAUSE_MS);
   }
 
   /** A look for news has failed: the next one may not. @param {unknown} error */
@@ -207,35 +154,16 @@ export function createSaving(job, document, complete, onGone) {
     if (error instanceof ApiError && error.status === 404) onGone(error);
   }
 
-  /** @param {ReadonlyMap<string, "mine" | "theirs">} choices */
-  function resolve(choices) {
-    const theirs = conflict.peek()?.parts.filter((part) => choices.get(part.id) === "theirs") ?? [];
-    const changes = theirs.flatMap((part) => changesBetween(part.mine, part.theirs));
-    batch(() => {
-      conflict.value = null;
-      document.edit("theirs", (segments) => applyChanges(segments, changes, "after"), null);
-    });
-    save();
-  }
-
   return {
-    ids,
-    revision,
+    version,
     refusal,
+    delay,
     conflict,
     dirty,
     saveState: /** @type {import("../vendor/ui.js").ReadonlySignal<SaveState>} */ (saveState),
-    accept,
+    mergeMine,
     save: () => save(),
     saveLeaving: () => save(true),
-    /**
-     * Put changes of another base upon what the service has.
-     * @param {readonly Segment[]} base
-     * @param {readonly Segment[]} mine
-     */
-    mergeMine: (base, mine) => mergeWith(document.base.peek(), base, mine),
-    /** The number of the event that brought the newest text: the ETag ends with it while the job runs. */
-    lastEvent: () => /^(?:W\/)?"\d+\.(\d+)"$/.exec(etag)?.[1] ?? "",
     /** Take in what the service has. */
     reload: () =>
       alone(async () => {

@@ -1,11 +1,12 @@
 /** A transcript as a text file that the page makes itself: for corrections that the service does not take. */
 
+import { saveBlob } from "../core/downloads.js";
 import { preciseClock } from "../core/format.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 
 /** @param {readonly Segment[]} segments */
-export function copyText(segments) {
+function copyText(segments) {
   return segments
     .filter((segment) => segment.text.trim())
     .map(({ start, end, speaker, text }) => {
@@ -17,8 +18,5 @@ export function copyText(segments) {
 
 /** @param {readonly Segment[]} segments */
 export function downloadCopy(segments) {
-  const href = URL.createObjectURL(new Blob([copyText(segments)], { type: "text/plain" }));
-  const link = Object.assign(document.createElement("a"), { href, download: "corrections.txt" });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(href), 60_000);
+  saveBlob(new Blob([copyText(segments)], { type: "text/plain" }), "corrections.txt");
 }

@@ -8,6 +8,7 @@ import { mayPass, sleep } from "../core/events.js";
 
 const FIRST_PAUSE_MS = 2000;
 const LONGEST_PAUSE_MS = 60_000;
+const PUT_MS = 300_000; // even 32 MB over a slow line take less
 const MOST_KEEPALIVE_BYTES = 60_000; // browsers allow 64 KiB for all such requests together
 
 /**
@@ -33,14 +34,23 @@ export async function putSegments(job, segments, etag, isLeaving) {
   const body = JSON.stringify({ segments });
   const isSmall = isLeaving && new Blob([body]).size <= MOST_KEEPALIVE_BYTES;
   const headers = { "Content-Type": "application/json", "If-Match": etag };
+  const signal = AbortSignal.timeout(PUT_MS);
   return storedOf(
-    await request(`/v1/jobs/${job}/segments`, { method: "PUT", headers, body, keepalive: isSmall }),
+    await request(`/v1/jobs/${job}/segments`, { method: "PUT", headers, body, keepalive: isSmall, signal }),
   );
 }
 
 /** @param {Response} response @returns {Promise<Stored>} */
 async function storedOf(response) {
   return { ...(await response.json()), etag: response.headers.get("ETag") ?? "" };
+}
+
+/**
+ * Whether the same request may succeed later.
+ * @param {unknown} error Anything but an ApiError: the connection broke off in the answer, or no answer came.
+ */
+export function mayPassLater(error) {
+  return !(error instanceof ApiError) || mayPass(error);
 }
 
 /**
@@ -58,9 +68,10 @@ export async function patiently(act, signal, onConnection) {
       onConnection(true);
       return result;
     } catch (error) {
-      if (signal.aborted || !(error instanceof ApiError) || !mayPass(error)) throw error;
+      if (signal.aborted || !mayPassLater(error)) throw error;
       onConnection(false);
-      await sleep((error.retryAfter ?? pause / 1000) * 1000, signal);
+      const wanted = error instanceof ApiError ? error.retryAfter : null;
+      await sleep(wanted ? wanted * 1000 : pause, signal);
       if (signal.aborted) throw error;
     }
   }

@@ -18,21 +18,30 @@ const SPOKEN = new Set(["offline", "conflict", "refused"]);
 export function SaveStatus({ session }) {
   const state = session.saveState.value;
   const isChoosing = useSignal(true);
+  const isUnkept = (state === "unsaved" || state === "offline") && session.unkept.value;
+  const isSpoken = SPOKEN.has(state) || isUnkept;
+  const text = isUnkept ? t("saving.unkept") : textOf(session, state);
+  const reason =
+    state === "refused" ? session.refusal.value?.message : state === "offline" && session.delay.value;
   useEffect(() => {
-    if (SPOKEN.has(state)) announce(t(`saving.${state}`));
+    if (isSpoken) announce(text);
+  }, [text]);
+  useEffect(() => {
     isChoosing.value = true;
   }, [state]);
-  const text = state === "unsaved" && !session.complete.value ? t("saving.later") : t(`saving.${state}`);
   const copy = () => downloadCopy(session.segments.value);
   return html`<div class="save-status" data-state=${state}>
-    <span class=${SPOKEN.has(state) ? "badge danger" : "small muted"}>${text}</span>
-    ${state === "refused" && html`<span class="small" dir="auto">${session.refusal.value?.message}</span>`}
+    <span class=${isSpoken ? "badge danger" : "small muted"}>${text}</span>
+    ${reason && html`<span class="small" dir="auto">${reason}</span>`}
     ${
       (state === "unsaved" || state === "offline" || state === "refused") &&
       session.complete.value &&
       html`<button class="button quiet" onClick=${() => session.save()}>${t("saving.now")}</button>`
     }
-    ${state === "refused" && html`<button class="button quiet" onClick=${copy}>${t("saving.copy")}</button>`}
+    ${
+      (state === "refused" || isUnkept) &&
+      html`<button class="button quiet" onClick=${copy}>${t("saving.copy")}</button>`
+    }
     ${
       state === "conflict" &&
       html`<button class="button" onClick=${() => (isChoosing.value = true)}>${t("saving.choose")}</button>`
@@ -43,6 +52,16 @@ export function SaveStatus({ session }) {
       html`<${ConflictDialog} session=${session} onClose=${() => (isChoosing.value = false)} />`
     }
   </div>`;
+}
+
+/**
+ * @param {Session} session
+ * @param {import("./session_types.js").SaveState} state
+ */
+function textOf(session, state) {
+  if (state === "unsaved" && !session.complete.value) return t("saving.later");
+  if (state === "offline" && session.delay.value) return t("saving.delayed");
+  return t(`saving.${state}`);
 }
 
 /**

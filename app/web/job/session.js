@@ -1,25 +1,19 @@
 /** One job on the screen: its state, its transcript as it grows, and the corrections. */
 
 import { ApiError, requestJson } from "../core/api.js";
-import { follow } from "../core/events.js";
+import { follow, sleep } from "../core/events.js";
 import { t } from "../core/text.js";
-import { toast } from "../core/toasts.js";
+import { toastError } from "../core/toasts.js";
 import { batch, computed, signal } from "../vendor/ui.js";
-import { removeDraft, removeDrafts, withWords } from "./drafts.js";
 import { keepDraft } from "./drafts_keeper.js";
-import { applyChanges, isSame } from "./edits_changes.js";
-import { keptWords } from "./edits_words.js";
 import { createSaving } from "./saving.js";
-import { downloadCopy } from "./saving_copy.js";
 import { fetchSegments, patiently } from "./saving_request.js";
 import { createDocument } from "./session_document.js";
+import { offerCopy, restore } from "./session_restore.js";
 import { isActive } from "./types.js";
 
 /** @typedef {import("./types.js").Job} Job */
-/** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {import("./session_types.js").Session} Session See there. */
-/** @typedef {import("./saving_request.js").Stored} Stored */
-/** @typedef {import("./drafts.js").Draft} Draft */
 
 /**
  * @typedef {object} Parts
@@ -31,6 +25,8 @@ import { isActive } from "./types.js";
  */
 
 const EDITABLE = new Set(["queued", "running", "succeeded"]);
+
+const LEAVING_MS = 2000; // a save that takes longer is merged
 
 /** Saves of sessions that were left, by job: a new one of the same job waits for them. @type {Map<string, Promise<unknown>>} */
 const leaving = new Map();
@@ -45,12 +41,12 @@ export function openSession(id) {
   const [job, complete, connected] = [signal(/** @type {Job | null} */ (null)), signal(false), signal(true)];
   const error = signal(/** @type {Error | null} */ (null));
   const onGone = (/** @type {Error} */ gone) => {
-    offerCopy(document);
+    if (error.peek()) return;
     error.value = gone;
-    removeDrafts(id);
+    offerCopy(document, drafts);
   };
   const saving = createSaving(id, document, complete, onGone);
-  const drafts = keepDraft(id, document, { revision: () => saving.revision.peek(), idOf: saving.ids.sent });
+  const drafts = keepDraft(id, document, saving);
   const editable = computed(() => !!job.value && EDITABLE.has(job.value.status) && !error.value);
   const stopWatching = watchPage(saving, drafts);
 
@@ -58,7 +54,7 @@ export function openSession(id) {
     ending.abort();
     stopWatching();
     drafts.close();
-    leaving.set(id, saving.close());
+    leaving.set(id, saving.close().then(drafts.write));
   }
 
   const session = /** @type {Session} */ ({
@@ -69,7 +65,7 @@ export function openSession(id) {
     error,
     connected,
     editable,
-    revision: saving.revision,
+    revision: saving.version.revision,
     edit: (name, change, focusId = null) => editable.peek() && document.edit(name, change, focusId),
     undo: document.undo,
     redo: document.redo,
@@ -78,6 +74,8 @@ export function openSession(id) {
     dirty: saving.dirty,
     saveState: saving.saveState,
     refusal: saving.refusal,
+    delay: saving.delay,
+    unkept: computed(() => saving.dirty.value && drafts.isFailing.value),
     conflict: saving.conflict,
     lost: document.lost,
     save: saving.save,
@@ -94,10 +92,10 @@ export function openSession(id) {
 
 /** @param {Parts} parts */
 async function run(parts) {
-  const { session, saving, ending } = parts;
-  await leaving.get(session.id);
+  const { session, document, saving, drafts, ending } = parts;
+  await Promise.race([leaving.get(session.id), sleep(LEAVING_MS, ending)]);
   await load(parts);
-  restore(await parts.drafts.read(), parts);
+  await restore(document, saving, drafts).catch(toastError);
   const isRunning = () => session.job.value !== null && isActive(session.job.value) && !ending.aborted;
   const hasRun = isRunning();
   while (isRunning()) {
@@ -126,7 +124,7 @@ async function load({ session, document, saving, ending }) {
     const job = await patiently(() => get(`/v1/jobs/${session.id}`), ending, onConnection);
     if (!stored || (job.status === "succeeded" && !stored.complete)) continue; // it ended between the two
     batch(() => {
-      document.receive(saving.accept(stored));
+      document.receive(saving.version.accept(stored));
       session.job.value = job;
       session.complete.value = stored.complete;
     });
@@ -138,7 +136,7 @@ async function load({ session, document, saving, ending }) {
 async function followJob({ session, document, saving, ending }) {
   await follow(`/v1/jobs/${session.id}/events`, {
     signal: ending,
-    lastId: saving.lastEvent(),
+    lastId: saving.version.lastEvent(),
     onConnection: (isConnected) => {
       session.connected.value = isConnected;
     },
@@ -156,38 +154,8 @@ async function followJob({ session, document, saving, ending }) {
 }
 
 /**
- * Bring back the corrections of closed tabs. Where two of them have changed the same segment, the newer one counts,
- * and the other one is offered as a text.
- * @param {Draft[]} found
- * @param {Parts} parts
- */
-async function restore(found, { document, saving, drafts }) {
-  if (!found.length) return;
-  const base = document.base.peek();
-  /** @type {Map<string, import("./edits_changes.js").Change>} */
-  const changes = new Map();
-  for (const draft of found) {
-    const older = draft.changes.filter((change) => changes.has(change.id));
-    document.lose(older.filter((change) => !isSame(change.after, changes.get(change.id)?.after)));
-    for (const change of draft.changes) if (!changes.has(change.id)) changes.set(change.id, change);
-  }
-  const mine = withWords([...changes.values()], base, keptWords);
-  if (found.every((draft) => draft.revision === saving.revision.peek())) document.receive(base, mine);
-  else saving.mergeMine(applyChanges(base, mine, "before"), applyChanges(base, mine, "after"));
-  if (saving.dirty.peek()) toast(t("saving.restored"));
-  await drafts.write();
-  for (const draft of found) await removeDraft(draft.key);
-}
-
-/** The job is deleted: its corrections can be had as a text. @param {import("./session_document.js").Document} document */
-function offerCopy(document) {
-  if (!document.changes.peek().length) return;
-  const run = () => downloadCopy(document.segments.peek());
-  toast(t("saving.gone"), { isError: true, action: { label: t("saving.copy"), run } });
-}
-
-/**
- * Save when the page is hidden, and look for what others have saved when it is seen again.
+ * Save when the page is hidden, and look for what others have saved when it is seen again. Ask before the page is
+ * closed if nothing else has the corrections.
  * @param {import("./saving.js").Saving} saving
  * @param {import("./drafts_keeper.js").DraftKeeper} drafts
  * @returns {() => void} Ends it.
@@ -201,6 +169,10 @@ function watchPage(saving, drafts) {
     } else if (!saving.dirty.peek()) saving.reload();
   };
   globalThis.document.addEventListener("visibilitychange", onVisibility, { signal: listening.signal });
+  const onUnload = (/** @type {BeforeUnloadEvent} */ event) => {
+    if (saving.dirty.peek() && drafts.isFailing.peek()) event.preventDefault();
+  };
+  addEventListener("beforeunload", onUnload, { signal: listening.signal });
   addEventListener("online", () => saving.save(), { signal: listening.signal });
   return () => listening.abort();
 }

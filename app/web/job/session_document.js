@@ -81,8 +81,13 @@ export function createDocument() {
   function lose(gone) {
     if (!gone.length) return;
     const texts = gone.map((change) => change.after).filter((after) => after?.text.trim());
-    lost.value = [...lost.peek(), .../** @type {Segment[]} */ (texts)];
+    offer(/** @type {Segment[]} */ (texts));
     history.value = EMPTY_HISTORY;
+  }
+
+  /** Offer corrected segments that have no place. @param {Segments} found */
+  function offer(found) {
+    if (found.length) lost.value = [...lost.peek(), ...found];
   }
 
   /**
@@ -132,6 +137,7 @@ export function createDocument() {
     redo: () => travel(redone),
     receive,
     lose,
+    offer,
     stored,
     merged,
   };

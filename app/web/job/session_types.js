@@ -48,7 +48,7 @@
  *   segment stays the same while the page is open, and unchanged segments stay the same objects.
  * @property {Signal<boolean>} complete The job has succeeded, and all of its text is here.
  * @property {Signal<Error | null>} error Why the job cannot be shown.
- * @property {Signal<boolean>} connected The service answers.
+ * @property {Signal<boolean>} connected The service answers, as far as the job's events show it.
  * @property {ReadonlySignal<boolean>} editable Corrections can be saved, now or when the job has ended.
  * @property {Signal<number>} revision That the corrections began from. 0: the original.
  * @property {(name: EditName, change: (segments: readonly Segment[]) => readonly Segment[], focusId?: string | null)
@@ -60,6 +60,8 @@
  * @property {ReadonlySignal<boolean>} dirty There are corrections that the service does not have.
  * @property {Signal<SaveState>} saveState
  * @property {Signal<Refusal | null>} refusal
+ * @property {Signal<string | null>} delay While `offline`: what the service says; empty: it cannot be reached.
+ * @property {ReadonlySignal<boolean>} unkept Some corrections are on this page alone: the browser stores none.
  * @property {Signal<Conflict | null>} conflict The dialog asks for choices.
  * @property {Signal<readonly Segment[]>} lost Corrected segments that the service has no longer, after a new start.
  * @property {() => Promise<boolean>} save At once, and before an export. Returns whether the service has everything.

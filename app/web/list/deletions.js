@@ -3,6 +3,7 @@
 import { ApiError, request } from "../core/api.js";
 import { t } from "../core/text.js";
 import { toast, toastError } from "../core/toasts.js";
+import { removeDrafts } from "../job/drafts.js";
 import { isActive, nameOf } from "../job/types.js";
 import { signal } from "../vendor/ui.js";
 
@@ -81,6 +82,7 @@ function sendInTurns(ids) {
 async function send(id, keepalive = false) {
   try {
     await request(`/v1/jobs/${id}`, { method: "DELETE", keepalive });
+    removeDrafts(id);
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return; // somebody else was faster
     restore([id]);

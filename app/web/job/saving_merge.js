@@ -1,0 +1,73 @@
+/** Merges what someone else has stored with the corrections of this page, and asks where both changed the same. */
+
+import { t } from "../core/text.js";
+import { toast } from "../core/toasts.js";
+import { batch, signal } from "../vendor/ui.js";
+import { merge, resolved } from "./conflict.js";
+import { applyChanges, changesBetween, isSame } from "./edits_changes.js";
+import { fetchSegments } from "./saving_request.js";
+
+/** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {import("./session_types.js").Conflict} Conflict */
+/** @typedef {ReturnType<typeof createMerging>} Merging */
+
+/**
+ * @param {string} job
+ * @param {import("./session_document.js").Document} document
+ * @param {import("./saving_version.js").Version} version
+ * @param {() => void} onResolved The user has chosen.
+ */
+export function createMerging(job, document, version, onResolved) {
+  const conflict = signal(/** @type {Conflict | null} */ (null));
+
+  /**
+   * Take in what the service has.
+   * @returns {Promise<boolean>} Whether nothing needs a choice.
+   */
+  async function takeTheirs() {
+    const stored = await fetchSegments(job, { etag: version.etag() });
+    if (!stored || version.isOwn(stored)) return true;
+    const [base, mine] = [document.base.peek(), document.segments.peek()];
+    return mergeWith(version.accept(stored), base, mine);
+  }
+
+  /**
+   * @param {readonly Segment[]} theirs
+   * @param {readonly Segment[]} base
+   * @param {readonly Segment[]} mine
+   */
+  function mergeWith(theirs, base, mine) {
+    const outcome = merge(base, mine, theirs);
+    const isMixed =
+      changesBetween(base, mine, isSame).length > 0 && changesBetween(mine, theirs, isSame).length > 0;
+    batch(() => {
+      // Until there is a choice, the draft and the screen have mine.
+      document.merged(theirs, resolved(outcome, new Map()));
+      if (outcome.parts.length) conflict.value = { parts: outcome.parts, resolve };
+    });
+    if (isMixed && !outcome.parts.length) toast(t("saving.merged"));
+    return !outcome.parts.length;
+  }
+
+  /** @param {ReadonlyMap<string, "mine" | "theirs">} choices */
+  function resolve(choices) {
+    const theirs = conflict.peek()?.parts.filter((part) => choices.get(part.id) === "theirs") ?? [];
+    const changes = theirs.flatMap((part) => changesBetween(part.mine, part.theirs));
+    batch(() => {
+      conflict.value = null;
+      document.edit("theirs", (segments) => applyChanges(segments, changes, "after"), null);
+    });
+    onResolved();
+  }
+
+  return {
+    conflict,
+    takeTheirs,
+    /**
+     * Put changes of another base upon what the service has.
+     * @param {readonly Segment[]} base
+     * @param {readonly Segment[]} mine
+     */
+    mergeMine: (base, mine) => mergeWith(document.base.peek(), base, mine),
+  };
+}

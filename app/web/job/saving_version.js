@@ -1,0 +1,78 @@
+/** What the service had last: the version that corrections begin from, and its ids of segments. */
+
+import { batch, signal } from "../vendor/ui.js";
+import { isSame } from "./edits_changes.js";
+import { createIds } from "./session_ids.js";
+
+/** @typedef {import("./types.js").Segment} Segment */
+/** @typedef {import("./saving_request.js").Stored} Stored */
+/** @typedef {ReturnType<typeof createVersion>} Version */
+
+/** @param {import("./session_document.js").Document} document */
+export function createVersion(document) {
+  const ids = createIds();
+  const revision = signal(0);
+  let etag = "";
+  /** @type {ReadonlySet<string>} */
+  let known = new Set(); // ids of the service
+  /** @type {readonly Segment[] | null} */
+  let unanswered = null;
+
+  /**
+   * The service's segments, with the page's ids.
+   * @param {Stored} stored
+   */
+  function accept(stored) {
+    etag = stored.etag;
+    revision.value = stored.revision;
+    known = new Set(stored.segments.map((segment) => segment.id));
+    return ids.received(stored.segments);
+  }
+
+  /**
+   * Take in that the service has stored what was sent.
+   * @param {readonly Segment[]} sent
+   * @param {Stored} stored
+   */
+  function take(sent, stored) {
+    const added = sent.filter((segment) => !known.has(ids.sent(segment.id)));
+    const kept = new Set(sent.map((segment) => ids.sent(segment.id)).filter((id) => known.has(id)));
+    unanswered = null;
+    batch(() => {
+      ids.learn(added, stored.segments, kept);
+      document.stored(sent, accept(stored));
+    });
+  }
+
+  return {
+    revision,
+    accept,
+    take,
+    etag: () => etag,
+    /** The id that the service knows. @param {string} id Of the page. */
+    idOf: ids.sent,
+    /** A segment as the service wants it. @param {Segment} segment */
+    bodyOf({ id, start, end, text, speaker }) {
+      const sent = ids.sent(id);
+      return { ...(known.has(sent) && { id: sent }), start, end, text: text.trim(), speaker };
+    },
+    /** No answer came: the service may have stored it, or not. @param {readonly Segment[]} sent */
+    missAnswer(sent) {
+      unanswered = sent;
+    },
+    /**
+     * Whether a newer version is only what this page has sent without an answer. Takes it in then.
+     * @param {Stored} stored
+     */
+    isOwn(stored) {
+      const sent = unanswered;
+      const isEqual =
+        sent?.length === stored.segments.length &&
+        sent.every((segment, index) => isSame(segment, stored.segments[index]));
+      if (sent && isEqual) take(sent, stored);
+      return isEqual;
+    },
+    /** The number of the event that brought the newest text: the ETag ends with it while the job runs. */
+    lastEvent: () => /^(?:W\/)?"\d+\.(\d+)"$/.exec(etag)?.[1] ?? "",
+  };
+}
