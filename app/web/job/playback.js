@@ -128,7 +128,8 @@ export function createPlayback() {
     ...{ time, playing, duration, rate: chosenRate, available, loop, region, showRegion, changeRegion },
     ...{ seek, play, pause, attach },
     skip: (seconds) => seek(time.value + seconds),
-    toggle: () => (playing.value || shallPlay ? pause() : play()),
+    // The element's event comes later than a second press of the key may.
+    toggle: () => (shallPlay || media?.paused === false ? pause() : play()),
   };
 }
 

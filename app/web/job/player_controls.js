@@ -6,6 +6,7 @@ import { language, t } from "../core/text.js";
 import { html, useComputed } from "../vendor/ui.js";
 import { toggleLoop } from "./player_keys.js";
 import { PlayerMenu } from "./player_menu.js";
+import { showFullScreen, togglePictureInPicture } from "./player_picture.js";
 import { muted, RATES, showsCaptions, volume } from "./player_settings.js";
 
 /** @typedef {import("./session_types.js").Session} Session */
@@ -30,7 +31,7 @@ export function Controls(props) {
     <${Zoom} waveform=${waveform} />
     <${Toggle} class="wide-only" icon="loop" label=${t("player.loop")} isOn=${playback.loop.value !== null}
       toggle=${() => toggleLoop(session, playback)} />
-    ${hasPicture && html`<${PictureControls} media=${media} />`}
+    ${hasPicture && media && html`<${PictureControls} media=${media} />`}
     <${Rate} playback=${playback} />
     <${Volume} />
     <${PlayerMenu} ...${props} />
@@ -66,7 +67,7 @@ function Zoom({ waveform }) {
   </span>`;
 }
 
-/** @param {{media: HTMLVideoElement | null}} props */
+/** @param {{media: HTMLVideoElement}} props */
 function PictureControls({ media }) {
   return html`
     <${Toggle} class="wide-only" icon="captions" label=${t("player.captions")} isOn=${showsCaptions.value}
@@ -76,16 +77,8 @@ function PictureControls({ media }) {
       html`<${Button} class="wide-only" icon="pictureInPicture" label=${t("player.pictureInPicture")}
       run=${() => togglePictureInPicture(media)} />`
     }
-    <${Button} class="wide-only" icon="fullscreen" label=${t("player.fullscreen")} run=${() => media?.requestFullscreen?.()} />
+    <${Button} class="wide-only" icon="fullscreen" label=${t("player.fullscreen")} run=${() => showFullScreen(media)} />
   `;
-}
-
-/** @param {HTMLVideoElement | null} media */
-function togglePictureInPicture(media) {
-  const change = document.pictureInPictureElement
-    ? document.exitPictureInPicture()
-    : media?.requestPictureInPicture();
-  change?.catch(() => {}); // the system may refuse a second window
 }
 
 /** @param {{playback: Playback}} props */
