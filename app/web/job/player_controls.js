@@ -29,7 +29,7 @@ export function Controls(props) {
     <${Clock} playback=${playback} />
     <span class="space"></span>
     <${Zoom} waveform=${waveform} />
-    <${Toggle} class="wide-only" icon="loop" label=${t("player.loop")} isOn=${playback.loop.value !== null}
+    <${Toggle} class="roomy-only" icon="loop" label=${t("player.loop")} isOn=${playback.loop.value !== null}
       toggle=${() => toggleLoop(session, playback)} />
     ${hasPicture && media && html`<${PictureControls} media=${media} />`}
     <${Rate} playback=${playback} />
@@ -61,7 +61,7 @@ function Clock({ playback }) {
 /** @param {{waveform: import("./waveform.js").Waveform}} props */
 function Zoom({ waveform }) {
   const isOff = waveform.state.value !== "ready";
-  return html`<span class="player-group wide-only">
+  return html`<span class="player-group roomy-only">
     <${Button} icon="zoomOut" label=${t("player.zoomOut")} run=${() => waveform.zoom(-1)} isOff=${isOff} />
     <${Button} icon="zoomIn" label=${t("player.zoomIn")} run=${() => waveform.zoom(1)} isOff=${isOff} />
   </span>`;
@@ -74,7 +74,7 @@ function PictureControls({ media }) {
       toggle=${() => (showsCaptions.value = !showsCaptions.value)} />
     ${
       document.pictureInPictureEnabled &&
-      html`<${Button} class="wide-only" icon="pictureInPicture" label=${t("player.pictureInPicture")}
+      html`<${Button} class="roomy-only" icon="pictureInPicture" label=${t("player.pictureInPicture")}
       run=${() => togglePictureInPicture(media)} />`
     }
     <${Button} class="wide-only" icon="fullscreen" label=${t("player.fullscreen")} run=${() => showFullScreen(media)} />

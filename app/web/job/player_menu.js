@@ -4,7 +4,7 @@ import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
 import { toggleLoop } from "./player_keys.js";
-import { showFullScreen } from "./player_picture.js";
+import { showFullScreen, togglePictureInPicture } from "./player_picture.js";
 import { showsCaptions, skipsBack } from "./player_settings.js";
 
 const ZOOM_STEPS = 2; // at once: the menu closes after each
@@ -33,6 +33,10 @@ export function PlayerMenu({ session, playback, waveform, media, hasPicture }) {
       { label: t("player.captions"), checked: showsCaptions.value, run: toggleCaptions },
       { label: t("player.fullscreen"), icon: "fullscreen", run: () => showFullScreen(media) },
     );
+  }
+  if (hasPicture && media && document.pictureInPictureEnabled) {
+    const run = () => togglePictureInPicture(media);
+    items.push({ label: t("player.pictureInPicture"), icon: "pictureInPicture", run });
   }
   return html`<${Menu} label=${t("player.more")} icon="more" iconOnly items=${items} />`;
 }
