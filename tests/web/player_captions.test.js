@@ -38,8 +38,18 @@ test("a long segment is split by its time", () => {
   assert.ok(captions.every((caption) => caption.end - caption.start <= 7));
 });
 
-test("text without word times stays whole", () => {
-  assert.equal(captionsOf(segment("word ".repeat(60).trim(), 0)).length, 1);
+test("text without word times is split where its words would be spoken", () => {
+  const text = Array.from({ length: 60 }, (_, index) => `word${index}`).join(" ");
+  const captions = captionsOf(segment(text, 0));
+  assert.ok(captions.every((caption) => caption.text.length <= 84 && caption.end - caption.start <= 7.5));
+  assert.equal(captions.map((caption) => caption.text).join(" "), text);
+  assert.equal(captions.at(-1)?.end, 60);
+});
+
+test("words that are corrected do not join captions", () => {
+  const long = segment(Array.from({ length: 40 }, (_, index) => `word${index}`).join(" "), 1);
+  const corrected = { ...long, text: long.text.replaceAll("word", "Wort"), words: [] };
+  assert.ok(captionsOf(corrected).every((caption) => caption.text.length <= 84));
 });
 
 test("text without spaces is split where its words are", () => {

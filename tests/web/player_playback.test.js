@@ -59,6 +59,18 @@ test("a place that is chosen before the sound is there is where it begins", () =
   assert.equal(playback.playing.value, true);
 });
 
+test("a second press pauses, also before the element has said that it plays", () => {
+  const { playback, media } = start();
+  media.load(60);
+  media.play = async () => {
+    media.paused = false; // its event comes later
+  };
+  playback.toggle();
+  assert.equal(media.paused, false);
+  playback.toggle();
+  assert.equal(media.paused, true);
+});
+
 test("another source goes on at the same place", () => {
   const { playback, media } = start();
   media.load(60);

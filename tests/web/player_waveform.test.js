@@ -38,4 +38,10 @@ test("the segments of a span are found, also one that began before it", () => {
   assert.deepEqual(ids(3, 6.5), ["2", "4", "6"]);
   assert.deepEqual(ids(3.6, 3.9), []);
   assert.deepEqual(ids(0, 100), ["0", "2", "4", "6", "8"]);
+  const [first, ...others] = segments;
+  const withLong = [{ ...first, end: 20 }, ...others]; // another speaker
+  assert.deepEqual(
+    segmentsWithin(withLong, 6, 7).map(({ id }) => id),
+    ["0", "6"],
+  );
 });

@@ -1,6 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lastStarted, nextUnsure, piecesOf, splitPoint, spokenAt } from "../../app/web/job/segment_words.js";
+import {
+  lastStarted,
+  nextUnsure,
+  piecesOf,
+  splitPoint,
+  spokenAt,
+  spokenNow,
+} from "../../app/web/job/segment_words.js";
 
 /**
  * @param {string} id
@@ -71,12 +78,23 @@ test("a word plays from its start, and a new one from about where it is", () => 
 });
 
 test("what plays is found by its start", () => {
+  const startOf = (/** @type {{start: number}} */ { start }) => start;
   const entries = [{ start: 1 }, { start: 2 }, { start: 2 }, { start: 5 }];
   assert.deepEqual(
-    [0, 1, 1.9, 2, 4, 5, 99].map((time) => lastStarted(entries, time)),
+    [0, 1, 1.9, 2, 4, 5, 99].map((time) => lastStarted(entries, time, startOf)),
     [-1, 0, 0, 2, 2, 3, 3],
   );
-  assert.equal(lastStarted([], 1), -1);
+  assert.equal(lastStarted([], 1, startOf), -1);
+});
+
+test("who speaks longer than another one is spoken still", () => {
+  /** @param {string} id @param {number} start @param {number} end */
+  const spoken = (id, start, end) => ({ ...segment(id, "Text", []), start, end });
+  const segments = [spoken("a", 1, 10), spoken("b", 3, 4), spoken("c", 12, 13)];
+  assert.deepEqual(
+    [0, 2, 3.5, 5, 11, 12.5, 20].map((time) => spokenNow(segments, time)),
+    [-1, 0, 1, 0, 1, 2, 2],
+  );
 });
 
 test("the next uncertain word is the one after the cursor, and the first one follows the last one", () => {

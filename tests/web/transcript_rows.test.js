@@ -28,7 +28,33 @@ test("spans that failed are rows where they are in time", () => {
   );
   const last = rows[3];
   assert.equal(last.segment && last.position, 1);
-  assert.equal(last.segment && last.before?.id, "a");
+});
+
+test("a speaker is named where another one spoke before", () => {
+  const spoken = [
+    segment("a", 1, "Text", "Anna"),
+    segment("b", 3, "Text", "Anna"),
+    segment("c", 5),
+    segment("d", 7, "Text", "Anna"),
+    segment("e", 9, "Text", "Bert"),
+  ];
+  const headings = rowsOf(spoken, []).map((row) => row.segment && row.heading);
+  assert.deepEqual(headings, ["Anna", null, null, "Anna", "Bert"]);
+});
+
+test("after a correction of one segment, the other rows are the same objects", () => {
+  const segments = [segment("a", 1), segment("b", 3), segment("c", 5)];
+  const before = rowsOf(segments, []);
+  const after = rowsOf(segments.with(1, segment("b", 3, "Corrected")), []);
+  assert.deepEqual(
+    after.map((row, index) => row === before[index]),
+    [true, false, true],
+  );
+  const moved = rowsOf(segments.slice(1), []);
+  assert.deepEqual(
+    moved.map((row) => row.segment && row.position),
+    [0, 1],
+  );
 });
 
 test("a job may have failed spans alone", () => {

@@ -11,6 +11,7 @@ import { placed } from "./placement.js";
  * @property {string} label
  * @property {string} [hint] A second line.
  * @property {string} [icon]
+ * @property {boolean} [checked] Of an item that is switched on and off.
  * @property {boolean} [danger]
  * @property {() => void} run
  */
@@ -25,12 +26,13 @@ import { placed } from "./placement.js";
  * @property {boolean} [iconOnly] The label is for screen readers.
  * @property {string} [className] Of the button. Default: `button`, or `icon-button`.
  * @property {boolean} [disabled]
+ * @property {number} [tabindex] Of the button.
  */
 
 let lastId = 0;
 
 /** @param {MenuProps} props */
-export function Menu({ label, items, icon, iconOnly = false, className, disabled = false }) {
+export function Menu({ label, items, icon, iconOnly = false, className, disabled = false, tabindex }) {
   const [first, setFirst] = useState(/** @type {"start" | "end" | null} */ (null)); // null: the menu is closed
   const [id] = useState(() => `menu-${++lastId}`);
   const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
@@ -48,7 +50,7 @@ export function Menu({ label, items, icon, iconOnly = false, className, disabled
   return html`<span class="menu-anchor">
     <button ref=${button} type="button" class=${className ?? (iconOnly ? "icon-button" : "button")}
       aria-haspopup="menu" aria-expanded=${first !== null} aria-controls=${first === null ? undefined : id}
-      aria-label=${label} title=${iconOnly ? label : undefined} disabled=${disabled}
+      aria-label=${label} title=${iconOnly ? label : undefined} disabled=${disabled} tabindex=${tabindex}
       onClick=${() => setFirst(first === null ? "start" : null)} onKeyDown=${openByArrow}>
       ${icon && html`<${Icon} name=${icon} />`}
       ${!iconOnly && html`<span>${label}</span><${Icon} name="chevron" />`}
@@ -93,9 +95,9 @@ function MenuList({ id, label, items, first, button, close }) {
     ${items.map((item, index) =>
       item === "separator"
         ? html`<hr key=${index} role="separator" />`
-        : html`<button key=${index} type="button" role="menuitem" tabindex="-1" class=${item.danger ? "danger" : ""}
-            onClick=${() => choose(item)}>
-            ${item.icon && html`<${Icon} name=${item.icon} />`}
+        : html`<button key=${index} type="button" role=${item.checked === undefined ? "menuitem" : "menuitemcheckbox"}
+            aria-checked=${item.checked} tabindex="-1" class=${item.danger ? "danger" : ""} onClick=${() => choose(item)}>
+            ${item.checked === undefined ? item.icon && html`<${Icon} name=${item.icon} />` : html`<span class="menu-check">${item.checked && html`<${Icon} name="check" />`}</span>`}
             <span class="menu-text"><span>${item.label}</span>${item.hint && html`<small>${item.hint}</small>`}</span>
           </button>`,
     )}
@@ -107,7 +109,7 @@ function MenuList({ id, label, items, first, button, close }) {
  * @returns {HTMLElement[]}
  */
 function itemsIn(list) {
-  return [...(list?.querySelectorAll("[role=menuitem]") ?? [])].map(
+  return [...(list?.querySelectorAll("[role^=menuitem]") ?? [])].map(
     (item) => /** @type {HTMLElement} */ (item),
   );
 }

@@ -1,5 +1,8 @@
 /** The captions of segments: what is shown at one time over the picture. */
 
+import { timeAt } from "./edits_split.js";
+import { piecesOf } from "./segment_words.js";
+
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {{start: number, end: number, text: string}} Caption Times in seconds; plain text. */
 
@@ -7,7 +10,7 @@ const LONGEST_S = 7;
 const MOST_CHARACTERS = 84; // two lines of subtitles
 
 /**
- * The captions of a segment. One that is long is split before words whose times are known.
+ * The captions of a segment. One that is long is split before words.
  * @param {Segment} segment
  * @returns {Caption[]}
  */
@@ -16,7 +19,7 @@ export function captionsOf(segment) {
   const captions = [];
   const { text, end } = segment;
   let [from, start] = [0, segment.start];
-  for (const word of placesOf(segment)) {
+  for (const word of spokenPieces(segment)) {
     const isTooLong = word.to - from > MOST_CHARACTERS || word.end - start > LONGEST_S;
     if (!isTooLong || word.from <= from || word.start <= start) continue;
     captions.push({ start, end: word.start, text: text.slice(from, word.from).trim() });
@@ -27,16 +30,17 @@ export function captionsOf(segment) {
 }
 
 /**
- * Where a segment's words are in its text, as far as they are found in it.
+ * The words of a segment, each with its place in the text and its times, as well as they are known.
  * @param {Segment} segment
  */
-function placesOf({ text, words }) {
-  let searched = 0;
-  return words.flatMap(({ word, start, end }) => {
-    const from = text.indexOf(word.trim(), searched);
-    if (from < 0) return [];
-    searched = from + word.trim().length;
-    return [{ from, to: searched, start, end }];
+function spokenPieces(segment) {
+  const pieces = piecesOf(segment).filter(({ text }) => text.trim());
+  return pieces.map(({ text, start: from, word }) => {
+    const to = from + text.length;
+    const [start, end] = word
+      ? [word.word.start, word.word.end]
+      : [timeAt(segment, from), timeAt(segment, to)];
+    return { from, to, start, end };
   });
 }
 

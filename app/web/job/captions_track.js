@@ -8,47 +8,53 @@ import { captionsOf, changes, escapeCue } from "./captions.js";
 /**
  * @typedef {object} Captions
  * @property {(segments: readonly Segment[]) => void} showSegments
- * @property {(revision: number) => Promise<void>} showSubtitles The service's own, which break lines as files do.
+ * @property {(revision: number) => void} showSubtitles The service's own, which break lines as files do.
  * @property {() => void} hide
  */
 
 /**
  * @param {string} jobId
  * @param {HTMLVideoElement} element
+ * @param {() => readonly Segment[]} segmentsOf Shown if the service's subtitles cannot be had.
  * @returns {Captions}
  */
-export function createCaptions(jobId, element) {
+export function createCaptions(jobId, element, segmentsOf) {
   const live = liveTrack(element);
   const file = document.createElement("track");
   file.kind = "captions";
-  let wanted = "";
+  let wanted = 0; // counts what was asked for: a link that comes late is useless
 
-  /** @param {boolean} isLive @param {boolean} isFile */
-  function setModes(isLive, isFile) {
-    live.track.mode = isLive ? "showing" : "disabled";
-    file.track.mode = isFile ? "showing" : "disabled";
+  /** @param {"live" | "file" | "none"} shown */
+  function show(shown) {
+    wanted++;
+    live.track.mode = shown === "live" ? "showing" : "disabled";
+    file.track.mode = shown === "file" ? "showing" : "disabled";
   }
 
-  return {
-    showSegments(segments) {
-      wanted = "";
-      live.update(segments);
-      setModes(true, false);
-    },
-    async showSubtitles(revision) {
-      const query = { format: "vtt", revision: revision || "original" };
-      wanted = `${revision}`;
-      const href = await linkTo(jobId, "result", query);
-      if (wanted !== `${revision}`) return;
+  /** @param {readonly Segment[]} segments */
+  function showSegments(segments) {
+    live.update(segments);
+    show("live");
+  }
+
+  /** @param {number} revision */
+  async function showSubtitles(revision) {
+    const own = ++wanted;
+    try {
+      const href = await linkTo(jobId, "result", { format: "vtt", revision: revision || "original" });
+      if (own !== wanted) return;
       if (file.src !== href) file.src = href;
       if (!file.isConnected) element.append(file);
-      setModes(false, true);
-    },
-    hide() {
-      wanted = "";
-      setModes(false, false);
-    },
-  };
+      show("file");
+    } catch {
+      if (own === wanted) showSegments(segmentsOf());
+    }
+  }
+
+  file.addEventListener("error", () => {
+    if (file.track.mode === "showing") showSegments(segmentsOf());
+  });
+  return { showSegments, showSubtitles, hide: () => show("none") };
 }
 
 /** @param {HTMLVideoElement} element */

@@ -62,8 +62,9 @@ export function keptWords(segment, text) {
     before.map((token) => token.text),
     after.map((token) => token.text),
   );
+  let first = 0;
   const words = placedWords(segment).filter((word) => {
-    const first = before.findIndex((token) => token.to > word.from);
+    while (first < before.length && before[first].to <= word.from) first++;
     let count = 0;
     while (first + count < before.length && before[first + count].from < word.to) count++;
     if (!count) return false;

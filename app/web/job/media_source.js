@@ -4,6 +4,7 @@ import { ApiError, request } from "../core/api.js";
 import { linkTo, pathTo } from "../core/links.js";
 import { t } from "../core/text.js";
 import { signal } from "../vendor/ui.js";
+import { hasArrived, isActive, isUndecodable } from "./types.js";
 
 /**
  * @typedef {{kind: "opening"} | {kind: "preparing"} | {kind: "waiting"} | {kind: "ready"}
@@ -25,12 +26,12 @@ const SURELY_HEARD_S = 1;
 const NETWORK = 2;
 
 /**
- * @param {string} jobId
+ * @param {() => import("./types.js").Job} jobOf The job as it is now.
  * @param {HTMLVideoElement} element
- * @param {() => boolean} isDownloading The service has no recording yet.
  * @returns {MediaSource}
  */
-export function createSource(jobId, element, isDownloading) {
+export function createSource(jobOf, element) {
+  const { id: jobId } = jobOf();
   const ending = new AbortController();
   /** @type {MediaSource["state"]} */
   const state = signal({ kind: "opening" });
@@ -55,13 +56,14 @@ export function createSource(jobId, element, isDownloading) {
     step().catch((error) => {
       if (ending.signal.aborted) return;
       const isMissing = error instanceof ApiError && [404, 409].includes(error.status);
-      state.value = isMissing && isDownloading() ? { kind: "waiting" } : failure(error);
+      state.value = isMissing && isDownloading(jobOf()) ? { kind: "waiting" } : failure(error);
     });
   }
 
   /** The media element says little about what went wrong. The service says it. */
   async function recover() {
-    const { code } = /** @type {MediaError} */ (element.error);
+    if (!element.error) return; // another source is being loaded already
+    const { code } = element.error;
     const isRefused = await isLinkRefused(element.src, ending.signal);
     if (!isRefused) await probe(pathTo(jobId, "audio", {}), ending.signal);
     if ((isRefused || code === NETWORK) && !isSecondTry) {
@@ -72,15 +74,18 @@ export function createSource(jobId, element, isDownloading) {
   }
 
   async function playCopy() {
-    if (isCopy) throw new Error(t("player.unplayable"));
+    if (isCopy || isUndecodable(jobOf())) throw new Error(t("player.unplayable"));
     [isCopy, isSecondTry] = [true, false];
     await load();
   }
 
   function open() {
     [isCopy, isSecondTry] = [false, false];
-    state.value = { kind: "opening" };
-    attempt(load);
+    if (hasArrived(jobOf())) {
+      state.value = { kind: "opening" };
+      attempt(load);
+    } else if (isActive(jobOf())) state.value = { kind: "waiting" };
+    else state.value = failure(new Error(t("player.missing")));
   }
 
   const options = { signal: ending.signal };
@@ -100,13 +105,18 @@ export function createSource(jobId, element, isDownloading) {
     state,
     open,
     reconsider: () => {
-      if (state.value.kind === "waiting" && !isDownloading()) open();
+      if (state.value.kind === "waiting" && !isDownloading(jobOf())) open();
     },
     close: () => {
       ending.abort();
       unload(element);
     },
   };
+}
+
+/** @param {import("./types.js").Job} job */
+function isDownloading(job) {
+  return job.url !== null && ["queued", "downloading"].includes(job.progress.stage);
 }
 
 /**
@@ -158,7 +168,7 @@ async function isLinkRefused(href, signal) {
  */
 function failure(error) {
   const message = error instanceof Error ? error.message : String(error);
-  const isLasting = error instanceof ApiError && [400, 404, 409, 410, 413].includes(error.status);
+  const isLasting = !(error instanceof ApiError) || [400, 404, 409, 410, 413].includes(error.status);
   return { kind: "failed", message, canRetry: !isLasting };
 }
 

@@ -128,8 +128,8 @@ export function createPlayback() {
     ...{ time, playing, duration, rate: chosenRate, available, loop, region, showRegion, changeRegion },
     ...{ seek, play, pause, attach },
     skip: (seconds) => seek(time.value + seconds),
-    // Events come later than the state.
-    toggle: () => (shallPlay || (media && !media.paused) ? pause() : play()),
+    // The element's event comes later than a second press of the key may.
+    toggle: () => (shallPlay || media?.paused === false ? pause() : play()),
   };
 }
 

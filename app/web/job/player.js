@@ -5,16 +5,18 @@ import { effect, html, useEffect, useMemo, useSignal, useSignalEffect } from "..
 import { createCaptions } from "./captions_track.js";
 import { createSource } from "./media_source.js";
 import { Controls } from "./player_controls.js";
-import { useMediaSession, usePlayerKeys } from "./player_keys.js";
+import { useLoop, useMediaSession, usePlayerKeys } from "./player_keys.js";
 import { keepPosition, muted, positionOf, showsCaptions, volume } from "./player_settings.js";
 import { createWaveform } from "./waveform.js";
 import { WaveformBar } from "./waveform_bar.js";
 
 /** @typedef {import("./session_types.js").Session} Session */
+/** @typedef {import("./types.js").Job} Job */
 /** @typedef {import("./playback.js").Playback} Playback */
 /** @typedef {import("./media_source.js").MediaSource} MediaSource */
 
 const KEPT_EVERY_MS = 5000;
+const TYPED_MS = 300; // without a change, until the captions show it
 
 /** @param {{session: Session, playback: Playback}} props */
 export function Player({ session, playback }) {
@@ -25,7 +27,8 @@ export function Player({ session, playback }) {
   useMedia(session, playback, media, source, hasPicture);
   useCaptions(session, media, hasPicture);
   usePosition(session.id, playback);
-  usePlayerKeys(session, playback);
+  usePlayerKeys(session, playback, hasPicture.value);
+  useLoop(session, playback);
   useMediaSession(session, playback);
   const setMedia = useMemo(
     () => (/** @type {HTMLVideoElement | null} */ element) => (media.value = element),
@@ -58,7 +61,7 @@ function useMedia(session, playback, media, source, hasPicture) {
     playback.duration.value ||= session.job.peek()?.duration ?? 0;
     playback.seek(positionOf(session.id));
     const detach = playback.attach(element);
-    const opened = createSource(session.id, element, () => isDownloading(session));
+    const opened = createSource(() => /** @type {Job} */ (session.job.peek()), element);
     source.value = opened;
     const ending = new AbortController();
     const look = () => (hasPicture.value = element.videoWidth > 0);
@@ -81,28 +84,25 @@ function useMedia(session, playback, media, source, hasPicture) {
   });
 }
 
-/** @param {Session} session */
-function isDownloading(session) {
-  const job = session.job.peek();
-  return job?.url != null && ["queued", "downloading"].includes(job.progress.stage);
-}
-
 /**
  * @param {Session} session
  * @param {import("../vendor/ui.js").Signal<HTMLVideoElement | null>} media
  * @param {import("../vendor/ui.js").Signal<boolean>} hasPicture
  */
 function useCaptions(session, media, hasPicture) {
-  const captions = useMemo(() => media.value && createCaptions(session.id, media.value), [media.value]);
+  const captions = useMemo(
+    () => media.value && createCaptions(session.id, media.value, () => session.segments.peek()),
+    [media.value],
+  );
   useEffect(() => {
     if (!captions) return;
     return effect(() => {
-      if (!showsCaptions.value || !hasPicture.value) captions.hide();
-      else if (session.complete.value && !session.dirty.value) {
-        captions
-          .showSubtitles(session.revision.value)
-          .catch(() => captions.showSegments(session.segments.peek()));
-      } else captions.showSegments(session.segments.value);
+      if (!showsCaptions.value || !hasPicture.value) return captions.hide();
+      if (session.complete.value && !session.dirty.value)
+        return captions.showSubtitles(session.revision.value);
+      const segments = session.segments.value;
+      const timer = setTimeout(() => captions.showSegments(segments), TYPED_MS);
+      return () => clearTimeout(timer);
     });
   }, [captions]);
 }

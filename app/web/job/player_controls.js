@@ -6,6 +6,7 @@ import { language, t } from "../core/text.js";
 import { html, useComputed } from "../vendor/ui.js";
 import { toggleLoop } from "./player_keys.js";
 import { PlayerMenu } from "./player_menu.js";
+import { showFullScreen, togglePictureInPicture } from "./player_picture.js";
 import { muted, RATES, showsCaptions, volume } from "./player_settings.js";
 
 /** @typedef {import("./session_types.js").Session} Session */
@@ -28,9 +29,9 @@ export function Controls(props) {
     <${Clock} playback=${playback} />
     <span class="space"></span>
     <${Zoom} waveform=${waveform} />
-    <${Toggle} class="wide-only" icon="loop" label=${t("player.loop")} isOn=${playback.loop.value !== null}
+    <${Toggle} class="roomy-only" icon="loop" label=${t("player.loop")} isOn=${playback.loop.value !== null}
       toggle=${() => toggleLoop(session, playback)} />
-    ${hasPicture && html`<${PictureControls} media=${media} />`}
+    ${hasPicture && media && html`<${PictureControls} media=${media} />`}
     <${Rate} playback=${playback} />
     <${Volume} />
     <${PlayerMenu} ...${props} />
@@ -60,32 +61,24 @@ function Clock({ playback }) {
 /** @param {{waveform: import("./waveform.js").Waveform}} props */
 function Zoom({ waveform }) {
   const isOff = waveform.state.value !== "ready";
-  return html`<span class="player-group wide-only">
+  return html`<span class="player-group roomy-only">
     <${Button} icon="zoomOut" label=${t("player.zoomOut")} run=${() => waveform.zoom(-1)} isOff=${isOff} />
     <${Button} icon="zoomIn" label=${t("player.zoomIn")} run=${() => waveform.zoom(1)} isOff=${isOff} />
   </span>`;
 }
 
-/** @param {{media: HTMLVideoElement | null}} props */
+/** @param {{media: HTMLVideoElement}} props */
 function PictureControls({ media }) {
   return html`
     <${Toggle} class="wide-only" icon="captions" label=${t("player.captions")} isOn=${showsCaptions.value}
       toggle=${() => (showsCaptions.value = !showsCaptions.value)} />
     ${
       document.pictureInPictureEnabled &&
-      html`<${Button} class="wide-only" icon="pictureInPicture" label=${t("player.pictureInPicture")}
+      html`<${Button} class="roomy-only" icon="pictureInPicture" label=${t("player.pictureInPicture")}
       run=${() => togglePictureInPicture(media)} />`
     }
-    <${Button} class="wide-only" icon="fullscreen" label=${t("player.fullscreen")} run=${() => media?.requestFullscreen?.()} />
+    <${Button} class="wide-only" icon="fullscreen" label=${t("player.fullscreen")} run=${() => showFullScreen(media)} />
   `;
-}
-
-/** @param {HTMLVideoElement | null} media */
-function togglePictureInPicture(media) {
-  const change = document.pictureInPictureElement
-    ? document.exitPictureInPicture()
-    : media?.requestPictureInPicture();
-  change?.catch(() => {}); // the system may refuse a second window
 }
 
 /** @param {{playback: Playback}} props */

@@ -1,7 +1,7 @@
 /** The keys of the player: on the page, on headsets and on the system's media controls. */
 
 import { useShortcuts } from "../core/keys.js";
-import { useEffect } from "../vendor/ui.js";
+import { useEffect, useSignalEffect } from "../vendor/ui.js";
 import { muted, nextRate, showsCaptions } from "./player_settings.js";
 import { nameOf } from "./types.js";
 
@@ -13,10 +13,17 @@ const STEP_S = 5;
 /**
  * @param {Session} session
  * @param {Playback} playback
+ * @param {boolean} hasPicture
  */
-export function usePlayerKeys(session, playback) {
+export function usePlayerKeys(session, playback, hasPicture) {
   const faster = () => (playback.rate.value = nextRate(playback.rate.value, 1));
   const slower = () => (playback.rate.value = nextRate(playback.rate.value, -1));
+  /** @type {import("../core/keys.js").Shortcut} */
+  const captions = {
+    keys: "c",
+    text: "player.captions",
+    run: () => (showsCaptions.value = !showsCaptions.value),
+  };
   useShortcuts(
     [
       { keys: " ", text: "player.playOrPause", run: playback.toggle },
@@ -29,9 +36,9 @@ export function usePlayerKeys(session, playback) {
       { keys: ">", text: "player.faster", run: faster },
       { keys: "l", text: "player.loop", run: () => toggleLoop(session, playback) },
       { keys: "m", text: "player.mute", run: () => (muted.value = !muted.value) },
-      { keys: "c", text: "player.captions", run: () => (showsCaptions.value = !showsCaptions.value) },
+      ...(hasPicture ? [captions] : []),
     ],
-    [session, playback],
+    [session, playback, hasPicture],
   );
 }
 
@@ -52,6 +59,23 @@ export function toggleLoop(session, playback) {
   const { id, start, end } = current;
   if (now < start || now >= end) playback.seek(start);
   playback.loop.value = { id, start, end };
+}
+
+/**
+ * What is repeated is the segment as it is now, also when its edges are moved. Without it the repeating ends.
+ * @param {Session} session
+ * @param {Playback} playback
+ */
+export function useLoop(session, playback) {
+  useSignalEffect(() => {
+    const { loop } = playback;
+    const id = loop.value?.id;
+    if (id === undefined) return;
+    const segment = session.segments.value.find((other) => other.id === id);
+    if (!segment) loop.value = null;
+    else if (segment.start !== loop.value?.start || segment.end !== loop.value.end)
+      loop.value = { id, start: segment.start, end: segment.end };
+  });
 }
 
 /**

@@ -1,81 +1,42 @@
-/** What the player can do besides: options, and on phones the buttons that find no place. */
+/** What the player can do besides: options, and the buttons that find no place on a phone. */
 
-import { Icon } from "../core/icons.js";
+import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
-import { html, useEffect, useRef, useSignal } from "../vendor/ui.js";
+import { html } from "../vendor/ui.js";
 import { toggleLoop } from "./player_keys.js";
+import { showFullScreen, togglePictureInPicture } from "./player_picture.js";
 import { showsCaptions, skipsBack } from "./player_settings.js";
+
+const ZOOM_STEPS = 2; // at once: the menu closes after each
 
 /** @param {import("./player_controls.js").ControlsProps} props */
 export function PlayerMenu({ session, playback, waveform, media, hasPicture }) {
-  const isOpen = useSignal(false);
-  const root = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const button = useRef(/** @type {HTMLButtonElement | null} */ (null));
-  useClosing(isOpen, root, button);
-  return html`<div class="player-more" ref=${root}>
-    <button class="icon-button" ref=${button} aria-label=${t("player.more")} title=${t("player.more")}
-      aria-expanded=${isOpen.value} onClick=${() => (isOpen.value = !isOpen.value)}>
-      <${Icon} name="more" />
-    </button>
-    ${
-      isOpen.value &&
-      html`<div class="menu" role="group" aria-label=${t("player.more")}>
-      <${Choice} label=${t("player.skipsBack")} isOn=${skipsBack.value} toggle=${() => (skipsBack.value = !skipsBack.value)} />
-      <${Choice} label=${t("player.loop")} isOn=${playback.loop.value !== null} toggle=${() => toggleLoop(session, playback)} />
-      <button class="narrow-only" onClick=${() => waveform.zoom(1)}><${Icon} name="zoomIn" />${t("player.zoomIn")}</button>
-      <button class="narrow-only" onClick=${() => waveform.zoom(-1)}><${Icon} name="zoomOut" />${t("player.zoomOut")}</button>
-      ${hasPicture && html`<${PictureChoices} media=${media} />`}
-    </div>`
-    }
-  </div>`;
-}
-
-/** @param {{media: HTMLVideoElement | null}} props */
-function PictureChoices({ media }) {
-  return html`
-    <${Choice} class="narrow-only" label=${t("player.captions")} isOn=${showsCaptions.value}
-      toggle=${() => (showsCaptions.value = !showsCaptions.value)} />
-    <button class="narrow-only" onClick=${() => media?.requestFullscreen?.()}>
-      <${Icon} name="fullscreen" />${t("player.fullscreen")}
-    </button>
-  `;
-}
-
-/** @param {{label: string, isOn: boolean, toggle: () => void, class?: string}} props */
-function Choice({ label, isOn, toggle, class: extra }) {
-  return html`<button class=${extra} aria-pressed=${isOn} onClick=${toggle}>
-    <span class="player-check">${isOn && html`<${Icon} name="check" />`}</span>${label}
-  </button>`;
-}
-
-/**
- * Escape, and a click elsewhere, close the menu.
- * @param {import("../vendor/ui.js").Signal<boolean>} isOpen
- * @param {{current: HTMLElement | null}} root
- * @param {{current: HTMLElement | null}} button
- */
-function useClosing(isOpen, root, button) {
-  useEffect(() => {
-    if (!isOpen.value) return;
-    const ending = new AbortController();
-    const options = { signal: ending.signal };
-    addEventListener(
-      "pointerdown",
-      (event) => {
-        if (!root.current?.contains(/** @type {Node} */ (event.target))) isOpen.value = false;
-      },
-      options,
+  const toggleSkip = () => (skipsBack.value = !skipsBack.value);
+  const toggleCaptions = () => (showsCaptions.value = !showsCaptions.value);
+  /** @type {import("../core/menu.js").MenuItem[]} */
+  const items = [
+    { label: t("player.skipsBack"), checked: skipsBack.value, run: toggleSkip },
+    {
+      label: t("player.loop"),
+      checked: playback.loop.value !== null,
+      run: () => toggleLoop(session, playback),
+    },
+  ];
+  if (waveform.state.value === "ready") {
+    items.push(
+      { label: t("player.zoomIn"), icon: "zoomIn", run: () => waveform.zoom(ZOOM_STEPS) },
+      { label: t("player.zoomOut"), icon: "zoomOut", run: () => waveform.zoom(-ZOOM_STEPS) },
     );
-    root.current?.addEventListener(
-      "keydown",
-      (event) => {
-        if (event.key !== "Escape") return;
-        event.preventDefault();
-        isOpen.value = false;
-        button.current?.focus();
-      },
-      options,
+  }
+  if (hasPicture && media) {
+    items.push(
+      { label: t("player.captions"), checked: showsCaptions.value, run: toggleCaptions },
+      { label: t("player.fullscreen"), icon: "fullscreen", run: () => showFullScreen(media) },
     );
-    return () => ending.abort();
-  }, [isOpen.value]);
+  }
+  if (hasPicture && media && document.pictureInPictureEnabled) {
+    const run = () => togglePictureInPicture(media);
+    items.push({ label: t("player.pictureInPicture"), icon: "pictureInPicture", run });
+  }
+  return html`<${Menu} label=${t("player.more")} icon="more" iconOnly items=${items} />`;
 }

@@ -18,14 +18,12 @@ import { isUnsure, piecesOf } from "./segment_words.js";
  * @property {number} space Above the row, in pixels.
  * @property {boolean} isCurrent The segment that Tab goes to.
  * @property {import("./transcript_view.js").Editing | null} editing
- * @property {boolean} hasMenu
  */
 
 /** @param {SegmentRowProps} props */
-export function SegmentRow({ screen, row, count, space, isCurrent, editing, hasMenu }) {
-  const { segment, before, position } = row;
+export function SegmentRow({ screen, row, count, space, isCurrent, editing }) {
+  const { segment, heading, position } = row;
   const tabindex = isCurrent ? 0 : -1;
-  const isNewSpeaker = segment.speaker !== null && segment.speaker !== before?.speaker;
   const time = clock(segment.start);
   const canEdit = screen.session.editable.value;
   return html`<li class="segment" data-key=${segment.id} tabindex=${tabindex} style=${{ marginTop: `${space}px` }}
@@ -33,7 +31,7 @@ export function SegmentRow({ screen, row, count, space, isCurrent, editing, hasM
     <button class="segment-time numbers" tabindex=${tabindex} data-play="segment"
       aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     <div class="segment-body">
-      ${isNewSpeaker && html`<p class="segment-speaker" dir="auto">${segment.speaker}</p>`}
+      ${heading && html`<p class="segment-speaker" dir="auto">${heading}</p>`}
       ${
         editing
           ? html`<${SegmentEditor} screen=${screen} segment=${segment} editing=${editing} />`
@@ -46,7 +44,7 @@ export function SegmentRow({ screen, row, count, space, isCurrent, editing, hasM
         html`<button class="icon-button segment-edit" tabindex=${tabindex} data-edit aria-label=${t("edit.edit")} title=${t("edit.edit")}>
           <${Icon} name="edit" />
         </button>
-        <${SegmentMenu} screen=${screen} segment=${segment} isLast=${position === count - 1} isOpen=${hasMenu} tabindex=${tabindex} />`
+        <${SegmentMenu} screen=${screen} id=${segment.id} isLast=${position === count - 1} tabindex=${tabindex} />`
       }
     </div>
   </li>`;

@@ -10,6 +10,7 @@ import { placedWords } from "./edits_words.js";
  */
 
 const UNSURE_BELOW = 0.5;
+const MOST_SPEAKERS = 20; // who speak at once
 
 /**
  * A segment's text in pieces: its words, and what is between them.
@@ -52,17 +53,32 @@ export function spokenAt(segment, offset) {
 
 /**
  * The last entry that starts at a time or earlier; -1 before the first one.
- * @param {readonly {start: number}[]} entries In order.
+ * @template T
+ * @param {readonly T[]} entries In order.
  * @param {number} time seconds
+ * @param {(entry: T) => number} startOf
  */
-export function lastStarted(entries, time) {
+export function lastStarted(entries, time, startOf) {
   let [low, high] = [0, entries.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (entries[middle].start <= time) low = middle + 1;
+    if (startOf(entries[middle]) <= time) low = middle + 1;
     else high = middle;
   }
   return low - 1;
+}
+
+/**
+ * The segment that is spoken at a time; else the last one before it; -1 before the first one.
+ * @param {readonly Segment[]} segments In order. Those of different speakers may overlap.
+ * @param {number} time seconds
+ */
+export function spokenNow(segments, time) {
+  const last = lastStarted(segments, time, ({ start }) => start);
+  for (let index = last; index >= 0 && index > last - MOST_SPEAKERS; index--) {
+    if (segments[index].end > time) return index;
+  }
+  return last;
 }
 
 /** @param {{probability: number | null}} word */
@@ -100,7 +116,7 @@ export function nextUnsure(segments, from, direction) {
  * @returns {UnsureWord[]}
  */
 function unsureWords(segment) {
-  if (!segment) return [];
+  if (!segment?.words.some(isUnsure)) return [];
   return placedWords(segment)
     .filter(({ word }) => isUnsure(word))
     .map(({ from, to }) => ({ id: segment.id, start: from, end: to, text: segment.text.slice(from, to) }));
@@ -114,13 +130,7 @@ function unsureWords(segment) {
  */
 export function splitPoint(segment, time) {
   const words = placedWords(segment);
-  const playing =
-    words[
-      lastStarted(
-        words.map(({ word }) => word),
-        time,
-      )
-    ];
+  const playing = words[lastStarted(words, time, ({ word }) => word.start)];
   if (playing && playing.from > 0 && time < segment.end) return playing.from;
   const spaces = [...segment.text.trimEnd().matchAll(/\s+(?=\S)/g)].filter(({ index }) => index > 0);
   const starts = spaces.length

@@ -53,17 +53,14 @@ function List({ session, playback, view, search, isGrowing }) {
   const rows = useMemo(() => rowsOf(segments, failed), [segments, JSON.stringify(failed)]);
   const { list } = view;
   useMemo(() => {
-    const width = () => element.current?.clientWidth ?? Math.min(innerWidth, 1088);
-    const known = width();
     list.setRows(
       rows.map(({ key }) => key),
-      (index) => estimatedHeight(rows[index], known),
+      (index, width) => estimatedHeight(rows[index], width),
     );
   }, [rows, list]);
 
-  const current = segments.some(({ id }) => id === view.current.value)
-    ? view.current.value
-    : (segments[0]?.id ?? null);
+  const last = view.current.value;
+  const current = segments.some(({ id }) => id === last) ? last : (segments[0]?.id ?? null);
   const drawn = list.drawn(current);
   const wasAtEnd =
     isGrowing && scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
@@ -88,8 +85,7 @@ function List({ session, playback, view, search, isGrowing }) {
   const vnodeOf = (row, space) =>
     row.segment
       ? html`<${SegmentRow} key=${row.key} screen=${screen} row=${row} count=${segments.length} space=${space}
-          isCurrent=${row.key === current} editing=${view.editing.value?.id === row.key ? view.editing.value : null}
-          hasMenu=${view.menu.value === row.key} />`
+          isCurrent=${row.key === current} editing=${view.editing.value?.id === row.key ? view.editing.value : null} />`
       : html`<${FailedRow} key=${row.key} row=${row} space=${space} />`;
   return html`
     <ol class="segments" role="list" ref=${element} dir=${directionOf(session.job.value?.language)}

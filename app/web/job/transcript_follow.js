@@ -2,7 +2,7 @@
 
 import { effect } from "../vendor/ui.js";
 import { placedWords } from "./edits_words.js";
-import { lastStarted } from "./segment_words.js";
+import { lastStarted, spokenNow } from "./segment_words.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {{mark: () => void, start: () => () => void, scrolled: () => void, goBack: () => void}} Follower */
@@ -24,11 +24,11 @@ export function createFollower({ session, playback, view }) {
   /** @param {number} time */
   function placeOf(time) {
     const segments = session.segments.value;
-    const segment = segments[lastStarted(segments, time)];
+    const segment = segments[spokenNow(segments, time)];
     if (!segment) return null;
     const isNow = time < segment.end;
-    const words = placedWords(segment).map(({ word }) => word);
-    return { id: segment.id, isNow, word: isNow ? lastStarted(words, time) : -1 };
+    const word = isNow ? lastStarted(placedWords(segment), time, ({ word }) => word.start) : -1;
+    return { id: segment.id, isNow, word };
   }
 
   const rowOf = () => (playing ? view.list.rowElement(playing.id) : null);

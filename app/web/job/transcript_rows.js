@@ -3,15 +3,22 @@
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {{start: number, end: number}} Span seconds */
 /**
- * @typedef {{key: string, segment: Segment, before: Segment | undefined, position: number, span?: undefined}} SegmentRow
- *   `position`: among the segments, from 0.
+ * @typedef {object} SegmentRow
+ * @property {string} key
+ * @property {Segment} segment
+ * @property {string | null} heading The speaker, where another one spoke before.
+ * @property {number} position Among the segments, from 0.
+ * @property {undefined} [span]
  */
 /** @typedef {SegmentRow | {key: string, segment?: undefined, span: Span}} Row */
+
+/** @type {WeakMap<Segment, SegmentRow>} */
+const known = new WeakMap();
 
 /**
  * @param {readonly Segment[]} segments
  * @param {readonly Span[]} failed In order.
- * @returns {Row[]}
+ * @returns {Row[]} The row of a segment stays the same object while nothing of it changes: it is not drawn anew then.
  */
 export function rowsOf(segments, failed) {
   /** @type {Row[]} */
@@ -20,15 +27,31 @@ export function rowsOf(segments, failed) {
   for (const [position, segment] of segments.entries()) {
     while (left.length && left[0].start <= segment.start)
       rows.push(failedRow(/** @type {Span} */ (left.shift())));
-    rows.push({ key: segment.id, segment, before: segments[position - 1], position });
+    rows.push(segmentRow(segment, segments[position - 1], position));
   }
   return [...rows, ...left.map(failedRow)];
+}
+
+/**
+ * @param {Segment} segment
+ * @param {Segment | undefined} before
+ * @param {number} position
+ */
+function segmentRow(segment, before, position) {
+  const heading = segment.speaker === before?.speaker ? null : segment.speaker;
+  const row = known.get(segment);
+  if (row?.position === position && row.heading === heading) return row;
+  const next = { key: segment.id, segment, heading, position };
+  known.set(segment, next);
+  return next;
 }
 
 /** @param {Span} span */
 function failedRow(span) {
   return { key: `failed-${span.start}`, span };
 }
+
+const WIDE = /[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]/;
 
 /**
  * The height of a row, before it is drawn.
@@ -37,11 +60,11 @@ function failedRow(span) {
  */
 export function estimatedHeight(row, width) {
   if (!row.segment) return 64;
-  const { text, speaker } = row.segment;
-  const isWide = /[\u1100-\u11ff\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]/.test(text);
+  const { text } = row.segment;
+  const isWide = WIDE.test(text);
   const textWidth = Math.max(120, width - (width < 600 ? 112 : 176));
   const lines = Math.max(1, Math.ceil((text.length * (isWide ? 17 : 8)) / textWidth));
-  return lines * 26 + 16 + (speaker && speaker !== row.before?.speaker ? 24 : 0);
+  return lines * 26 + 16 + (row.heading ? 24 : 0);
 }
 
 const RIGHT_TO_LEFT = /^(ar|arc|ckb|dv|fa|he|iw|ks|ku|nqo|ps|sd|syr|ug|ur|yi)\b/;

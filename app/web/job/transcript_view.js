@@ -22,7 +22,6 @@ import { createVirtualList } from "./virtual_list.js";
  * @typedef {object} View
  * @property {Signal<string | null>} current The segment that has, or had, the keyboard.
  * @property {Signal<Editing | null>} editing
- * @property {Signal<string | null>} menu The segment whose menu is open.
  * @property {Signal<boolean>} following The list scrolls along with what plays.
  * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
  * @property {import("./virtual_list.js").VirtualList} list
@@ -92,7 +91,6 @@ export function createView(session) {
   return {
     current,
     editing,
-    menu: signal(null),
     following: signal(true),
     search: signal(null),
     list,

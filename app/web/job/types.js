@@ -48,6 +48,16 @@ export function isActive(job) {
   return job.status === "queued" || job.status === "running";
 }
 
+/** Whether the service has the recording. Only one from a URL may be missing. @param {Job} job */
+export function hasArrived(job) {
+  return job.url === null || job.filename !== null;
+}
+
+/** Whether the service could not decode the recording. @param {Job} job */
+export function isUndecodable(job) {
+  return job.status === "failed" && job.progress.total_s === null;
+}
+
 /** @param {Job} job */
 export function nameOf(job) {
   return job.filename ?? job.url ?? job.id;

@@ -2,14 +2,16 @@
 
 /**
  * @param {readonly string[]} keys
- * @param {ReadonlyMap<string, number>} measured Heights in CSS pixels by key.
- * @param {(index: number) => number} estimate The height of a row that is not measured yet.
+ * @param {Map<string, number>} heights In CSS pixels by key. Gets the estimates of the rows that it does not have.
+ * @param {(index: number) => number} estimate
  * @returns {Float64Array} The upper edge of each row, and the lower edge of the last one.
  */
-export function offsetsOf(keys, measured, estimate) {
+export function offsetsOf(keys, heights, estimate) {
   const offsets = new Float64Array(keys.length + 1);
-  for (const [index, key] of keys.entries()) {
-    offsets[index + 1] = offsets[index] + (measured.get(key) ?? estimate(index));
+  for (let index = 0; index < keys.length; index++) {
+    const height = heights.get(keys[index]) ?? estimate(index);
+    heights.set(keys[index], height);
+    offsets[index + 1] = offsets[index] + height;
   }
   return offsets;
 }

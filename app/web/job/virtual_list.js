@@ -8,15 +8,17 @@ import { offsetsOf, rangeFor, rowsToDraw } from "./virtual_layout.js";
 
 const MARGIN_PX = 500; // drawn above and below the viewport
 const BELOW_PX = 72; // at the lower edge of the window, where buttons are
+const WIDEST_PX = 1088; // until the list is measured
 
 /**
  * @typedef {object} VirtualList
- * @property {(keys: readonly string[], estimate: (index: number) => number) => void} setRows While drawing.
+ * @property {(keys: readonly string[], estimate: (index: number, width: number) => number) => void} setRows While
+ *   drawing. `estimate`: the height of a row, in a list of that width.
  * @property {(pinnedKey: string | null) => DrawnRow[]} drawn The rows to draw. Reads a signal.
  * @property {() => number} spaceBelow Below the last drawn row, in pixels.
  * @property {() => void} settle After drawing: measures, and keeps in place what the reader sees.
  * @property {(list: HTMLElement, onScroll: () => void) => () => void} attach Returns a function that detaches it.
- * @property {(key: string, where?: "near" | "third", smooth?: boolean) => void} reveal Scrolls there. `near`: only if
+ * @property {(key: string, where?: "near" | "third") => void} reveal Scrolls there. `near`: only if
  *   the row is out of sight. `third`: to the upper third.
  * @property {(key: string) => HTMLElement | null} rowElement
  * @property {() => number} clearTop The upper edge of what nothing covers, in the viewport.
@@ -32,16 +34,16 @@ const BELOW_PX = 72; // at the lower edge of the window, where buttons are
 export function createVirtualList(clearTop) {
   /** @type {readonly string[]} */
   let keys = [];
-  /** @type {(index: number) => number} */
+  /** @type {(index: number, width: number) => number} */
   let estimate = () => 1;
   /** @type {Map<string, number>} */
-  const measured = new Map();
+  const heights = new Map(); // measured, or estimated
   let offsets = /** @type {Float64Array} */ (new Float64Array(1));
   /** @type {Map<string, number>} */
   let indices = new Map();
   /** @type {HTMLElement | null} */
   let list = null;
-  let width = 0;
+  let width = Math.min(innerWidth, WIDEST_PX);
   /** @type {number[]} */
   let shown = [];
   /** @type {{tops: Map<string, number>, scrollY: number} | null} */
@@ -61,7 +63,11 @@ export function createVirtualList(clearTop) {
   function setRows(newKeys, newEstimate) {
     [keys, estimate] = [newKeys, newEstimate];
     indices = new Map(keys.map((key, index) => [key, index]));
-    offsets = offsetsOf(keys, measured, estimate);
+    place();
+  }
+
+  function place() {
+    offsets = offsetsOf(keys, heights, (index) => estimate(index, width));
   }
 
   /** @type {VirtualList["drawn"]} */
@@ -107,8 +113,14 @@ export function createVirtualList(clearTop) {
   }
 
   function measure() {
-    for (const row of rowElements()) measured.set(row.dataset.key ?? "", row.getBoundingClientRect().height);
-    offsets = offsetsOf(keys, measured, estimate);
+    let isChanged = false;
+    for (const row of rowElements()) {
+      const [key, { height }] = [row.dataset.key ?? "", row.getBoundingClientRect()];
+      if (heights.get(key) === height) continue;
+      heights.set(key, height);
+      isChanged = true;
+    }
+    if (isChanged) place();
   }
 
   function updateRange() {
@@ -124,18 +136,18 @@ export function createVirtualList(clearTop) {
     if (wanted && rowElement(wanted.key)) {
       const { key, where } = wanted;
       wanted = null;
-      scrollToRow(key, where, false);
+      scrollToRow(key, where);
     } else restore();
     updateRange();
     remember();
   }
 
   /** @type {VirtualList["reveal"]} */
-  function reveal(key, where = "near", smooth = false) {
+  function reveal(key, where = "near") {
     const index = indices.get(key);
     if (index === undefined || !list) return;
     if (rowElement(key) && index >= range.peek().first && index <= range.peek().last) {
-      scrollToRow(key, where, smooth);
+      scrollToRow(key, where);
       return;
     }
     const top = list.getBoundingClientRect().top + scrollY + offsets[index] - thirdOfView();
@@ -150,15 +162,14 @@ export function createVirtualList(clearTop) {
   /**
    * @param {string} key
    * @param {"near" | "third"} where
-   * @param {boolean} smooth
    */
-  function scrollToRow(key, where, smooth) {
+  function scrollToRow(key, where) {
     const box = rowElement(key)?.getBoundingClientRect();
     if (!box) return;
     const isClear = box.top >= clearTop() && box.bottom <= innerHeight - BELOW_PX;
     if (where === "near" && isClear) return;
     const target = where === "third" ? thirdOfView() : nearest(box);
-    scrollBy({ top: box.top - target, behavior: smooth ? "smooth" : "instant" });
+    scrollBy({ top: box.top - target, behavior: "instant" });
   }
 
   /** @param {DOMRect} box */
@@ -179,8 +190,11 @@ export function createVirtualList(clearTop) {
     addEventListener("scroll", scrolled, { passive: true, signal: ending.signal });
     addEventListener("resize", scrolled, { passive: true, signal: ending.signal });
     const observer = new ResizeObserver(() => {
-      if (element.clientWidth !== width) measured.clear();
-      width = element.clientWidth;
+      if (element.clientWidth !== width) {
+        heights.clear();
+        width = element.clientWidth;
+        place();
+      }
       settle();
     });
     observer.observe(element);

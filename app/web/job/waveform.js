@@ -3,7 +3,7 @@
 import { ApiError } from "../core/api.js";
 import { theme } from "../shell/theme.js";
 import { effect, signal } from "../vendor/ui.js";
-import { isActive } from "./types.js";
+import { isActive, isUndecodable } from "./types.js";
 import { fetchPeaks } from "./waveform_peaks.js";
 import { pointsFor } from "./waveform_scale.js";
 import { createView } from "./waveform_view.js";
@@ -20,7 +20,7 @@ const ZOOM_STEP = 2;
  * @typedef {object} Waveform
  * @property {import("../vendor/ui.js").Signal<WaveState>} state
  * @property {(container: HTMLElement, media: HTMLMediaElement) => () => void} show
- * @property {(direction: 1 | -1) => void} zoom
+ * @property {(steps: number) => void} zoom In, or out if negative.
  */
 
 /**
@@ -41,7 +41,7 @@ export function createWaveform(session, playback) {
     const pixels = container.clientWidth * devicePixelRatio;
     /** @type {(() => void)[]} */
     let stops = [];
-    whenDecoded(session.id, pointsFor(pixels), state, ended).then((peaks) => {
+    whenDecoded(session, pointsFor(pixels), state, ended).then((peaks) => {
       if (!peaks || ended.aborted) return;
       playback.duration.value ||= peaks.duration;
       view = createView(container, media, peaks, playback);
@@ -56,17 +56,28 @@ export function createWaveform(session, playback) {
     };
   }
 
-  return { state, show, zoom: (direction) => view?.zoomBy(ZOOM_STEP ** direction) };
+  return { state, show, zoom: (steps) => view?.zoomBy(ZOOM_STEP ** steps) };
 }
 
 /**
  * The first peaks, as soon as the recording is decoded. null: there are none.
- * @param {string} id
+ * @param {Session} session
  * @param {number} points
  * @param {Waveform["state"]} state
  * @param {AbortSignal} ended
  */
-async function whenDecoded(id, points, state, ended) {
+async function whenDecoded({ id, job }, points, state, ended) {
+  if (!isDecoded(job.value)) state.value = "waiting";
+  await new Promise((resolve) => {
+    const stop = effect(() => {
+      if (isDecoded(job.value)) resolve(undefined);
+    });
+    ended.addEventListener("abort", stop);
+  });
+  if (job.value && isUndecodable(job.value)) {
+    state.value = "missing";
+    return null;
+  }
   while (!ended.aborted) {
     try {
       return await fetchPeaks(id, points, ended);
@@ -82,6 +93,11 @@ async function whenDecoded(id, points, state, ended) {
     }
   }
   return null;
+}
+
+/** Whether the recording is decoded, or will never be. @param {import("./types.js").Job | null} job */
+function isDecoded(job) {
+  return job !== null && (!isActive(job) || job.progress.total_s !== null);
 }
 
 /**

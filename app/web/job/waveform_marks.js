@@ -49,24 +49,13 @@ export function createMarks(surfer, duration) {
 }
 
 /**
- * The segments that overlap a span.
- * @param {readonly Segment[]} segments Ordered by their start.
+ * The segments that overlap a span: of several speakers, also a long one among short ones.
+ * @param {readonly Segment[]} segments
  * @param {number} from seconds
  * @param {number} to seconds
  */
 export function segmentsWithin(segments, from, to) {
-  let [low, high] = [0, segments.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (segments[middle].start < from) low = middle + 1;
-    else high = middle;
-  }
-  // One that starts earlier may reach into the span.
-  let first = low;
-  while (first > 0 && segments[first - 1].end > from) first -= 1;
-  let last = low;
-  while (last < segments.length && segments[last].start < to) last += 1;
-  return segments.slice(first, last);
+  return segments.filter(({ start, end }) => end > from && start < to);
 }
 
 /**

@@ -268,6 +268,7 @@ const texts = {
   "player.positionOf": "{time} von {duration}",
   "player.preparing": "Der Ton wird vorbereitet …",
   "player.waiting": "Die Aufnahme wird heruntergeladen. Danach lässt sie sich abspielen.",
+  "player.missing": "Die Aufnahme wurde nicht heruntergeladen, es gibt also nichts abzuspielen.",
   "player.unplayable":
     "Dieser Browser kann weder die Aufnahme noch eine Kopie davon abspielen. Ein anderer Browser hilft, oder das Herunterladen der Aufnahme.",
   "player.retry": "Noch einmal",

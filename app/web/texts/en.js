@@ -245,6 +245,7 @@ export default {
   "player.positionOf": "{time} of {duration}",
   "player.preparing": "The sound is being prepared …",
   "player.waiting": "The recording is being downloaded. It can be played after that.",
+  "player.missing": "The recording was not downloaded, so there is nothing to play.",
   "player.unplayable":
     "This browser can play neither the recording nor a copy of it. Try another browser, or download the recording.",
   "player.retry": "Retry",

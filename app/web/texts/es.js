@@ -265,6 +265,7 @@ const texts = {
   "player.positionOf": "{time} de {duration}",
   "player.preparing": "Se está preparando el sonido …",
   "player.waiting": "La grabación se está descargando. Después se podrá reproducir.",
+  "player.missing": "La grabación no se descargó, así que no hay nada que reproducir.",
   "player.unplayable":
     "Este navegador no puede reproducir ni la grabación ni una copia. Prueba otro navegador o descarga la grabación.",
   "player.retry": "Reintentar",
