@@ -24,7 +24,7 @@ export function eventParser(onEvent, lastId = "") {
       [type, data] = ["", []];
       return;
     }
-    const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
+    const [, name, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
     if (name === "event") type = value;
     else if (name === "data") data.push(value);
     else if (name === "id") id = value;
