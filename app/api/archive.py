@@ -1,7 +1,6 @@
 """`GET /v1/jobs/archive`: the results of many jobs as one ZIP, made while it is sent."""
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager
@@ -17,9 +16,10 @@ from starlette.types import Receive, Scope, Send
 from app.api.admission import Admission
 from app.api.archive_names import ArchiveNames
 from app.api.errors import documented_errors
+from app.api.job_lookup import distinct_ids
 from app.api.job_responses import ResultFormat, result_response
 from app.api.submissions import BINARY
-from app.errors import InvalidInput, JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
+from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
 from app.ids import ID
 from app.jobs.job import Status
 from app.shielding import run_shielded
@@ -61,7 +61,7 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         If a result cannot be made, because its job is deleted meanwhile or the format lacks a character, the
         archive says so in `errors.txt`.
         """
-        wanted = _distinct(ids)
+        wanted = distinct_ids(ids, MAX_JOBS)
         await _check_done(jobs, wanted)
         return ArchiveResponse(
             archive(service, jobs, wanted, format),
@@ -154,19 +154,6 @@ class _Written(RawIOBase):
     def take(self) -> bytes:
         taken, self._parts = b"".join(self._parts), []
         return taken
-
-
-def _distinct(ids: Sequence[str]) -> list[str]:
-    """The ids of a request, each once, in order. Raises InvalidInput."""
-    found = [job_id for part in ids for job_id in re.split(r"[,\s]+", part) if job_id]
-    distinct = list(dict.fromkeys(found))
-    if not distinct:
-        raise InvalidInput("`ids` has no id of a job; separate several by commas.", param="ids")
-    if len(distinct) > MAX_JOBS:
-        raise InvalidInput(
-            f"`ids` has {len(distinct)} ids, more than {MAX_JOBS}; ask for several archives.", param="ids"
-        )
-    return distinct
 
 
 async def _check_done(jobs: "JobService", ids: Sequence[str]) -> None:

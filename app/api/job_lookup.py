@@ -1,8 +1,10 @@
 """Finds the job that a request names."""
 
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.errors import UnknownJob
+from app.errors import InvalidInput, UnknownJob
 from app.ids import ID
 from app.jobs.job import Job
 
@@ -19,3 +21,16 @@ async def find_job(jobs: "JobService", job_id: str, param: str | None = None) ->
     except UnknownJob as error:
         error.param = param
         raise
+
+
+def distinct_ids(ids: Sequence[str], most: int) -> list[str]:
+    """The ids of a request's parameter `ids`, each once, in order. Raises InvalidInput."""
+    found = [job_id for part in ids for job_id in re.split(r"[,\s]+", part) if job_id]
+    distinct = list(dict.fromkeys(found))
+    if not distinct:
+        raise InvalidInput("`ids` has no id of a job; separate several by commas.", param="ids")
+    if len(distinct) > most:
+        raise InvalidInput(
+            f"`ids` has {len(distinct)} ids, more than {most}; send several requests.", param="ids"
+        )
+    return distinct

@@ -10,13 +10,14 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from app.api.admission import Admission
 from app.api.errors import documented_errors
 from app.api.forms import JobFields
-from app.api.job_lookup import find_job
+from app.api.job_lookup import distinct_ids, find_job
 from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
 from app.api.schemas import Job as JobSchema
 from app.api.schemas import JobList, NewSegments
 from app.api.sound_responses import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
 from app.api.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
+from app.ids import ID
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Status
 from app.transcript.formats import FORMATS
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MAX_EVENT_NUMBER = 2**31 - 1
 MAX_KEY_CHARS = 255
 MAX_QUERY_CHARS = 200
+MAX_LISTED = 100  # jobs in one answer
 
 
 def _new_segments() -> dict[str, object]:
@@ -103,7 +105,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
     )
     async def list_jobs(
         status: Status | None = None,
-        limit: Annotated[int, Query(ge=1, le=100)] = 20,
+        limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 20,
         after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
         q: Annotated[
             str,
@@ -113,10 +115,22 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
                 "word there. Case, accents and punctuation do not matter. Blank: no search.",
             ),
         ] = "",
+        ids: Annotated[
+            list[Annotated[str, Query(pattern=r"[^,\s]")]] | None,
+            Query(
+                min_length=1,
+                description=f"Only these jobs, separated by commas: {MAX_LISTED} at most. Those that do not "
+                "exist are left out. Other parameters do not apply then.",
+            ),
+        ] = None,
     ) -> Response:
-        last = await find_job(jobs, after, param="after") if after else None
-        page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
         now = time.time()
+        if ids is not None:
+            named = [job_id for job_id in distinct_ids(ids, MAX_LISTED) if ID.fullmatch(job_id)]
+            page, has_more = await jobs.store.named(named), False
+        else:
+            last = await find_job(jobs, after, param="after") if after else None
+            page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
         entries = [job.public(now) for job in page]
         return JSONResponse({"object": "list", "data": entries, "has_more": has_more})
 

@@ -182,6 +182,13 @@ class Store:
         return {job_id: found[job_id] for job_id in ids if job_id in found}
 
     @shielded
+    async def named(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs with these ids, newest first. Those that do not exist are left out."""
+        query = sa.select(jobs).where(jobs.c.id.in_(ids)).order_by(jobs.c.number.desc())
+        async with self._database.read() as connection:
+            return [job_from_row(row) for row in await connection.execute(query)]
+
+    @shielded
     async def with_status(
         self,
         statuses: Collection[Status],

@@ -80,3 +80,28 @@ def test_too_long_a_query(site):
     assert found(site, q="a" * 200) == ([], False)
     response = site.client.get("/v1/jobs", params={"q": "a" * 201})
     assert (response.status_code, response.json()["error"]["param"]) == (400, "q")
+
+
+def test_jobs_are_listed_by_id(site):
+    first, second, third = (submit(site, f"{number}.wav") for number in range(3))
+    assert found(site, ids=f"{first},{third}") == ([third, first], False)
+    assert found(site, ids=[second, f"{first}, {second}"]) == ([second, first], False)
+    site.client.delete(f"/v1/jobs/{first}")
+    assert found(site, ids=f"{first},{second},{'0' * 32},nonsense") == ([second], False)
+    assert found(site, ids=[f"{number:032x}" for number in range(100)]) == ([], False)
+    assert found(site, ids=second, q="nothing", status="failed", limit=1) == ([second], False)
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({"ids": " ,"}, "ids"),
+        ({"ids": [f"{number:032x}" for number in range(101)]}, "101 ids, more than 100"),
+    ],
+)
+def test_ids_that_make_no_sense_are_refused(site, params, reason):
+    response = site.client.get("/v1/jobs", params=params)
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert error["param"] == "ids"
+    assert reason in error["message"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, FOLDER, MISSING, REQUIRED, find_chromium
 from tests.browser.watching import Faults
@@ -16,6 +16,9 @@ from tests.e2e.running import Server
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 GRAVE = ("serious", "critical")
 ANSWER_MS = 20_000  # the machine may be busy with other things
+KEY = "open sesame"
+
+expect.set_options(timeout=ANSWER_MS)
 
 NewPage = Callable[..., Page]
 Axe = Callable[[Page], list[str]]
@@ -28,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=MISSING))
 
 
-# Both are a module's: Playwright's event loop would be in the way of other modules' asynchronous tests.
+# A module's: Playwright's event loop would be in the way of other modules' asynchronous tests.
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     path = find_chromium()
@@ -37,14 +40,43 @@ def browser() -> Iterator[Browser]:
         yield playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The service: the demo model, two workers, and no keys."""
-    started = Commands(tmp_path_factory.mktemp("site"))
+@pytest.fixture(scope="session")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """Starts servers for the modules of one test process: a start takes seconds."""
+    started = Commands(tmp_path_factory.mktemp("sites"))
     try:
-        yield started.ready()
+        yield started
     finally:
         started.end()
+
+
+@pytest.fixture(scope="session")
+def open_site(sites: Commands) -> Server:
+    return sites.ready()
+
+
+@pytest.fixture(scope="session")
+def locked_site(sites: Commands) -> Server:
+    return sites.ready(key=KEY, WHISPER_API_KEYS=KEY, WHISPER_GPUS="0")
+
+
+@pytest.fixture(scope="module")
+def site(open_site: Server) -> Server:
+    """The service: the demo model, two workers, and no keys. A module begins without jobs."""
+    return without_jobs(open_site)
+
+
+@pytest.fixture(scope="module")
+def locked(locked_site: Server) -> Server:
+    """The same with one worker and a key, `KEY`, which its client sends."""
+    return without_jobs(locked_site)
+
+
+def without_jobs(server: Server) -> Server:
+    while jobs := server.client.get("/v1/jobs", params={"limit": 100}).raise_for_status().json()["data"]:
+        for job in jobs:
+            server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    return server
 
 
 @contextmanager

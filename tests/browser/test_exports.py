@@ -9,11 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from app.transcript.formats import FORMATS
-from tests.browser.conftest import ANSWER_MS
 from tests.browser.modules import load_modules
 from tests.e2e.running import wait_for
-
-expect.set_options(timeout=ANSWER_MS)
 
 FORMAT_NAMES = [*FORMATS, "verbose_json"]
 LABELS = {"verbose_json": "JSON, detailed"}

@@ -1,6 +1,7 @@
 """The fleet's screen, with simulated workers and with the demo model."""
 
 import re
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,8 +21,6 @@ SIMULATED = {
     "WHISPER_CPU_WORKERS": 8,
 }
 SLOW = "batch=2,fixed_ms=400,clip_ms=200"  # a recording of ten minutes takes some seconds
-
-expect.set_options(timeout=20_000)  # the machine may be busy with other things
 
 
 @pytest.fixture(scope="module")
@@ -185,6 +184,65 @@ def test_a_service_that_restarts_is_followed_again(commands, new_page, monkeypat
     commands.ready(**SIMULATED)
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
     expect(page.locator(".fleet.stale")).to_have_count(0)
+
+
+def test_a_dead_connection_is_noticed(commands, new_page):
+    """As after a sleep of the laptop: nothing comes, and nobody says that the connection is gone."""
+    server = commands.ready(**SIMULATED)
+    page = new_page(server)
+    page.clock.install()
+    fleet(page)
+    server.signal(signal.SIGSTOP)
+    try:
+        page.clock.fast_forward("01:00")
+        expect(page.get_by_text("Connection lost")).to_be_visible()
+    finally:
+        server.signal(signal.SIGCONT)
+    expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
+
+
+def test_a_deleted_job_has_no_name_and_no_link(simulated, new_page, ten_minutes):
+    deleted, other = [simulated.submit(ten_minutes)["id"] for _ in range(2)]
+    for job in (deleted, other):
+        simulated.finished(job)
+    simulated.client.delete(f"/v1/jobs/{deleted}").raise_for_status()
+    page = new_page(simulated)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "ids=" in request.url else None)
+    fleet(page)
+    expect(page.locator(f".legend a[href='#/jobs/{other}']")).to_have_text(ten_minutes.name)
+    expect(page.locator(".legend button", has_text="Deleted job").first).to_be_visible()
+    expect(page.locator(f".legend a[href='#/jobs/{deleted}']")).to_have_count(0)
+    assert len(asked) == 1
+
+
+def test_an_idle_fleet_forgets_its_work(simulated, new_page, job):
+    page = new_page(simulated)
+    page.faults.expect("ERR_FAILED")
+    page.clock.install()
+    fleet(page)
+    entry = page.locator(f".legend a[href='#/jobs/{job}']")
+    expect(entry).to_be_visible()
+    entry.focus()
+    expect(page.locator(".legend .strong")).to_have_count(1)
+    page.get_by_role("button", name="Show as table").click()
+    clips = page.get_by_role("row").nth(1).get_by_role("cell").nth(4)
+    expect(clips).not_to_have_text("0")
+    page.route("**/v1/workers/events", lambda route: route.abort())
+    page.clock.fast_forward("06:00")
+    expect(clips).to_have_text("0")
+    page.get_by_role("button", name="Show as table").click()
+    expect(page.get_by_text("No work in the last five minutes.")).to_be_visible()
+
+
+def test_a_fleet_without_a_worker_in_service_says_that_jobs_wait(commands, new_page, talk):
+    broken = {"WHISPER_CPU_WORKERS": 2, "WHISPER_SIMULATED": "poisoned_for_good=0+1"}
+    server = commands.ready(**SIMULATED | broken)
+    page = fleet(new_page(server))
+    server.submit(talk.path)
+    expect(page.locator(".lane .badge.danger", has_text="Quarantined")).to_have_count(2, timeout=60_000)
+    expect(page.locator(".reason").first).to_contain_text("No worker is in service")
+    expect(page.get_by_text("The other workers")).to_have_count(0)
 
 
 def test_one_stream_while_the_screen_is_open_and_none_after(simulated, new_page):

@@ -2,16 +2,13 @@
 
 import io
 import zipfile
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import ANSWER_MS
-from tests.e2e.conftest import Commands, half_an_hour, talk_pcm  # noqa: F401
+from tests.browser.conftest import KEY
+from tests.e2e.conftest import half_an_hour, talk_pcm  # noqa: F401
 from tests.e2e.running import wait_for
-
-expect.set_options(timeout=ANSWER_MS)
 
 UNDO_MS = 7500  # longer than a deletion can be undone
 
@@ -335,20 +332,10 @@ def test_arrows_lead_through_the_rows_and_menus(page, three):
     assert download.value.suggested_filename == "harbour.srt"
 
 
-@pytest.fixture(scope="module")
-def locked(tmp_path_factory) -> Iterator:
-    """A service with keys."""
-    started = Commands(tmp_path_factory.mktemp("locked"))
-    try:
-        yield started.ready(key="open sesame", WHISPER_API_KEYS="open sesame", WHISPER_GPUS="0")
-    finally:
-        started.end()
-
-
 def test_archives_and_recordings_come_where_keys_are_on(new_page, locked, shorts, tmp_path):
     job = add(locked, shorts[0], "secret.flac", tmp_path)
     page = new_page(locked)
-    page.add_init_script("localStorage.setItem('whisperfleet.key', JSON.stringify('open sesame'))")
+    page.add_init_script(f"localStorage.setItem('whisperfleet.key', JSON.stringify('{KEY}'))")
     page.goto("/")
     page.get_by_role("checkbox", name="Select all").click()
     page.get_by_role("button", name="Download 1 as").click()

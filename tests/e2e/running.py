@@ -225,5 +225,9 @@ class Server(Command):
         """The recordings, their copies and decoded audio in the data folder."""
         return [path for folder in ("uploads", "pcm", "copies") for path in (self.data / folder).iterdir()]
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the server alone."""
+        self.process.send_signal(number)
+
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)

@@ -29,3 +29,7 @@ test("only the line breaks of the format end a line, not those that a text may h
     { type: "job.segments", data, id: "0" },
   ]);
 });
+
+test("an event that is cut off is none", () => {
+  assert.deepEqual(parsed("data: a\n", 3), []);
+});

@@ -3,8 +3,8 @@ import test from "node:test";
 import { colourBook, HUES } from "../../app/web/fleet/colours.js";
 import { conditionOf, counts, deviceOf, toneOf } from "../../app/web/fleet/condition.js";
 import { newFleet } from "../../app/web/fleet/fleet_state.js";
-import { boxAt, boxes, outages, runningBlock, toX } from "../../app/web/fleet/layout.js";
-import { DIRECT, jobsShown, outcomes, speeds } from "../../app/web/fleet/measures.js";
+import { boxAt, boxes, endedBlock, outages, runningBlock, toX } from "../../app/web/fleet/layout.js";
+import { clipsByJob, DIRECT, jobsShown, loadSteps, outcomes, speeds } from "../../app/web/fleet/measures.js";
 
 const NOW = 1_700_000_000;
 const WIDTH = 600; // px: two for each second
@@ -99,6 +99,20 @@ test("the shortest block is a pixel wide", () => {
   assert.equal(box.width, 1);
 });
 
+test("direct requests count as one job of a block", () => {
+  const request = (/** @type {string} */ job) => ({ job, kind: "request", clips: 2 });
+  const mixed = block({
+    jobs: [request("request-1"), { job: "a1", kind: "job", clips: 1 }, request("request-2")],
+  });
+  assert.deepEqual(
+    [...clipsByJob(mixed)],
+    [
+      [DIRECT, 4],
+      ["a1", 1],
+    ],
+  );
+});
+
 test("the jobs of a batch share its height by their clips", () => {
   const jobs = [
     { job: "a1", kind: "job", clips: 3 },
@@ -121,6 +135,28 @@ test("work under way grows to now, or to when the connection was lost", () => {
   assert.equal(runningBlock(worker({ working }), NOW, NOW - 5)?.start, NOW - 5, "behind the last block");
   assert.equal(runningBlock(worker({ working }), NOW - 9, 0), null);
   assert.equal(runningBlock(worker(), NOW, 0), null);
+});
+
+test("work under way becomes the block that covers its beginning", () => {
+  const working = [{ job: "a1", kind: "job", clips: 2, since: NOW - 8 }];
+  const running = /** @type {any} */ (runningBlock(worker({ working }), NOW, NOW - 8));
+  const before = block({ start: NOW - 12, end: NOW - 8 });
+  const ended = block({ id: 2, start: NOW - 8, end: NOW - 3 });
+  assert.equal(endedBlock([before], running), undefined);
+  assert.equal(endedBlock([before, ended, block({ id: 3, start: NOW - 3, end: NOW })], running), ended);
+});
+
+test("the load of a GPU holds until it changes", () => {
+  const loads = [
+    { at: NOW - 130, value: 0.2 },
+    { at: NOW - 125, value: 1 },
+    { at: NOW - 30, value: 0.5 },
+  ];
+  assert.deepEqual(loadSteps(loads, NOW, 120), [
+    [0, 1],
+    [0.75, 0.5],
+  ]);
+  assert.deepEqual(loadSteps([], NOW, 120), []);
 });
 
 test("a pointer finds the block under it, or one next to it", () => {
@@ -171,6 +207,7 @@ test("a quarantined worker is told from one that failed to start", () => {
   });
   assert.equal(conditionOf(quarantined), "quarantined");
   assert.equal(conditionOf(worker({ state: "failed", error: "no model" })), "failed");
+  assert.equal(conditionOf(worker({ state: "failed", error: "no model in /quarantined" })), "failed");
   assert.equal(conditionOf(worker({ state: "busy", error: "uses smaller batches" })), "busy");
   assert.deepEqual(
     [toneOf(quarantined), toneOf(worker({ state: "restarting" })), toneOf(worker())],

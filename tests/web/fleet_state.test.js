@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { applyEvent, newFleet } from "../../app/web/fleet/fleet_state.js";
+import { applyEvent, forget, newFleet } from "../../app/web/fleet/fleet_state.js";
 
 const NOW = 1_700_000_000;
 
@@ -105,12 +105,21 @@ test("changes of state are kept with their times, and one from before the span i
   );
 });
 
-test("blocks and loads older than the span are forgotten", () => {
-  const gpu = { memory_used: 1, memory_total: 2, utilisation: 0.5 };
-  const fleet = folded([["fleet", snapshot({ workers: [worker({ gpu })] })]]);
+test("blocks and loads older than the span are forgotten, but the load that still holds is kept", () => {
+  const gpu = (/** @type {number} */ utilisation) => ({ memory_used: 1, memory_total: 2, utilisation });
+  const fleet = folded([["fleet", snapshot({ workers: [worker({ gpu: gpu(0.5) })] })]]);
   assert.deepEqual(fleet.loads.get(0), [{ at: NOW, value: 0.5 }]);
-  applyEvent(fleet, "workers", { time: NOW + 301, workers: [worker()] }, NOW + 301);
-  assert.deepEqual([fleet.blocks.get(0), fleet.loads.get(0)], [[], []]);
+  applyEvent(fleet, "workers", { time: NOW + 2, workers: [worker({ gpu: gpu(1) })] }, NOW + 2);
+  applyEvent(fleet, "workers", { time: NOW + 303, workers: [worker()] }, NOW + 303);
+  assert.deepEqual([fleet.blocks.get(0), fleet.loads.get(0)], [[], [{ at: NOW + 2, value: 1 }]]);
+});
+
+test("an idle fleet, which has no events, forgets old blocks as well", () => {
+  const fleet = folded([["fleet", snapshot()]]);
+  forget(fleet, NOW + 298);
+  assert.equal(fleet.blocks.get(0)?.length, 1);
+  forget(fleet, NOW + 299);
+  assert.equal(fleet.blocks.get(0)?.length, 0);
 });
 
 test("a late event does not turn the clock back", () => {

@@ -5,7 +5,8 @@ import { eventParser } from "./event_parser.js";
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
-const SILENCE_MS = 45_000; // of a dead connection: the service sends something every 10 s
+const SILENCE_MS = 35_000; // three heartbeats of the service are missing: the connection is dead
+const WATCH_MS = 5000;
 
 /**
  * Follow a stream until `onEvent` returns true, or `signal` aborts. Connects again after the connection is lost.
@@ -54,12 +55,21 @@ export async function follow(path, { onEvent, onConnection = () => {}, signal, l
 async function read(response, parse, isDone) {
   const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
   const decoder = new TextDecoder();
-  for (;;) {
-    const timer = setTimeout(() => reader.cancel().catch(() => {}), SILENCE_MS);
-    const { done, value } = await reader.read().finally(() => clearTimeout(timer));
-    if (done) return;
-    parse(decoder.decode(value, { stream: true }));
-    if (isDone()) return void reader.cancel();
+  let readAt = Date.now();
+  // By the clock: timers stand still while the machine sleeps.
+  const watch = setInterval(() => {
+    if (Date.now() - readAt > SILENCE_MS) reader.cancel();
+  }, WATCH_MS);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      readAt = Date.now();
+      parse(decoder.decode(value, { stream: true }));
+      if (isDone()) return void reader.cancel();
+    }
+  } finally {
+    clearInterval(watch);
   }
 }
 

@@ -5,20 +5,21 @@ import { html } from "../vendor/ui.js";
 import { now } from "./fleet_store.js";
 import { JobName } from "./job_name.js";
 import { nameOf } from "./job_names.js";
-import { jobKey } from "./measures.js";
+import { clipsByJob } from "./measures.js";
 import { duration, factor } from "./numbers.js";
 
 const SHOWN = 5; // jobs of one block
 
-/** @param {{choice: import("./stage.js").Choice}} props */
-export function BlockTip({ choice }) {
+/** @param {{choice: import("./stage.js").Choice, isAbove: boolean}} props */
+export function BlockTip({ choice, isAbove }) {
   const { block, isPinned, x } = choice;
-  const shares = sharesOf(block);
+  const shares = [...clipsByJob(block)];
   // The tip stays inside the timeline: `--at` is where the block is, in its width.
-  return html`<div class=${isPinned ? "tip pinned" : "tip"} style=${{ "--at": `${x}px` }}>
+  const classes = ["tip", isPinned && "pinned", isAbove && "above"].filter(Boolean).join(" ");
+  return html`<div class=${classes} style=${{ "--at": `${x}px` }}>
     <ul>
       ${shares.slice(0, SHOWN).map(
-        ({ key, clips }) => html`<li class="share">
+        ([key, clips]) => html`<li class="share">
           <${JobName} id=${key} isLink=${isPinned} />
           <span class="muted numbers">${t("fleet.clips", { count: clips, shown: clips })}</span>
         </li>`,
@@ -28,14 +29,6 @@ export function BlockTip({ choice }) {
     <p class="muted numbers">${facts(block)}</p>
     ${block.outcome !== "ok" && html`<p class=${`outcome ${block.outcome}`}>${t(`fleet.outcome.${block.outcome}`)}</p>`}
   </div>`;
-}
-
-/** @param {import("./types.js").Block} block */
-function sharesOf(block) {
-  /** @type {Map<string, number>} */
-  const clips = new Map();
-  for (const share of block.jobs) clips.set(jobKey(share), (clips.get(jobKey(share)) ?? 0) + share.clips);
-  return [...clips].map(([key, count]) => ({ key, clips: count }));
 }
 
 /** @param {import("./types.js").Block} block */
@@ -55,7 +48,7 @@ function facts({ id, start, end, audio_s }) {
  * @param {import("./types.js").Block} block
  */
 export function describe(block) {
-  const names = sharesOf(block).map(({ key }) => nameOf(key));
+  const names = [...clipsByJob(block).keys()].map(nameOf);
   const outcome = block.outcome === "ok" ? "" : t(`fleet.outcome.${block.outcome}`);
   return [names.slice(0, SHOWN).join(", "), facts(block), outcome].filter(Boolean).join(". ");
 }

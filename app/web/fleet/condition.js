@@ -18,7 +18,7 @@ const TONES = /** @type {const} */ ({
  * @returns {Condition}
  */
 export function conditionOf({ state, error }) {
-  return state === "failed" && /quarantined/.test(error ?? "") ? "quarantined" : state;
+  return state === "failed" && error?.startsWith("quarantined") ? "quarantined" : state;
 }
 
 /**

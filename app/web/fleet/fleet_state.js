@@ -38,7 +38,7 @@ export function applyEvent(fleet, type, { time, workers, queue, blocks }, localT
   if (workers) takeWorkers(fleet, workers, time, isAll);
   if (queue) fleet.queue = queue;
   for (const block of blocks ?? []) takeBlock(fleet, block);
-  forget(fleet, time - SPAN_S);
+  forget(fleet, time);
 }
 
 /**
@@ -70,15 +70,23 @@ function takeBlock(fleet, block) {
 }
 
 /**
+ * Drop what is older than the timelines. Events do it too, but an idle fleet has none.
  * @param {Fleet} fleet
+ * @param {number} now The server's time.
+ */
+export function forget(fleet, now) {
+  const before = now - SPAN_S;
+  for (const blocks of fleet.blocks.values()) dropWhile(blocks, (block) => block.end < before);
+  for (const states of fleet.states.values()) dropChanges(states, before);
+  for (const loads of fleet.loads.values()) dropChanges(loads, before);
+}
+
+/**
+ * @param {{at: number}[]} changes The last one before the span stays: it says what held when the span began.
  * @param {number} before
  */
-function forget(fleet, before) {
-  for (const blocks of fleet.blocks.values()) dropWhile(blocks, (block) => block.end < before);
-  for (const loads of fleet.loads.values()) dropWhile(loads, (load) => load.at < before);
-  // The last change before the span says what the worker was when it began.
-  for (const states of fleet.states.values())
-    dropWhile(states, (_, index) => (states[index + 1]?.at ?? before) < before);
+function dropChanges(changes, before) {
+  dropWhile(changes, (_, index) => (changes[index + 1]?.at ?? before) < before);
 }
 
 /**
@@ -95,7 +103,7 @@ function entry(map, slot) {
 
 /**
  * @template T
- * @param {T[]} list
+ * @param {T[]} list Changed in place.
  * @param {(item: T, index: number) => boolean} isOld
  */
 function dropWhile(list, isOld) {

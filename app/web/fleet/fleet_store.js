@@ -3,7 +3,7 @@
 import { follow } from "../core/events.js";
 import { batch, computed, signal } from "../vendor/ui.js";
 import { colourBook } from "./colours.js";
-import { applyEvent, newFleet } from "./fleet_state.js";
+import { applyEvent, forget, newFleet } from "./fleet_state.js";
 import { jobsShown } from "./measures.js";
 import { startTicker } from "./ticker.js";
 
@@ -76,7 +76,10 @@ function onConnection(isConnected) {
 
 function beat() {
   const time = localTime() + fleet.offset;
-  if (Math.floor(time) !== second.peek()) listJobs(time);
+  if (Math.floor(time) !== second.peek()) {
+    forget(fleet, time);
+    listJobs(time);
+  }
   now.value = time;
 }
 

@@ -27,7 +27,6 @@ const COLUMNS = /** @type {const} */ ([
 
 export function FleetTable() {
   const beat = useComputed(() => Math.floor(second.value / PERIOD_S));
-  void beat.value;
   // Not observed: events between beats change nothing here.
   const rows = workers.peek();
   return html`<div class="card fleet-table" role="region" aria-label=${t("fleet.table")} tabindex="0">
@@ -38,7 +37,7 @@ export function FleetTable() {
       </tr></thead>
       <tbody>
         ${rows.map((worker) => [
-          html`<${Row} key=${worker.slot} worker=${worker} />`,
+          html`<${Row} key=${worker.slot} worker=${worker} beat=${beat.value} />`,
           isDown(worker) && html`<${ReasonRow} key=${`why ${worker.slot}`} worker=${worker} />`,
         ])}
       </tbody>
@@ -46,7 +45,7 @@ export function FleetTable() {
   </div>`;
 }
 
-/** @param {{worker: Worker}} props */
+/** @param {{worker: Worker, beat: number}} props `beat`: drawn again, since its figures are no signals. */
 function Row({ worker }) {
   const { clips, failed, requeued } = outcomes(fleet.blocks.get(worker.slot) ?? []);
   const keys = [...new Set(worker.working.map(jobKey))];

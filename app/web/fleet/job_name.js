@@ -2,13 +2,12 @@
 
 import { html } from "../vendor/ui.js";
 import { colours } from "./fleet_store.js";
-import { nameOf } from "./job_names.js";
-import { DIRECT } from "./measures.js";
+import { hasScreen, nameOf } from "./job_names.js";
 
 /** @param {{id: string, isLink?: boolean}} props `id`: of a job, or DIRECT. */
 export function JobName({ id, isLink = true }) {
   const name = html`<span class="job-name" dir="auto">${nameOf(id)}</span>`;
-  const label = isLink && id !== DIRECT ? html`<a href=${`#/jobs/${id}`}>${name}</a>` : name;
+  const label = isLink && hasScreen(id) ? html`<a href=${`#/jobs/${id}`}>${name}</a>` : name;
   return html`<span class="job"><${Swatch} id=${id} />${label}</span>`;
 }
 

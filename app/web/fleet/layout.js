@@ -1,7 +1,7 @@
 /** Where the blocks of one timeline are, in pixels. Its right edge is now. */
 
 import { SPAN_S } from "./fleet_state.js";
-import { jobKey } from "./measures.js";
+import { clipsByJob } from "./measures.js";
 
 /** @typedef {import("./types.js").Block} Block */
 
@@ -39,6 +39,15 @@ export function runningBlock({ slot, working }, until, lastEnd) {
 }
 
 /**
+ * What work under way has become.
+ * @param {Block[]} blocks Of its worker, in order.
+ * @param {Block} running Began when the blocks of that time had ended.
+ */
+export function endedBlock(blocks, running) {
+  return blocks.find((block) => block.end > running.start + 0.01);
+}
+
+/**
  * @param {Block[]} blocks In order.
  * @param {Block | null} running
  * @param {number} now
@@ -71,9 +80,7 @@ function box(block, outcome, now, width) {
  * @returns {Box["bands"]}
  */
 function bands(block) {
-  /** @type {Map<string, number>} */
-  const clips = new Map();
-  for (const share of block.jobs) clips.set(jobKey(share), (clips.get(jobKey(share)) ?? 0) + share.clips);
+  const clips = clipsByJob(block);
   const all = [...clips.values()].reduce((sum, count) => sum + count, 0) || 1;
   let top = 0;
   return [...clips].map(([key, count]) => {

@@ -1,11 +1,10 @@
 /** The jobs of the timelines. Pointing at one makes its blocks stand out. */
 
 import { t } from "../core/text.js";
-import { html, signal } from "../vendor/ui.js";
+import { html, signal, useEffect } from "../vendor/ui.js";
 import { jobs } from "./fleet_store.js";
 import { Swatch } from "./job_name.js";
-import { nameOf } from "./job_names.js";
-import { DIRECT } from "./measures.js";
+import { hasScreen, nameOf } from "./job_names.js";
 import { choice, legendJob } from "./stage.js";
 
 const FEW = 10;
@@ -46,10 +45,11 @@ function Entry({ job: { key, lastAt } }) {
   const off = () => {
     if (legendJob.value === key) legendJob.value = null;
   };
+  useEffect(() => off, [key]);
   const classes = ["entry", isStrong && "strong", lastAt === Infinity && "running"].filter(Boolean).join(" ");
   const props = { class: classes, onPointerEnter: on, onPointerLeave: off, onFocus: on, onBlur: off };
   const content = html`<${Swatch} id=${key} /><span class="job-name" dir="auto">${nameOf(key)}</span>`;
-  // A direct request leaves no transcript here, but its blocks can stand out as well.
-  if (key === DIRECT) return html`<button type="button" ...${props}>${content}</button>`;
+  // The blocks of direct requests and of deleted jobs can stand out as well.
+  if (!hasScreen(key)) return html`<button type="button" ...${props}>${content}</button>`;
   return html`<a href=${`#/jobs/${key}`} ...${props}>${content}</a>`;
 }

@@ -14,6 +14,18 @@ export function jobKey(share) {
 }
 
 /**
+ * The clips of a block by job. Direct requests count as one.
+ * @param {Block} block
+ * @returns {Map<string, number>}
+ */
+export function clipsByJob({ jobs }) {
+  /** @type {Map<string, number>} */
+  const clips = new Map();
+  for (const share of jobs) clips.set(jobKey(share), (clips.get(jobKey(share)) ?? 0) + share.clips);
+  return clips;
+}
+
+/**
  * Seconds of audio transcribed per second, for equal parts of a span. A block counts evenly over its time.
  * @param {Fleet} fleet
  * @param {number} from Unix seconds.
@@ -46,6 +58,18 @@ function spread(block, from, width, sums) {
     const shared = Math.min(block.start + length, begin + width) - Math.max(block.start, begin);
     sums[index] += (block.audio_s * Math.max(0, shared)) / length;
   }
+}
+
+/**
+ * The utilisation of a GPU lately. It is known when it changes, and holds until the next change.
+ * @param {{at: number, value: number}[]} loads In order.
+ * @param {number} now
+ * @param {number} span (s)
+ * @returns {[number, number][]} From when on (0 to 1: of the span) it had which value.
+ */
+export function loadSteps(loads, now, span) {
+  const first = loads.findLastIndex((load) => load.at <= now - span);
+  return loads.slice(Math.max(0, first)).map(({ at, value }) => [Math.max(0, 1 - (now - at) / span), value]);
 }
 
 /**

@@ -3,7 +3,8 @@
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
-import { conditionOf } from "./condition.js";
+import { conditionOf, counts } from "./condition.js";
+import { workers } from "./fleet_store.js";
 
 /** @param {{worker: import("./types.js").Worker}} props */
 export function Reason({ worker }) {
@@ -26,5 +27,6 @@ export function reasonOf({ error }) {
 export function nextStep(worker) {
   const condition = conditionOf(worker);
   if (condition === "restarting") return t("fleet.nextRestarting");
-  return condition === "quarantined" ? t("fleet.nextQuarantined") : t("fleet.nextFailed");
+  const next = condition === "quarantined" ? t("fleet.nextQuarantined") : t("fleet.nextFailed");
+  return `${next} ${counts(workers.value).ready ? t("fleet.othersWork") : t("fleet.noneWorks")}`;
 }

@@ -2,7 +2,7 @@
 
 import { effect, signal } from "../vendor/ui.js";
 import * as store from "./fleet_store.js";
-import { boxAt, runningBlock } from "./layout.js";
+import { boxAt, endedBlock, runningBlock } from "./layout.js";
 import { inkOf, paint } from "./paint.js";
 
 /**
@@ -47,8 +47,8 @@ export function enter(canvas, slot) {
     resize(lane);
     draw(lane);
   });
-  const views = new IntersectionObserver(([{ isIntersecting }]) => {
-    lane.isVisible = isIntersecting;
+  const views = new IntersectionObserver((entries) => {
+    lane.isVisible = entries[entries.length - 1].isIntersecting;
     draw(lane);
   });
   sizes.observe(canvas);
@@ -57,6 +57,7 @@ export function enter(canvas, slot) {
     sizes.disconnect();
     views.disconnect();
     lanes.delete(canvas);
+    if (choice.peek()?.slot === slot) choice.value = null;
   };
 }
 
@@ -76,8 +77,13 @@ export function openStage() {
     void [store.now.value, choice.value, legendJob.value];
     for (const lane of lanes.values()) draw(lane);
   });
+  const stopFollowing = effect(() => {
+    void store.now.value;
+    followRunning();
+  });
   return () => {
     stop();
+    stopFollowing();
     theme.disconnect();
     scheme.removeEventListener("change", forgetInk);
     forgetInk();
@@ -109,6 +115,14 @@ export function neighbour(canvas, id, step) {
   const index = shown.findIndex((box) => box.block.id === id);
   const box = index < 0 ? shown.at(-1) : shown[Math.max(0, Math.min(shown.length - 1, index + step))];
   return box ? { block: box.block, key: box.bands[0].key, x: box.x + box.width / 2 } : null;
+}
+
+/** When the chosen work under way has ended, its block is chosen. */
+function followRunning() {
+  const chosen = choice.peek();
+  if (!chosen || chosen.block.id) return;
+  const block = endedBlock(store.fleet.blocks.get(chosen.slot) ?? [], chosen.block);
+  if (block) choice.value = { ...chosen, block };
 }
 
 /** @param {Lane} lane */

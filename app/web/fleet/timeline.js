@@ -5,10 +5,12 @@ import { go } from "../core/router.js";
 import { t } from "../core/text.js";
 import { html, useEffect, useRef } from "../vendor/ui.js";
 import { BlockTip, describe } from "./block_tip.js";
+import { hasScreen } from "./job_names.js";
 import { currentSlot } from "./lanes.js";
-import { DIRECT } from "./measures.js";
 import { MARKS_PX } from "./paint.js";
 import { blockAt, choice, enter, neighbour } from "./stage.js";
+
+const TIP_PX = 150; // about the height of a description
 
 /** @typedef {{current: HTMLCanvasElement | null}} CanvasRef */
 
@@ -29,8 +31,16 @@ export function Timeline({ slot, isReached }) {
       onPointerLeave=${leave}
       onClick=${(/** @type {PointerEvent} */ event) => point(event, slot, true)}
     ><canvas ref=${canvas}></canvas></div>
-    ${chosen && html`<${BlockTip} choice=${chosen} />`}
+    ${chosen && html`<${BlockTip} choice=${chosen} isAbove=${isLow(canvas.current)} />`}
   </div>`;
+}
+
+/**
+ * Whether there is too little space below a timeline for a description.
+ * @param {HTMLElement | null} canvas
+ */
+function isLow(canvas) {
+  return canvas !== null && canvas.getBoundingClientRect().bottom > innerHeight - TIP_PX;
 }
 
 /**
@@ -63,7 +73,7 @@ function onKey(event, slot, canvas) {
   if (step && canvas) choose(slot, neighbour(canvas, isHere ? (choice.value?.block.id ?? null) : null, step));
   else if (event.key === "ArrowUp" || event.key === "ArrowDown") focusLane(event, event.key === "ArrowUp");
   else if (event.key === "Escape" && isHere) choice.value = null;
-  else if (event.key === "Enter" && isHere && choice.value && choice.value.key !== DIRECT)
+  else if (event.key === "Enter" && isHere && choice.value && hasScreen(choice.value.key))
     go(`#/jobs/${choice.value.key}`);
   else return;
   event.preventDefault();

@@ -4,6 +4,7 @@ import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
 import { conditionOf, deviceOf, toneOf } from "./condition.js";
 import { fleet, second } from "./fleet_store.js";
+import { loadSteps } from "./measures.js";
 import { memory, percent } from "./numbers.js";
 import { nextStep, reasonOf } from "./reason.js";
 
@@ -72,10 +73,10 @@ function Gpu({ slot, gpu }) {
 
 /** The utilisation of the last minutes. @param {{slot: number}} props */
 function Spark({ slot }) {
-  const now = second.value;
-  const loads = (fleet.loads.get(slot) ?? []).filter((load) => load.at > now - SPARK_S);
-  const points = loads.map(({ at, value }) => [100 * (1 - (now - at) / SPARK_S), 20 - 19 * value]);
-  const line = points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L");
-  const area = points.length ? `M${points[0][0].toFixed(1)} 20L${line}L100 ${points.at(-1)?.[1]}V20Z` : "";
+  const steps = loadSteps(fleet.loads.get(slot) ?? [], second.value, SPARK_S);
+  const points = steps.map(([x, y]) => [(100 * x).toFixed(1), (20 - 19 * y).toFixed(1)]);
+  const area = points.length
+    ? `M${points[0][0]} 20${points.map(([x, y]) => `H${x}V${y}`).join("")}H100V20Z`
+    : "";
   return html`<svg class="spark" viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true"><path d=${area} /></svg>`;
 }

@@ -426,8 +426,10 @@ const texts = {
   "fleet.noReason": "Der Worker ist ausgefallen.",
   "fleet.nextRestarting": "Ein neuer Prozess startet. Seine Clips werden wiederholt.",
   "fleet.nextQuarantined":
-    "Er wird mindestens einmal pro Minute erneut geprüft und arbeitet weiter, sobald eine Prüfung gelingt. Seine Arbeit tun die anderen.",
-  "fleet.nextFailed": "Er wird mindestens einmal pro Minute neu gestartet. Seine Arbeit tun die anderen.",
+    "Er wird mindestens einmal pro Minute erneut geprüft und arbeitet weiter, sobald eine Prüfung gelingt.",
+  "fleet.nextFailed": "Er wird mindestens einmal pro Minute neu gestartet.",
+  "fleet.othersWork": "Seine Arbeit tun die anderen.",
+  "fleet.noneWorks": "Kein Worker ist in Betrieb, deshalb warten die Aufträge.",
   "fleet.memory": "Speicher der GPU",
   "fleet.memoryOf": "{used} / {total} GB",
   "fleet.utilisation": "Auslastung der GPU",

@@ -400,8 +400,10 @@ export default {
   "fleet.noReason": "The worker has failed.",
   "fleet.nextRestarting": "A new process starts. Its clips are retried.",
   "fleet.nextQuarantined":
-    "It is probed again at least once a minute, and works again when a probe succeeds. The other workers do its work.",
-  "fleet.nextFailed": "It is started again at least once a minute. The other workers do its work.",
+    "It is probed again at least once a minute, and works again when a probe succeeds.",
+  "fleet.nextFailed": "It is started again at least once a minute.",
+  "fleet.othersWork": "The other workers do its work.",
+  "fleet.noneWorks": "No worker is in service, so jobs wait.",
   "fleet.memory": "Memory of the GPU",
   "fleet.memoryOf": "{used} / {total} GB",
   "fleet.utilisation": "Utilisation of the GPU",

@@ -421,8 +421,10 @@ const texts = {
   "fleet.noReason": "El proceso ha fallado.",
   "fleet.nextRestarting": "Arranca un proceso nuevo. Sus fragmentos se repiten.",
   "fleet.nextQuarantined":
-    "Se prueba de nuevo al menos una vez por minuto y vuelve a trabajar cuando la prueba sale bien. Los demás hacen su trabajo.",
-  "fleet.nextFailed": "Se arranca de nuevo al menos una vez por minuto. Los demás hacen su trabajo.",
+    "Se prueba de nuevo al menos una vez por minuto y vuelve a trabajar cuando la prueba sale bien.",
+  "fleet.nextFailed": "Se arranca de nuevo al menos una vez por minuto.",
+  "fleet.othersWork": "Los demás hacen su trabajo.",
+  "fleet.noneWorks": "Ningún proceso está en servicio, así que los trabajos esperan.",
   "fleet.memory": "Memoria de la GPU",
   "fleet.memoryOf": "{used} / {total} GB",
   "fleet.utilisation": "Uso de la GPU",
