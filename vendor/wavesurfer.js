@@ -5,5 +5,5 @@ globalThis.trustedTypes?.createPolicy("default", {
   createHTML: (/** @type {string} */ text) => (text.replace(HARMLESS, "").includes("<") ? null : text),
 });
 
-export { default as WaveSurfer } from "wavesurfer.js";
 export { default as RegionsPlugin } from "wavesurfer.js/plugins/regions";
+export { default as WaveSurfer } from "../node_modules/wavesurfer.js/dist/wavesurfer.js";
