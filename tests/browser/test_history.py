@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import ANSWER_MS
+from tests.browser.modules import load_modules
 from tests.e2e.conftest import Commands, half_an_hour, talk_pcm  # noqa: F401
 from tests.e2e.running import wait_for
 
@@ -244,38 +245,37 @@ def test_a_late_answer_does_not_replace_a_later_one(page, three):
     expect(row(page, "garden")).to_have_count(1)
 
 
-def test_an_upload_that_ends_does_not_stop_the_next_page_from_coming(page, site, three):
-    """Both are answers for the same list: none of them may be dropped."""
-    held = []
-    pages = {"": three_pages(0), f"{49:032x}": three_pages(50)}
-    page.route(
-        "**/v1/jobs?*",
-        lambda route: held.append(route) if "after" in route.request.url else route.fulfill(json=pages[""]),
-    )
-    page.goto("/")
-    expect(rows(page)).to_have_count(50)
-    rows(page).last.scroll_into_view_if_needed()
-    wait_for(lambda: page.wait_for_timeout(50) or held)
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")  # and so does an upload
-    page.wait_for_timeout(200)
-    held[0].fulfill(json=pages[f"{49:032x}"])
-    expect(rows(page)).to_have_count(60)
-
-
-def three_pages(first):
-    """An answer of the list with the jobs from number `first` on, of 60."""
+def page_of_sixty(first):
+    """An answer of the service that has 60 jobs: those from number `first` on."""
     job = {
         "status": "succeeded",
         "filename": "x",
-        "url": None,
         "created_at": "2026-01-01T00:00:00Z",
         "duration": 1.0,
-        "language": "en",
         "error": None,
         "progress": {"stage": "done", "done_s": 1},
     }
     numbers = range(first, min(first + 50, 60))
     return {"data": [job | {"id": f"{number:032x}"} for number in numbers], "has_more": first == 0}
+
+
+def test_an_upload_that_ends_does_not_keep_the_next_page_from_coming(page):
+    held = []
+    page.route(
+        "**/v1/jobs?*",
+        lambda route: (
+            held.append(route) if "after" in route.request.url else route.fulfill(json=page_of_sixty(0))
+        ),
+    )
+    load_modules(page)
+    page.goto("/")
+    expect(rows(page)).to_have_count(50)
+    rows(page).last.scroll_into_view_if_needed()
+    wait_for(lambda: page.wait_for_timeout(50) or held)
+    page.evaluate("() => void import('/web/list/job_store.js').then(({ refresh }) => refresh())")
+    page.wait_for_timeout(200)
+    held[0].fulfill(json=page_of_sixty(50))
+    expect(rows(page)).to_have_count(60)
 
 
 def test_a_list_that_cannot_be_loaded_says_so_and_goes_on(page, three):

@@ -110,13 +110,15 @@ def test_a_stream_that_falls_silent_is_begun_anew(page):
         const { follow } = await import("/web/core/events.js");
         window.connections = 0;
         window.events = [];
-        window.fetch = async () => {
+        const { fetch } = window;
+        window.fetch = async (address, options) => {
+            if (!address.endsWith("/silent")) return fetch(address, options);
             window.connections += 1;
             const first = new TextEncoder().encode(`data: ${window.connections}\\n\\n`);
             return new Response(new ReadableStream({ start: (stream) => stream.enqueue(first) }));
         };
         const { signal } = new AbortController();
-        follow("/x", { onEvent: ({ data }) => void window.events.push(data), signal });
+        follow("/silent", { onEvent: ({ data }) => void window.events.push(data), signal });
     }""")
     page.wait_for_function("() => window.events.length === 1")
     page.clock.run_for(40_000)
