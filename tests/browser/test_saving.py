@@ -1,15 +1,18 @@
 """Corrections reach the service, and none is lost on the way."""
 
 import re
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage
 from tests.browser.modules import load_modules
-from tests.e2e.conftest import Commands
+from tests.e2e.conftest import Commands, write_wav
 from tests.e2e.running import DATA, Server, wait_for
+from tests.media_files import RATE, read_pcm
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -20,7 +23,7 @@ SLOW = {
     "WHISPER_MODEL": None,
     "WHISPER_DEVICE": None,
     "WHISPER_GPUS": "a",
-    "WHISPER_SIMULATED": "fixed_ms=3000,batch=1",
+    "WHISPER_SIMULATED": "fixed_ms=1500,batch=1",
 }
 
 # The page's own session of a job, with the state of saving in view: all that these tests need of the page.
@@ -379,10 +382,11 @@ def test_a_deleted_job_says_so(page: Page, site: Server) -> None:
 
 
 def test_corrections_of_a_running_job_survive_a_reload_and_a_restart(
-    commands: Commands, new_page: NewPage
+    commands: Commands, new_page: NewPage, tmp_path: Path
 ) -> None:
     server = commands.ready(**SLOW)
-    job = server.submit(DATA / "talk.flac")["id"]
+    recording = write_wav(tmp_path, np.resize(read_pcm(DATA / "talk.flac"), 180 * RATE))
+    job = server.submit(recording, language="en")["id"]
     page = new_page(server)
     page.clock.install()
     page.faults.expect("ERR_|status of 50[34]")  # type: ignore[attr-defined]
@@ -495,7 +499,7 @@ def test_a_browser_that_keeps_no_drafts_warns(session: Session) -> None:
     session.page.evaluate(NO_DRAFTS)
     assert not session.run(LEAVE)
     session.set_text(0, "kept nowhere")
-    expect(session.page.locator(".save-status")).to_contain_text("this browser keeps no copy")
+    expect(session.page.locator(".save-status")).to_contain_text("only this tab has it")
     assert session.run(LEAVE)
     assert session.save()
     assert not session.run(LEAVE)

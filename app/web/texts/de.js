@@ -257,8 +257,7 @@ const texts = {
   "saving.later": "Korrekturen werden am Ende des Auftrags gespeichert",
   "saving.offline": "Der Dienst ist nicht erreichbar. Die Korrekturen sind in diesem Browser sicher",
   "saving.delayed": "Der Dienst kann gerade nicht speichern. Die Korrekturen sind in diesem Browser sicher",
-  "saving.unkept":
-    "Nicht gespeichert, und dieser Browser behält keine Kopie. Seite bis zum Speichern offen lassen oder die eigene Fassung herunterladen",
+  "saving.unkept": "Nicht gespeichert: nur in diesem Tab",
   "saving.conflict": "Jemand anderes hat dieselben Stellen korrigiert",
   "saving.refused": "Nicht gespeichert",
   "saving.now": "Speichern",

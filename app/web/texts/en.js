@@ -253,8 +253,7 @@ export default {
   "saving.later": "Corrections are saved when the job ends",
   "saving.offline": "The service cannot be reached. Corrections are safe in this browser",
   "saving.delayed": "The service cannot save now. Corrections are safe in this browser",
-  "saving.unkept":
-    "Not saved, and this browser keeps no copy. Leave the page open until it is saved, or download your version",
+  "saving.unkept": "Not saved: only this tab has it",
   "saving.conflict": "Someone else has corrected the same places",
   "saving.refused": "Not saved",
   "saving.now": "Save",

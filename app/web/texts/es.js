@@ -255,8 +255,7 @@ const texts = {
   "saving.later": "Las correcciones se guardan cuando termine el trabajo",
   "saving.offline": "No se puede acceder al servicio. Las correcciones están a salvo en este navegador",
   "saving.delayed": "El servicio no puede guardar ahora. Las correcciones están a salvo en este navegador",
-  "saving.unkept":
-    "Sin guardar, y este navegador no conserva ninguna copia. Deja la página abierta hasta que se guarde o descarga tu versión",
+  "saving.unkept": "Sin guardar: solo en esta pestaña",
   "saving.conflict": "Otra persona ha corregido los mismos lugares",
   "saving.refused": "Sin guardar",
   "saving.now": "Guardar",
