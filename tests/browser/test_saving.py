@@ -640,6 +640,19 @@ def test_drafts_that_nobody_came_back_to_are_removed(page: Page, job: str) -> No
     wait_for(lambda: "old" not in session.run(DRAFT_KEYS))
 
 
+def test_a_job_that_the_user_deletes_leaves_no_draft(page: Page, site: Server) -> None:
+    session = Session(page, new_job(site))
+    session.wait_until_complete()
+    page.evaluate(WITHOUT_SAVING)
+    session.set_text(0, "not worth keeping")
+    session.wait_for_draft()
+    session.run("session.close()")
+    session.run("import('./web/list/deletions.js').then(({ removeJobs }) => removeJobs([session.job.value]))")
+    assert session.drafts()
+    session.run("dispatchEvent(new Event('pagehide'))")  # the time to undo it is over
+    session.wait_for_no_draft()
+
+
 def test_a_failed_job_offers_the_corrections_that_it_cannot_take(
     session: Session, site: Server, job: str
 ) -> None:
@@ -662,6 +675,6 @@ def test_a_page_that_waits_for_the_service_says_so(page: Page, job: str) -> None
     page.goto("/")
     page.route("**/v1/**", lambda route: route.abort())
     page.goto(f"/#/jobs/{job}")
-    expect(page.get_by_text("The page connects again by itself.")).to_be_visible()
+    expect(page.get_by_text("The service cannot be reached.")).to_be_visible()
     page.unroute("**/v1/**")
     page.locator(".segment").first.wait_for()

@@ -57,7 +57,7 @@ export function SaveStatus({ session }) {
  */
 function textOf(session, state) {
   if (state === "unsaved" && !session.complete.value) return t("saving.later");
-  if (state === "offline" && session.delay.value) return t("saving.delayed");
+  if (state === "offline" && session.delay.value) return t("saving.unsaved");
   return t(`saving.${state}`);
 }
 

@@ -142,7 +142,6 @@ const texts = {
   "history.title": "Alle Transkripte",
   "history.search": "Namen und Texte durchsuchen",
   "history.searchKey": "Suchen",
-  "history.clear": "Suche leeren",
   "history.filter": "Stand",
   "history.any": "Jeder Stand",
   "history.list": "Transkripte",
@@ -188,7 +187,6 @@ const texts = {
   // A transcript
   "job.unavailable": "Dieses Transkript kann nicht angezeigt werden",
   "job.all": "Alle Transkripte",
-  "job.reconnecting": "Der Dienst ist nicht erreichbar. Die Seite verbindet sich von selbst wieder.",
   "transcript.label": "Transkript",
   "transcript.playFrom": "Ab {time} abspielen",
   "transcript.growing": "Weiterer Text folgt, sobald er transkribiert ist.",
@@ -256,7 +254,6 @@ const texts = {
   "saving.unsaved": "Noch nicht gespeichert",
   "saving.later": "Korrekturen werden am Ende des Auftrags gespeichert",
   "saving.offline": "Der Dienst ist nicht erreichbar. Die Korrekturen sind in diesem Browser sicher",
-  "saving.delayed": "Der Dienst kann gerade nicht speichern. Die Korrekturen sind in diesem Browser sicher",
   "saving.unkept": "Nicht gespeichert: nur in diesem Tab",
   "saving.conflict": "Jemand anderes hat dieselben Stellen korrigiert",
   "saving.refused": "Nicht gespeichert",

@@ -140,7 +140,6 @@ const texts = {
   "history.title": "Todas las transcripciones",
   "history.search": "Buscar en nombres y textos",
   "history.searchKey": "Buscar",
-  "history.clear": "Borrar la búsqueda",
   "history.filter": "Estado",
   "history.any": "Todos los estados",
   "history.list": "Transcripciones",
@@ -186,7 +185,6 @@ const texts = {
   // A transcript
   "job.unavailable": "No se puede mostrar esta transcripción",
   "job.all": "Todas las transcripciones",
-  "job.reconnecting": "No se puede acceder al servicio. La página volverá a conectarse sola.",
   "transcript.label": "Transcripción",
   "transcript.playFrom": "Reproducir desde {time}",
   "transcript.growing": "El resto del texto aparecerá a medida que se transcriba.",
@@ -254,7 +252,6 @@ const texts = {
   "saving.unsaved": "Aún sin guardar",
   "saving.later": "Las correcciones se guardan cuando termine el trabajo",
   "saving.offline": "No se puede acceder al servicio. Las correcciones están a salvo en este navegador",
-  "saving.delayed": "El servicio no puede guardar ahora. Las correcciones están a salvo en este navegador",
   "saving.unkept": "Sin guardar: solo en esta pestaña",
   "saving.conflict": "Otra persona ha corregido los mismos lugares",
   "saving.refused": "Sin guardar",
