@@ -6,25 +6,33 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import (
+    correct,
     field_text,
     open_job,
     row_with,
     save,
     stored,
     texts,
+    timed,
     with_lines,
 )
+from tests.e2e.running import wait_for
 
 pytestmark = pytest.mark.timeout(120)
 
 LINES = ["One bird sings.", "Two birds fly high.", "Three birds sleep.", "The cat sees a bird."]
 
 
+@pytest.fixture(scope="module")
+def shared_job(site, talk):
+    return with_lines(site, talk.path, LINES)
+
+
 @pytest.fixture
-def job(site, talk):
-    job_id = with_lines(site, talk.path, LINES)
-    yield job_id
-    site.client.delete(f"/v1/jobs/{job_id}")
+def job(site, shared_job):
+    """A job whose transcript has LINES, two seconds each."""
+    correct(site, shared_job, timed(LINES, 2.0))
+    return shared_job
 
 
 def edit(page, line):
@@ -224,6 +232,36 @@ def test_find_and_replace(page, site, job):
     page.keyboard.press("Control+z")
     expect(row_with(page, LINES[3])).to_be_visible()
     assert shown(page) == LINES
+
+
+def test_browsers_without_highlights_show_the_row_of_a_match(page, job):
+    page.add_init_script("delete CSS.highlights")
+    rows = open_job(page, job)
+    background = "(row) => getComputedStyle(row.querySelector('.segment-text')).backgroundColor"
+    plain = rows.nth(2).evaluate(background)
+    page.keyboard.press("Control+f")
+    expect(page.get_by_role("searchbox", name="Find")).to_be_focused()
+    page.keyboard.type("three")
+    expect(rows.nth(2)).to_have_attribute("data-found", "")
+    assert rows.nth(2).evaluate(background) != plain
+    page.keyboard.press("Control+a")
+    page.keyboard.type("cat")
+    expect(rows.nth(3)).to_have_attribute("data-found", "")
+    assert rows.nth(2).evaluate(background) == plain
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-found]")).to_have_count(0)
+
+
+def test_a_screen_that_is_left_keeps_no_matches(page, job):
+    open_job(page, job)
+    page.keyboard.press("Control+f")
+    expect(page.get_by_role("searchbox", name="Find")).to_be_focused()
+    page.keyboard.type("bird")
+    expect(page.locator(".find-count")).to_contain_text("of 4")
+    assert page.evaluate("() => CSS.highlights.size") == 2
+    page.goto("/#/fleet")
+    page.locator(".find-bar").wait_for(state="detached")
+    wait_for(lambda: page.evaluate("() => CSS.highlights.size") == 0)
 
 
 def test_a_key_goes_to_the_next_uncertain_word(page, site, talk):

@@ -201,6 +201,29 @@ def test_bringing_back_overwrites_nothing_that_came_meanwhile(page, site, job):
     assert texts(document(site, job)) == original
 
 
+def test_revisions_that_do_not_load_say_so(page, site, corrected):
+    page.faults.expect("status of 503")
+    answer = {"error": {"message": "The database does not answer."}}
+    page.route("**/revisions", lambda route: route.fulfill(status=503, json=answer))
+    open_job(page, corrected)
+    page.get_by_role("button", name="Revisions").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("alert")).to_have_text("The database does not answer.")
+    expect(dialog.get_by_text("Loading")).to_have_count(0)
+
+
+def test_bringing_back_twice_in_a_row_is_once(page, site, job):
+    correct(site, job, set_text(0, "First correction."))
+    open_job(page, job)
+    page.get_by_role("button", name="Revisions").click()
+    dialog = page.get_by_role("dialog")
+    dialog.locator("[data-revision='0']").click()
+    expect(dialog.locator("del")).to_have_count(1)
+    dialog.get_by_role("button", name="Bring back").evaluate("(button) => [button.click(), button.click()]")
+    expect(page.locator(".toast")).to_contain_text("Brought back: Original")
+    assert site.job(job["id"])["revision"] == 2
+
+
 def test_a_job_is_deleted_from_its_screen(page, site, job):
     page.clock.install()
     open_job(page, job)

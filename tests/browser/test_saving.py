@@ -1,15 +1,18 @@
 """Corrections reach the service, and none is lost on the way."""
 
 import re
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage
 from tests.browser.modules import load_modules
-from tests.e2e.conftest import Commands
+from tests.e2e.conftest import Commands, write_wav
 from tests.e2e.running import DATA, Server, wait_for
+from tests.media_files import RATE, read_pcm
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -20,7 +23,7 @@ SLOW = {
     "WHISPER_MODEL": None,
     "WHISPER_DEVICE": None,
     "WHISPER_GPUS": "a",
-    "WHISPER_SIMULATED": "fixed_ms=3000,batch=1",
+    "WHISPER_SIMULATED": "fixed_ms=1500,batch=1",
 }
 
 # The page's own session of a job, with the state of saving in view: all that these tests need of the page.
@@ -89,10 +92,9 @@ class Session:
     def save(self) -> bool:
         return bool(self.run("session.save()"))
 
-    def drafts(self, job_id: str | None = None) -> list[dict[str, Any]]:
-        """What the browser keeps of a job, by default this one."""
-        read = f"drafts.readDrafts('{job_id or self._job_id}', async () => false)"
-        found: list[dict[str, Any]] = self.run(read)
+    def drafts(self) -> list[dict[str, Any]]:
+        """What the browser keeps of the job."""
+        found: list[dict[str, Any]] = self.run(f"drafts.readDrafts('{self._job_id}', async () => false)")
         return found
 
     def wait_for_draft(self) -> None:
@@ -380,10 +382,11 @@ def test_a_deleted_job_says_so(page: Page, site: Server) -> None:
 
 
 def test_corrections_of_a_running_job_survive_a_reload_and_a_restart(
-    commands: Commands, new_page: NewPage
+    commands: Commands, new_page: NewPage, tmp_path: Path
 ) -> None:
     server = commands.ready(**SLOW)
-    job = server.submit(DATA / "talk.flac")["id"]
+    recording = write_wav(tmp_path, np.resize(read_pcm(DATA / "talk.flac"), 180 * RATE))
+    job = server.submit(recording, language="en")["id"]
     page = new_page(server)
     page.clock.install()
     page.faults.expect("ERR_|status of 50[34]")  # type: ignore[attr-defined]
@@ -496,7 +499,7 @@ def test_a_browser_that_keeps_no_drafts_warns(session: Session) -> None:
     session.page.evaluate(NO_DRAFTS)
     assert not session.run(LEAVE)
     session.set_text(0, "kept nowhere")
-    expect(session.page.locator(".save-status")).to_contain_text("this browser keeps no copy")
+    expect(session.page.locator(".save-status")).to_contain_text("only this tab has it")
     assert session.run(LEAVE)
     assert session.save()
     assert not session.run(LEAVE)
@@ -513,7 +516,7 @@ def test_a_draft_stays_until_another_one_has_its_content(session: Session, job: 
     unable = Session(full, job)
     unable.wait("session.dirty.value")
     unable.page.evaluate(WITHOUT_SAVING)
-    unable.wait("session.unkept.value")
+    unable.page.get_by_text("Unsaved corrections are back").first.wait_for()
     last = Session(leave(unable), job)
     last.wait("session.dirty.value")
     assert last.texts()[0] == "unsaved work"
@@ -618,14 +621,36 @@ def test_a_save_that_hangs_does_not_keep_the_job_closed(session: Session) -> Non
     assert session.texts()[0] == "on its way"
 
 
+DRAFT_KEYS = """new Promise((resolve) => {
+    const opening = indexedDB.open("whisperfleet");
+    opening.onsuccess = () => {
+        const request = opening.result.transaction("drafts").objectStore("drafts").getAllKeys();
+        request.onsuccess = () => resolve(request.result);
+    };
+})"""
+
+
 def test_drafts_that_nobody_came_back_to_are_removed(page: Page, job: str) -> None:
     session = Session(page, job)
     days = 91 * 86_400_000
     old = f"{{ key: 'old', job: 'gone', revision: 0, changes: [], lost: [], at: Date.now() - {days} }}"
     assert session.run(f"drafts.writeDraft({old})")
-    assert session.drafts("gone")
+    assert "old" in session.run(DRAFT_KEYS)
     session.open()
-    wait_for(lambda: not session.drafts("gone"))
+    wait_for(lambda: "old" not in session.run(DRAFT_KEYS))
+
+
+def test_a_job_that_the_user_deletes_leaves_no_draft(page: Page, site: Server) -> None:
+    session = Session(page, new_job(site))
+    session.wait_until_complete()
+    page.evaluate(WITHOUT_SAVING)
+    session.set_text(0, "not worth keeping")
+    session.wait_for_draft()
+    session.run("session.close()")
+    session.run("import('./web/list/deletions.js').then(({ removeJobs }) => removeJobs([session.job.value]))")
+    assert session.drafts()
+    session.run("dispatchEvent(new Event('pagehide'))")  # the time to undo it is over
+    session.wait_for_no_draft()
 
 
 def test_a_failed_job_offers_the_corrections_that_it_cannot_take(
@@ -650,6 +675,6 @@ def test_a_page_that_waits_for_the_service_says_so(page: Page, job: str) -> None
     page.goto("/")
     page.route("**/v1/**", lambda route: route.abort())
     page.goto(f"/#/jobs/{job}")
-    expect(page.get_by_text("The page connects again by itself.")).to_be_visible()
+    expect(page.get_by_text("The service cannot be reached.")).to_be_visible()
     page.unroute("**/v1/**")
     page.locator(".segment").first.wait_for()

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { merge, resolved } from "../../app/web/job/conflict.js";
+import { merge, resolved, withOpenParts } from "../../app/web/job/conflict.js";
 import * as edits from "../../app/web/job/edits.js";
-import { isSame } from "../../app/web/job/edits_changes.js";
+import { applyChanges, changesBetween, isSame } from "../../app/web/job/edits_changes.js";
 import { faults, randomDocument, randomEdit, randomFrom } from "./random_documents.js";
 
 /** @typedef {import("../../app/web/job/types.js").Segment} Segment */
@@ -84,6 +84,44 @@ test("a new segment that the service has got already comes once", () => {
     .map((segment) => (BASE.includes(segment) ? segment : { ...segment, text: "new" }));
   const theirs = inserted.map((segment) => (BASE.includes(segment) ? segment : { ...segment, id: "0-r1-0" }));
   assert.deepEqual(merge(BASE, inserted, theirs), { merged: theirs, parts: [] });
+});
+
+/**
+ * What comes back of a draft that was written while parts needed a choice.
+ * @param {Segments} theirs
+ * @param {ReturnType<typeof merge>} outcome
+ */
+function restored(theirs, outcome) {
+  const mine = resolved(outcome, new Map());
+  const draft = withOpenParts(changesBetween(theirs, mine, isSame), outcome.parts, mine);
+  return merge(applyChanges(theirs, draft, "before"), applyChanges(theirs, draft, "after"), theirs);
+}
+
+test("a draft asks for the same choices again", () => {
+  const mine = edits.setText(edits.setText(BASE, "s0", "only mine"), "s1", "mine");
+  const theirs = edits.split(BASE, "s1", 5);
+  const outcome = merge(BASE, mine, theirs);
+  const again = restored(theirs, outcome);
+  assert.deepEqual(again.parts, outcome.parts);
+  assert.deepEqual(texts(resolved(again, new Map())), ["only mine", "mine", "five six"]);
+});
+
+test("random drafts forget no choice", () => {
+  for (let seed = 1; seed <= 100; seed++) {
+    const random = randomFrom(seed);
+    const base = randomDocument(random, 12);
+    const [mine, theirs] = [0, 1].map(() => {
+      let segments = base;
+      for (let step = 0; step < 6; step++) segments = randomEdit(random, segments).segments;
+      return segments.filter((segment) => segment.text.trim());
+    });
+    const outcome = merge(base, mine, theirs);
+    const again = restored(theirs, outcome);
+    const open = (/** @type {typeof outcome} */ { parts }) =>
+      new Set(parts.flatMap((part) => [...part.mine, ...part.theirs].map(({ id }) => id)));
+    const found = open(again);
+    for (const id of open(outcome)) assert.ok(found.has(id), `seed ${seed}: ${id}`);
+  }
 });
 
 test("random merges are valid; without their changes they are mine, and without mine theirs", () => {

@@ -56,3 +56,21 @@ test("a replacement of all matches leaves none", () => {
   );
   assert.equal(findMatches(after, "meyer").length, 0);
 });
+
+test("a text is compared anew only after it has changed", () => {
+  const segments = document("Meyer und Söhne", "Niemand", "Meyer 🦊");
+  findMatches(segments, "meyer");
+  const normalize = String.prototype.normalize;
+  let count = 0;
+  String.prototype.normalize = function (form) {
+    count++;
+    return normalize.call(this, form);
+  };
+  try {
+    const changed = segments.with(1, { ...segments[1], text: "Meyer" });
+    assert.equal(findMatches(changed, "mey").length, 3);
+  } finally {
+    String.prototype.normalize = normalize;
+  }
+  assert.equal(count, 4, "twice each: the query and the changed text");
+});

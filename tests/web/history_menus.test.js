@@ -39,6 +39,8 @@ test("a result has the name of its recording", () => {
   assert.equal(fileNameOf(job("a.b.flac"), "verbose_json"), "a.b.json");
   assert.equal(fileNameOf(job("no extension"), "vtt"), "no extension.vtt");
   assert.equal(fileNameOf(job(null), "txt"), "abc.txt");
+  assert.equal(fileNameOf(job("Sitzung 12. Mai"), "srt"), "Sitzung 12. Mai.srt");
+  assert.equal(fileNameOf(job("🦊".repeat(130)), "srt"), `${"🦊".repeat(120)}.srt`);
   assert.equal(fileNameOf(job("talk.mp3"), "srt", 0), "talk.original.srt");
   assert.equal(fileNameOf(job("talk.mp3"), "srt", 12), "talk.revision-12.srt");
 });

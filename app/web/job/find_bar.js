@@ -4,7 +4,7 @@ import { announce } from "../core/announcer.js";
 import { Icon } from "../core/icons.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
-import { html, useLayoutEffect, useRef } from "../vendor/ui.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../vendor/ui.js";
 import { hideMatches } from "./find_highlights.js";
 
 /** @typedef {import("./find_state.js").Search} Search */
@@ -15,8 +15,8 @@ export function FindBar({ screen, search }) {
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   const mode = search.mode.value;
   const canReplace = screen.session.editable.value;
-  useLayoutEffect(() => field.current?.select(), [mode]);
-  useLayoutEffect(() => hideMatches, []);
+  useLayoutEffect(() => field.current?.select(), [mode]); // the next key is typed into it
+  useEffect(() => hideMatches, []);
   if (!mode) return null;
 
   const close = () => {

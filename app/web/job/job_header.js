@@ -33,7 +33,7 @@ export function JobHeader({ session, playback }) {
     ${
       isActive(job) &&
       html`<div class="job-header-progress small muted"><${JobProgress} job=${job} />
-        <span role="status">${!session.connected.value && t("job.reconnecting")}</span></div>`
+        <span role="status">${!session.connected.value && t("error.unreachable")}</span></div>`
     }
     <${Notices} job=${job} playback=${playback} />
   </header>`;

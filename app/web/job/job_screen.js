@@ -45,7 +45,7 @@ export function JobScreen({ id }) {
 /** The places of what comes. @param {{isConnected: boolean}} props */
 function Skeleton({ isConnected }) {
   return html`<div class="job" aria-busy="true">
-    <p class=${isConnected ? "visually-hidden" : "muted"} role="status">${t(isConnected ? "loading" : "job.reconnecting")}</p>
+    <p class=${isConnected ? "visually-hidden" : "muted"} role="status">${t(isConnected ? "loading" : "error.unreachable")}</p>
     <span class="skeleton job-skeleton-title"></span>
     <span class="skeleton job-skeleton-player"></span>
     ${[92, 78, 85, 60].map((width) => html`<span class="skeleton" style=${{ width: `${width}%` }}></span>`)}

@@ -29,18 +29,15 @@ export function SaveStatus({ session }) {
   useEffect(() => {
     isChoosing.value = true;
   }, [state]);
-  const copy = () => downloadCopy(session.segments.value);
+  const canSave = session.complete.value && ["unsaved", "offline", "refused"].includes(state);
+  const needsCopy = state === "refused" || (isUnkept && (state === "offline" || !session.complete.value));
   return html`<div class="save-status" data-state=${state}>
     <span class=${isSpoken ? "badge danger" : "small muted"}>${text}</span>
     ${reason && html`<span class="small" dir="auto">${reason}</span>`}
+    ${canSave && html`<button class="button quiet" onClick=${() => session.save()}>${t("saving.now")}</button>`}
     ${
-      (state === "unsaved" || state === "offline" || state === "refused") &&
-      session.complete.value &&
-      html`<button class="button quiet" onClick=${() => session.save()}>${t("saving.now")}</button>`
-    }
-    ${
-      (state === "refused" || isUnkept) &&
-      html`<button class="button quiet" onClick=${copy}>${t("saving.copy")}</button>`
+      needsCopy &&
+      html`<button class="button quiet" onClick=${() => downloadCopy(session.segments.value)}>${t("saving.copy")}</button>`
     }
     ${
       state === "conflict" &&
@@ -60,7 +57,7 @@ export function SaveStatus({ session }) {
  */
 function textOf(session, state) {
   if (state === "unsaved" && !session.complete.value) return t("saving.later");
-  if (state === "offline" && session.delay.value) return t("saving.delayed");
+  if (state === "offline" && session.delay.value) return t("saving.unsaved");
   return t(`saving.${state}`);
 }
 

@@ -210,7 +210,6 @@ const texts = {
   // A transcript
   "job.unavailable": "Dieses Transkript kann nicht angezeigt werden",
   "job.all": "Alle Transkripte",
-  "job.reconnecting": "Der Dienst ist nicht erreichbar. Die Seite verbindet sich von selbst wieder.",
   "transcript.label": "Transkript",
   "transcript.playFrom": "Ab {time} abspielen",
   "transcript.growing": "Weiterer Text folgt, sobald er transkribiert ist.",
@@ -279,9 +278,7 @@ const texts = {
   "saving.unsaved": "Noch nicht gespeichert",
   "saving.later": "Korrekturen werden am Ende des Auftrags gespeichert",
   "saving.offline": "Der Dienst ist nicht erreichbar. Die Korrekturen sind in diesem Browser sicher",
-  "saving.delayed": "Der Dienst kann gerade nicht speichern. Die Korrekturen sind in diesem Browser sicher",
-  "saving.unkept":
-    "Nicht gespeichert, und dieser Browser behält keine Kopie. Seite bis zum Speichern offen lassen oder die eigene Fassung herunterladen",
+  "saving.unkept": "Nicht gespeichert: nur in diesem Tab",
   "saving.conflict": "Jemand anderes hat dieselben Stellen korrigiert",
   "saving.refused": "Nicht gespeichert",
   "saving.now": "Speichern",

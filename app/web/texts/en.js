@@ -187,7 +187,6 @@ export default {
   // A transcript
   "job.unavailable": "This transcript cannot be shown",
   "job.all": "All transcripts",
-  "job.reconnecting": "The service cannot be reached. The page connects again by itself.",
   "transcript.label": "Transcript",
   "transcript.playFrom": "Play from {time}",
   "transcript.growing": "More text follows as it is transcribed.",
@@ -256,9 +255,7 @@ export default {
   "saving.unsaved": "Not saved yet",
   "saving.later": "Corrections are saved when the job ends",
   "saving.offline": "The service cannot be reached. Corrections are safe in this browser",
-  "saving.delayed": "The service cannot save now. Corrections are safe in this browser",
-  "saving.unkept":
-    "Not saved, and this browser keeps no copy. Leave the page open until it is saved, or download your version",
+  "saving.unkept": "Not saved: only this tab has it",
   "saving.conflict": "Someone else has corrected the same places",
   "saving.refused": "Not saved",
   "saving.now": "Save",

@@ -207,7 +207,6 @@ const texts = {
   // A transcript
   "job.unavailable": "No se puede mostrar esta transcripción",
   "job.all": "Todas las transcripciones",
-  "job.reconnecting": "No se puede acceder al servicio. La página volverá a conectarse sola.",
   "transcript.label": "Transcripción",
   "transcript.playFrom": "Reproducir desde {time}",
   "transcript.growing": "El resto del texto aparecerá a medida que se transcriba.",
@@ -276,9 +275,7 @@ const texts = {
   "saving.unsaved": "Aún sin guardar",
   "saving.later": "Las correcciones se guardan cuando termine el trabajo",
   "saving.offline": "No se puede acceder al servicio. Las correcciones están a salvo en este navegador",
-  "saving.delayed": "El servicio no puede guardar ahora. Las correcciones están a salvo en este navegador",
-  "saving.unkept":
-    "Sin guardar, y este navegador no conserva ninguna copia. Deja la página abierta hasta que se guarde o descarga tu versión",
+  "saving.unkept": "Sin guardar: solo en esta pestaña",
   "saving.conflict": "Otra persona ha corregido los mismos lugares",
   "saving.refused": "Sin guardar",
   "saving.now": "Guardar",
