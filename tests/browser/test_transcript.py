@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import document, open_job, row_with, save, with_lines
-from tests.e2e.conftest import half_an_hour, talk_pcm, write_wav  # noqa: F401
+from tests.e2e.conftest import talk_pcm, write_wav  # noqa: F401
 from tests.e2e.running import wait_for
 from tests.media_files import RATE, flac_of_silence
 
@@ -73,14 +73,14 @@ def test_text_appears_while_the_job_runs(page, site, five_minutes):
     assert shown_texts(page)[:10] == [segment["text"] for segment in final[:10]]
 
 
-def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(page, site, half_an_hour):  # noqa: F811
-    job_id = site.submit(half_an_hour)["id"]
+def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(page, site, five_minutes):
+    job_id = site.submit(five_minutes)["id"]
     page.goto(f"/#/jobs/{job_id}")
-    page.locator(".segment").nth(15).wait_for()
+    page.locator(".segment").nth(15).wait_for(timeout=60_000)  # the machine may be busy with other things
     page.evaluate("() => scrollTo(0, document.documentElement.scrollHeight)")
     page.wait_for_timeout(100)
     at_end = page.evaluate("() => scrollY")
-    wait_for(lambda: page.evaluate("() => scrollY") > at_end + 100, 20)
+    wait_for(lambda: page.evaluate("() => scrollY") > at_end + 100, 60)
     page.mouse.move(400, 600)
     page.mouse.wheel(0, -300)
     page.wait_for_timeout(200)
