@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
+from app.errors import NOT_KEPT
 from tests.browser.conftest import Axe, NewPage
 from tests.browser.modules import load_modules
 from tests.e2e.conftest import Commands
@@ -24,7 +25,7 @@ SLOW = {
     "WHISPER_MODEL": None,
     "WHISPER_DEVICE": None,
     "WHISPER_GPUS": "a",
-    "WHISPER_SIMULATED": "fixed_ms=6000,batch=1",
+    "WHISPER_SIMULATED": "fixed_ms=3000,batch=1",
 }
 
 # Whoever decodes a recording in the tab needs one of these.
@@ -49,6 +50,13 @@ def job_id(site: Server, talk: Talk) -> str:
     return done(site, talk.path)
 
 
+@pytest.fixture(scope="module")
+def film_job(site: Server, pcm: Pcm, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Half a minute of it, as a film."""
+    film = encode(pcm, "webm", "libopus", rate=48000, video="libvpx")
+    return done(site, written(tmp_path_factory.mktemp("films"), "film.webm", film))
+
+
 def done(server: Server, path: Path, **fields: Any) -> str:
     job = server.finished(server.submit(path, **fields)["id"])
     assert job["status"] == "succeeded", job["error"]
@@ -64,6 +72,13 @@ def written(folder: Path, name: str, content: bytes) -> Path:
 def wait_until(page: Page, function: str, argument: Any = None) -> None:
     """Playwright's own `wait_for_function` evaluates text, which the content policy forbids."""
     wait_for(lambda: page.evaluate(function, argument), pause_s=0.1)
+
+
+def ten_minutes_of(path: Path) -> bytes:
+    """Too much for a browser to have all of it at once, most of it silence: it is transcribed at once."""
+    pcm = read_pcm(path)[: 10 * RATE]
+    silence = np.zeros(590 * RATE, np.int16)
+    return encode(np.concatenate([pcm, silence]), "wav", "pcm_s16le", rate=44100)
 
 
 class Player:
@@ -208,13 +223,11 @@ def test_a_segment_is_repeated(player: Player, site: Server, job_id: str) -> Non
     assert player.get("media.currentTime") >= first["start"] - 0.05
 
 
-def test_a_film_shows_its_picture_with_captions(page: Page, site: Server, pcm: Pcm, tmp_path: Path) -> None:
-    film = written(tmp_path, "film.webm", encode(pcm, "webm", "libopus", rate=48000, video="libvpx"))
-    job_id = done(site, film)
-    player = Player(page).open(job_id)
+def test_a_film_shows_its_picture_with_captions(page: Page, site: Server, film_job: str) -> None:
+    player = Player(page).open(film_job)
     expect(page.locator("video")).to_be_visible()
     assert player.get("media.videoWidth") > 0
-    first = site.client.get(f"/v1/jobs/{job_id}/segments").json()["segments"][0]
+    first = site.client.get(f"/v1/jobs/{film_job}/segments").json()["segments"][0]
     player.wait("[...media.textTracks].some((track) => track.mode === 'showing' && track.cues?.length > 3)")
     player.place.fill(str(int(first["start"]) + 1))
     showing = "[...media.textTracks].find((track) => track.mode === 'showing')"
@@ -224,6 +237,45 @@ def test_a_film_shows_its_picture_with_captions(page: Page, site: Server, pcm: P
     page.keyboard.press("c")
     player.wait(f"!{showing}")
     expect(page.get_by_role("button", name="Captions")).to_have_attribute("aria-pressed", "false")
+
+
+def test_captions_come_from_the_page_where_the_service_gives_none(page: Page, film_job: str) -> None:
+    page.route("**/result?*", lambda route: route.fulfill(status=503, body=""))
+    page.faults.expect("status of 503")  # type: ignore[attr-defined]
+    player = Player(page).open(film_job)
+    player.wait("[...media.textTracks].some((track) => track.mode === 'showing' && track.cues?.length > 3)")
+
+
+@pytest.mark.parametrize("width", [375, 700, 1000, 1280, 1920])
+def test_the_controls_of_a_film_stay_in_the_player(
+    new_page: NewPage, site: Server, film_job: str, width: int
+) -> None:
+    page = new_page(site, viewport={"width": width, "height": 800})
+    Player(page).open(film_job)
+    expect(page.locator("video")).to_be_visible()
+    outside = page.evaluate(
+        """() => {
+        const { right } = document.querySelector(".player").getBoundingClientRect();
+        const controls = [...document.querySelectorAll(".player-controls :is(button, input, select)")];
+        return controls.filter((control) => control.getBoundingClientRect().right > right - 4).length;
+    }"""
+    )
+    assert outside == 0
+    page.get_by_role("button", name="More for the player").click()
+    for name in ("Captions", "Repeat this segment"):
+        expect(page.get_by_role("menuitemcheckbox", name=name)).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("menuitem", name="Full screen")).to_be_in_viewport(ratio=1)
+
+
+def test_a_click_on_the_full_screen_plays_and_another_one_pauses(page: Page, film_job: str) -> None:
+    player = Player(page).open(film_job)
+    page.get_by_role("button", name="Full screen").click()
+    player.wait("document.fullscreenElement === media")
+    page.locator("video").click()
+    player.wait("!media.paused && media.currentTime > 0.2")
+    page.wait_for_timeout(600)  # not a double click
+    page.locator("video").click()
+    player.wait("media.paused")
 
 
 def test_captions_are_text(page: Page, job_id: str) -> None:
@@ -269,10 +321,10 @@ def test_a_recording_without_a_length_can_be_sought_in(
 
 
 def test_with_keys_it_plays_by_links_and_renews_them(
-    commands: Commands, new_page: NewPage, talk: Talk
+    commands: Commands, new_page: NewPage, talk: Talk, tmp_path: Path
 ) -> None:
-    server = commands.ready(WHISPER_API_KEYS=KEY, key=KEY)
-    job_id = done(server, talk.path)
+    server = commands.ready(WHISPER_API_KEYS=KEY, WHISPER_GPUS="0", key=KEY)
+    job_id = done(server, written(tmp_path, "long.wav", ten_minutes_of(talk.path)))
     page = new_page(server)
     page.add_init_script(f"localStorage.setItem('whisperfleet.key', JSON.stringify('{KEY}'))")
     made: list[str] = []
@@ -291,18 +343,59 @@ def test_with_keys_it_plays_by_links_and_renews_them(
     assert len(made) == 2
     assert player.get("media.src") == made[1]
     assert KEY not in made[1]
+    server.client.delete("/v1/links").raise_for_status()  # as after twelve hours
+    player.place.fill("550")
+    player.wait("!media.paused && media.currentTime > 550.2")
+    assert player.get("media.src") == made[2]
 
 
-def test_without_the_recording_it_says_why(commands: Commands, new_page: NewPage, talk: Talk) -> None:
-    server = commands.ready(WHISPER_KEEP_AUDIO="false")
-    job_id = done(server, talk.path)
-    page = new_page(server)
-    page.faults.expect("status of 40[49]")  # type: ignore[attr-defined]
+def test_without_the_recording_it_says_why(page: Page, job_id: str) -> None:
+    error = {"message": NOT_KEPT, "code": "audio_not_kept"}
+    page.route("**/audio", lambda route: route.fulfill(status=404, json={"error": error}))
+    page.faults.expect("status of 404")  # type: ignore[attr-defined]
     page.goto(f"/#/jobs/{job_id}")
-    why = server.client.get(f"/v1/jobs/{job_id}/audio").json()["error"]["message"]
-    expect(page.get_by_text(why)).to_be_visible()
+    expect(page.get_by_text(NOT_KEPT)).to_be_visible()
+    expect(page.get_by_role("button", name="Retry")).to_have_count(0)
     expect(page.get_by_role("button", name="Play", exact=True)).to_be_disabled()
     expect(page.locator(".waveform")).to_have_attribute("data-state", "ready")
+
+
+def test_a_recording_that_is_none_is_asked_for_nothing_but_itself(
+    page: Page, site: Server, tmp_path: Path
+) -> None:
+    """Neither its waveform nor a copy: each would be an error in the console."""
+    broken = written(tmp_path, "broken.mp3", b"This is a text, and no recording. " * 100)
+    failed = site.finished(site.submit(broken)["id"])
+    assert failed["status"] == "failed"
+    page.goto(f"/#/jobs/{failed['id']}")
+    expect(page.get_by_text("This browser can play neither")).to_be_visible()
+    expect(page.locator(".waveform")).to_have_attribute("data-state", "missing")
+    expect(page.get_by_role("button", name="Retry")).to_have_count(0)
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ({"status": "running", "stage": "downloading"}, "The recording is being downloaded."),
+        ({"status": "failed", "stage": "done"}, "The recording was not downloaded"),
+    ],
+)
+def test_a_recording_that_is_not_downloaded_is_not_asked_for(
+    page: Page, job_id: str, state: dict[str, str], why: str
+) -> None:
+    def of_a_url(route: Route) -> None:
+        job = route.fetch().json()
+        progress = {**job["progress"], "stage": state["stage"], "total_s": None}
+        source = {"url": "http://127.0.0.1/talk.mp3", "filename": None, "duration": None}
+        route.fulfill(json={**job, **source, "status": state["status"], "progress": progress})
+
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.route(f"**/v1/jobs/{job_id}", of_a_url)
+    page.route("**/events", lambda route: None)  # nothing happens
+    page.goto(f"/#/jobs/{job_id}")
+    expect(page.get_by_text(why)).to_be_visible()
+    assert not [url for url in asked if "/audio" in url or "/peaks" in url]
 
 
 def test_the_waveform_comes_when_the_recording_is_decoded(page: Page, job_id: str) -> None:
@@ -329,11 +422,11 @@ def test_the_done_part_is_coloured_while_the_job_runs(
     commands: Commands, new_page: NewPage, talk: Talk
 ) -> None:
     server = commands.ready(**SLOW)
-    job_id = server.submit(talk.path)["id"]
     page = new_page(server)
-    page.faults.expect("status of 409")  # type: ignore[attr-defined]  # it may not be decoded yet
+    page.goto("/")
+    page.get_by_role("main").wait_for()
+    job_id = server.submit(talk.path)["id"]
     player = Player(page).open(job_id)
-    player.play()
     veil = """() => {
         const { shadowRoot } = document.querySelector(".waveform-canvas > div");
         const { left, width } = shadowRoot.querySelector("[part=veil]").getBoundingClientRect();
@@ -393,6 +486,49 @@ def test_the_edges_of_a_segment_are_dragged(page: Page) -> None:
     changes = page.evaluate("window.changes")
     assert changes[-1][2] is True
     assert [change[2] for change in changes[:3]] == [False] * 3
+
+
+def test_the_edited_segment_is_dragged_and_repeated_as_it_is_now(player: Player) -> None:
+    page = player.page
+    row = page.locator(".segment").nth(3)
+    row.focus()
+    page.keyboard.press("Enter")
+    ends = page.get_by_label("End")
+    before = ends.input_value()
+    box = page.locator(".waveform-canvas [part~=region-handle-right]").bounding_box()
+    assert box
+    at = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.move(*at)
+    page.mouse.down()
+    page.mouse.move(at[0] - 12, at[1], steps=4)
+    page.mouse.up()
+    expect(ends).not_to_have_value(before)
+    assert player.get("media.currentTime") == 0  # dragging is no click
+    row.get_by_role("button", name="Play from").click()
+    page.get_by_role("button", name="Repeat this segment").click()
+    player.wait("!media.paused")
+    minutes, seconds = row.get_by_label("Start").input_value().split(":")
+    start = int(minutes) * 60 + float(seconds)
+    ends.fill(f"{start + 0.5:.2f}")
+    page.keyboard.press("Tab")
+    player.wait(f"media.currentTime < {start + 0.5}")
+    furthest = page.evaluate(
+        """async () => {
+        const [media, until] = [document.querySelector("video"), performance.now() + 2000];
+        let furthest = 0;
+        while (performance.now() < until) {
+            await new Promise((resolve) => setTimeout(resolve, 20));
+            furthest = Math.max(furthest, media.currentTime);
+        }
+        return furthest;
+    }"""
+    )
+    assert start < furthest < start + 1  # the segment was longer
+    row.get_by_label("Start").fill("0:01")
+    page.keyboard.press("Escape")  # leaves the field as it was
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+z")
+    expect(page.get_by_role("button", name="Undo")).to_be_disabled()
 
 
 def test_the_waveform_has_the_colours_of_the_theme(new_page: NewPage, site: Server, job_id: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import document, open_job, row_with, save, with_lines
-from tests.e2e.conftest import talk_pcm, ten_minutes, write_wav  # noqa: F401
+from tests.e2e.conftest import talk_pcm, write_wav  # noqa: F401
 from tests.e2e.running import wait_for
 from tests.media_files import RATE, flac_of_silence
 
@@ -44,7 +44,6 @@ def shown_texts(page):
 
 def test_text_appears_while_the_job_runs(page, site, five_minutes):
     job_id = site.submit(five_minutes)["id"]
-    page.faults.expect("409.*peaks")  # they are not there yet
     page.goto(f"/#/jobs/{job_id}")
     page.locator(".segment").first.wait_for()
     assert site.job(job_id)["status"] == "running"
@@ -76,13 +75,12 @@ def test_text_appears_while_the_job_runs(page, site, five_minutes):
 
 def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(page, site, five_minutes):
     job_id = site.submit(five_minutes)["id"]
-    page.faults.expect("409.*peaks")  # they are not there yet
     page.goto(f"/#/jobs/{job_id}")
-    page.locator(".segment").nth(15).wait_for()
+    page.locator(".segment").nth(15).wait_for(timeout=60_000)  # the machine may be busy with other things
     page.evaluate("() => scrollTo(0, document.documentElement.scrollHeight)")
     page.wait_for_timeout(100)
     at_end = page.evaluate("() => scrollY")
-    wait_for(lambda: page.evaluate("() => scrollY") > at_end + 100, 20)
+    wait_for(lambda: page.evaluate("() => scrollY") > at_end + 100, 60)
     page.mouse.move(400, 600)
     page.mouse.wheel(0, -300)
     page.wait_for_timeout(200)
@@ -157,6 +155,47 @@ def test_scripts_from_right_to_left_and_without_spaces(page, site, talk):
     page.set_viewport_size({"width": 375, "height": 667})
     assert rows.nth(2).bounding_box()["height"] > 100  # Chinese text breaks between any characters
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+
+
+def test_odd_segments_fit_on_a_phone(new_page, site, talk):
+    """A word without an end, 2,000 words, and speakers; none of them has words with times."""
+    lines = ["Word" * 100, "Anna speaks", "Anna goes on", "Bert answers", "many words " * 900]
+    speakers = [None, "Anna", "Anna", "Bert" * 20, None]
+    job_id = with_lines(site, talk.path, lines)
+
+    def spoken(route):
+        answer = route.fetch()
+        document = answer.json()
+        for segment, speaker in zip(document["segments"], speakers, strict=True):
+            segment |= {"speaker": speaker, "words": []}
+        route.fulfill(response=answer, json=document)
+
+    page = new_page(site, viewport={"width": 375, "height": 700})
+    page.route(f"**/v1/jobs/{job_id}/segments", spoken)
+    rows = open_job(page, job_id)
+    expect(rows).to_have_count(5)
+    assert page.locator(".segment-speaker").all_inner_texts() == ["Anna", "Bert" * 20]
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 375
+    rows.nth(1).locator("p.segment-text span").nth(1).click()  # played from about there
+    time = "() => document.querySelector('video').currentTime"
+    wait_for(lambda: 2.5 < page.evaluate(time) < 10, 20)
+    rows.nth(4).focus()
+    page.keyboard.press("Enter")
+    page.keyboard.type("More")
+    assert page.locator("textarea.segment-text").input_value().endswith("wordsMore")
+    page.keyboard.press("Control+z")
+
+
+def test_a_recording_in_which_nobody_speaks_has_no_rows(page, site, tmp_path):
+    recording = tmp_path / "silence.flac"
+    recording.write_bytes(flac_of_silence(0.01))
+    job = site.finished(site.submit(recording)["id"])
+    page.goto(f"/#/jobs/{job['id']}")
+    expect(page.get_by_text("Nobody speaks in this recording.")).to_be_visible()
+    page.keyboard.press("n")
+    page.keyboard.press("l")
+    page.get_by_role("button", name="Play", exact=True).click()
+    wait_for(lambda: page.evaluate("() => document.querySelector('video').currentTime") > 0, 20)
 
 
 def test_what_could_not_be_transcribed_is_between_the_segments(page, site, finished):

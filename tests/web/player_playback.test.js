@@ -13,6 +13,8 @@ class Media extends EventTarget {
   paused = true;
   playbackRate = 1;
   readyState = 0;
+  /** @type {{code: number} | null} */
+  error = null;
 
   async play() {
     this.paused = false;
@@ -81,6 +83,19 @@ test("another source goes on at the same place", () => {
   assert.equal(playback.available.value, false);
   media.load(60);
   assert.equal(media.currentTime, 25);
+  assert.equal(media.paused, false);
+});
+
+test("what an error has paused goes on with the next source", () => {
+  const { playback, media } = start();
+  media.load(60);
+  playback.play(20);
+  media.error = { code: 2 };
+  media.pause();
+  media.error = null;
+  media.empty();
+  media.load(60);
+  assert.equal(media.currentTime, 20);
   assert.equal(media.paused, false);
 });
 

@@ -112,6 +112,8 @@ export function createPlayback() {
         [playing.value, available.value] = [false, false];
       },
       playing: (isPlaying) => {
+        // An expired link pauses the element: it goes on with the next source.
+        if (playing.value && !isPlaying && element.error) shallPlay = true;
         playing.value = isPlaying;
         if (!isPlaying) stoppedAt = time.value;
       },

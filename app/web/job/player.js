@@ -35,7 +35,7 @@ export function Player({ session, playback }) {
     [],
   );
   return html`<section class=${hasPicture.value ? "player card has-picture" : "player card"} aria-label=${t("player.label")}>
-    <div class="player-picture" onClick=${playback.toggle}>
+    <div class="player-picture" onClick=${() => clickPicture(playback)}>
       <video ref=${setMedia} playsinline preload="metadata" tabindex="-1"></video>
     </div>
     <div class="player-main">
@@ -44,6 +44,11 @@ export function Player({ session, playback }) {
       ${source.value && html`<${SourceState} source=${source.value} />`}
     </div>
   </section>`;
+}
+
+/** On the full screen the browser's own controls answer. @param {Playback} playback */
+function clickPicture(playback) {
+  if (!document.fullscreenElement) playback.toggle();
 }
 
 /**
