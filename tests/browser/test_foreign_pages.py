@@ -122,14 +122,15 @@ def form(enctype: str) -> str:
         Object.assign(text, {{ name: "url", value: "http://127.0.0.1/a.mp3" }});
         form.append(field, text);
         document.body.append(frame, form);
-        await new Promise((resolve) => {{ frame.onload = resolve; form.submit(); }});
-        await new Promise((resolve) => setTimeout(resolve, 500));
+        form.submit();
+        await new Promise((resolve) => {{ frame.onload = resolve; setTimeout(resolve, 2000); }});
     """
 
 
 def sent(method: str, path: str, headers: str, body: str, mode: str = "no-cors") -> str:
     return f"""
         const options = {{ method: "{method}", mode: "{mode}", headers: {headers}, body: {body} }};
+        options.signal = AbortSignal.timeout(5000);
         await fetch(service + {path}, options).catch(() => null);"""
 
 
