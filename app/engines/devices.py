@@ -115,7 +115,10 @@ def plan_devices(
         )
     threads = settings.cpu_threads or 4
     if settings.gpus and settings.gpus != ("all",):
-        return Devices(device, _named_entries(settings.gpus, present, gpus), threads)
+        named = _named_entries(settings.gpus, present, gpus)
+        if settings.engine == "inline":
+            _check_first(named[0], _instances(all_usable, gpus), gpus)
+        return Devices(device, named, threads)
     if not all_usable:
         raise InvalidSetting(f"WHISPER_DEVICE=cuda, but {'; '.join(warnings)}")
     return Devices(device, _instances(all_usable, gpus), threads, warnings)
@@ -150,6 +153,16 @@ def _named_entries(
         if _found(entries[-1], gpus).is_unusable:
             raise InvalidSetting(f"{setting}: {_no_instances(f'GPU {entry}')}")
     return _instances(entries, gpus)
+
+
+def _check_first(entry: str, visible: Sequence[str], gpus: Sequence[PresentGpu]) -> None:
+    """Raise InvalidSetting unless an entry names the first visible GPU: CUDA in this process uses no other."""
+    first = visible[0] if visible else entry
+    if entry != first and not _found(first, gpus).uuid.startswith(entry):
+        raise InvalidSetting(
+            "WHISPER_GPUS: WHISPER_ENGINE=inline uses the first GPU that its process sees; set "
+            f"CUDA_VISIBLE_DEVICES={entry} instead of WHISPER_GPUS, or WHISPER_ENGINE=local"
+        )
 
 
 def _instances(entries: Sequence[str], gpus: Sequence[PresentGpu]) -> tuple[str, ...]:

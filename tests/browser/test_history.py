@@ -2,11 +2,13 @@
 
 import io
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import KEY
+from tests.browser.modules import load_modules
 from tests.e2e.conftest import half_an_hour, talk_pcm  # noqa: F401
 from tests.e2e.running import wait_for
 
@@ -58,6 +60,7 @@ def test_it_shows_jobs_with_their_states_newest_first(page, three):
 
 def test_a_search_finds_names_and_texts_and_survives_a_reload(page, site, three):
     page.goto("/")
+    expect(row(page, "garden")).to_have_count(1)
     page.keyboard.press("/")
     field = page.get_by_role("searchbox")
     expect(field).to_be_focused()
@@ -76,6 +79,12 @@ def test_a_search_finds_names_and_texts_and_survives_a_reload(page, site, three)
     page.get_by_role("button", name="Show all").click()
     expect(field).to_have_value("")
     expect(row(page, "garden")).to_have_count(1)
+
+
+def test_errors_of_jobs_have_the_readers_language(new_page, site, three):
+    page = new_page(site, locale="de-DE")
+    page.goto("/")
+    expect(row(page, "broken.txt")).to_contain_text("Die Datei ist keine Aufnahme.")
 
 
 def test_a_filter_by_state_survives_a_reload_and_the_way_back(page, three):
@@ -195,17 +204,19 @@ def test_a_range_is_selected_and_failed_jobs_are_left_out_of_archives(page, thre
 def test_further_pages_come_at_the_end_of_the_list(page, site, tmp_path):
     broken = tmp_path / "paged.txt"
     broken.write_text("no sound")
-    jobs = [site.submit(broken) for _ in range(60)]
+    with ThreadPoolExecutor(4) as threads:
+        jobs = list(threads.map(site.submit, [broken] * 60))
     try:
         page.goto("/#/?q=paged")
         expect(rows(page)).not_to_have_count(0)
         rows(page).last.scroll_into_view_if_needed()
         expect(rows(page)).to_have_count(60)
         shown = [found.get_attribute("data-job") for found in rows(page).all()]
-        assert shown == [job["id"] for job in reversed(jobs)]
+        found = site.client.get("/v1/jobs", params={"q": "paged", "limit": 100}).json()["data"]
+        assert shown == [job["id"] for job in found]
     finally:
-        for job in jobs:
-            site.client.delete(f"/v1/jobs/{job['id']}")
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(lambda job: site.client.delete(f"/v1/jobs/{job['id']}"), jobs))
 
 
 def test_the_list_follows_the_service_and_keeps_focus_and_selection(page, site, shorts, three, tmp_path):
@@ -235,6 +246,39 @@ def test_a_late_answer_does_not_replace_a_later_one(page, three):
     expect(row(page, "garden")).to_have_count(1)
 
 
+def page_of_sixty(first):
+    """An answer of the service that has 60 jobs: those from number `first` on."""
+    job = {
+        "status": "succeeded",
+        "filename": "x",
+        "created_at": "2026-01-01T00:00:00Z",
+        "duration": 1.0,
+        "error": None,
+        "progress": {"stage": "done", "done_s": 1},
+    }
+    numbers = range(first, min(first + 50, 60))
+    return {"data": [job | {"id": f"{number:032x}"} for number in numbers], "has_more": first == 0}
+
+
+def test_an_upload_that_ends_does_not_keep_the_next_page_from_coming(page):
+    held = []
+    page.route(
+        "**/v1/jobs?*",
+        lambda route: (
+            held.append(route) if "after" in route.request.url else route.fulfill(json=page_of_sixty(0))
+        ),
+    )
+    load_modules(page)
+    page.goto("/")
+    expect(rows(page)).to_have_count(50)
+    rows(page).last.scroll_into_view_if_needed()
+    wait_for(lambda: page.wait_for_timeout(50) or held)
+    page.evaluate("() => void import('/web/list/job_store.js').then(({ refresh }) => refresh())")
+    page.wait_for_timeout(200)
+    held[0].fulfill(json=page_of_sixty(50))
+    expect(rows(page)).to_have_count(60)
+
+
 def test_a_list_that_cannot_be_loaded_says_so_and_goes_on(page, three):
     page.faults.expect("ERR_FAILED")
     page.route("**/v1/jobs?*", lambda route: route.abort())
@@ -253,6 +297,20 @@ def test_names_are_text_whatever_they_contain(page, site, shorts, tmp_path):
     expect(rows(page).first.locator(".job-row-name")).to_have_text(name)
     assert page.locator(".history img").count() == 0
     site.client.delete(f"/v1/jobs/{job['id']}")
+
+
+def test_the_list_is_where_it_was_after_a_look_at_a_transcript(page, site, three):
+    page.set_viewport_size({"width": 800, "height": 300})
+    page.goto("/")
+    row(page, "harbour").scroll_into_view_if_needed()
+    top = page.evaluate("scrollY")
+    assert top > 0
+    row(page, "harbour").get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1, name="harbour.flac")).to_be_visible()
+    assert page.evaluate("scrollY") == 0
+    page.get_by_role("main").get_by_role("link", name="All transcripts").click()
+    expect(row(page, "harbour")).to_be_visible()
+    page.wait_for_function("(top) => scrollY === top", arg=top)
 
 
 def test_arrows_lead_through_the_rows_and_menus(page, three):
@@ -294,6 +352,27 @@ def test_archives_and_recordings_come_where_keys_are_on(new_page, locked, shorts
         page.get_by_role("menuitem", name="Original recording").click()
     assert download.value.suggested_filename == "secret.flac"
     assert download.value.path().read_bytes() == shorts[0].read_bytes()
+
+
+def test_the_key_is_asked_for_once(new_page, locked):
+    page = new_page(locked)
+    page.faults.expect("status of 401")
+    page.clock.install()
+    page.goto("/")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("alert")).to_contain_text("API key")
+    requests = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.clock.fast_forward(60_000)
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    page.get_by_role("link", name="whisperfleet").click()
+    assert [url for url in requests if "/v1/jobs" in url] == []
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Retry").click()
+    page.get_by_label("Key", exact=True).fill("open sesame")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

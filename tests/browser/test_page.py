@@ -1,6 +1,7 @@
 """The page opens: nothing is missing, nothing is forbidden, nothing comes from elsewhere."""
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.modules import load_modules
 
@@ -84,3 +85,43 @@ def test_the_documentation_obeys_its_content_policy(page):
     page.goto("/docs")
     page.get_by_text("/v1/audio/transcriptions").first.click()
     page.get_by_role("button", name="Try it out").first.wait_for()
+
+
+@pytest.mark.parametrize("way", ["Close", "Escape"])
+@pytest.mark.parametrize("name", ["Settings", "List of keys"])
+def test_the_focus_comes_back_from_a_dialog(page, name, way):
+    page.goto("/")
+    opener = page.get_by_role("button", name=name)
+    opener.focus()
+    page.keyboard.press("Enter")
+    if way == "Escape":
+        page.keyboard.press(way)
+    else:
+        page.get_by_role("dialog").get_by_role("button", name=way).press("Enter")
+    page.get_by_role("dialog").wait_for(state="detached")
+    expect(opener).to_be_focused()
+
+
+def test_a_stream_that_falls_silent_is_begun_anew(page):
+    load_modules(page)
+    page.clock.install()
+    page.goto("/")
+    page.evaluate("""async () => {
+        const { follow } = await import("/web/core/events.js");
+        window.connections = 0;
+        window.events = [];
+        const { fetch } = window;
+        window.fetch = async (address, options) => {
+            if (!address.endsWith("/silent")) return fetch(address, options);
+            window.connections += 1;
+            const first = new TextEncoder().encode(`data: ${window.connections}\\n\\n`);
+            return new Response(new ReadableStream({ start: (stream) => stream.enqueue(first) }));
+        };
+        const { signal } = new AbortController();
+        follow("/silent", { onEvent: ({ data }) => void window.events.push(data), signal });
+    }""")
+    page.wait_for_function("() => window.events.length === 1")
+    page.clock.run_for(40_000)
+    assert page.evaluate("window.connections") == 1
+    page.clock.run_for(10_000)
+    page.wait_for_function("() => window.events.join() === '1,2'")

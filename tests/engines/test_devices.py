@@ -50,6 +50,25 @@ def test_gpus_may_be_chosen(wanted: str, expected: tuple[str, ...]) -> None:
     assert visible(4, gpus=wanted) == expected
 
 
+@pytest.mark.parametrize("wanted", ["all", "0", "0,1", "GPU-0"])
+def test_the_inline_engine_uses_the_first_gpu(wanted: str) -> None:
+    assert visible(2, gpus=wanted, engine="inline")[0] in ("0", "GPU-0")
+
+
+@pytest.mark.parametrize("wanted", ["1", "1,0", "GPU-1"])
+def test_the_inline_engine_can_use_no_other_gpu(wanted: str) -> None:
+    with pytest.raises(InvalidSetting, match=rf"CUDA_VISIBLE_DEVICES={wanted.partition(',')[0]} instead"):
+        visible(2, gpus=wanted, engine="inline")
+    assert visible(2, {"CUDA_VISIBLE_DEVICES": "1"}, engine="inline") == ("1",)
+
+
+def test_the_inline_engine_uses_the_first_instance_of_a_divided_gpu() -> None:
+    assert with_mig([DIVIDED, WHOLE], gpus="MIG-1", engine="inline").visible == ("MIG-1",)
+    assert with_mig([EMPTY, WHOLE], gpus="1", engine="inline").visible == ("GPU-c",)
+    with pytest.raises(InvalidSetting, match="MIG-2"):
+        with_mig([DIVIDED, WHOLE], gpus="MIG-2", engine="inline")
+
+
 @pytest.mark.parametrize(
     ("given", "wanted", "expected"),
     [

@@ -1,31 +1,31 @@
 import assert from "node:assert/strict";
-import test from "node:test";
+import { test } from "node:test";
 import { eventParser } from "../../app/web/core/event_parser.js";
 
-/** @param {string[]} parts */
-function parsed(parts) {
+/** The events of a text that arrives in parts of one size. @param {string} text @param {number} size */
+function parsed(text, size) {
   /** @type {import("../../app/web/core/event_parser.js").ServerEvent[]} */
   const events = [];
   const parse = eventParser((event) => events.push(event), "0");
-  parts.forEach(parse);
+  for (let start = 0; start < text.length; start += size) parse(text.slice(start, start + size));
   return events;
 }
 
-test("events come whole, however the stream is cut", () => {
-  const stream = "id: 1\r\nevent: job\r\ndata: a\r\ndata:  b\r\n\r\n: heartbeat\n\ndata:c\n\n";
-  const expected = [
-    { type: "job", data: "a\n b", id: "1" },
-    { type: "message", data: "c", id: "1" },
-  ];
-  assert.deepEqual(parsed([stream]), expected);
-  assert.deepEqual(parsed([...stream]), expected);
+test("events are read from parts of any size", () => {
+  const text =
+    ": heartbeat\n\nid: 1\nevent: job\ndata: a\ndata:  b\n\r\ndata\r\n\r\nid: 2\n\nevent: x\n\ndata: end\n\n";
+  for (const size of [1, 2, 7, text.length]) {
+    assert.deepEqual(parsed(text, size), [
+      { type: "job", data: "a\n b", id: "1" },
+      { type: "message", data: "", id: "1" },
+      { type: "message", data: "end", id: "2" },
+    ]);
+  }
 });
 
-test("an event that is cut off is none", () => {
-  assert.deepEqual(parsed(["data: a\n"]), []);
-});
-
-test("only line breaks end a line, not every character that looks like one", () => {
-  const text = "a\u2028b\u2029c\u0085d";
-  assert.deepEqual(parsed([`data: ${text}\n\n`]), [{ type: "message", data: text, id: "0" }]);
+test("only the line breaks of the format end a line, not those that a text may have", () => {
+  const data = '{"text": "one\u2028two\u2029three\u0085four\u000bfive"}';
+  assert.deepEqual(parsed(`event: job.segments\ndata: ${data}\n\n`, 5), [
+    { type: "job.segments", data, id: "0" },
+  ]);
 });

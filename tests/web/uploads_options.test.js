@@ -38,6 +38,8 @@ test("remembered options that the service does not know are left out", () => {
   assert.deepEqual(changedOptions({ model: "large-v3" }, DEFAULTS, ["demo", "large-v3"]), {
     model: "large-v3",
   });
+  const unknown = changedOptions({ model: "large-v3" }, DEFAULTS, []);
+  assert.deepEqual(unknown, { model: "large-v3" }, "the models are not known yet");
 });
 
 test("an input gives a value of the option's type, and none for the default", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 import { uploadQueue } from "../../app/web/list/uploads_queue.js";
-import { newRow, restoredRow } from "../../app/web/list/uploads_rows.js";
+import { mayKeep, newRow, restoredRow } from "../../app/web/list/uploads_rows.js";
 
 /** @import { SendHandlers, StoredUpload, UploadRow } from "../../app/web/list/uploads_types.js" */
 
@@ -23,7 +23,7 @@ function setUp() {
   const made = [];
   /** @type {string[]} */
   const discarded = [];
-  const server = { offset: 0 };
+  const server = { offset: /** @type {number | Promise<number>} */ (0), list: Promise.resolve() };
   const queue = uploadQueue({
     transport: {
       send: (row, handlers) =>
@@ -40,7 +40,10 @@ function setUp() {
       putFile: async () => true,
       remove: async (id) => void stored.delete(id),
     },
-    onJob: async (job) => void made.push([job, queue.rows.value.length]),
+    onJob: async (job) => {
+      made.push([job, queue.rows.value.length]);
+      await server.list;
+    },
   });
   return { queue, sends, submissions, stored, made, discarded, server };
 }
@@ -265,4 +268,42 @@ test("a file that has changed on the disk has to be chosen again", async () => {
   sends[0].reject(Object.assign(new Error("changed"), { name: "NotReadableError" }));
   await settle();
   assert.deepEqual(states(queue), ["fileNeeded"]);
+});
+
+test("the next upload does not wait until the list has the job of the last one", async () => {
+  const { queue, sends, submissions, server } = setUp();
+  server.list = new Promise(() => {});
+  queue.add(["a", "b", "c", "d"].map((name) => row(name)));
+  for (const at of [0, 1]) {
+    sends[at].resolve();
+    await settle();
+    submissions[at].resolve({});
+    await settle();
+  }
+  assert.deepEqual(states(queue), ["submitting", "submitting", "sending", "sending"]);
+});
+
+test("a file that is chosen again while the service is asked or away belongs to its row", async () => {
+  for (const answer of [new Promise(() => {}), Promise.reject(refusal(0))]) {
+    const { queue, sends, server } = setUp();
+    server.offset = /** @type {Promise<number>} */ (answer);
+    const { stored } = row("a", { uploadId: "u1" });
+    queue.add([restoredRow(stored, null)]);
+    await settle();
+    queue.attach(stored.id, new Blob(["x"]));
+    await settle();
+    assert.deepEqual(states(queue), ["sending"]);
+    assert.equal(sends.length, 1);
+    assert.equal(sends[0].row.stored.uploadId, "u1");
+  }
+});
+
+test("the browser keeps files up to a limit for each, and for all together", () => {
+  /** @param {number} size @param {boolean} isKept */
+  const rowOf = (size, isKept) => ({ ...row("a", { size }), isKept });
+  const kept = [rowOf(9e8, true), rowOf(9e8, true), rowOf(9e8, true), rowOf(9e8, false)];
+  assert.ok(mayKeep([], 1e9));
+  assert.ok(!mayKeep([], 1e9 + 1));
+  assert.ok(mayKeep(kept, 9e8));
+  assert.ok(!mayKeep([...kept, rowOf(9e8, true)], 9e8));
 });

@@ -3,7 +3,7 @@
 import { signal } from "../vendor/ui.js";
 import { address } from "./service.js";
 import { remembered } from "./storage.js";
-import { t } from "./text.js";
+import { errorText, t } from "./text.js";
 
 /** The API key; empty: none. It is sent as a header, and never as part of an address. */
 export const apiKey = remembered("key", "");
@@ -25,7 +25,7 @@ export class ApiError extends Error {
    * @param {number | null} [retryAfter] seconds
    */
   constructor(status, error, retryAfter = null) {
-    super(error.message);
+    super(errorText(error));
     this.status = status;
     this.code = error.code ?? null;
     this.param = error.param ?? null;
@@ -55,7 +55,8 @@ export async function request(path, options = {}) {
     const used = apiKey.value;
     const response = await send(path, options);
     if (response.ok || response.status === 304) return response;
-    const error = await errorOf(response);
+    const text = await response.text().catch(() => "");
+    const error = refusal(response.status, text, response.headers.get("Retry-After"));
     if (response.status !== 401 || options.keepalive) throw error;
     if (used === apiKey.value && !(await askForKey(used !== ""))) throw error;
   }
@@ -73,7 +74,9 @@ export async function requestJson(path, options) {
 
 /** The headers that carry the key. @returns {Record<string, string>} */
 export function keyHeaders() {
-  return apiKey.value ? { Authorization: `Bearer ${apiKey.value}` } : {};
+  // Headers hold bytes: a browser sends none with other characters, such as an invisible one of a pasted key.
+  const key = String.fromCharCode(...new TextEncoder().encode(apiKey.value));
+  return key ? { Authorization: `Bearer ${key}` } : {};
 }
 
 /** @type {Promise<boolean> | null} */
@@ -111,22 +114,28 @@ async function send(path, { json, headers, ...options }) {
   try {
     return await fetch(address(path), { ...options, headers: sent, body });
   } catch (error) {
-    if (options.signal?.aborted) throw error;
-    throw new ApiError(0, { message: t("error.unreachable"), code: "unreachable" });
+    if (options.signal?.aborted && /** @type {Error} */ (error).name !== "TimeoutError") throw error;
+    throw unreachable();
   }
 }
 
-/** @param {Response} response */
-async function errorOf(response) {
-  const retryAfter = Number(response.headers.get("Retry-After")) || null;
+export function unreachable() {
+  return new ApiError(0, { message: t("error.unreachable"), code: "unreachable" });
+}
+
+/**
+ * The error in an answer.
+ * @param {number} status
+ * @param {string} body
+ * @param {string | null | undefined} retryAfter The header.
+ */
+export function refusal(status, body, retryAfter) {
+  const seconds = Number(retryAfter) || null;
   try {
-    return new ApiError(response.status, (await response.json()).error, retryAfter);
+    const { error } = JSON.parse(body);
+    if (error.message) return new ApiError(status, error, seconds);
   } catch {
-    // A proxy answered, or the connection broke off.
-    return new ApiError(
-      response.status,
-      { message: t("error.status", { status: response.status }) },
-      retryAfter,
-    );
+    // A proxy answered, the connection broke off, or it is the answer to a HEAD.
   }
+  return new ApiError(status, { message: t("error.status", { status }) }, seconds);
 }

@@ -58,7 +58,7 @@ async function read(response, parse, isDone) {
   let heardAt = Date.now();
   // By the clock: timers stand still while the machine sleeps.
   const watch = setInterval(() => {
-    if (Date.now() - heardAt > SILENCE_MS) reader.cancel();
+    if (Date.now() - heardAt > SILENCE_MS) reader.cancel().catch(() => {});
   }, WATCH_MS);
   try {
     for (;;) {

@@ -33,7 +33,6 @@ const PATHS = {
   pictureInPicture: "M21 11V5H3v14h7M13 14h8v6h-8z",
   play: "M7 4.5l12 7.5-12 7.5z",
   plus: "M12 5v14M5 12h14",
-  previous: "M19 5l-9 7 9 7zM5 5v14",
   redo: "M15 5l5 5-5 5M20 10H9a5 5 0 0 0 0 10h3",
   replace: "M4 7h12l-3-3M20 17H8l3 3",
   retry: "M20 5v5h-5M19.5 10a8 8 0 1 0 .5 4",

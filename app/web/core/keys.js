@@ -17,7 +17,8 @@ const active = signal([]);
 const isHelpOpen = signal(false);
 
 addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  // Where the browser fills in a field, it reports a key without a name.
+  if (event.defaultPrevented || !event.key || document.querySelector("dialog[open]")) return;
   const pressed = keysOf(event);
   const isTaken = usesKey(event.target, event.key);
   const shortcut = active.value
@@ -88,7 +89,7 @@ export function HelpDialog() {
     <div class="toolbar">
       <h2 id="help-title">${t("help.title")}</h2>
       <span class="space"></span>
-      <button class="icon-button" aria-label=${t("close")} onClick=${close}><${Icon} name="close" /></button>
+      <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
     </div>
     <dl>
       ${shown.map(({ keys, text }) => html`<dt><${Keys} keys=${keys} /></dt><dd>${t(text)}</dd>`)}
@@ -115,6 +116,11 @@ function keyName(name) {
   return (
     symbols[/** @type {keyof typeof symbols} */ (name)] ?? (name.length === 1 ? name.toUpperCase() : name)
   );
+}
+
+/** Close the dialog around a button: the focus goes back to where it was. @param {Event} event */
+export function closeDialog({ currentTarget }) {
+  /** @type {HTMLElement} */ (currentTarget).closest("dialog")?.close();
 }
 
 /** Use as `ref` of a `<dialog>`: it opens with the page behind it out of reach. @param {HTMLDialogElement | null} element */

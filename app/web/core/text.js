@@ -57,6 +57,16 @@ export async function loadTexts(code = wantedLanguage.peek()) {
 }
 
 /**
+ * What an error of the service says, in the reader's language if the page knows its code.
+ * @param {{message: string, code?: string | null}} error
+ * @returns {string}
+ */
+export function errorText({ message, code }) {
+  const known = /** @type {Record<string, string> | undefined} */ (texts.value["error.known"]);
+  return known?.[code ?? ""] ?? message;
+}
+
+/**
  * A text. A component that calls this is drawn again when the language changes.
  * @param {TextKey} key
  * @param {Values} [values] For the `{name}` in it. `count` also chooses between its plural forms.

@@ -77,8 +77,10 @@ async function paste(event) {
   showOnOtherScreens(urls.length);
 }
 
-/** @param {File[]} files */
-function take(files) {
+/** @param {{files: File[], unread: number}} found */
+function take({ files, unread }) {
+  if (unread) toast(t("intake.unread", { count: unread }), { isError: true });
+  else if (!files.length) toast(t("intake.nothing"));
   const count = addFiles(files);
   if (count) showOnOtherScreens(count);
 }

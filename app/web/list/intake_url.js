@@ -9,7 +9,11 @@ import { urlsIn } from "./uploads_choice.js";
 export function UrlForm({ close }) {
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const [isWrong, setWrong] = useState(false);
-  useEffect(() => input.current?.focus(), []);
+  useEffect(() => {
+    const opener = document.activeElement;
+    input.current?.focus();
+    return () => opener instanceof HTMLElement && opener.focus();
+  }, []);
   /** @param {SubmitEvent} event */
   const submit = (event) => {
     event.preventDefault();

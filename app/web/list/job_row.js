@@ -1,7 +1,7 @@
 /** One job in the list. */
 
 import { Icon } from "../core/icons.js";
-import { t } from "../core/text.js";
+import { errorText, t } from "../core/text.js";
 import { DownloadMenu } from "../job/exports_menu.js";
 import { factsOf, JobProgress, StatusBadge } from "../job/job_facts.js";
 import { isActive, nameOf } from "../job/types.js";
@@ -30,7 +30,7 @@ export function JobRow({ job, isSelected }) {
         <${StatusBadge} job=${job} />
         ${job.status === "running" ? html`<${JobProgress} job=${job} />` : html`<span>${facts.join(" · ")}</span>`}
       </p>
-      ${job.error && html`<p class="job-row-error small" dir="auto">${job.error.message}</p>`}
+      ${job.error && html`<p class="job-row-error small" dir="auto">${errorText(job.error)}</p>`}
     </div>
     <div class="job-row-actions">
       ${job.status === "succeeded" && html`<${DownloadMenu} job=${job} iconOnly />`}

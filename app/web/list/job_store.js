@@ -6,6 +6,7 @@ import { isActive } from "../job/types.js";
 import { computed, effect, signal, untracked, useEffect } from "../vendor/ui.js";
 import { removed } from "./deletions.js";
 import { reachOf, withFollowing, withNewest } from "./job_pages.js";
+import { inTurns } from "./turns.js";
 
 /** @typedef {import("../job/types.js").Job} Job */
 
@@ -16,6 +17,7 @@ const LARGEST_PAGE = 100; // of the service
 const BUSY_MS = 2000;
 const IDLE_MS = 30_000;
 const ERROR_MS = 5000;
+const ANSWER_MS = 60_000;
 
 /** @type {import("../vendor/ui.js").Signal<import("./job_pages.js").JobList | null>} */
 const list = signal(null);
@@ -45,51 +47,56 @@ export function setFilter(change) {
   replaceListQuery(query);
 }
 
-let newest = 0; // number of the request that was sent last; answers to earlier ones are out of date
+const turns = inTurns();
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
 let isShown = false;
 let loadedHash = "";
 
-/** Load what is new, now. Never rejected: `listError` says what failed. */
-export async function refresh() {
-  await latest(async () => {
-    const { jobs: page, hasMore: isCut } = await fromTop(reachOf(list.peek()?.jobs ?? [], PAGE));
-    return () => withNewest(list.peek() ?? { jobs: [], hasMore: isCut }, page, isCut);
-  });
+/** Load what is new. Resolved when the list has all that the service has now; never rejected: see `listError`. */
+export function refresh() {
+  return turns.add("refresh", (isCurrent) =>
+    change(isCurrent, async () => {
+      const { jobs: page, hasMore: isCut } = await fromTop(reachOf(list.peek()?.jobs ?? [], PAGE));
+      return withNewest(list.peek() ?? { jobs: [], hasMore: isCut }, page, isCut);
+    }),
+  );
 }
 
 /** Load the next page. Never rejected, either. */
 export async function loadMore() {
-  const last = list.value?.jobs.at(-1);
-  if (!last || isLoadingMore.value) return;
+  if (isLoadingMore.value) return;
   isLoadingMore.value = true;
-  await latest(async () => {
-    const page = await requestJson(pathOf({ limit: PAGE, after: last.id }));
-    return () => withFollowing(list.peek() ?? { jobs: [], hasMore: false }, page.data, page.has_more);
-  });
+  await turns.add("more", (isCurrent) =>
+    change(isCurrent, async () => {
+      const old = list.peek() ?? { jobs: [], hasMore: false };
+      const last = old.jobs.at(-1);
+      if (!last) return old;
+      const page = await load({ limit: PAGE, after: last.id });
+      return withFollowing(old, page.data, page.has_more);
+    }),
+  );
   isLoadingMore.value = false;
 }
 
 /**
- * Change the list by the answer to a request, unless another request has been sent meanwhile.
- * @param {() => Promise<() => import("./job_pages.js").JobList>} load
+ * @param {() => boolean} isCurrent Whether the list is still that of the same search.
+ * @param {() => Promise<import("./job_pages.js").JobList>} step
  */
-async function latest(load) {
-  const number = ++newest;
+async function change(isCurrent, step) {
   clearTimeout(timer);
   /** @type {Error | null} */
   let failure = null;
   try {
-    const apply = await load();
-    if (number === newest) list.value = apply();
+    const changed = await step();
+    if (isCurrent()) list.value = changed;
   } catch (error) {
     failure = /** @type {Error} */ (error);
   }
-  if (number !== newest) return;
+  if (!isCurrent()) return;
   if (failure instanceof ApiError && failure.param === "after") {
     list.value = null; // the last job of a page is deleted: begin anew
-    return refresh();
+    return void refresh();
   }
   listError.value = failure;
   schedule();
@@ -102,7 +109,11 @@ export function useJobs() {
     const stop = effect(() => {
       const hash = listHash.value; // another search begins a new list
       untracked(() => {
-        if (hash !== loadedHash) list.value = null;
+        if (hash !== loadedHash) {
+          list.value = null;
+          isLoadingMore.value = false;
+          turns.forget();
+        }
         loadedHash = hash;
         refresh();
       });
@@ -118,11 +129,17 @@ export function useJobs() {
 }
 
 function refreshIfVisible() {
-  if (document.visibilityState === "visible" && !isLoadingMore.peek()) refresh();
+  if (document.visibilityState === "visible" && !needsKey()) refresh();
+}
+
+/** Whether the user gave no key: the page asks for it again on demand alone. */
+function needsKey() {
+  const error = listError.peek();
+  return error instanceof ApiError && error.status === 401;
 }
 
 function schedule() {
-  if (!isShown) return;
+  if (!isShown || needsKey()) return;
   const isBusy = document.visibilityState === "visible" && list.peek()?.jobs.some(isActive);
   timer = setTimeout(refresh, listError.peek() ? ERROR_MS : isBusy ? BUSY_MS : IDLE_MS);
 }
@@ -133,16 +150,17 @@ async function fromTop(wanted) {
   const page = [];
   for (;;) {
     const limit = Math.min(LARGEST_PAGE, wanted - page.length);
-    const answer = await requestJson(pathOf({ limit, after: page.at(-1)?.id ?? "" }));
+    const answer = await load({ limit, after: page.at(-1)?.id ?? "" });
     page.push(...answer.data);
     if (!answer.has_more || page.length >= wanted) return { jobs: page, hasMore: answer.has_more };
   }
 }
 
-/** @param {{limit: number, after: string}} page */
-function pathOf({ limit, after }) {
+/** A page of the list. @param {{limit: number, after: string}} page */
+function load({ limit, after }) {
   const query = new URLSearchParams({ limit: String(limit) });
   const wanted = { after, ...filter.peek() };
   for (const [name, value] of Object.entries(wanted)) if (value.trim()) query.set(name, value);
-  return `/v1/jobs?${query}`;
+  // Others wait for their turn: one whose connection is dead must end.
+  return requestJson(`/v1/jobs?${query}`, { signal: AbortSignal.timeout(ANSWER_MS) });
 }

@@ -1,11 +1,20 @@
 /** The first screen: new recordings, and all transcripts. */
 
 import { t } from "../core/text.js";
-import { html } from "../vendor/ui.js";
+import { html, useLayoutEffect } from "../vendor/ui.js";
 import { History } from "./history.js";
 import { Intake } from "./intake.js";
 
+/** How far the list was scrolled when it was left (px). */
+export let listTop = 0;
+
 export function ListScreen() {
+  useLayoutEffect(
+    () => () => {
+      listTop = scrollY;
+    },
+    [],
+  );
   return html`
     <h1 class="visually-hidden">${t("nav.transcripts")}</h1>
     <${Intake} />

@@ -36,7 +36,13 @@ export async function startRecording() {
   try {
     // The filters of browsers are made for calls: they cut speech of people who are farther away.
     const audio = { echoCancellation: false, noiseSuppression: false, autoGainControl: true };
-    record(await navigator.mediaDevices.getUserMedia({ audio }));
+    const stream = await navigator.mediaDevices.getUserMedia({ audio });
+    try {
+      record(stream);
+    } catch (error) {
+      release(stream);
+      throw error;
+    }
   } catch (error) {
     problem.value = explain(error);
   } finally {
@@ -55,7 +61,7 @@ function record(stream) {
   let isWanted = true;
   recorder.ondataavailable = ({ data }) => void parts.push(data);
   recorder.onstop = () => {
-    for (const track of stream.getTracks()) track.stop();
+    release(stream);
     meter.close();
     session.value = null;
     removeEventListener("beforeunload", askBeforeLeaving);
@@ -75,6 +81,11 @@ function record(stream) {
       if (recorder.state !== "inactive") recorder.stop();
     },
   };
+}
+
+/** @param {MediaStream} stream */
+function release(stream) {
+  for (const track of stream.getTracks()) track.stop();
 }
 
 /**

@@ -8,12 +8,17 @@ import { session } from "./microphone.js";
 
 export function MicrophoneBar() {
   const current = session.value;
+  const stop = useRef(/** @type {HTMLButtonElement | null} */ (null));
+  useEffect(() => {
+    // The button that has started it is gone, and the focus with it.
+    if (document.activeElement === document.body) stop.current?.focus();
+  }, [current]);
   if (!current) return null;
   return html`<div class="microphone" role="group" aria-label=${t("microphone.label")}>
     <span class="microphone-light" aria-hidden="true"></span>
     <${Elapsed} since=${current.startedAt} />
     <${Level} level=${current.level} />
-    <button class="button primary" onClick=${() => current.end(true)}><${Icon} name="stop" />${t("microphone.stop")}</button>
+    <button ref=${stop} class="button primary" onClick=${() => current.end(true)}><${Icon} name="stop" />${t("microphone.stop")}</button>
     <button class="icon-button" aria-label=${t("microphone.discard")} title=${t("microphone.discard")}
       onClick=${() => current.end(false)}><${Icon} name="trash" /></button>
   </div>`;

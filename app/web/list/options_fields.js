@@ -76,6 +76,7 @@ function number(about, { min, max, step }, current, initial) {
 }
 
 /**
+ * It counts while it is typed: a drop elsewhere ends no typing.
  * @param {About} about
  * @param {unknown} current
  * @param {boolean} isLong
@@ -83,8 +84,8 @@ function number(about, { min, max, step }, current, initial) {
 function text(about, current, isLong) {
   const value = String(current ?? "");
   return isLong
-    ? html`<textarea ...${about} dir="auto" rows="2" maxlength="4000" value=${value}></textarea>`
-    : html`<input ...${about} dir="auto" value=${value} />`;
+    ? html`<textarea ...${about} onInput=${about.onChange} dir="auto" rows="2" maxlength="4000" value=${value}></textarea>`
+    : html`<input ...${about} onInput=${about.onChange} dir="auto" value=${value} />`;
 }
 
 /** @param {string} name An option that this page does not know yet keeps the name of the API. */

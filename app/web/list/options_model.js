@@ -84,12 +84,14 @@ export function inputValue(field, input, initial) {
  * What is sent with a job: values that differ from the defaults, and that the service knows.
  * @param {Record<string, unknown>} values
  * @param {Record<string, unknown>} defaults
- * @param {string[]} models
+ * @param {string[]} models Empty: they are not known yet.
  * @returns {Record<string, unknown>}
  */
 export function changedOptions(values, defaults, models) {
   const isChanged = (/** @type {[string, unknown]} */ [name, value]) =>
-    name === "model" ? models.includes(String(value)) : name in defaults && value !== defaults[name];
+    name === "model"
+      ? !models.length || models.includes(String(value))
+      : name in defaults && value !== defaults[name];
   return Object.fromEntries(
     Object.entries(values)
       .filter(([, value]) => value !== undefined)

@@ -10,7 +10,7 @@ import { refresh } from "./job_store.js";
 import { chosenOptions } from "./options_store.js";
 import { choose, nameOfUrl } from "./uploads_choice.js";
 import { uploadQueue } from "./uploads_queue.js";
-import { newRow, restoredRow } from "./uploads_rows.js";
+import { mayKeep, newRow, restoredRow } from "./uploads_rows.js";
 import { claim, storedFile, storedUploads, uploadStorage } from "./uploads_storage.js";
 import { answerTabs, heldElsewhere } from "./uploads_tabs.js";
 import { transport } from "./uploads_transport.js";
@@ -22,7 +22,7 @@ const queue = uploadQueue({ transport, storage: uploadStorage, onJob: refresh })
 
 /** The rows, oldest first. */
 export const uploads = queue.rows;
-export const { pause, remove, attach } = queue;
+export const { pause, remove } = queue;
 
 /**
  * Upload files. Those that are no recordings are skipped, and the user is told.
@@ -35,12 +35,12 @@ export function addFiles(files, { isRecorded = false } = {}) {
   if (skipped.length) sayWhatIsSkipped(skipped);
   const rows = [];
   for (const file of chosen) {
-    const lost = uploads.value.find((row) => isWithoutFile(row) && isSameFile(row, file));
-    if (lost) attach(lost.stored.id, file);
+    const lost = uploads.value.find((row) => needsFile(row) && isSameFile(row, file));
+    if (lost) attach(lost, file);
     else rows.push(rowOf(file, isRecorded));
   }
   queue.add(rows);
-  for (const row of rows.filter(({ state }) => state === "waiting")) void keep(row);
+  for (const row of rows.filter(({ state }) => state === "waiting")) keep(row);
   if (chosen.length) announce(t("upload.added", { count: chosen.length }));
   return chosen.length;
 }
@@ -64,8 +64,18 @@ export function resume({ stored, state }) {
 }
 
 /** @param {UploadRow} row */
-function isWithoutFile({ file, state }) {
-  return !file && (state === "fileNeeded" || state === "paused");
+function needsFile({ file, stored }) {
+  return !file && !stored.isComplete;
+}
+
+/**
+ * Go on with the file that a row has lost.
+ * @param {UploadRow} row
+ * @param {File} file
+ */
+export function attach({ stored }, file) {
+  queue.attach(stored.id, file);
+  keepFile(stored.id, file);
 }
 
 /**
@@ -83,8 +93,9 @@ export async function restoreUploads() {
   const all = await storedUploads();
   const held = all.length ? await heldElsewhere() : new Set();
   for (const stored of all) {
-    if (held.has(stored.id) || !(await claim(stored, tab))) continue;
-    queue.add([restoredRow({ ...stored, tab }, await storedFile(stored.id))]);
+    if (held.has(stored.id)) continue;
+    const file = await storedFile(stored.id); // before the claim: other tabs ask for rows alone
+    if (await claim(stored, tab)) queue.add([restoredRow({ ...stored, tab }, file)]);
   }
 }
 
@@ -102,12 +113,24 @@ function rowOf(file, isRecorded) {
 }
 
 /** @param {UploadRow} row */
-async function keep({ stored, file }) {
-  await uploadStorage.put(stored);
-  const isKept = await uploadStorage.putFile(stored.id, /** @type {Blob} */ (file));
-  const isGone = !uploads.value.some((row) => row.stored.id === stored.id);
-  if (isGone) await uploadStorage.remove(stored.id);
-  else queue.markKept(stored.id, isKept);
+function keep({ stored, file }) {
+  void uploadStorage.put(stored);
+  keepFile(stored.id, /** @type {Blob} */ (file));
+}
+
+let keeping = Promise.resolve();
+
+/**
+ * Let the browser copy a file, one after the other. Those that have arrived by then need no copy.
+ * @param {string} id
+ * @param {Blob} file
+ */
+function keepFile(id, file) {
+  keeping = keeping.then(async () => {
+    const row = uploads.value.find(({ stored }) => stored.id === id);
+    if (!row || row.stored.isComplete || !mayKeep(uploads.value, file.size)) return;
+    queue.markKept(id, await uploadStorage.putFile(id, file));
+  });
 }
 
 /** @param {File[]} skipped */

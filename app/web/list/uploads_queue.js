@@ -26,7 +26,7 @@ export function nextRows(rows, running) {
  * @param {object} parts
  * @param {Transport} parts.transport
  * @param {UploadStorage} parts.storage
- * @param {(job: unknown) => Promise<unknown>} parts.onJob Called before the row of a finished upload goes.
+ * @param {(job: unknown) => Promise<unknown>} parts.onJob The row of a finished upload stays until it ends.
  */
 export function uploadQueue({ transport, storage, onJob }) {
   /** @type {import("../vendor/ui.js").Signal<UploadRow[]>} */
@@ -122,6 +122,8 @@ export function uploadQueue({ transport, storage, onJob }) {
     const job = await transport.submit(/** @type {UploadRow} */ (find(id)), signal);
     // Nothing can undo the job now, so the row goes, whatever else happens.
     void storage.remove(id);
+    running.delete(id);
+    work();
     await onJob(job).catch(() => {});
     drop(id);
   }
@@ -195,7 +197,8 @@ export function uploadQueue({ transport, storage, onJob }) {
      * @param {Blob} file
      */
     attach(id, file) {
-      update(id, { file, state: "waiting" }, { isPaused: false });
+      stop(id); // it may be asking how much has arrived
+      update(id, { file, state: "waiting", message: "", attempts: 0, isKept: false }, { isPaused: false });
       work();
     },
 

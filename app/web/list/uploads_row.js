@@ -108,7 +108,7 @@ function FileButton({ row }) {
     const file = field.files?.[0];
     field.value = "";
     if (!file) return;
-    if (isSameFile(row, file)) attach(stored.id, file);
+    if (isSameFile(row, file)) attach(row, file);
     else
       toast(t("upload.otherFile", { name: stored.name, size: bytes(stored.size, language.value) }), {
         isError: true,

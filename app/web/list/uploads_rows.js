@@ -4,6 +4,9 @@ import { signal } from "../vendor/ui.js";
 
 /** @import { StoredUpload, UploadRow } from "./uploads_types.js" */
 
+const MOST_BYTES = 1_000_000_000; // of one file
+const MOST_BYTES_IN_ALL = 4_000_000_000;
+
 /**
  * @param {Partial<StoredUpload> & {name: string}} about
  * @param {{options: Record<string, unknown>, tab: string, file?: File | null}} how
@@ -45,6 +48,16 @@ export function restoredRow(stored, file) {
     retryAt: 0,
     progress: signal({ sent: stored.isComplete ? stored.size : 0, rate: 0 }),
   };
+}
+
+/**
+ * Whether the browser may copy one more file. Its storage is also for unsaved corrections.
+ * @param {UploadRow[]} rows
+ * @param {number} size bytes
+ */
+export function mayKeep(rows, size) {
+  const kept = rows.filter(({ isKept }) => isKept).reduce((sum, { stored }) => sum + stored.size, 0);
+  return size <= MOST_BYTES && kept + size <= MOST_BYTES_IN_ALL;
 }
 
 let lastOrder = 0;

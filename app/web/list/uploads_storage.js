@@ -5,7 +5,6 @@ import { address } from "../core/service.js";
 /** @import { StoredUpload, UploadStorage } from "./uploads_types.js" */
 
 const NAME = `uploads to ${address("/")}`; // a proxy may have several services at one origin
-const MOST_BYTES = 1_000_000_000; // of one file: the browser copies it
 
 /** @type {Promise<IDBDatabase> | null} */
 let opening = null;
@@ -46,7 +45,6 @@ export const uploadStorage = {
   },
 
   async putFile(id, file) {
-    if (file.size > MOST_BYTES) return false;
     return transact("readwrite", (_, files) => files.put(file, id)).then(
       () => true,
       () => false,

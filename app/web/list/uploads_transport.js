@@ -1,11 +1,19 @@
 /** How recordings reach the service: with tus, which goes on where a cut has left off. */
 
-import { ApiError, apiKey, askForKey, keyHeaders, request, requestJson } from "../core/api.js";
+import {
+  ApiError,
+  apiKey,
+  askForKey,
+  keyHeaders,
+  refusal,
+  request,
+  requestJson,
+  unreachable,
+} from "../core/api.js";
 import { address } from "../core/service.js";
-import { t } from "../core/text.js";
 import { Upload } from "../vendor/tus.js";
 
-/** @import { SendHandlers, Transport, UploadRow } from "./uploads_types.js" */
+/** @import { SendHandlers, StoredUpload, Transport } from "./uploads_types.js" */
 /** @import { DetailedError } from "../vendor/tus.js" */
 
 const PATH = "/v1/uploads";
@@ -15,14 +23,22 @@ const STALLED_MS = 60_000; // the browser notices a dead connection only after m
 
 /** @type {Transport} */
 export const transport = {
-  async send(row, handlers) {
+  async send({ file, stored }, handlers) {
+    const blob = /** @type {Blob} */ (file);
+    let { uploadId } = stored;
+    /** @param {string} begun */
+    const onBegin = (begun) => {
+      uploadId = begun; // a second attempt goes on with it
+      handlers.onBegin(begun);
+    };
     for (;;) {
+      handlers.signal.throwIfAborted();
       const used = apiKey.value;
       try {
-        return await attempt(row, handlers);
+        return await attempt(blob, { ...stored, uploadId }, { ...handlers, onBegin });
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
-        if (error.status === 0) await checkReadable(/** @type {Blob} */ (row.file));
+        if (error.status === 0) await checkReadable(blob);
         if (error.status !== 401) throw error;
         if (used === apiKey.value && !(await askForKey(used !== ""))) throw error;
       }
@@ -51,11 +67,12 @@ export const transport = {
 };
 
 /**
- * @param {UploadRow} row
+ * @param {Blob} file
+ * @param {StoredUpload} stored
  * @param {SendHandlers} handlers
  * @returns {Promise<void>}
  */
-function attempt({ file, stored }, { onBegin, onProgress, signal }) {
+function attempt(file, stored, { onBegin, onProgress, signal }) {
   return new Promise((resolve, reject) => {
     /** @type {ReturnType<typeof setTimeout>} */
     let watchdog;
@@ -104,18 +121,7 @@ function apiError(error) {
   if (!("originalRequest" in error)) return error;
   const response = error.originalResponse;
   if (!response) return unreachable();
-  const status = response.getStatus();
-  const retryAfter = Number(response.getHeader("Retry-After")) || null;
-  try {
-    return new ApiError(status, JSON.parse(response.getBody()).error, retryAfter);
-  } catch {
-    // The answer to a HEAD, or that of a proxy.
-    return new ApiError(status, { message: t("error.status", { status }) }, retryAfter);
-  }
-}
-
-function unreachable() {
-  return new ApiError(0, { message: t("error.unreachable"), code: "unreachable" });
+  return refusal(response.getStatus(), response.getBody(), response.getHeader("Retry-After"));
 }
 
 /**

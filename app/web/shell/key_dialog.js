@@ -1,21 +1,30 @@
 /** Asks for the API key when the service wants one. */
 
 import { apiKey, keyQuestion } from "../core/api.js";
-import { showModal } from "../core/keys.js";
+import { closeDialog, showModal } from "../core/keys.js";
 import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
 
 export function KeyDialog() {
   const question = keyQuestion.value;
   if (!question) return null;
+  /**
+   * @param {Event} event
+   * @param {string | null} key
+   */
+  const answer = (event, key) => {
+    closeDialog(event);
+    question.answer(key);
+  };
+  const cancel = (/** @type {Event} */ event) => answer(event, null);
   /** @param {SubmitEvent} event */
   const submit = (event) => {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.target);
     const key = String(new FormData(form).get("key") ?? "").trim();
-    if (key) question.answer(key);
+    if (key) answer(event, key);
   };
-  return html`<dialog class="dialog" ref=${showModal} onCancel=${() => question.answer(null)} aria-labelledby="key-title">
+  return html`<dialog class="dialog" ref=${showModal} onCancel=${cancel} aria-labelledby="key-title">
     <form onSubmit=${submit}>
       <h2 id="key-title">${t("key.title")}</h2>
       <p class="muted">${t("key.why")}</p>
@@ -26,7 +35,7 @@ export function KeyDialog() {
       </label>
       ${question.isWrong && html`<p class="notice danger" id="key-wrong" role="alert">${t("key.wrong")}</p>`}
       <div class="dialog-actions">
-        <button class="button quiet" type="button" onClick=${() => question.answer(null)}>${t("cancel")}</button>
+        <button class="button quiet" type="button" onClick=${cancel}>${t("cancel")}</button>
         <button class="button primary" type="submit">${t("key.use")}</button>
       </div>
     </form>

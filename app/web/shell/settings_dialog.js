@@ -2,7 +2,7 @@
 
 import { apiKey } from "../core/api.js";
 import { Icon } from "../core/icons.js";
-import { showModal } from "../core/keys.js";
+import { closeDialog, showModal } from "../core/keys.js";
 import { address, service } from "../core/service.js";
 import { chosenLanguage, LANGUAGE_NAMES, t } from "../core/text.js";
 import { html, signal } from "../vendor/ui.js";
@@ -24,7 +24,7 @@ export function SettingsDialog() {
     <div class="toolbar">
       <h2 id="settings-title">${t("settings.title")}</h2>
       <span class="space"></span>
-      <button class="icon-button" aria-label=${t("close")} onClick=${close}><${Icon} name="close" /></button>
+      <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
     </div>
     <div class="settings">
       <${Choice} label=${t("settings.language")} value=${chosenLanguage}

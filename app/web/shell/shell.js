@@ -10,7 +10,7 @@ import { Toasts } from "../core/toasts.js";
 import { FleetScreen } from "../fleet/fleet_screen.js";
 import { JobScreen } from "../job/job_screen.js";
 import { IntakeEverywhere } from "../list/intake_page.js";
-import { ListScreen } from "../list/list_screen.js";
+import { ListScreen, listTop } from "../list/list_screen.js";
 import { html, useEffect } from "../vendor/ui.js";
 import { DemoBanner } from "./health.js";
 import { KeyDialog } from "./key_dialog.js";
@@ -58,12 +58,12 @@ function Screen() {
 
 let isFirstScreen = true;
 
-/** After a link to another screen, the keyboard goes on at its beginning. */
+/** After a link to another screen, the keyboard goes on at its beginning; the list stays where it was. */
 function useFocusOnNewScreens() {
   const shown = route.value;
   useEffect(() => {
     if (!isFirstScreen) document.getElementById("main")?.focus({ preventScroll: true });
-    if (!isFirstScreen) scrollTo(0, 0);
+    if (!isFirstScreen) scrollTo(0, shown.screen === "list" ? listTop : 0);
     isFirstScreen = false;
   }, [shown.screen, "id" in shown && shown.id]);
 }

@@ -9,6 +9,26 @@ const texts = {
   demo: "Dieser Dienst nutzt das Demo-Modell. Es versteht nur die künstliche Sprache seiner Beispiele.",
   "error.unreachable": "Der Dienst ist nicht erreichbar. Läuft er, und steht die Verbindung?",
   "error.status": "Der Server antwortete mit Status {status}. Später noch einmal versuchen.",
+  "error.known": {
+    audio_too_long: "Die Aufnahme ist länger, als der Dienst annimmt. Sie in Teilen senden.",
+    audio_too_short: "Die Aufnahme ist kürzer als 0,1 s. Eine längere senden.",
+    broken_file:
+      "Die Datei ist beschädigt oder unvollständig. Prüfen, ob sie sich abspielen lässt, oder sie in MP3 umwandeln.",
+    disk_full: "Der Speicher des Dienstes ist voll. Alte Transkripte löschen oder den Betreiber fragen.",
+    empty_file: "Die Datei ist leer (0 Byte). Eine andere wählen.",
+    file_too_large:
+      "Die Datei ist größer, als der Dienst annimmt. Sie komprimieren oder nur ihre Tonspur senden.",
+    internal_error:
+      "Im Dienst ist ein unerwarteter Fehler aufgetreten. Den Betreiber fragen: Das Protokoll nennt den Grund.",
+    invalid_api_key: "Der API-Schlüssel fehlt oder ist falsch. Erneut versuchen und ihn eingeben.",
+    job_not_found: "Dieses Transkript gibt es nicht. Vielleicht wurde es gelöscht.",
+    model_not_found: "Dieses Modell gibt es hier nicht. In den Optionen ein anderes wählen.",
+    no_audio_track: "Die Datei hat keinen Ton. Eine Aufnahme mit Ton senden.",
+    not_audio:
+      "Die Datei ist keine Aufnahme. Eine Audio- oder Videodatei senden, zum Beispiel MP3, WAV oder MP4.",
+    queue_full: "Der Dienst ist ausgelastet. Später noch einmal versuchen.",
+    too_many_uploads: "Der Dienst nimmt gerade keine weiteren Dateien an. Später noch einmal versuchen.",
+  },
 
   // Frame
   "nav.label": "Seiten",
@@ -44,6 +64,9 @@ const texts = {
   "intake.record": "Aufnehmen",
   "intake.drop": "Ablegen zum Transkribieren",
   "intake.show": "Anzeigen",
+  "intake.unread":
+    "Nicht alles ließ sich lesen ({count}). Prüfen, ob die Dateien noch da sind und gelesen werden dürfen.",
+  "intake.nothing": "Darin sind keine Dateien. Aufnahmen ablegen oder einen Ordner mit Aufnahmen.",
   "intake.urlLabel": "Adresse einer Aufnahme",
   "intake.urlAdd": "Transkribieren",
   "intake.urlWrong": "Das ist keine Web-Adresse. Sie beginnt mit http:// oder https://.",
@@ -142,7 +165,6 @@ const texts = {
   "history.title": "Alle Transkripte",
   "history.search": "Namen und Texte durchsuchen",
   "history.searchKey": "Suchen",
-  "history.clear": "Suche leeren",
   "history.filter": "Stand",
   "history.any": "Jeder Stand",
   "history.list": "Transkripte",

@@ -8,6 +8,7 @@ export default {
   demo: "This service runs the demo model. It understands only the synthetic speech of its examples.",
   "error.unreachable": "The service cannot be reached. Check that it runs, and the connection.",
   "error.status": "The server answered with status {status}. Try again later.",
+  "error.known": {}, // by code; the service itself speaks English
 
   // Frame
   "nav.label": "Pages",
@@ -42,6 +43,9 @@ export default {
   "intake.record": "Record",
   "intake.drop": "Drop to transcribe",
   "intake.show": "Show",
+  "intake.unread":
+    "Not everything could be read ({count}). Check that the files exist, and that you may read them.",
+  "intake.nothing": "There are no files in it. Drop recordings, or a folder with some.",
   "intake.urlLabel": "Address of a recording",
   "intake.urlAdd": "Transcribe",
   "intake.urlWrong": "This is no address of the web. It begins with http:// or https://.",
@@ -139,7 +143,6 @@ export default {
   "history.title": "All transcripts",
   "history.search": "Search names and texts",
   "history.searchKey": "Search",
-  "history.clear": "Clear the search",
   "history.filter": "State",
   "history.any": "All states",
   "history.list": "Transcripts",

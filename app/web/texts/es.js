@@ -9,6 +9,25 @@ const texts = {
   demo: "Este servicio usa el modelo de demostración. Solo entiende la voz sintética de sus ejemplos.",
   "error.unreachable": "No se puede acceder al servicio. Comprueba que funciona y que hay conexión.",
   "error.status": "El servidor respondió con el estado {status}. Inténtalo más tarde.",
+  "error.known": {
+    audio_too_long: "La grabación es más larga de lo que admite el servicio. Envíala por partes.",
+    audio_too_short: "La grabación dura menos de 0,1 s. Envía una más larga.",
+    broken_file: "El archivo está dañado o incompleto. Comprueba que se reproduce o conviértelo a MP3.",
+    disk_full:
+      "El disco del servicio está lleno. Elimina transcripciones antiguas o pregunta a quien lo administra.",
+    empty_file: "El archivo está vacío (0 bytes). Elige otro.",
+    file_too_large:
+      "El archivo es más grande de lo que admite el servicio. Comprímelo o envía solo el sonido.",
+    internal_error:
+      "Se ha producido un error inesperado en el servicio. Pregunta a quien lo administra: el registro indica el motivo.",
+    invalid_api_key: "Falta la clave de API o no es correcta. Vuelve a intentarlo e introdúcela.",
+    job_not_found: "Esta transcripción no existe. Puede que se haya eliminado.",
+    model_not_found: "Este modelo no existe aquí. Elige otro en las opciones.",
+    no_audio_track: "El archivo no tiene sonido. Envía una grabación con sonido.",
+    not_audio: "El archivo no es una grabación. Envía audio o vídeo, por ejemplo MP3, WAV o MP4.",
+    queue_full: "El servicio está ocupado. Inténtalo más tarde.",
+    too_many_uploads: "El servicio no admite más archivos en este momento. Inténtalo más tarde.",
+  },
 
   // Frame
   "nav.label": "Páginas",
@@ -43,6 +62,9 @@ const texts = {
   "intake.record": "Grabar",
   "intake.drop": "Suelta para transcribir",
   "intake.show": "Mostrar",
+  "intake.unread":
+    "No se ha podido leer todo ({count}). Comprueba que los archivos existen y que puedes leerlos.",
+  "intake.nothing": "No contiene ningún archivo. Suelta grabaciones o una carpeta que las tenga.",
   "intake.urlLabel": "Dirección de una grabación",
   "intake.urlAdd": "Transcribir",
   "intake.urlWrong": "No es una dirección web. Empieza por http:// o https://.",
@@ -140,7 +162,6 @@ const texts = {
   "history.title": "Todas las transcripciones",
   "history.search": "Buscar en nombres y textos",
   "history.searchKey": "Buscar",
-  "history.clear": "Borrar la búsqueda",
   "history.filter": "Estado",
   "history.any": "Todos los estados",
   "history.list": "Transcripciones",
