@@ -5,7 +5,7 @@ import { eventParser } from "./event_parser.js";
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
-const SILENCE_MS = 35_000; // three heartbeats of the service are missing: the connection is dead
+const SILENCE_MS = 45_000; // of a dead connection: the service sends something every 10 s
 const WATCH_MS = 5000;
 
 /**
