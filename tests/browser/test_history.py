@@ -373,19 +373,3 @@ def test_the_key_is_asked_for_once(new_page, locked):
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 375])
-def test_it_is_accessible_and_fits(new_page, site, three, axe, scheme, width):
-    page = new_page(site, color_scheme=scheme, viewport={"width": width, "height": 740})
-    page.goto("/")
-    row(page, "garden").get_by_role("checkbox").click()
-    assert axe(page) == []
-    page.get_by_role("button", name="Download 1 as").click()
-    expect(page.get_by_role("menuitem").first).to_be_focused()
-    assert axe(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    menu = page.get_by_role("menu").bounding_box()
-    assert menu["x"] >= 0
-    assert menu["x"] + menu["width"] <= width

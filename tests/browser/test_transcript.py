@@ -211,20 +211,6 @@ def test_what_could_not_be_transcribed_is_between_the_segments(page, site, finis
     assert page.locator(".segment").first.bounding_box()["y"] < notice.bounding_box()["y"] < second["y"] + 80
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_stands_in_the_way_of_anyone(new_page, site, finished, axe, scheme):
-    page = new_page(site, color_scheme=scheme)
-    open_job(page, finished)
-    assert axe(page) == []
-    page.keyboard.press("n")
-    page.keyboard.press("Control+h")
-    assert axe(page) == []
-    page.keyboard.press("Escape")
-    page.locator(".segment").nth(1).hover()
-    page.locator(".segment").nth(1).get_by_role("button", name="More actions").click()
-    assert axe(page) == []
-
-
 @pytest.fixture(scope="module")
 def long_lines():
     """The texts of 3,000 segments: 45,000 words."""

@@ -5,7 +5,7 @@ import { eventParser } from "./event_parser.js";
 
 const FIRST_PAUSE_MS = 1000;
 const LONGEST_PAUSE_MS = 30_000;
-const SILENCE_MS = 35_000; // three heartbeats of the service are missing: the connection is dead
+const SILENCE_MS = 45_000; // of a dead connection: the service sends something every 10 s
 const WATCH_MS = 5000;
 
 /**
@@ -58,7 +58,7 @@ async function read(response, parse, isDone) {
   let readAt = Date.now();
   // By the clock: timers stand still while the machine sleeps.
   const watch = setInterval(() => {
-    if (Date.now() - readAt > SILENCE_MS) reader.cancel();
+    if (Date.now() - readAt > SILENCE_MS) reader.cancel().catch(() => {});
   }, WATCH_MS);
   try {
     for (;;) {

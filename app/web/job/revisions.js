@@ -2,7 +2,7 @@
 
 import { dateTime, preciseClock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
-import { showModal } from "../core/keys.js";
+import { closeDialog, showModal } from "../core/keys.js";
 import { Menu } from "../core/menu.js";
 import { language, t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
@@ -28,10 +28,12 @@ export function RevisionsDialog({ job, session, onClose }) {
     const saving = session.dirty?.value ? session.save?.() : undefined;
     Promise.resolve(saving).finally(store.open);
   }, [store]);
-  const restore = async () => {
+  /** @param {Event} event */
+  const restore = async ({ currentTarget }) => {
+    const dialog = /** @type {HTMLElement} */ (currentTarget).closest("dialog");
     const name = nameOf(store.chosen.value ?? 0);
     if (!(await store.restore())) return;
-    onClose();
+    dialog?.close(); // the focus goes back to where it was
     toast(t("revisions.restored", { name }));
     await session.reload?.();
   };
@@ -39,7 +41,7 @@ export function RevisionsDialog({ job, session, onClose }) {
     <div class="toolbar">
       <h2 id="revisions-title">${t("revisions.title")}</h2>
       <span class="space"></span>
-      <button class="icon-button" aria-label=${t("close")} onClick=${onClose}><${Icon} name="close" /></button>
+      <button class="icon-button" aria-label=${t("close")} onClick=${closeDialog}><${Icon} name="close" /></button>
     </div>
     ${store.failure.value && html`<p class="notice danger" role="alert" dir="auto">${store.failure.value}</p>`}
     <div class="revisions-panes">
@@ -67,7 +69,7 @@ function List({ store }) {
   </ul>`;
 }
 
-/** @param {{store: Revisions, job: Job, onRestore: () => void}} props */
+/** @param {{store: Revisions, job: Job, onRestore: (event: Event) => void}} props */
 function Shown({ store, job, onRestore }) {
   const [isAll, setAll] = useState(false);
   const revisions = store.revisions.value ?? [];

@@ -1,0 +1,307 @@
+"""Every screen of the page, with each of its dialogs and menus open, in any language."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import NewPage
+from tests.browser.transcript_pages import correct, open_job, stored, with_lines
+from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.running import DATA, Server, wait_for
+from tests.media_files import RATE, read_pcm
+
+LINES = ["The first of some lines.", "A second one.", "And a third, which is much longer than both."]
+LONG_NAME = f"{'a very long name of a recording ' * 4}.flac"
+LANES = {
+    "WHISPER_ENGINE": "simulated",
+    "WHISPER_MODEL": None,
+    "WHISPER_DEVICE": None,
+    "WHISPER_GPUS": None,
+    "WHISPER_CPU_WORKERS": 4,
+    "WHISPER_SIMULATED": "batch=2,fixed_ms=900,clip_ms=900,poisoned_for_good=1",
+}
+
+
+@dataclass(frozen=True)
+class World:
+    """Services with jobs in every state."""
+
+    site: Server
+    locked: Server
+    lanes: Server  # its worker 1 is quarantined
+    done: str  # jobs of `site`
+    failed: str
+    running: str  # a job of `lanes`
+    nothing: Path  # a file without content
+
+
+@pytest.fixture(scope="module")
+def world(site: Server, locked: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("world")
+    long_name, broken, nothing = (folder / name for name in (LONG_NAME, "broken.txt", "nothing.mp3"))
+    long_name.write_bytes((DATA / "talk.flac").read_bytes())
+    broken.write_text("no sound at all")
+    nothing.touch()
+    started = Commands(folder)
+    try:
+        lanes = started.ready(**LANES)
+        hour = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 3600 * RATE))
+        running = lanes.submit(hour)["id"]
+        done = with_lines(site, long_name, LINES)
+        failed = site.finished(site.submit(broken)["id"])["id"]
+        wait_for(lambda: lanes.workers()[1]["state"] == "failed", 60)
+        yield World(site, locked, lanes, done, failed, running, nothing)
+    finally:
+        started.end()
+
+
+Opened = Callable[..., Page]  # by `NewPage` with a server
+
+
+def new_list(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site)
+    page.goto("/")
+    page.locator(".job-row").first.wait_for()
+    return page
+
+
+def empty_list(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site)
+    page.route("**/v1/jobs?*", lambda route: route.fulfill(json={"data": [], "has_more": False}))
+    page.goto("/")
+    page.locator(".history > p").wait_for()
+    return page
+
+
+def uploads_and_options(new_page: Opened, world: World) -> Page:
+    page = new_list(new_page, world)
+    page.faults.expect("status of 400")  # type: ignore[attr-defined]
+    page.locator("input[type=file]").first.set_input_files(world.nothing)
+    page.locator(".upload-message.failed").wait_for()
+    page.locator("details.options > summary").click()
+    page.locator(".options-more > summary").click()
+    return page
+
+
+def recording(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site, permissions=["microphone"])
+    page.goto("/")
+    page.locator(".drop-zone-sources button").last.click()
+    page.locator("meter").wait_for()
+    return page
+
+
+def something_dragged(new_page: Opened, world: World) -> Page:
+    page = new_list(new_page, world)
+    page.evaluate(
+        """() => {
+          const dataTransfer = new DataTransfer();
+          dataTransfer.items.add(new File(["x"], "x.mp3"));
+          dispatchEvent(new DragEvent("dragenter", { dataTransfer, cancelable: true }));
+        }"""
+    )
+    page.locator(".drop-overlay").wait_for()
+    return page
+
+
+def selection(new_page: Opened, world: World) -> Page:
+    page = new_list(new_page, world)
+    page.locator("#history-all").click()
+    page.locator(".history-selection [aria-haspopup=menu]").click()
+    page.get_by_role("menu").wait_for()
+    return page
+
+
+def nothing_found(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site)
+    page.goto("/#/?q=zzzz")
+    page.locator(".history .empty").wait_for()
+    return page
+
+
+def unreachable(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site)
+    page.faults.expect("ERR_FAILED")  # type: ignore[attr-defined]
+    page.route("**/v1/jobs?*", lambda route: route.abort())
+    page.goto("/")
+    page.get_by_role("alert").wait_for()
+    return page
+
+
+def deleted_with_undo(new_page: Opened, world: World) -> Page:
+    page = new_list(new_page, world)
+    delete = re.compile(r"/v1/jobs/\w+$")
+    page.context.route(delete, lambda route: route.fulfill(status=204))  # other tests want the job
+    page.locator(".job-row-name").last.focus()
+    page.keyboard.press("Delete")
+    page.locator(".toast").wait_for()
+    return page
+
+
+def transcript(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site)
+    open_job(page, world.done)
+    return page
+
+
+def correcting(new_page: Opened, world: World) -> Page:
+    page = transcript(new_page, world)
+    page.locator(".segment").nth(1).focus()
+    page.keyboard.press("Control+h")
+    page.locator(".segment").nth(1).focus()
+    page.keyboard.press("Enter")
+    page.locator("textarea.segment-text").wait_for()
+    return page
+
+
+def segment_menu(new_page: Opened, world: World) -> Page:
+    page = transcript(new_page, world)
+    page.locator(".segment").nth(1).hover()
+    page.locator(".segment-menu button").nth(1).click()
+    page.get_by_role("menu").wait_for()
+    return page
+
+
+def downloads(new_page: Opened, world: World) -> Page:
+    page = transcript(new_page, world)
+    page.locator(".job-header [aria-haspopup=menu]").nth(1).click()
+    page.get_by_role("menu").wait_for()
+    return page
+
+
+def player_menu(new_page: Opened, world: World) -> Page:
+    page = transcript(new_page, world)
+    page.locator(".player-more > button").click()
+    page.locator(".player [aria-expanded=true]").wait_for()
+    return page
+
+
+def revisions(new_page: Opened, world: World) -> Page:
+    page = transcript(new_page, world)
+    page.locator(".job-header .button.quiet").click()
+    page.locator("[data-revision='0']").click()
+    page.locator(".revisions-text li").first.wait_for()
+    return page
+
+
+def two_versions(new_page: Opened, world: World) -> Page:
+    page = transcript(new_page, world)
+    page.faults.expect("status of 412")  # type: ignore[attr-defined]
+    page.locator(".segment").first.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.type(" Mine.")
+    page.keyboard.press("Enter")
+    theirs = stored(world.site, world.done)
+    theirs[0]["text"] += " Theirs."
+    correct(world.site, world.done, theirs)
+    page.keyboard.press("Control+s")
+    page.get_by_role("dialog").wait_for()
+    return page
+
+
+def running_job(new_page: Opened, world: World) -> Page:
+    page = new_page(world.lanes)
+    page.faults.expect("409.*peaks")  # type: ignore[attr-defined]
+    open_job(page, world.running)
+    return page
+
+
+def failed_job(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site)
+    page.faults.expect("status of 400")  # type: ignore[attr-defined]
+    page.goto(f"/#/jobs/{world.failed}")
+    page.get_by_role("alert").first.wait_for()
+    return page
+
+
+def missing_job(new_page: Opened, world: World) -> Page:
+    page = new_page(world.site)
+    page.faults.expect("status of 404")  # type: ignore[attr-defined]
+    page.goto(f"/#/jobs/{'0' * 32}")
+    page.locator(".card.empty h1").wait_for()
+    return page
+
+
+def settings(new_page: Opened, world: World) -> Page:
+    page = new_list(new_page, world)
+    page.locator(".top-bar .icon-button").last.click()
+    page.get_by_role("dialog").wait_for()
+    return page
+
+
+def keys(new_page: Opened, world: World) -> Page:
+    page = transcript(new_page, world)
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for()
+    return page
+
+
+def wrong_key(new_page: Opened, world: World) -> Page:
+    page = new_page(world.locked)
+    page.faults.expect("status of 401")  # type: ignore[attr-defined]
+    page.add_init_script("localStorage.setItem('whisperfleet.key', JSON.stringify('wrong'))")
+    page.goto("/")
+    page.locator("#key-wrong").wait_for()
+    return page
+
+
+def lanes(new_page: Opened, world: World) -> Page:
+    page = new_page(world.lanes)
+    page.goto("/#/fleet")
+    page.locator(".lane .reason").wait_for()
+    page.locator(".legend .entry").first.wait_for()
+    page.locator(".track").first.focus()
+    page.keyboard.press("ArrowLeft")
+    page.locator(".tip").wait_for()
+    return page
+
+
+def table(new_page: Opened, world: World) -> Page:
+    page = lanes(new_page, world)
+    page.locator(".fleet > .toolbar button").click()
+    expect(page.get_by_role("row").nth(2)).to_be_visible()
+    return page
+
+
+SCREENS = [
+    new_list,
+    empty_list,
+    uploads_and_options,
+    recording,
+    something_dragged,
+    selection,
+    nothing_found,
+    unreachable,
+    deleted_with_undo,
+    transcript,
+    correcting,
+    segment_menu,
+    downloads,
+    player_menu,
+    revisions,
+    two_versions,
+    running_job,
+    failed_job,
+    missing_job,
+    settings,
+    keys,
+    wrong_key,
+    lanes,
+    table,
+]
+
+
+@pytest.fixture(params=SCREENS, ids=lambda screen: screen.__name__)
+def show(request: pytest.FixtureRequest, world: World, new_page: NewPage) -> Callable[..., Page]:
+    """Shows a screen, each in its turn: `show(viewport=…, locale=…)`."""
+
+    def opened(**options: object) -> Page:
+        page: Page = request.param(lambda server, **more: new_page(server, **options, **more), world)
+        return page
+
+    return opened
