@@ -91,7 +91,7 @@ def draw_transcripts(browser: Browser, server: Server, folder: Path) -> None:
     running = submitted(server, long)
     with opened(browser, server) as page:
         page.goto(f"/#/jobs/{running}")
-        expect(page.get_by_role("listitem").nth(3)).to_be_visible()
+        expect(page.locator(".waveform")).to_have_attribute("data-state", "ready", timeout=60_000)
         wait_for(lambda: server.job(running)["progress"]["done_s"] > 300, 120)
         shoot(page, "running")
     lecture = f"/#/jobs/{jobs[0]}"
