@@ -156,7 +156,7 @@ def _named_entries(
 
 
 def _check_first(entry: str, visible: Sequence[str], gpus: Sequence[PresentGpu]) -> None:
-    """Raise InvalidSetting unless an entry names the first visible GPU: CUDA in this process uses no other."""
+    """Raise InvalidSetting unless an entry names the first visible GPU, the only one used in this process."""
     first = visible[0] if visible else entry
     if entry != first and not _found(first, gpus).uuid.startswith(entry):
         raise InvalidSetting(

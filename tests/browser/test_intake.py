@@ -242,7 +242,7 @@ def send_slowly(page, bytes_per_s=10_000_000):
     return network
 
 
-# Only the first part of an upload leaves this page. A route would copy each part to the test, which takes long.
+# Only the first part of an upload leaves this page. A route would copy each part to the test: that is slow.
 HOLD = """
     const { send, setRequestHeader } = XMLHttpRequest.prototype;
     XMLHttpRequest.prototype.setRequestHeader = function (name, value) {

@@ -4,7 +4,7 @@ import { clock } from "../core/format.js";
 import { Icon } from "../core/icons.js";
 import { Menu } from "../core/menu.js";
 import { go, listHash } from "../core/router.js";
-import { t } from "../core/text.js";
+import { errorText, t } from "../core/text.js";
 import { removeJobs } from "../list/deletions.js";
 import { html, useState } from "../vendor/ui.js";
 import { CopyMenu, DownloadMenu } from "./exports_menu.js";
@@ -68,7 +68,7 @@ function Actions({ job, session }) {
 function Notices({ job, playback }) {
   if (job.status === "failed") {
     return html`<div class="notice danger" role="alert">
-      <strong>${t("header.failed")}</strong>${" "}<span dir="auto">${job.error?.message}</span>
+      <strong>${t("header.failed")}</strong>${" "}<span dir="auto">${job.error && errorText(job.error)}</span>
     </div>`;
   }
   if (!job.failed_spans.length) return null;
