@@ -1,6 +1,5 @@
 """Every screen of the page, with each of its dialogs and menus open, in any language."""
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ class World:
     done: str  # jobs of `site`
     failed: str
     running: str  # a job of `lanes`
+    broken: Path  # a text
     nothing: Path  # a file without content
 
 
@@ -55,7 +55,7 @@ def world(site: Server, locked: Server, tmp_path_factory: pytest.TempPathFactory
         done = with_lines(site, long_name, LINES)
         failed = site.finished(site.submit(broken)["id"])["id"]
         wait_for(lambda: lanes.workers()[1]["state"] == "failed", 60)
-        yield World(site, locked, lanes, done, failed, running, nothing)
+        yield World(site, locked, lanes, done, failed, running, broken, nothing)
     finally:
         started.end()
 
@@ -134,10 +134,9 @@ def unreachable(new_page: Opened, world: World) -> Page:
 
 
 def deleted_with_undo(new_page: Opened, world: World) -> Page:
+    job = world.site.finished(world.site.submit(world.broken)["id"])["id"]
     page = new_list(new_page, world)
-    delete = re.compile(r"/v1/jobs/\w+$")
-    page.context.route(delete, lambda route: route.fulfill(status=204))  # other tests want the job
-    page.locator(".job-row-name").last.focus()
+    page.locator(f".job-row[data-job='{job}'] .job-row-name").focus()
     page.keyboard.press("Delete")
     page.locator(".toast").wait_for()
     return page
@@ -162,7 +161,7 @@ def correcting(new_page: Opened, world: World) -> Page:
 def segment_menu(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
     page.locator(".segment").nth(1).hover()
-    page.locator(".segment-menu button").nth(1).click()
+    page.locator(".segment").nth(1).locator("[aria-haspopup=menu]").click()
     page.get_by_role("menu").wait_for()
     return page
 
@@ -176,8 +175,8 @@ def downloads(new_page: Opened, world: World) -> Page:
 
 def player_menu(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
-    page.locator(".player-more > button").click()
-    page.locator(".player [aria-expanded=true]").wait_for()
+    page.locator(".player [aria-haspopup=menu]").click()
+    page.get_by_role("menu").wait_for()
     return page
 
 

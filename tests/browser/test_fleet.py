@@ -161,10 +161,10 @@ def test_a_killed_worker_is_red_and_green_again(commands, new_page):
     expect(killed.locator(".badge.success")).to_have_text("Ready")
     expect(page.get_by_text("No work in the last five minutes.")).to_be_visible()
     assert not is_painted(killed)
-    server.kill(server.workers()[1]["pid"])
-    expect(killed.locator(".badge.danger")).to_have_text("Restarting", timeout=60_000)
-    expect(killed).to_contain_text("crashed")
-    expect(killed).to_contain_text("A new process starts.")
+    with server.killed(server.workers()[1]["pid"]):
+        expect(killed.locator(".badge.danger")).to_have_text("Restarting", timeout=60_000)
+        expect(killed).to_contain_text("crashed")
+        expect(killed).to_contain_text("A new process starts.")
     expect(killed.locator(".badge.success")).to_have_text("Ready", timeout=60_000)
     expect(killed.locator(".restarts")).to_contain_text("1 restart")
     wait_for(lambda: is_painted(killed))  # the time in which it was away

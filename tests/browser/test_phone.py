@@ -1,6 +1,7 @@
-"""At 375 px, in every language: nothing is wider than the screen, cut off, or too small for a finger."""
+"""At 375 px: nothing is wider than the screen, cut off, or too small for a finger.
 
-from pathlib import Path
+In English, whose times are long, and in German, whose words are.
+"""
 
 import pytest
 
@@ -8,8 +9,6 @@ from tests.browser.all_screens import show, world  # noqa: F401
 
 pytestmark = pytest.mark.timeout(120)
 
-TEXTS = Path(__file__).parents[2] / "app" / "web" / "texts"
-LANGUAGES = sorted(path.stem for path in TEXTS.glob("*.js"))
 LEAST_TARGET_PX = 24
 
 # Names of recordings and other people's words may be shortened: they are all that has `dir="auto"`.
@@ -59,7 +58,7 @@ FAULTS = """(least) => {
 }"""
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", ["en", "de"])
 def test_it_fits(show, language):  # noqa: F811
     page = show(
         viewport={"width": 375, "height": 700},

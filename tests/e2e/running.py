@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -231,3 +231,16 @@ class Server(Command):
 
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
+
+    @contextlib.contextmanager
+    def killed(self, pid: int) -> Iterator[None]:
+        """Kill a worker; the process that replaces it is held, so that a test sees the time between."""
+        parent = psutil.Process(self.pid)
+        before = parent.children()
+        self.kill(pid)
+        [replacement] = wait_for(lambda: [child for child in parent.children() if child not in before])
+        replacement.suspend()
+        try:
+            yield
+        finally:
+            replacement.resume()
