@@ -49,11 +49,11 @@ def world(site: Server, locked: Server, tmp_path_factory: pytest.TempPathFactory
     nothing.touch()
     started = Commands(folder)
     try:
-        lanes = started.ready(**LANES)
+        lanes = started.serve(**LANES)
         hour = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 3600 * RATE))
-        running = lanes.submit(hour)["id"]
         done = with_lines(site, long_name, LINES)
         failed = site.finished(site.submit(broken)["id"])["id"]
+        running = lanes.wait_until_up().submit(hour)["id"]
         wait_for(lambda: lanes.workers()[1]["state"] == "failed", 60)
         yield World(site, locked, lanes, done, failed, running, broken, nothing)
     finally:
