@@ -89,6 +89,7 @@ def tab_to(page: Page, selector: str) -> None:
 def test_from_choosing_a_file_to_its_subtitles(page, site, talk, tmp_path):
     recording = tmp_path / "by keys.flac"
     recording.write_bytes(talk.path.read_bytes())
+    page.on("filechooser", lambda _: None)  # Playwright would not wait until the browser tells of them
     page.goto("/")
     page.get_by_role("main").wait_for()
     tab_to(page, "details.options > summary")
@@ -99,6 +100,7 @@ def test_from_choosing_a_file_to_its_subtitles(page, site, talk, tmp_path):
     page.keyboard.press("t")  # typed, and no way to another screen
     page.evaluate("scrollTo(0, 0)")
     page.reload()
+    page.locator(".history > p, .job-row").first.wait_for()
     tab_to(page, ".drop-zone-sources .primary")
     with page.expect_file_chooser() as chooser:
         page.keyboard.press("Enter")

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import document, open_job, row_with, save, with_lines
-from tests.e2e.conftest import talk_pcm, write_wav  # noqa: F401
+from tests.e2e.conftest import half_an_hour, talk_pcm, write_wav  # noqa: F401
 from tests.e2e.running import wait_for
 from tests.media_files import RATE, flac_of_silence
 
@@ -42,7 +42,21 @@ def shown_texts(page):
     return page.locator("p.segment-text").all_inner_texts()
 
 
-def test_text_appears_while_the_job_runs(page, site, five_minutes):
+@pytest.fixture(scope="module")
+def paced(sites):
+    """Made-up text, a clip every 0.7 s: as slow on a fast machine as on a busy one."""
+    return sites.ready(
+        WHISPER_ENGINE="simulated",
+        WHISPER_MODEL=None,
+        WHISPER_DEVICE=None,
+        WHISPER_GPUS=None,
+        WHISPER_CPU_WORKERS=1,
+        WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1",
+    )
+
+
+def test_text_appears_while_the_job_runs(new_page, paced, five_minutes):
+    page, site = new_page(paced), paced
     job_id = site.submit(five_minutes)["id"]
     page.goto(f"/#/jobs/{job_id}")
     page.locator(".segment").first.wait_for()
@@ -73,10 +87,11 @@ def test_text_appears_while_the_job_runs(page, site, five_minutes):
     assert shown_texts(page)[:10] == [segment["text"] for segment in final[:10]]
 
 
-def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(page, site, five_minutes):
-    job_id = site.submit(five_minutes)["id"]
+def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(new_page, paced, half_an_hour):  # noqa: F811
+    page, site = new_page(paced), paced
+    job_id = site.submit(half_an_hour)["id"]
     page.goto(f"/#/jobs/{job_id}")
-    page.locator(".segment").nth(15).wait_for(timeout=60_000)  # the machine may be busy with other things
+    page.wait_for_function("() => document.documentElement.scrollHeight > innerHeight + 400")
     page.evaluate("() => scrollTo(0, document.documentElement.scrollHeight)")
     page.wait_for_timeout(100)
     at_end = page.evaluate("() => scrollY")
