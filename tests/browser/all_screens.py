@@ -6,21 +6,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import NewPage
 from tests.browser.transcript_pages import correct, open_job, stored, with_lines
 from tests.e2e.conftest import Commands, write_wav
-from tests.e2e.running import DATA, Server, wait_for
+from tests.e2e.running import DATA, SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
 
 LINES = ["The first of some lines.", "A second one.", "And a third, which is much longer than both."]
 LONG_NAME = f"{'a very long name of a recording ' * 4}.flac"
-LANES = {
-    "WHISPER_ENGINE": "simulated",
-    "WHISPER_MODEL": None,
-    "WHISPER_DEVICE": None,
-    "WHISPER_GPUS": None,
+LANES = SIMULATED | {
     "WHISPER_CPU_WORKERS": 4,
     "WHISPER_SIMULATED": "batch=2,fixed_ms=900,clip_ms=900,poisoned_for_good=1",
 }
@@ -61,6 +57,12 @@ def world(site: Server, locked: Server, tmp_path_factory: pytest.TempPathFactory
 
 
 Opened = Callable[..., Page]  # by `NewPage` with a server
+
+
+def with_menu(page: Page, button: Locator) -> Page:
+    button.click()
+    page.get_by_role("menu").wait_for()
+    return page
 
 
 def new_list(new_page: Opened, world: World) -> Page:
@@ -112,9 +114,7 @@ def something_dragged(new_page: Opened, world: World) -> Page:
 def selection(new_page: Opened, world: World) -> Page:
     page = new_list(new_page, world)
     page.locator("#history-all").click()
-    page.locator(".history-selection [aria-haspopup=menu]").click()
-    page.get_by_role("menu").wait_for()
-    return page
+    return with_menu(page, page.locator(".history-selection [aria-haspopup=menu]"))
 
 
 def nothing_found(new_page: Opened, world: World) -> Page:
@@ -161,23 +161,17 @@ def correcting(new_page: Opened, world: World) -> Page:
 def segment_menu(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
     page.locator(".segment").nth(1).hover()
-    page.locator(".segment").nth(1).locator("[aria-haspopup=menu]").click()
-    page.get_by_role("menu").wait_for()
-    return page
+    return with_menu(page, page.locator(".segment").nth(1).locator("[aria-haspopup=menu]"))
 
 
 def downloads(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
-    page.locator(".job-header [aria-haspopup=menu]").nth(1).click()
-    page.get_by_role("menu").wait_for()
-    return page
+    return with_menu(page, page.locator(".job-header [aria-haspopup=menu]").nth(1))
 
 
 def player_menu(new_page: Opened, world: World) -> Page:
     page = transcript(new_page, world)
-    page.locator(".player [aria-haspopup=menu]").click()
-    page.get_by_role("menu").wait_for()
-    return page
+    return with_menu(page, page.locator(".player [aria-haspopup=menu]"))
 
 
 def revisions(new_page: Opened, world: World) -> Page:
@@ -205,14 +199,12 @@ def two_versions(new_page: Opened, world: World) -> Page:
 
 def running_job(new_page: Opened, world: World) -> Page:
     page = new_page(world.lanes)
-    page.faults.expect("409.*peaks")  # type: ignore[attr-defined]
     open_job(page, world.running)
     return page
 
 
 def failed_job(new_page: Opened, world: World) -> Page:
     page = new_page(world.site)
-    page.faults.expect("status of 400")  # type: ignore[attr-defined]
     page.goto(f"/#/jobs/{world.failed}")
     page.get_by_role("alert").first.wait_for()
     return page

@@ -25,10 +25,11 @@ Axe = Callable[[Page], list[str]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    is_missing = find_chromium() is None and not REQUIRED
     for item in items:
         if not item.path.is_relative_to(FOLDER) or "browser" not in getattr(item, "fixturenames", ()):
             continue
-        if find_chromium() is None and not REQUIRED:
+        if is_missing:
             item.add_marker(pytest.mark.skip(reason=MISSING))
         # A browser on a busy machine is late where no test expects it. A defect fails twice, and is counted.
         item.add_marker(pytest.mark.flaky(reruns=1))

@@ -11,18 +11,14 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, find_chromium
 from tests.e2e.conftest import Commands, write_wav
-from tests.e2e.running import DATA, Server, wait_for
+from tests.e2e.running import DATA, SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 WIDE = {"width": 1280, "height": 800}
 PHONE = {"width": 375, "height": 760}
 SLOW_UPLOAD = {"offline": False, "latency": 20, "downloadThroughput": -1, "uploadThroughput": 1 << 20}
-LANES = {
-    "WHISPER_ENGINE": "simulated",
-    "WHISPER_MODEL": None,
-    "WHISPER_DEVICE": None,
-    "WHISPER_GPUS": None,
+LANES = SIMULATED | {
     "WHISPER_CPU_WORKERS": 8,
     "WHISPER_SIMULATED": "batch=4,fixed_ms=700,clip_ms=500,poisoned_for_good=6",
 }

@@ -92,6 +92,13 @@ def check(form, content):
         assert content.decode().split()
 
 
+def open_revisions(page, job):
+    """The dialog with the revisions of a job."""
+    open_job(page, job)
+    page.get_by_role("button", name="Revisions").click()
+    return page.get_by_role("dialog")
+
+
 def test_every_format_is_one_choice_away(page, site, finished):
     open_job(page, finished)
     page.get_by_role("button", name="Download", exact=True).click()
@@ -156,9 +163,7 @@ def test_revisions_show_what_differs_and_come_back(page, site, job):
     original = texts(document(site, job))
     correct(site, job, set_text(0, original[0] + " Indeed."))
     correct(site, job, lambda segments: segments.pop(3))
-    open_job(page, job)
-    page.get_by_role("button", name="Revisions").click()
-    dialog = page.get_by_role("dialog")
+    dialog = open_revisions(page, job)
     expect(dialog.locator("[data-revision] strong")).to_contain_text(["Revision 2", "Revision 1", "Original"])
     expect(dialog.locator("[data-revision='2']")).to_contain_text("1 segment changed")
     dialog.locator("[data-revision='2']").click()
@@ -185,9 +190,7 @@ def test_revisions_show_what_differs_and_come_back(page, site, job):
 def test_bringing_back_overwrites_nothing_that_came_meanwhile(page, site, job):
     original = texts(document(site, job))
     correct(site, job, set_text(0, "First correction."))
-    open_job(page, job)
-    page.get_by_role("button", name="Revisions").click()
-    dialog = page.get_by_role("dialog")
+    dialog = open_revisions(page, job)
     dialog.locator("[data-revision='0']").click()
     expect(dialog.locator("del")).to_have_count(1)
     correct(site, job, set_text(1, "Meanwhile."))
@@ -205,18 +208,14 @@ def test_revisions_that_do_not_load_say_so(page, site, corrected):
     page.faults.expect("status of 503")
     answer = {"error": {"message": "The database does not answer."}}
     page.route("**/revisions", lambda route: route.fulfill(status=503, json=answer))
-    open_job(page, corrected)
-    page.get_by_role("button", name="Revisions").click()
-    dialog = page.get_by_role("dialog")
+    dialog = open_revisions(page, corrected)
     expect(dialog.get_by_role("alert")).to_have_text("The database does not answer.")
     expect(dialog.get_by_text("Loading")).to_have_count(0)
 
 
 def test_bringing_back_twice_in_a_row_is_once(page, site, job):
     correct(site, job, set_text(0, "First correction."))
-    open_job(page, job)
-    page.get_by_role("button", name="Revisions").click()
-    dialog = page.get_by_role("dialog")
+    dialog = open_revisions(page, job)
     dialog.locator("[data-revision='0']").click()
     expect(dialog.locator("del")).to_have_count(1)
     dialog.get_by_role("button", name="Bring back").evaluate("(button) => [button.click(), button.click()]")

@@ -10,16 +10,10 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.e2e.conftest import Commands, write_wav
-from tests.e2e.running import Server, wait_for
+from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
 
-SIMULATED = {
-    "WHISPER_ENGINE": "simulated",
-    "WHISPER_MODEL": None,
-    "WHISPER_DEVICE": None,
-    "WHISPER_GPUS": None,
-    "WHISPER_CPU_WORKERS": 8,
-}
+EIGHT = SIMULATED | {"WHISPER_CPU_WORKERS": 8}
 SLOW = "batch=2,fixed_ms=400,clip_ms=200"  # a recording of ten minutes takes some seconds
 
 
@@ -63,7 +57,7 @@ def newest_block_x(lane: Locator) -> float:
 def simulated(tmp_path_factory) -> Iterator[Server]:
     started = Commands(tmp_path_factory.mktemp("simulated"))
     try:
-        yield started.ready(**SIMULATED, WHISPER_SIMULATED=SLOW)
+        yield started.ready(**EIGHT, WHISPER_SIMULATED=SLOW)
     finally:
         started.end()
 
@@ -135,7 +129,7 @@ def test_direct_requests_have_no_link(simulated, new_page, talk):
 
 
 def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, new_page, ten_minutes, axe):
-    server = commands.ready(**SIMULATED, WHISPER_SIMULATED=f"{SLOW},poisoned_for_good=3")
+    server = commands.ready(**EIGHT, WHISPER_SIMULATED=f"{SLOW},poisoned_for_good=3")
     page = fleet(new_page(server))
     server.finished(server.submit(ten_minutes)["id"])
     poisoned = lane(page, 3)
@@ -172,7 +166,7 @@ def test_a_killed_worker_is_red_and_green_again(commands, new_page):
 
 
 def test_a_service_that_restarts_is_followed_again(commands, new_page, monkeypatch):
-    first = commands.ready(**SIMULATED)
+    first = commands.ready(**EIGHT)
     page = new_page(first)
     page.faults.expect("ERR_|Failed to load")
     fleet(page)
@@ -181,14 +175,14 @@ def test_a_service_that_restarts_is_followed_again(commands, new_page, monkeypat
     expect(page.locator(".fleet.stale .lane")).to_have_count(8)
     wait_for(lambda: is_painted(lane(page, 0)))  # the time about which nothing is known
     monkeypatch.setattr("tests.e2e.running.free_port", lambda: first.port)
-    commands.ready(**SIMULATED)
+    commands.ready(**EIGHT)
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
     expect(page.locator(".fleet.stale")).to_have_count(0)
 
 
 def test_a_dead_connection_is_noticed(commands, new_page):
     """As after a sleep of the laptop: nothing comes, and nobody says that the connection is gone."""
-    server = commands.ready(**SIMULATED)
+    server = commands.ready(**EIGHT)
     page = new_page(server)
     page.clock.install()
     fleet(page)
@@ -237,7 +231,7 @@ def test_an_idle_fleet_forgets_its_work(simulated, new_page, job):
 
 def test_a_fleet_without_a_worker_in_service_says_that_jobs_wait(commands, new_page, talk):
     broken = {"WHISPER_CPU_WORKERS": 2, "WHISPER_SIMULATED": "poisoned_for_good=0+1"}
-    server = commands.ready(**SIMULATED | broken)
+    server = commands.ready(**EIGHT | broken)
     page = fleet(new_page(server))
     server.submit(talk.path)
     expect(page.locator(".lane .badge.danger", has_text="Quarantined")).to_have_count(2, timeout=60_000)

@@ -12,7 +12,7 @@ from tests.browser.conftest import Axe, NewPage
 from tests.browser.modules import load_modules
 from tests.e2e.conftest import Commands
 from tests.e2e.reading import Talk
-from tests.e2e.running import Server, wait_for
+from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.media_files import RATE, Pcm, encode, read_pcm
 
 pytestmark = pytest.mark.timeout(120)
@@ -20,10 +20,7 @@ pytestmark = pytest.mark.timeout(120)
 KEY = "a-key-of-the-tests"
 
 # Seconds for each clip, so that a job runs while a page shows it.
-SLOW = {
-    "WHISPER_ENGINE": "simulated",
-    "WHISPER_MODEL": None,
-    "WHISPER_DEVICE": None,
+SLOW = SIMULATED | {
     "WHISPER_GPUS": "a",
     "WHISPER_SIMULATED": "fixed_ms=3000,batch=1",
 }

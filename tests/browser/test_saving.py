@@ -11,17 +11,14 @@ from playwright.sync_api import Page, Route, expect
 from tests.browser.conftest import NewPage
 from tests.browser.modules import load_modules
 from tests.e2e.conftest import Commands, write_wav
-from tests.e2e.running import DATA, Server, wait_for
+from tests.e2e.running import DATA, SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
 
 pytestmark = pytest.mark.timeout(120)
 
 LATER_MS = 61_000  # all pauses of the page are shorter
 
-SLOW = {
-    "WHISPER_ENGINE": "simulated",
-    "WHISPER_MODEL": None,
-    "WHISPER_DEVICE": None,
+SLOW = SIMULATED | {
     "WHISPER_GPUS": "a",
     "WHISPER_SIMULATED": "fixed_ms=1500,batch=1",
 }

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import document, open_job, row_with, save, with_lines
 from tests.e2e.conftest import half_an_hour, talk_pcm, write_wav  # noqa: F401
-from tests.e2e.running import wait_for
+from tests.e2e.running import SIMULATED, wait_for
 from tests.media_files import RATE, flac_of_silence
 
 pytestmark = pytest.mark.timeout(180)
@@ -45,14 +45,7 @@ def shown_texts(page):
 @pytest.fixture(scope="module")
 def paced(sites):
     """Made-up text, a clip every 0.7 s: as slow on a fast machine as on a busy one."""
-    return sites.ready(
-        WHISPER_ENGINE="simulated",
-        WHISPER_MODEL=None,
-        WHISPER_DEVICE=None,
-        WHISPER_GPUS=None,
-        WHISPER_CPU_WORKERS=1,
-        WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1",
-    )
+    return sites.ready(**SIMULATED, WHISPER_CPU_WORKERS=1, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")
 
 
 def test_text_appears_while_the_job_runs(new_page, paced, five_minutes):

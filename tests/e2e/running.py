@@ -21,6 +21,14 @@ DATA = Path(__file__).parents[1] / "data"
 START_S = 60.0  # the machine may be busy with other things
 ANSWER_S = 120.0
 
+# Settings of a server without a model: instead of those of the demo, which `environment` has.
+SIMULATED: dict[str, Any] = {
+    "WHISPER_ENGINE": "simulated",
+    "WHISPER_MODEL": None,
+    "WHISPER_DEVICE": None,
+    "WHISPER_GPUS": None,
+}
+
 T = TypeVar("T")
 
 
