@@ -32,9 +32,10 @@ WITH_NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
-# Two at a time, by file: the tests of a file share a server.
+# Some at a time, by file: the tests of a file share a server. Those in a browser wait more than they work.
 test: .venv/.dev node_modules/.installed
-	$(BIN)/pytest --numprocesses 2 --dist loadfile
+	$(BIN)/pytest --numprocesses 2 --dist loadfile --ignore tests/browser
+	$(BIN)/pytest --numprocesses 3 --dist loadfile tests/browser
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP

@@ -5,13 +5,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, FOLDER, MISSING, REQUIRED, find_chromium
 from tests.browser.watching import Faults
-from tests.e2e.conftest import Commands, commands, shorts, talk  # noqa: F401
-from tests.e2e.running import Server
+from tests.e2e.conftest import Commands, commands, shorts, talk, write_wav  # noqa: F401
+from tests.e2e.running import DATA, SIMULATED, Server
+from tests.media_files import RATE, read_pcm
 
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 GRAVE = ("serious", "critical")
@@ -61,7 +63,19 @@ def open_site(sites: Commands) -> Server:
 
 @pytest.fixture(scope="session")
 def locked_site(sites: Commands) -> Server:
-    return sites.ready(key=KEY, WHISPER_API_KEYS=KEY, WHISPER_GPUS="0")
+    return sites.ready(key=KEY, WHISPER_API_KEYS=KEY, WHISPER_CPU_WORKERS=1, **SIMULATED)
+
+
+@pytest.fixture(scope="session")
+def paced(sites: Commands) -> Server:
+    """Made-up text, a clip every 0.7 s: as slow on a fast machine as on a busy one."""
+    return sites.ready(**SIMULATED, WHISPER_CPU_WORKERS=1, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")
+
+
+@pytest.fixture(scope="session")
+def three_minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Talk that takes `paced` some seconds."""
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(read_pcm(DATA / "talk.flac"), 180 * RATE))
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +86,7 @@ def site(open_site: Server) -> Server:
 
 @pytest.fixture(scope="module")
 def locked(locked_site: Server) -> Server:
-    """The same with one worker and a key, `KEY`, which its client sends."""
+    """A service with one simulated worker and a key, `KEY`, which its client sends."""
     return without_jobs(locked_site)
 
 
@@ -118,7 +132,8 @@ def axe() -> Axe:
     source = AXE.read_text(encoding="utf-8")
 
     def violations(page: Page) -> list[str]:
-        page.evaluate(source)
+        if not page.evaluate("'axe' in window"):
+            page.evaluate(source)
         # Preloading, axe-core adds a style sheet of its own, which the content policy forbids.
         options = {"preload": False, "resultTypes": ["violations"]}
         found = page.evaluate("options => axe.run(document, options)", options)["violations"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.browser.chromium import ARGUMENTS, find_chromium
+from tests.browser.chromium import ARGUMENTS, MISSING, find_chromium
 from tests.e2e.conftest import Commands, write_wav
 from tests.e2e.running import DATA, SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
@@ -27,7 +27,7 @@ LANES = SIMULATED | {
 def main() -> None:
     path = find_chromium()
     if path is None:
-        raise SystemExit("There is no Chromium. Install it: `apt-get install chromium`.")
+        raise SystemExit(f"{MISSING}.")
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)

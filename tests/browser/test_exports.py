@@ -275,18 +275,10 @@ def corrected(site, talk):
     return done
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 375])
-def test_header_and_revisions_are_accessible_and_fit(new_page, site, corrected, axe, scheme, width):
-    page = new_page(site, color_scheme=scheme, viewport={"width": width, "height": 740})
+def test_revisions_give_the_focus_back(page, corrected):
     open_job(page, corrected)
-    page.get_by_role("button", name="Download", exact=True).click()
-    assert axe(page) == []
-    page.keyboard.press("Escape")
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
     page.get_by_role("button", name="Revisions").click()
     page.locator("[data-revision='0']").click()
     expect(page.locator(".revisions-text li")).to_have_count(1)
-    assert axe(page) == []
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Revisions")).to_be_focused()

@@ -14,12 +14,13 @@ from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
 
 EIGHT = SIMULATED | {"WHISPER_CPU_WORKERS": 8}
-SLOW = "batch=2,fixed_ms=400,clip_ms=200"  # a recording of ten minutes takes some seconds
+TWO = SIMULATED | {"WHISPER_CPU_WORKERS": 2}
+SLOW = "batch=2,fixed_ms=400,clip_ms=200"  # five minutes of speech take some seconds
 
 
 @pytest.fixture(scope="module")
-def ten_minutes(talk, tmp_path_factory):
-    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(read_pcm(talk.path), 600 * RATE))
+def five_minutes(talk, tmp_path_factory):
+    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(read_pcm(talk.path), 300 * RATE))
 
 
 def fleet(page: Page) -> Page:
@@ -63,21 +64,21 @@ def simulated(tmp_path_factory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def job(simulated, ten_minutes) -> str:
+def job(simulated, five_minutes) -> str:
     """A job that all workers have worked for."""
-    submitted: str = simulated.submit(ten_minutes)["id"]
+    submitted: str = simulated.submit(five_minutes)["id"]
     simulated.finished(submitted)
     return submitted
 
 
-def test_a_lane_for_each_worker_with_its_work_and_links_to_the_job(simulated, new_page, ten_minutes):
+def test_a_lane_for_each_worker_with_its_work_and_links_to_the_job(simulated, new_page, five_minutes):
     page = fleet(new_page(simulated))
     expect(page.locator(".lane")).to_have_count(8)
     expect(page.get_by_text("8 of 8")).to_be_visible()
-    job = simulated.submit(ten_minutes)
+    job = simulated.submit(five_minutes)
     expect(page.locator(".lane .badge", has_text="Busy").first).to_be_visible()
     entry = page.locator(f".legend a[href='#/jobs/{job['id']}']")
-    expect(entry).to_have_text(ten_minutes.name)
+    expect(entry).to_have_text(five_minutes.name)
     simulated.finished(job["id"])
     expect(page.get_by_role("region", name="Speed").locator(".figure")).not_to_have_text("0 ×")
     expect(page.locator(".lane .badge", has_text="Busy")).to_have_count(0)
@@ -86,7 +87,7 @@ def test_a_lane_for_each_worker_with_its_work_and_links_to_the_job(simulated, ne
     wait_for(lambda: is_painted(lane(page, 0)))
 
 
-def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(simulated, new_page, ten_minutes, job):
+def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(simulated, new_page, five_minutes, job):
     page = fleet(new_page(simulated))
     wait_for(lambda: is_painted(lane(page, 2)))
     track = lane(page, 2).locator(".track")
@@ -94,16 +95,16 @@ def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(simulated,
     at: Any = {"x": newest_block_x(lane(page, 2)), "y": height / 2}
     track.hover(position=at)
     tip = lane(page, 2).locator(".tip")
-    expect(tip).to_contain_text(ten_minutes.name)
+    expect(tip).to_contain_text(five_minutes.name)
     expect(tip).to_contain_text(re.compile(r"of audio in .* real time"))
-    expect(page.locator(".legend .strong")).to_contain_text(ten_minutes.name)
+    expect(page.locator(".legend .strong")).to_contain_text(five_minutes.name)
     expect(tip.locator("a")).to_have_count(0)
     track.click(position={**at, "x": newest_block_x(lane(page, 2))})
     tip.get_by_role("link").click()
     expect(page).to_have_url(re.compile(f"#/jobs/{job}$"))
 
 
-def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page, ten_minutes, job):
+def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page, five_minutes, job):
     page = fleet(new_page(simulated))
     wait_for(lambda: is_painted(lane(page, 1)))
     page.locator(".legend :is(a, button)").last.focus()
@@ -112,8 +113,8 @@ def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page
     page.keyboard.press("ArrowDown")
     expect(lane(page, 1).locator(".track")).to_be_focused()
     page.keyboard.press("ArrowLeft")
-    expect(lane(page, 1).locator(".tip")).to_contain_text(ten_minutes.name)
-    expect(page.locator('p[role="status"]')).to_contain_text(ten_minutes.name)
+    expect(lane(page, 1).locator(".tip")).to_contain_text(five_minutes.name)
+    expect(page.locator('p[role="status"]')).to_contain_text(five_minutes.name)
     page.keyboard.press("Escape")
     expect(page.locator(".tip")).to_have_count(0)
     page.keyboard.press("ArrowLeft")
@@ -128,22 +129,20 @@ def test_direct_requests_have_no_link(simulated, new_page, talk):
     expect(page.locator(".legend a", has_text="Direct requests")).to_have_count(0)
 
 
-def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, new_page, ten_minutes, axe):
-    server = commands.ready(**EIGHT, WHISPER_SIMULATED=f"{SLOW},poisoned_for_good=3")
+def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, new_page, five_minutes):
+    server = commands.ready(**TWO, WHISPER_SIMULATED=f"{SLOW},poisoned_for_good=1")
     page = fleet(new_page(server))
-    server.finished(server.submit(ten_minutes)["id"])
-    poisoned = lane(page, 3)
+    server.submit(five_minutes)
+    poisoned = lane(page, 1)
     expect(poisoned.locator(".badge.danger")).to_have_text("Quarantined", timeout=60_000)
     expect(poisoned.locator(".reason")).to_contain_text("an illegal memory access")
     expect(poisoned.locator(".reason")).to_contain_text("probed again")
-    expect(page.get_by_text("7 of 8")).to_be_visible()
+    expect(page.get_by_text("1 of 2")).to_be_visible()
     expect(page.get_by_text("1 out of service")).to_be_visible()
-    assert axe(page) == []
     page.get_by_role("button", name="Show as table").click()
     row = page.get_by_role("row").filter(has=page.locator(".badge.danger"))
-    expect(row.get_by_role("rowheader")).to_have_text("3")
+    expect(row.get_by_role("rowheader")).to_have_text("1")
     expect(page.get_by_role("row").filter(has_text="an illegal memory access")).to_be_visible()
-    assert axe(page) == []
     page.reload()
     expect(page.get_by_role("table")).to_be_visible()  # the choice is remembered
 
@@ -165,24 +164,23 @@ def test_a_killed_worker_is_red_and_green_again(commands, new_page):
     assert lane(page, 0).locator(".restarts").count() == 0
 
 
-def test_a_service_that_restarts_is_followed_again(commands, new_page, monkeypatch):
-    first = commands.ready(**EIGHT)
+def test_a_service_that_restarts_is_followed_again(commands, new_page):
+    first = commands.ready(**TWO)
     page = new_page(first)
     page.faults.expect("ERR_|Failed to load")
     fleet(page)
     first.kill(first.process.pid)
     expect(page.get_by_text("Connection lost")).to_be_visible()
-    expect(page.locator(".fleet.stale .lane")).to_have_count(8)
+    expect(page.locator(".fleet.stale .lane")).to_have_count(2)
     wait_for(lambda: is_painted(lane(page, 0)))  # the time about which nothing is known
-    monkeypatch.setattr("tests.e2e.running.free_port", lambda: first.port)
-    commands.ready(**EIGHT)
+    commands.ready(**TWO, port=first.port)
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
     expect(page.locator(".fleet.stale")).to_have_count(0)
 
 
-def test_a_dead_connection_is_noticed(commands, new_page):
+def test_a_dead_connection_is_noticed(simulated, new_page):
     """As after a sleep of the laptop: nothing comes, and nobody says that the connection is gone."""
-    server = commands.ready(**EIGHT)
+    server = simulated
     page = new_page(server)
     page.clock.install()
     fleet(page)
@@ -195,8 +193,8 @@ def test_a_dead_connection_is_noticed(commands, new_page):
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
 
 
-def test_a_deleted_job_has_no_name_and_no_link(simulated, new_page, ten_minutes):
-    deleted, other = [simulated.submit(ten_minutes)["id"] for _ in range(2)]
+def test_a_deleted_job_has_no_name_and_no_link(simulated, new_page, five_minutes):
+    deleted, other = [simulated.submit(five_minutes)["id"] for _ in range(2)]
     for job in (deleted, other):
         simulated.finished(job)
     simulated.client.delete(f"/v1/jobs/{deleted}").raise_for_status()
@@ -204,7 +202,7 @@ def test_a_deleted_job_has_no_name_and_no_link(simulated, new_page, ten_minutes)
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url) if "ids=" in request.url else None)
     fleet(page)
-    expect(page.locator(f".legend a[href='#/jobs/{other}']")).to_have_text(ten_minutes.name)
+    expect(page.locator(f".legend a[href='#/jobs/{other}']")).to_have_text(five_minutes.name)
     expect(page.locator(".legend button", has_text="Deleted job").first).to_be_visible()
     expect(page.locator(f".legend a[href='#/jobs/{deleted}']")).to_have_count(0)
     assert len(asked) == 1
@@ -230,8 +228,7 @@ def test_an_idle_fleet_forgets_its_work(simulated, new_page, job):
 
 
 def test_a_fleet_without_a_worker_in_service_says_that_jobs_wait(commands, new_page, talk):
-    broken = {"WHISPER_CPU_WORKERS": 2, "WHISPER_SIMULATED": "poisoned_for_good=0+1"}
-    server = commands.ready(**EIGHT | broken)
+    server = commands.ready(**TWO, WHISPER_SIMULATED="poisoned_for_good=0+1")
     page = fleet(new_page(server))
     server.submit(talk.path)
     expect(page.locator(".lane .badge.danger", has_text="Quarantined")).to_have_count(2, timeout=60_000)
@@ -275,14 +272,12 @@ def test_nothing_is_drawn_while_the_tab_is_hidden(simulated, new_page):
     assert page.evaluate("drawn") == 0
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_phone_shows_each_timeline_below_its_worker(simulated, new_page, axe, scheme, ten_minutes):
-    page = new_page(simulated, viewport={"width": 375, "height": 812}, color_scheme=scheme)
-    simulated.submit(ten_minutes)
+def test_a_phone_shows_each_timeline_below_its_worker(simulated, new_page, five_minutes):
+    page = new_page(simulated, viewport={"width": 375, "height": 812})
+    simulated.submit(five_minutes)
     fleet(page)
     expect(page.locator(".legend a").first).to_be_visible()
     who = lane(page, 0).locator(".worker").bounding_box()
     track = lane(page, 0).locator(".timeline").bounding_box()
     assert track["y"] >= who["y"] + who["height"] - 1
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
-    assert axe(page) == []

@@ -125,7 +125,7 @@ def form(enctype: str) -> str:
         form.append(field, text);
         document.body.append(frame, form);
         form.submit();
-        await new Promise((resolve) => {{ frame.onload = resolve; setTimeout(resolve, 2000); }});
+        await new Promise((resolve) => {{ frame.onload = resolve; setTimeout(resolve, 1000); }});
     """
 
 

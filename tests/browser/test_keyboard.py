@@ -1,81 +1,13 @@
-"""Everything without a mouse: each control is reached, shows its focus, and never loses it to nothing."""
+"""Everything without a mouse, from choosing a file to its subtitles."""
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser import all_screens
-from tests.browser.all_screens import World, world  # noqa: F401
+from tests.browser.transcript_pages import open_job, with_lines
 
 pytestmark = pytest.mark.timeout(120)
 
 MOST_CONTROLS = 150
-
-# Numbers the elements that the Tab key must reach.
-MARK = """() => {
-  const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document;
-  const wanted = [...root.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]
-    .filter((element) => element.tabIndex >= 0 && !element.disabled && element.type !== "file")
-    .filter((element) => element.checkVisibility({ visibilityProperty: true }))
-    // Arrows move within a group.
-    .filter((element, _, all) => element.type !== "radio" ||
-      element === all.find((other) => other.type === "radio" && other.name === element.name));
-  wanted.forEach((element, index) => { element.dataset.tab = index; });
-  document.activeElement?.blur?.();
-  return wanted.map((element) => element.outerHTML.slice(0, 120));
-}"""
-
-# Which of them has the focus, and whether it shows.
-FOCUSED = """() => {
-  const element = document.activeElement;
-  const isMarked = ({ outlineStyle, outlineWidth, boxShadow }) =>
-    (outlineStyle !== "none" && parseFloat(outlineWidth) >= 1) || boxShadow !== "none";
-  const box = element.getBoundingClientRect();
-  return {
-    index: element.dataset.tab ?? null,
-    isBody: element === document.body || element === document.documentElement,
-    // The mark of a link that covers its row is around the row.
-    isShown: isMarked(getComputedStyle(element)) || isMarked(getComputedStyle(element, "::after")),
-    isInView: box.bottom > 0 && box.top < innerHeight && box.width > 0,
-    html: element.outerHTML.slice(0, 120),
-  };
-}"""
-
-TOURS = [
-    "new_list",
-    "uploads_and_options",
-    "transcript",
-    "correcting",
-    "failed_job",
-    "lanes",
-    "table",
-    "settings",
-    "keys",
-    "revisions",
-    "two_versions",
-]
-
-
-@pytest.mark.parametrize("name", TOURS)
-def test_tab_reaches_everything_and_the_focus_is_seen(new_page, world: World, name: str) -> None:  # noqa: F811
-    page: Page = getattr(all_screens, name)(new_page, world)
-    page.emulate_media(reduced_motion="reduce")
-    wanted = page.evaluate(MARK)
-    assert wanted
-    missing = set(range(len(wanted)))
-    lost = 0
-    for _ in range(MOST_CONTROLS):
-        page.keyboard.press("Tab")
-        focused = page.evaluate(FOCUSED)
-        if focused["isBody"]:  # the browser's own controls come between the last one and the first
-            lost += 1
-            assert lost <= 2, f"the focus is lost; not reached: {[wanted[index] for index in missing]}"
-            continue
-        assert focused["isShown"], f"the focus is not seen: {focused['html']}"
-        assert focused["isInView"], f"out of sight: {focused['html']}"
-        missing.discard(int(focused["index"] or -1))
-        if not missing:
-            break
-    assert not missing, [wanted[index] for index in missing]
 
 
 def tab_to(page: Page, selector: str) -> None:
@@ -150,8 +82,8 @@ def test_from_choosing_a_file_to_its_subtitles(page, site, talk, tmp_path):
     expect(download).to_be_focused()
 
 
-def test_revisions_come_back_by_keys(page, site, world: World) -> None:  # noqa: F811
-    all_screens.open_job(page, world.done)
+def test_revisions_come_back_by_keys(page, site, talk):
+    open_job(page, with_lines(site, talk.path, ["One.", "Two."]))
     opener = page.get_by_role("button", name="Revisions")
     opener.focus()
     page.keyboard.press("Enter")

@@ -111,30 +111,3 @@ def test_a_stream_that_falls_silent_is_begun_anew(page):
     assert page.evaluate("window.connections") == 1
     page.clock.run_for(10_000)
     page.wait_for_function("() => window.events.join() === '1,2'")
-
-
-def test_a_page_of_another_site_can_neither_read_nor_write_nor_frame(page, site):
-    page.faults.expect(".")
-    page.goto(
-        f"http://localhost:{site.port}/health"
-    )  # another origin for a browser; it has no content policy
-    outcome = page.evaluate(
-        """async (url) => {
-        const read = await fetch(`${url}/v1/jobs`).then((answer) => answer.text(), () => "refused");
-        const body = new FormData();
-        body.append("file", new Blob(["no sound"]), "foreign.mp3");
-        const write = await fetch(`${url}/v1/jobs`, { method: "POST", body, mode: "no-cors" });
-        const frame = document.body.appendChild(document.createElement("iframe"));
-        frame.src = url;
-        await new Promise((resolve) => { frame.onload = resolve; });
-        return [read, write.type];
-    }""",
-        site.url,
-    )
-    assert outcome == ["refused", "opaque"]
-    assert not [job for job in all_jobs(site) if job["filename"] == "foreign.mp3"]
-    assert page.frames[1].locator("#page").count() == 0
-
-
-def all_jobs(site):
-    return site.client.get("/v1/jobs").json()["data"]

@@ -8,22 +8,13 @@ import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from app.errors import NOT_KEPT
-from tests.browser.conftest import Axe, NewPage
+from tests.browser.conftest import KEY, NewPage
 from tests.browser.modules import load_modules
-from tests.e2e.conftest import Commands
 from tests.e2e.reading import Talk
-from tests.e2e.running import SIMULATED, Server, wait_for
+from tests.e2e.running import Server, wait_for
 from tests.media_files import RATE, Pcm, encode, read_pcm
 
 pytestmark = pytest.mark.timeout(120)
-
-KEY = "a-key-of-the-tests"
-
-# Seconds for each clip, so that a job runs while a page shows it.
-SLOW = SIMULATED | {
-    "WHISPER_GPUS": "a",
-    "WHISPER_SIMULATED": "fixed_ms=3000,batch=1",
-}
 
 # Whoever decodes a recording in the tab needs one of these.
 COUNT_DECODING = """
@@ -243,25 +234,24 @@ def test_captions_come_from_the_page_where_the_service_gives_none(page: Page, fi
     player.wait("[...media.textTracks].some((track) => track.mode === 'showing' && track.cues?.length > 3)")
 
 
-@pytest.mark.parametrize("width", [375, 700, 1000, 1280, 1920])
-def test_the_controls_of_a_film_stay_in_the_player(
-    new_page: NewPage, site: Server, film_job: str, width: int
-) -> None:
-    page = new_page(site, viewport={"width": width, "height": 800})
+def test_the_controls_of_a_film_stay_in_the_player(page: Page, film_job: str) -> None:
     Player(page).open(film_job)
     expect(page.locator("video")).to_be_visible()
-    outside = page.evaluate(
-        """() => {
-        const { right } = document.querySelector(".player").getBoundingClientRect();
-        const controls = [...document.querySelectorAll(".player-controls :is(button, input, select)")];
-        return controls.filter((control) => control.getBoundingClientRect().right > right - 4).length;
-    }"""
-    )
-    assert outside == 0
-    page.get_by_role("button", name="More for the player").click()
-    for name in ("Captions", "Repeat this segment"):
-        expect(page.get_by_role("menuitemcheckbox", name=name)).to_be_in_viewport(ratio=1)
-    expect(page.get_by_role("menuitem", name="Full screen")).to_be_in_viewport(ratio=1)
+    for width in (375, 700, 1000, 1280, 1920):
+        page.set_viewport_size({"width": width, "height": 800})
+        outside = page.evaluate(
+            """() => {
+            const { right } = document.querySelector(".player").getBoundingClientRect();
+            const controls = [...document.querySelectorAll(".player-controls :is(button, input, select)")];
+            return controls.filter((control) => control.getBoundingClientRect().right > right - 4).length;
+        }"""
+        )
+        assert outside == 0, width
+        page.get_by_role("button", name="More for the player").click()
+        for name in ("Captions", "Repeat this segment"):
+            expect(page.get_by_role("menuitemcheckbox", name=name)).to_be_in_viewport(ratio=1)
+        expect(page.get_by_role("menuitem", name="Full screen")).to_be_in_viewport(ratio=1)
+        page.keyboard.press("Escape")
 
 
 def test_a_click_on_the_full_screen_plays_and_another_one_pauses(page: Page, film_job: str) -> None:
@@ -318,9 +308,9 @@ def test_a_recording_without_a_length_can_be_sought_in(
 
 
 def test_with_keys_it_plays_by_links_and_renews_them(
-    commands: Commands, new_page: NewPage, talk: Talk, tmp_path: Path
+    locked: Server, new_page: NewPage, talk: Talk, tmp_path: Path
 ) -> None:
-    server = commands.ready(WHISPER_API_KEYS=KEY, WHISPER_GPUS="0", key=KEY)
+    server = locked
     job_id = done(server, written(tmp_path, "long.wav", ten_minutes_of(talk.path)))
     page = new_page(server)
     page.add_init_script(f"localStorage.setItem('whisperfleet.key', JSON.stringify('{KEY}'))")
@@ -416,24 +406,23 @@ def test_the_waveform_comes_when_the_recording_is_decoded(page: Page, job_id: st
 
 
 def test_the_done_part_is_coloured_while_the_job_runs(
-    commands: Commands, new_page: NewPage, talk: Talk
+    paced: Server, new_page: NewPage, three_minutes: Path
 ) -> None:
-    server = commands.ready(**SLOW)
-    page = new_page(server)
+    page = new_page(paced)
     page.goto("/")
     page.get_by_role("main").wait_for()
-    job_id = server.submit(talk.path)["id"]
+    job_id = paced.submit(three_minutes)["id"]
     player = Player(page).open(job_id)
     veil = """() => {
         const { shadowRoot } = document.querySelector(".waveform-canvas > div");
         const { left, width } = shadowRoot.querySelector("[part=veil]").getBoundingClientRect();
         return width && left;
     }"""
-    assert server.job(job_id)["status"] == "running"
+    assert paced.job(job_id)["status"] == "running"
     first = player.page.evaluate(veil)
     assert first > 0
     wait_until(player.page, f"(first) => ({veil})() > first", first)
-    server.finished(job_id)
+    paced.finished(job_id)
     wait_until(player.page, f"() => ({veil})() === 0")
 
 
@@ -543,18 +532,11 @@ def test_the_waveform_has_the_colours_of_the_theme(new_page: NewPage, site: Serv
     wait_until(page, f"(light) => ({colours})() !== light", light)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 375])
-def test_it_is_accessible(
-    new_page: NewPage, site: Server, job_id: str, axe: Axe, scheme: str, width: int
-) -> None:
-    page = new_page(site, color_scheme=scheme, viewport={"width": width, "height": 700})
-    Player(page).open(job_id)
-    page.get_by_role("button", name="More for the player").click()
-    assert axe(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("button", name="More for the player")).to_be_focused()
+def test_its_menu_gives_the_focus_back(player: Player) -> None:
+    more = player.page.get_by_role("button", name="More for the player")
+    more.click()
+    player.page.keyboard.press("Escape")
+    expect(more).to_be_focused()
 
 
 def test_it_stays_in_view(new_page: NewPage, site: Server, job_id: str) -> None:

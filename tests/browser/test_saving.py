@@ -4,15 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage
 from tests.browser.modules import load_modules
-from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.conftest import Commands
 from tests.e2e.running import DATA, SIMULATED, Server, wait_for
-from tests.media_files import RATE, read_pcm
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -274,19 +272,6 @@ def test_a_conflict_can_wait(conflict: Session) -> None:
     dialog.wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_choice_is_accessible(new_page: NewPage, site: Server, job: str, axe: Any, scheme: str) -> None:
-    page = new_page(site, color_scheme=scheme)
-    first, second = Session(page, job), Session(page.context.new_page(), job)
-    page.faults.expect("412")  # type: ignore[attr-defined]
-    for tab in (first, second):
-        tab.wait_until_complete()
-        tab.set_text(0, f"of {id(tab)}")
-        tab.save()
-    second.page.get_by_role("dialog").wait_for()
-    assert axe(second.page) == []
-
-
 # Routes of Playwright end with the page, and a closed page still sends what it has.
 WITHOUT_SAVING = """() => {
     const real = window.fetch;
@@ -379,11 +364,10 @@ def test_a_deleted_job_says_so(page: Page, site: Server) -> None:
 
 
 def test_corrections_of_a_running_job_survive_a_reload_and_a_restart(
-    commands: Commands, new_page: NewPage, tmp_path: Path
+    commands: Commands, new_page: NewPage, three_minutes: Path
 ) -> None:
     server = commands.ready(**SLOW)
-    recording = write_wav(tmp_path, np.resize(read_pcm(DATA / "talk.flac"), 180 * RATE))
-    job = server.submit(recording, language="en")["id"]
+    job = server.submit(three_minutes, language="en")["id"]
     page = new_page(server)
     page.clock.install()
     page.faults.expect("ERR_|status of 50[34]")  # type: ignore[attr-defined]

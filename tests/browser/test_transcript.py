@@ -5,14 +5,13 @@ import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import document, open_job, row_with, save, with_lines
 from tests.e2e.conftest import half_an_hour, talk_pcm, write_wav  # noqa: F401
-from tests.e2e.running import SIMULATED, wait_for
-from tests.media_files import RATE, flac_of_silence
+from tests.e2e.running import wait_for
+from tests.media_files import flac_of_silence
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -27,12 +26,6 @@ MOST_KEY_MS = 100
 
 
 @pytest.fixture(scope="module")
-def five_minutes(talk_pcm, tmp_path_factory):  # noqa: F811
-    """Talk that takes seconds to transcribe."""
-    return write_wav(tmp_path_factory.mktemp("talks"), np.resize(talk_pcm, 300 * RATE))
-
-
-@pytest.fixture(scope="module")
 def finished(site, talk):
     """A job that no test changes."""
     return site.finished(site.submit(talk.path)["id"])["id"]
@@ -42,15 +35,9 @@ def shown_texts(page):
     return page.locator("p.segment-text").all_inner_texts()
 
 
-@pytest.fixture(scope="module")
-def paced(sites):
-    """Made-up text, a clip every 0.7 s: as slow on a fast machine as on a busy one."""
-    return sites.ready(**SIMULATED, WHISPER_CPU_WORKERS=1, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")
-
-
-def test_text_appears_while_the_job_runs(new_page, paced, five_minutes):
+def test_text_appears_while_the_job_runs(new_page, paced, three_minutes):
     page, site = new_page(paced), paced
-    job_id = site.submit(five_minutes)["id"]
+    job_id = site.submit(three_minutes)["id"]
     page.goto(f"/#/jobs/{job_id}")
     page.locator(".segment").first.wait_for()
     assert site.job(job_id)["status"] == "running"

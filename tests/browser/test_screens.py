@@ -1,0 +1,189 @@
+"""Every screen, dialog and menu suits everyone: on a phone, by keys alone, and for who cannot see it."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.all_screens import SCREENS, TOURED, World, world  # noqa: F401
+from tests.browser.conftest import Axe, watched_page
+from tests.browser.modules import load_modules
+from tests.e2e.running import Server
+
+pytestmark = pytest.mark.timeout(120)
+
+PHONE: dict[str, Any] = {"width": 375, "height": 700}
+DESKTOP: dict[str, Any] = {"width": 1280, "height": 740}
+PHONE_PAGE: dict[str, Any] = {"viewport": PHONE, "has_touch": True, "reduced_motion": "reduce"}
+
+LEAST_TARGET_PX = 24
+
+# Names of recordings and other people's words may be shortened: they are all that has `dir="auto"`.
+FAULTS = """(least) => {
+  const faults = [];
+  const nameOf = (element) =>
+    `${element.tagName}.${element.className?.baseVal ?? element.className}: ` +
+    (element.ariaLabel || element.textContent.trim()).slice(0, 50);
+  const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
+  const isShown = (element) =>
+    element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) &&
+    !element.closest(".visually-hidden, [hidden]") && element.getClientRects().length > 0;
+  const wide = document.documentElement.scrollWidth;
+  if (wide > innerWidth) faults.push(`the page is ${wide} px wide`);
+  if (root.matches("dialog") && root.scrollWidth > root.clientWidth + 1) faults.push("a dialog is too wide");
+
+  const targets = "button, a[href], input, select, textarea, summary, [role=menuitem], [role=slider]";
+  for (const element of root.querySelectorAll(targets)) {
+    if (!isShown(element)) continue;
+    // A link in a sentence is as high as its line. A label is part of its field.
+    if (element.localName === "a" && getComputedStyle(element).display === "inline") continue;
+    const { width, height } = (element.closest("label") ?? element).getBoundingClientRect();
+    if (Math.min(width, height) < least) faults.push(`${nameOf(element)} is ${width} x ${height} px`);
+  }
+
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (!node.data.trim() || !isShown(element)) continue;
+    if (element.closest("[dir=auto], option, .fleet-table, [aria-hidden=true]")) continue;
+    range.selectNodeContents(node);
+    const text = range.getBoundingClientRect();
+    for (let box = element; box && box !== root; box = box.parentElement) {
+      const { overflowX, overflowY } = getComputedStyle(box);
+      const area = box.getBoundingClientRect();
+      const isCut = (overflowX === "hidden" && (text.right > area.right + 1 || text.left < area.left - 1)) ||
+        (overflowY === "hidden" && text.bottom > area.bottom + 2);
+      const isOutside = box.matches("button, .button, .badge, td, th") &&
+        (text.right > area.right + 1 || text.left < area.left - 1);
+      if (isCut || isOutside) faults.push(`cut: ${nameOf(element)}`);
+      if (overflowX === "auto" || overflowX === "scroll") break;
+    }
+    if (text.right > innerWidth + 1 || text.left < -1) faults.push(`outside: ${nameOf(element)}`);
+  }
+  return faults;
+}"""
+
+SPEAK = """async (language) => {
+  const { chosenLanguage } = await import("./web/core/text.js");
+  chosenLanguage.value = language;
+}"""
+
+MOST_CONTROLS = 150
+
+# Numbers the elements that the Tab key must reach.
+MARK = """() => {
+  const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document;
+  const wanted = [...root.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex]")]
+    .filter((element) => element.tabIndex >= 0 && !element.disabled && element.type !== "file")
+    .filter((element) => element.checkVisibility({ visibilityProperty: true }))
+    // Arrows move within a group.
+    .filter((element, _, all) => element.type !== "radio" ||
+      element === all.find((other) => other.type === "radio" && other.name === element.name));
+  wanted.forEach((element, index) => { element.dataset.tab = index; });
+  document.activeElement?.blur?.();
+  return wanted.map((element) => element.outerHTML.slice(0, 120));
+}"""
+
+# Which of them has the focus, and whether it shows.
+FOCUSED = """() => {
+  const element = document.activeElement;
+  const isMarked = ({ outlineStyle, outlineWidth, boxShadow }) =>
+    (outlineStyle !== "none" && parseFloat(outlineWidth) >= 1) || boxShadow !== "none";
+  const box = element.getBoundingClientRect();
+  return {
+    index: element.dataset.tab ?? null,
+    isBody: element === document.body || element === document.documentElement,
+    // The mark of a link that covers its row is around the row.
+    isShown: isMarked(getComputedStyle(element)) || isMarked(getComputedStyle(element, "::after")),
+    isInView: box.bottom > 0 && box.top < innerHeight && box.width > 0,
+    html: element.outerHTML.slice(0, 120),
+  };
+}"""
+
+
+# A visit takes longer than a look. Tests of a screen come one after the other, since the first screens of
+# `SCREENS` are those of `TOURED`: pytest groups tests by the number of a parameter.
+@pytest.fixture(scope="module", params=SCREENS, ids=lambda screen: screen.__name__)
+def screen(request: pytest.FixtureRequest, browser: Browser, world: World) -> Iterator[Page]:  # noqa: F811
+    """A screen, opened on a phone. The tests of one screen share its page."""
+    with ExitStack() as stack:
+
+        def new_page(server: Server, **options: Any) -> Page:
+            page = stack.enter_context(watched_page(browser, server, **PHONE_PAGE, **options))
+            load_modules(page)  # to change the language in the middle of anything
+            return page
+
+        yield request.param(new_page, world)
+
+
+def test_it_fits_a_phone(screen: Page) -> None:
+    """Nothing is wider than the screen, cut off, or too small for a finger. German has the longest words."""
+    screen.set_viewport_size(PHONE)
+    found = {}
+    for language in ("de", "es", "en"):
+        screen.evaluate(SPEAK, language)
+        expect(screen.locator("html")).to_have_attribute("lang", language)
+        found[language] = screen.evaluate(FAULTS, LEAST_TARGET_PX)
+    assert not any(found.values()), found
+
+
+def test_it_has_no_serious_violation(screen: Page, axe: Axe) -> None:
+    found = {}
+    for size, scheme in ((PHONE, "light"), (PHONE, "dark"), (DESKTOP, "dark"), (DESKTOP, "light")):
+        screen.set_viewport_size(size)
+        screen.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        screen.wait_for_timeout(50)  # the theme is drawn
+        found[size["width"], scheme] = axe(screen)
+    assert not any(found.values()), found
+
+
+@pytest.mark.parametrize("screen", TOURED, indirect=True, ids=lambda screen: screen.__name__)
+def test_tab_reaches_everything_and_the_focus_is_seen(screen: Page) -> None:
+    screen.set_viewport_size(DESKTOP)
+    wanted = screen.evaluate(MARK)
+    assert wanted
+    missing = set(range(len(wanted)))
+    lost = 0
+    for _ in range(MOST_CONTROLS):
+        screen.keyboard.press("Tab")
+        focused = screen.evaluate(FOCUSED)
+        if focused["isBody"]:  # the browser's own controls come between the last one and the first
+            lost += 1
+            assert lost <= 2, f"the focus is lost; not reached: {[wanted[index] for index in missing]}"
+            continue
+        assert focused["isShown"], f"the focus is not seen: {focused['html']}"
+        assert focused["isInView"], f"out of sight: {focused['html']}"
+        missing.discard(int(focused["index"] or -1))
+        if not missing:
+            break
+    assert not missing, [wanted[index] for index in missing]
+
+
+def test_what_does_not_fit_is_found(page):
+    page.goto("/")
+    page.get_by_role("main").wait_for()
+    page.evaluate(
+        """() => {
+          const add = (name, text, style) => {
+            const element = document.body.appendChild(document.createElement(name));
+            element.textContent = text;
+            Object.assign(element.style, style);
+          };
+          add("button", "wide", { width: "3000px" });
+          add("button", "", { width: "10px", height: "10px", padding: 0 });
+          add("p", "cut off", { width: "20px", overflow: "hidden", whiteSpace: "nowrap" });
+        }"""
+    )
+    faults = "\n".join(page.evaluate(FAULTS, LEAST_TARGET_PX))
+    assert "the page is" in faults
+    assert "is 10 x 10 px" in faults
+    assert "cut: P.: cut off" in faults
+
+
+def test_axe_finds_violations(page, axe):
+    page.goto("/")
+    page.evaluate("() => document.body.append(document.createElement('button'))")
+    assert [line.partition(":")[0] for line in axe(page)] == ["button-name"]
