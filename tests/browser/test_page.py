@@ -111,3 +111,14 @@ def test_a_stream_that_falls_silent_is_begun_anew(page):
     assert page.evaluate("window.connections") == 1
     page.clock.run_for(10_000)
     page.wait_for_function("() => window.events.join() === '1,2'")
+
+
+def test_language_and_colours_are_those_of_all_tabs(page):
+    page.goto("/")
+    other = page.context.new_page()
+    other.goto("/")
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_label("Language of this page").select_option("de")
+    page.get_by_label("Farben").select_option("dark")
+    expect(other.locator("html")).to_have_attribute("lang", "de")
+    expect(other.locator("html")).to_have_attribute("data-theme", "dark")

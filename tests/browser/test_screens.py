@@ -9,7 +9,6 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.all_screens import SCREENS, TOURED, World, world  # noqa: F401
 from tests.browser.conftest import Axe, watched_page
-from tests.browser.modules import load_modules
 from tests.e2e.running import Server
 
 pytestmark = pytest.mark.timeout(120)
@@ -66,9 +65,11 @@ FAULTS = """(least) => {
   return faults;
 }"""
 
-SPEAK = """async (language) => {
-  const { chosenLanguage } = await import("./web/core/text.js");
-  chosenLanguage.value = language;
+# As another tab does.
+SPEAK = """(language) => {
+  const key = "whisperfleet.language";
+  localStorage.setItem(key, JSON.stringify(language));
+  dispatchEvent(new StorageEvent("storage", { key }));
 }"""
 
 MOST_CONTROLS = 150
@@ -112,9 +113,7 @@ def screen(request: pytest.FixtureRequest, browser: Browser, world: World) -> It
     with ExitStack() as stack:
 
         def new_page(server: Server, **options: Any) -> Page:
-            page = stack.enter_context(watched_page(browser, server, **PHONE_PAGE, **options))
-            load_modules(page)  # to change the language in the middle of anything
-            return page
+            return stack.enter_context(watched_page(browser, server, **PHONE_PAGE, **options))
 
         yield request.param(new_page, world)
 

@@ -23,6 +23,21 @@ export function remembered(name, initial) {
 }
 
 /**
+ * A remembered value that all tabs share: a change in one of them is one in the others.
+ * @template T
+ * @param {string} name
+ * @param {T} initial
+ * @returns {import("../vendor/ui.js").Signal<T>}
+ */
+export function shared(name, initial) {
+  const value = remembered(name, initial);
+  globalThis.addEventListener?.("storage", ({ key }) => {
+    if (key === PREFIX + name) value.value = load(name, initial);
+  });
+  return value;
+}
+
+/**
  * @template T
  * @param {string} name
  * @param {T} initial Returned if nothing is stored.

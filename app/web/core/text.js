@@ -1,7 +1,7 @@
 /** The texts of the page in the reader's language. */
 
 import { batch, computed, effect, signal } from "../vendor/ui.js";
-import { remembered } from "./storage.js";
+import { shared } from "./storage.js";
 
 /** @typedef {keyof typeof import("../texts/en.js").default} TextKey */
 /** @typedef {Record<string, string | number>} Values */
@@ -17,7 +17,7 @@ const LOADERS = {
 export const LANGUAGE_NAMES = { en: "English", de: "Deutsch", es: "Español" };
 
 /** The language that the reader has chosen; empty: that of the browser. */
-export const chosenLanguage = remembered("language", "");
+export const chosenLanguage = shared("language", "");
 
 const wantedLanguage = computed(() => {
   const wanted = [chosenLanguage.value, ...navigator.languages];

@@ -1,10 +1,10 @@
 /** Light or dark: as the system has it, unless the reader chooses. */
 
-import { remembered } from "../core/storage.js";
+import { shared } from "../core/storage.js";
 import { effect } from "../vendor/ui.js";
 
 /** `light`, `dark`, or empty: that of the system. */
-export const theme = remembered("theme", "");
+export const theme = shared("theme", "");
 
 effect(() => {
   const { dataset } = document.documentElement;
