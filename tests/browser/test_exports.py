@@ -276,9 +276,8 @@ def corrected(site, talk):
 
 
 def test_revisions_give_the_focus_back(page, corrected):
-    open_job(page, corrected)
-    page.get_by_role("button", name="Revisions").click()
-    page.locator("[data-revision='0']").click()
-    expect(page.locator(".revisions-text li")).to_have_count(1)
+    dialog = open_revisions(page, corrected)
+    dialog.locator("[data-revision='0']").click()
+    expect(dialog.locator(".revisions-text li")).to_have_count(1)
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Revisions")).to_be_focused()

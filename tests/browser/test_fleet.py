@@ -180,16 +180,15 @@ def test_a_service_that_restarts_is_followed_again(commands, new_page):
 
 def test_a_dead_connection_is_noticed(simulated, new_page):
     """As after a sleep of the laptop: nothing comes, and nobody says that the connection is gone."""
-    server = simulated
-    page = new_page(server)
+    page = new_page(simulated)
     page.clock.install()
     fleet(page)
-    server.signal(signal.SIGSTOP)
+    simulated.signal(signal.SIGSTOP)
     try:
         page.clock.fast_forward("01:00")
         expect(page.get_by_text("Connection lost")).to_be_visible()
     finally:
-        server.signal(signal.SIGCONT)
+        simulated.signal(signal.SIGCONT)
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=60_000)
 
 

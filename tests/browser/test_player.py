@@ -310,17 +310,16 @@ def test_a_recording_without_a_length_can_be_sought_in(
 def test_with_keys_it_plays_by_links_and_renews_them(
     locked: Server, new_page: NewPage, talk: Talk, tmp_path: Path
 ) -> None:
-    server = locked
-    job_id = done(server, written(tmp_path, "long.wav", ten_minutes_of(talk.path)))
-    page = new_page(server)
+    job_id = done(locked, written(tmp_path, "long.wav", ten_minutes_of(talk.path)))
+    page = new_page(locked)
     page.add_init_script(f"localStorage.setItem('whisperfleet.key', JSON.stringify('{KEY}'))")
     made: list[str] = []
 
     def withdraw_the_first(route: Route) -> None:
         response = route.fetch()
-        made.append(server.url + response.json()["path"])
+        made.append(locked.url + response.json()["path"])
         if len(made) == 1:
-            server.client.delete("/v1/links").raise_for_status()
+            locked.client.delete("/v1/links").raise_for_status()
         route.fulfill(response=response)
 
     page.route("**/links", withdraw_the_first)
@@ -330,7 +329,7 @@ def test_with_keys_it_plays_by_links_and_renews_them(
     assert len(made) == 2
     assert player.get("media.src") == made[1]
     assert KEY not in made[1]
-    server.client.delete("/v1/links").raise_for_status()  # as after twelve hours
+    locked.client.delete("/v1/links").raise_for_status()  # as after twelve hours
     player.place.fill("550")
     player.wait("!media.paused && media.currentTime > 550.2")
     assert player.get("media.src") == made[2]

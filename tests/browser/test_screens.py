@@ -129,6 +129,11 @@ def test_it_fits_a_phone(screen: Page) -> None:
     assert not any(found.values()), found
 
 
+def test_nothing_is_wider_than_a_desktop(screen: Page) -> None:
+    screen.set_viewport_size(DESKTOP)
+    assert screen.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
 def test_it_has_no_serious_violation(screen: Page, axe: Axe) -> None:
     found = {}
     for size, scheme in ((PHONE, "light"), (PHONE, "dark"), (DESKTOP, "dark"), (DESKTOP, "light")):
