@@ -5,6 +5,9 @@
 # make page    bundle the page's modules and styles anew, after a change of them
 # make vendor  bundle the page's packages anew, after a change of package.json
 # make bench   run the benchmarks on this machine
+# make dist    build the source archive and the wheel, with their checksums, in dist/
+# make sbom    write the bill of materials, dist/sbom.json: what is installed for the product
+# make audit   look the installed packages up in PyPI's database of vulnerabilities
 # make screenshots   take the pictures of the page in docs/images again, with the machine's Chromium
 # make clean   remove all generated files
 #
@@ -27,7 +30,7 @@ NO_NODE := $(shell command -v npm >/dev/null \
 comma := ,
 WITH_NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: run test soak check page vendor bench screenshots clean
+.PHONY: run test soak check page vendor bench dist sbom audit screenshots clean
 
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
@@ -64,6 +67,19 @@ bench: .venv/.dev
 	$(BIN)/whisperfleet bench
 	$(BIN)/python -m bench.latency
 
+# The wheel is built from the source archive, in a folder of pip's own: nothing left over in this tree gets into it.
+dist: .venv/.installed
+	rm -rf dist whisperfleet.egg-info
+	$(BIN)/python -c "from setuptools import build_meta; build_meta.build_sdist('dist')" > /dev/null
+	$(PIP) wheel --quiet --no-deps --no-index --no-build-isolation --wheel-dir dist dist/whisperfleet-*.tar.gz
+	cd dist && sha256sum whisperfleet-* > SHA256SUMS && cat SHA256SUMS
+
+sbom: .venv/.installed .venv/release/.installed
+	.venv/release/bin/python release/sbom.py .venv dist/sbom.json "$(EXTRAS)"
+
+audit: .venv/.installed .venv/release/.installed
+	.venv/release/bin/python release/audit.py .venv "$(EXTRAS)"
+
 clean:
 	rm -rf .venv node_modules build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
@@ -76,6 +92,12 @@ clean:
 
 .venv/.dev: .venv/.installed
 	$(INSTALL) --editable .[dev$(if $(NO_NODE),$(comma)node)]
+	touch $@
+
+# Apart from the product, whose packages they list.
+.venv/release/.installed: release/requirements.txt | .venv/.installed
+	$(BIN)/python -m venv --clear --without-pip .venv/release
+	$(PIP) --python .venv/release/bin/python install --quiet --no-deps --requirement release/requirements.txt
 	touch $@
 
 node_modules/.installed: package.json package-lock.json | .venv/.dev

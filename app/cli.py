@@ -30,6 +30,24 @@ cli = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"whisperfleet {version('whisperfleet')}")
+        raise typer.Exit
+
+
+@cli.callback()
+def _options_of_all_commands(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Audio in, subtitles out, on every GPU."""
+
+
 @cli.command()
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on [WHISPER_HOST].")] = None,

@@ -224,7 +224,7 @@ class Settings(BaseSettings):
     @classmethod
     def _check_yt_dlp(cls, value: bool) -> bool:
         if value and importlib.util.find_spec("yt_dlp") is None:
-            raise ValueError('yt-dlp is missing; pip install "whisperfleet[url]"')
+            raise ValueError("yt-dlp is missing; install it beside whisperfleet: pip install yt-dlp")
         return value
 
     @field_validator("webhook_secret")

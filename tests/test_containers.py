@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -190,29 +189,3 @@ def test_only_the_gpu_service_reserves_all_gpus() -> None:
     assert COMPOSE["services"]["gpu"]["deploy"]["resources"]["reservations"]["devices"] == [
         {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     ]
-
-
-def test_the_wheel_contains_the_programs_the_page_and_the_demo_model(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    for part in ("app", "workers"):
-        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for part in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / part, source)
-    subprocess.run(
-        [sys.executable, "-c", "from setuptools import build_meta; build_meta.build_wheel('..')"],
-        cwd=source,
-        check=True,
-        capture_output=True,
-    )
-    [wheel] = tmp_path.glob("*.whl")
-    packaged = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
-    expected = {
-        file.relative_to(source).as_posix()
-        for part in ("app", "workers")
-        for file in (source / part).rglob("*")
-        if file.is_file()
-    }
-    assert packaged == expected
-    assert {"app/py.typed", "app/jobs/migrations/env.py", "workers/demo_model/model.bin"} <= packaged
-    assert {"app/web/index.html", "app/web/bundle/main.js", "app/web/vendor/LICENSES.txt"} <= packaged
-    assert not [name for name in packaged if ".test." in name]
