@@ -23,7 +23,8 @@ LANGUAGES: dict[str, str] = {
 }  # fmt: skip
 
 _CODES_BY_NAME = {name: code for code, name in LANGUAGES.items()} | {
-    "burmese": "my", "castilian": "es", "flemish": "nl", "haitian": "ht", "javanese": "jw",
+    "burmese": "my", "castilian": "es", "fil": "tl", "filipino": "tl", "flemish": "nl", "haitian": "ht",
+    "javanese": "jw",
     "letzeburgesch": "lb", "mandarin": "zh", "moldavian": "ro", "moldovan": "ro", "panjabi": "pa",
     "pushto": "ps", "sinhalese": "si", "valencian": "ca", "jv": "jw", "nb": "no", "iw": "he",
 }  # fmt: skip

@@ -51,7 +51,7 @@ def judge(report: Report, versions: Mapping[str, str], accepted: Mapping[str, st
         for found in entry["vulns"]
     ]
     lines += [f"accepted: {advisory}: {reason}" for advisory, reason in accepted.items()]
-    # A mirror of the package index has no advisories: pip-audit skips all packages then, and calls that clean.
+    # A mirror of the package index has no advisories: pip-audit skips all packages, and calls that clean.
     answered = {entry["name"] for entry in report if "skip_reason" not in entry}
     if answered:
         lines.append(f"{len(answered)} packages looked up, {len(vulnerable)} with known vulnerabilities")

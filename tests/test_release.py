@@ -1,4 +1,4 @@
-"""What belongs to a release: labels, bill of materials, audit, and advice that installs no stranger's package."""
+"""What belongs to a release: labels, bill of materials, audit, no advice to install a stranger's package."""
 
 import json
 import os

@@ -17,6 +17,7 @@ from app.api.errors import documented_errors
 from app.api.forms import QueryFields
 from app.api.openai_responses import segment_entry
 from app.api.receiving import receive
+from app.api.system import VERSION
 from app.engines.model_files import can_translate
 from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
@@ -73,6 +74,10 @@ class AsrQuery(QueryFields):
         return with_word_times(super().options, self.output)
 
 
+class AsrStatus(BaseModel):
+    version: str = Field(description="The program and its version.")
+
+
 class DetectedLanguage(BaseModel):
     detected_language: str = Field(description="Its lower-case English name.")
     language_code: str = Field(description="Its ISO 639 code.")
@@ -114,6 +119,13 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
         return DetectedLanguage(
             detected_language=language_name(code), language_code=code, confidence=round(probability, 4)
         )
+
+    # Servers of this interface have it beside the two endpoints.
+    @router.get(
+        "/status", summary="The version, for *Test Connection* in Bazarr", responses=documented_errors(401)
+    )
+    async def asr_status() -> AsrStatus:
+        return AsrStatus(version=f"whisperfleet {VERSION}")
 
     return router
 

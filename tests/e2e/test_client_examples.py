@@ -1,0 +1,143 @@
+"""The programs of docs/clients.md, run as they are written there."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml
+
+from tests.e2e.reading import read_srt
+from tests.e2e.running import SIMULATED, free_port, wait_for
+from tests.media_files import encode
+
+pytestmark = pytest.mark.timeout(90)
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """The blocks of a language that say nothing against being run."""
+    found = re.findall(rf"(<!-- not run: .*-->\n)?```{language}\n(.*?)```", GUIDE, re.DOTALL)
+    return [block for reason, block in found if not reason]
+
+
+def program(containing: str) -> str:
+    [found] = [block for block in blocks("python") if containing in block]
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, talk_pcm):
+    made = tmp_path_factory.mktemp("clients")
+    (made / "talk.mp3").write_bytes(encode(talk_pcm[: 20 * 16_000], "mp3", "libmp3lame"))
+    return made
+
+
+def environment(**variables: str) -> dict[str, str]:
+    proxies = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+    return {name: value for name, value in os.environ.items() if name.lower() not in proxies} | variables
+
+
+def run(code: str, folder: Path, server) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("http://localhost:8000", server.url)],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_subtitles_with_the_openai_package(folder, server):
+    wanted = server.srt(folder / "talk.mp3", profile="netflix", hotwords="Reykjavík")
+    assert run(program("max_retries"), folder, server) == wanted + "\n"
+    assert read_srt(wanted)
+
+
+def test_words_and_a_stream_with_the_openai_package(folder, server):
+    *words, streamed = run(program("stream=True"), folder, server).splitlines()
+    assert all(re.fullmatch(r" *\d+\.\d\d +\d+\.\d\d \S+", line) for line in words)
+    text = server.text(folder / "talk.mp3").strip()
+    assert [line.split()[-1] for line in words] == text.split()
+    assert streamed == text
+
+
+def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, tmp_path):
+    """The program starts before the service, which is killed once while it transcribes."""
+    (tmp_path / "transcribe_job.py").write_text(program("Idempotency-Key"))
+    port = free_port()
+    client = subprocess.Popen(
+        [sys.executable, "transcribe_job.py", folder / "talk.mp3", "talk.srt", "en"],
+        cwd=tmp_path,
+        env=environment(WHISPERFLEET=f"http://127.0.0.1:{port}"),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    settings = SIMULATED | {"WHISPER_CPU_WORKERS": 1, "folder": tmp_path / "service", "port": port}
+    server = commands.serve(**settings, WHISPER_SIMULATED="fixed_ms=3000").wait_until_up()
+    [job] = wait_for(lambda: server.client.get("/v1/jobs?status=running").json()["data"])
+    server.signal(signal.SIGKILL)
+    server.process.wait(10)
+    again = commands.serve(**settings).wait_until_up()
+    _, log = client.communicate(timeout=60)
+    assert client.returncode == 0, log
+    assert "waiting" in log
+    assert (tmp_path / "talk.srt").read_text() == again.result(job["id"])
+    assert len(again.client.get("/v1/jobs").json()["data"]) == 1
+
+
+def test_a_job_is_submitted_again_while_the_service_is_full_or_restarts(folder, monkeypatch):
+    """The same functions against answers that a real service gives rarely."""
+    names: dict = {"__name__": "transcribe_job"}
+    exec(compile(program("Idempotency-Key"), "transcribe_job.py", "exec"), names)
+    pauses: list[float] = []
+    monkeypatch.setattr(names["time"], "sleep", pauses.append)
+    job = {"id": "1", "status": "succeeded", "progress": {"done_s": 20.0, "total_s": None}, "error": None}
+    answers = iter(
+        [
+            httpx.Response(429, headers={"Retry-After": "7"}),
+            httpx.ConnectError("refused"),
+            httpx.Response(502),
+            httpx.Response(503),
+            httpx.Response(202, json=job | {"status": "queued"}),
+            httpx.ReadError("reset"),
+            httpx.Response(200, json=job),
+            httpx.Response(400, json={"error": {"message": "The recording is empty."}}),
+        ]
+    )
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.headers.get("Idempotency-Key"), len(request.read())))
+        if isinstance(response := next(answers), Exception):
+            raise response
+        return response
+
+    with httpx.Client(base_url="http://service", transport=httpx.MockTransport(answer)) as client:
+        assert names["transcribe"](client, folder / "talk.mp3", language="en") == job
+        with pytest.raises(SystemExit, match="The recording is empty"):
+            names["transcribe"](client, folder / "talk.mp3")
+    assert pauses == [7, 2, 5, 10, 1, 1]
+    size = (folder / "talk.mp3").stat().st_size
+    assert {content for _, content in asked[:5]} == {size}, "each attempt sends the whole recording"
+    assert len({key for key, _ in asked[:5]}) == 1
+    assert asked[-1][0] not in {None, asked[0][0]}
+
+
+def test_the_shared_network_has_the_service_under_the_name_that_clients_use() -> None:
+    override, client, *_ = [yaml.safe_load(block) for block in blocks("yaml")]
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))["services"]
+    [(service, changed)] = override["services"].items()
+    assert service in services
+    assert changed["networks"] == {"default": {}, "media": {"aliases": ["whisperfleet"]}}
+    assert override["networks"]["media"]["name"] in client["services"]["bazarr"]["networks"]
+    assert client["networks"] == {"media": {"external": True}}
