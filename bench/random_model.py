@@ -52,6 +52,9 @@ class Shape:
 
 SHAPES = {
     "tiny": Shape(384, 6, 4, 4, 80, ((2, 2), (3, 0), (3, 2), (3, 3), (3, 4), (3, 5)), cantonese=False),
+    "base": Shape(
+        512, 8, 6, 6, 80, ((3, 1), (4, 2), (4, 3), (4, 7), (5, 1), (5, 2), (5, 4), (5, 6)), cantonese=False
+    ),
     "small": Shape(
         768,
         12,

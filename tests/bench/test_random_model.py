@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from bench.gpu import cost_of_batches, measure, table
+from bench.model_sizes import dimensions_of
 from bench.random_model import SHAPES, make_model
 from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
 from workers.whisper.model import LoadedModel
@@ -32,6 +33,11 @@ def window(seconds: int, language: str | None, *, words: bool) -> Window:
 
 def decode(loaded: LoadedModel, *windows: Window) -> list[WindowResult]:
     return loaded.decode(windows, loaded.features(windows))
+
+
+def test_the_file_has_two_bytes_for_each_weight_that_is_computed(folder: Path) -> None:
+    weights = dimensions_of("tiny").parameters
+    assert (folder / "model.bin").stat().st_size == pytest.approx(2 * weights, rel=0.001)
 
 
 @pytest.mark.parametrize("words", [False, True])

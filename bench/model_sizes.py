@@ -1,0 +1,168 @@
+"""What a model takes on the disk and in memory, computed from its dimensions.
+
+    python -m bench.model_sizes [--memory tiny base small --batch 4 --threads 1]
+
+Without options: the table of docs/models.md. `--memory` measures models with random weights on this machine's
+CPU instead: a process loads each with `int8` and with `float32`, and decodes one batch of full windows with
+word times.
+"""
+
+import argparse
+import multiprocessing
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from app.engines.model_files import REPOSITORIES, can_translate
+from bench.random_model import SHAPES, make_model
+from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window
+
+POSITIONS, FRAMES = 448, 1500  # of the decoder, and of the encoder for 30 s
+MB = 10**6
+BEAMS, TOKENS = 5, 200  # of each window: rarely more
+CUDA_MB = 800  # context, cuBLAS, and what CTranslate2's allocator keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """A model's dimensions, as its `config.json` on Hugging Face has them."""
+
+    width: int
+    heads: int
+    encoder_layers: int
+    decoder_layers: int
+    mel_bins: int = 80
+    vocabulary: int = 51_865
+
+    @property
+    def parameters(self) -> int:
+        """The number of weights, as CTranslate2 stores them: the embedding once, with both positions."""
+        width = self.width
+        attention = 4 * width * width + 3 * width
+        feed_forward = 8 * width * width + 5 * width
+        norm = 2 * width
+        convolutions = (self.mel_bins + width) * width * 3 + 2 * width
+        encoder_layer = attention + feed_forward + 2 * norm
+        decoder_layer = 2 * attention + feed_forward + 3 * norm
+        encoder = convolutions + FRAMES * width + self.encoder_layers * encoder_layer + norm
+        embeddings = (self.vocabulary + POSITIONS) * width
+        return encoder + embeddings + self.decoder_layers * decoder_layer + norm
+
+    def working_mb(self, batch: int, bytes_each: int) -> float:
+        """The most that a batch of full windows takes beside the weights (MB).
+
+        Either the encoder's attention, or the keys and values of the decoder: for the encoder's frames, and
+        for all tokens of all beams.
+        """
+        attention = batch * self.heads * FRAMES**2 * bytes_each
+        pairs = 2 * self.width * self.decoder_layers * bytes_each
+        return max(attention, batch * (FRAMES + BEAMS * TOKENS) * pairs) / MB
+
+    def gpu_mb(self, weight_bytes: int, batch: int = 8) -> float:
+        """The memory on a GPU (MB), with activations of two bytes."""
+        return self.parameters * weight_bytes / MB + self.working_mb(batch, 2) + CUDA_MB
+
+
+_SMALL, _MEDIUM, _LARGE = (768, 12, 12), (1024, 16, 24), (1280, 20, 32)
+_OLD, _NEW = (80, 51_865), (128, 51_866)  # from large-v3 on: finer spectrograms, one more language
+DIMENSIONS = {
+    "tiny": Dimensions(384, 6, 4, 4),
+    "base": Dimensions(512, 8, 6, 6),
+    "small": Dimensions(*_SMALL, 12),
+    "medium": Dimensions(*_MEDIUM, 24),
+    "large-v1": Dimensions(*_LARGE, 32, *_OLD),
+    "large-v2": Dimensions(*_LARGE, 32, *_OLD),
+    "large-v3": Dimensions(*_LARGE, 32, *_NEW),
+    "large-v3-turbo": Dimensions(*_LARGE, 4, *_NEW),
+    "distil-small.en": Dimensions(*_SMALL, 4),
+    "distil-medium.en": Dimensions(*_MEDIUM, 2),
+    "distil-large-v2": Dimensions(*_LARGE, 2, *_OLD),
+    "distil-large-v3": Dimensions(*_LARGE, 2, *_NEW),
+    "distil-large-v3.5": Dimensions(*_LARGE, 2, *_NEW),
+}
+
+
+def dimensions_of(name: str) -> Dimensions:
+    """The dimensions of a model that `WHISPER_MODEL` knows by this name."""
+    same = {"large": "large-v3", "turbo": "large-v3-turbo"}.get(name, name)
+    return DIMENSIONS.get(same) or DIMENSIONS[same.removesuffix(".en")]
+
+
+def models_table() -> Iterator[str]:
+    """The lines of the table in docs/models.md: a row for each repository."""
+    titles = ["name", "repository", "disk", "GPU, `float16`", "GPU, `int8_float16`", "translates"]
+    yield f"| {' | '.join(titles)} |"
+    yield f"| {' | '.join(['---'] * len(titles))} |"
+    names: dict[str, list[str]] = {}
+    for name, repository in REPOSITORIES.items():
+        names.setdefault(repository, []).append(name)
+    for repository, same in names.items():
+        model = dimensions_of(same[0])
+        weights = model.parameters / MB
+        cells = [
+            ", ".join(f"`{name}`" for name in same),
+            repository,
+            _amount(2 * weights),
+            _amount(model.gpu_mb(2)),
+            _amount(model.gpu_mb(1)),
+            "yes" if can_translate(same[0]) else "no",
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _amount(megabytes: float) -> str:
+    return f"{megabytes / 1000:.1f} GB" if megabytes >= 995 else f"{megabytes:.0f} MB"
+
+
+def measure(name: str, compute_type: str, batch: int, threads: int) -> tuple[float, float]:
+    """Resident memory (MB) of a process with a model of random weights: loaded, and its peak in a batch."""
+    with tempfile.TemporaryDirectory() as folder:
+        make_model(SHAPES[name], Path(folder))
+        spawn = multiprocessing.get_context("spawn")
+        with spawn.Pool(1) as pool:
+            return pool.apply(_load_and_decode, (name, folder, compute_type, batch, threads))
+
+
+def _load_and_decode(
+    name: str, folder: str, compute_type: str, batch: int, threads: int
+) -> tuple[float, float]:
+    from workers.whisper.model import LoadedModel
+
+    loaded = LoadedModel(LoadOptions(name, folder, "cpu", compute_type, threads), compute_type)
+    at_rest = _memory_mb("VmRSS")
+    samples = 30 * SAMPLE_RATE
+    pcm = (np.random.default_rng(0).standard_normal(samples) * 3000).astype("<i2").tobytes()
+    decoding = Decoding(name, language="en", word_timestamps=True, beam_size=BEAMS)
+    windows = [Window(pcm, ((0, samples),), decoding) for _ in range(batch)]
+    results = loaded.decode(windows, loaded.features(windows))
+    assert all(result.segments for result in results)
+    return at_rest, _memory_mb("VmHWM")
+
+
+def _memory_mb(field: str) -> float:
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    [line] = [line for line in lines if line.startswith(f"{field}:")]
+    return int(line.split()[1]) * 1024 / MB
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table, or measured figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--memory", nargs="+", choices=list(SHAPES), default=[], metavar="NAME")
+    parser.add_argument("--types", nargs="+", default=["int8", "float32"], metavar="TYPE")
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--threads", type=int, default=1)
+    chosen = parser.parse_args(arguments)
+    if not chosen.memory:
+        print("\n".join(models_table()))
+    for name in chosen.memory:
+        for compute_type in chosen.types:
+            at_rest, peak = measure(name, compute_type, chosen.batch, chosen.threads)
+            print(f"{name} {compute_type}: {at_rest:.0f} MB loaded, {peak:.0f} MB at its peak")
+
+
+if __name__ == "__main__":
+    main()

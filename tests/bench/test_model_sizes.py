@@ -1,0 +1,47 @@
+"""What models take, computed from their dimensions."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from app.engines.model_files import REPOSITORIES, can_translate
+from bench.model_sizes import MB, Dimensions, dimensions_of, models_table
+from bench.random_model import SHAPES
+
+GUIDE = Path(__file__).parents[2] / "docs" / "models.md"
+
+
+def test_the_guide_has_the_table() -> None:
+    page = GUIDE.read_text(encoding="utf-8")
+    [table] = re.findall(r"<!-- table: models -->\n(.*?)<!-- end of table -->", page, re.DOTALL)
+    assert table.splitlines() == list(models_table())
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    named = {name: row for row in rows for name in re.findall("`(.+?)`", row[0])}
+    assert {name: row[1] for name, row in named.items()} == REPOSITORIES
+    assert all((row[-1] == "yes") == can_translate(name) for name, row in named.items())
+
+
+# As OpenAI and the distilled models' cards publish them, without the positions of the encoder.
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [
+        ("tiny.en", 39),
+        ("base", 74),
+        ("small", 244),
+        ("medium", 769),
+        ("large", 1550),
+        ("turbo", 809),
+        ("distil-large-v3", 756),
+        ("distil-medium.en", 394),
+        ("distil-small.en", 166),
+    ],
+)
+def test_parameters_are_those_that_are_published(name: str, millions: float) -> None:
+    assert dimensions_of(name).parameters / MB == pytest.approx(millions, rel=0.04)
+
+
+def test_shapes_and_dimensions_agree() -> None:
+    for name, shape in SHAPES.items():
+        same = (shape.width, shape.heads, shape.encoder_layers, shape.decoder_layers, shape.mel_bins)
+        assert dimensions_of(name) == Dimensions(*same, 51_866 if shape.cantonese else 51_865)
