@@ -1,5 +1,6 @@
 """The source archive and the wheel: complete, and usable without the source tree."""
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ pytestmark = pytest.mark.timeout(120)
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGES = ("app", "workers")
+DESCRIBED = ("README.md", "CHANGELOG.md", "LICENSE", "constraints.txt")
 
 
 @dataclass(frozen=True)
@@ -31,19 +33,19 @@ class Built:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Built:
-    """What `make dist` builds, of a copy: setuptools writes beside its sources."""
-    folder = tmp_path_factory.mktemp("release")
-    source = folder / "source"
+    """What `make dist` builds of a copy of the tree."""
+    source = tmp_path_factory.mktemp("release") / "source"
     for part in (*PACKAGES, "tests"):
         shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__", "data"))
-    for part in ("pyproject.toml", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE", "constraints.txt"):
+    for part in ("Makefile", "pyproject.toml", "MANIFEST.in", *DESCRIBED):
         shutil.copy(ROOT / part, source)
-    build = [sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('..')"]
-    subprocess.run(build, cwd=source, check=True, capture_output=True)
-    [archive] = folder.glob("*.tar.gz")
-    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-index", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", folder, archive], check=True, capture_output=True)
-    [wheel] = folder.glob("*.whl")
+    (source / ".venv").symlink_to(ROOT / ".venv")
+    # Nothing is installed, although the copies of the files that say what are new.
+    make = ["make", "--silent", "--old-file", ".venv/.installed", "dist"]
+    made = subprocess.run(make, cwd=source, capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout + made.stderr
+    [archive] = (source / "dist").glob("*.tar.gz")
+    [wheel] = (source / "dist").glob("*.whl")
     return Built(source, archive, wheel)
 
 
@@ -63,8 +65,11 @@ def test_the_source_archive_has_what_builds_and_describes_the_wheel(built: Built
         "PKG-INFO",
         "setup.cfg",
     }
-    described = {"pyproject.toml", "MANIFEST.in", "README.md", "CHANGELOG.md", "LICENSE", "constraints.txt"}
-    assert names - generated == files_of_packages(built.source) | described
+    assert names - generated == files_of_packages(built.source) | {
+        "pyproject.toml",
+        "MANIFEST.in",
+        *DESCRIBED,
+    }
 
 
 def test_the_wheel_built_from_it_has_every_file_of_the_packages(built: Built) -> None:
@@ -75,6 +80,14 @@ def test_the_wheel_built_from_it_has_every_file_of_the_packages(built: Built) ->
     assert {"app/py.typed", "app/jobs/migrations/env.py", "workers/demo_model/model.bin"} <= packaged
     assert {"app/web/index.html", "app/web/bundle/main.js"} <= packaged
     assert not [name for name in packaged if ".test." in name]
+
+
+def test_checksums_are_those_of_both_files(built: Built) -> None:
+    listed = (built.source / "dist" / "SHA256SUMS").read_text()
+    assert sorted(listed.splitlines()) == sorted(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
+        for path in (built.archive, built.wheel)
+    )
 
 
 def test_the_wheel_names_and_has_all_licences(built: Built) -> None:
