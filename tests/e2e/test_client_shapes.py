@@ -70,6 +70,14 @@ def test_whispersubs_of_jellyfin(server, wav, said):
     detected = dotnet(server, "/v1/audio/transcriptions", wav, *fields).json()
     assert detected["language"] == "english"
     assert {"start", "end", "text"} <= set(detected["segments"][0])
+    # The button "Test" sends a tenth of a second of silence.
+    silence = io.BytesIO()
+    with wave.open(silence, "wb") as writer:
+        writer.setparams((1, 2, RATE, 0, "NONE", ""))
+        writer.writeframes(bytes(2 * RATE // 10))
+    fields = [("model", "whisper-1"), ("response_format", "srt")]
+    tested = dotnet(server, "/v1/audio/transcriptions", silence.getvalue(), *fields)
+    assert (tested.status_code, tested.text) == (200, "")
 
 
 def test_subtitle_edit(server, wav, said):
