@@ -102,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
             if hub.holds:
                 hub.closing.wait(60)
             self.close_connection = True
-        return None
+        return
 
     def _send(self, status: int, body: bytes, headers: dict[str, str], with_body: bool) -> None:
         self._head(status, len(body), headers)

@@ -71,8 +71,6 @@ def plan_targets(recordings: Sequence[Recording], output: str | None, chosen: st
     if output and target is None and has_folders:
         raise InvalidInput("the outputs of a folder cannot go to standard output: name a folder with -o")
     if target is not None and (_is_folder(str(output)) or _has_many(recordings)):
-        if target.is_file():
-            raise InvalidInput(f"{target} is a file, and there are several outputs: name a folder with -o")
         targets = _folder_targets(recordings, target, chosen)
     elif has_folders:
         targets = [(one.path, one.path.with_suffix(f".{chosen}")) for one in recordings]

@@ -175,7 +175,9 @@ def speed(audio_s: float, elapsed_s: float) -> str:
 
 
 def clock_time(seconds: float) -> str:
-    """A time as `h:mm:ss`, or `m:ss` below an hour."""
+    """A time as `h:mm:ss`, as `m:ss` below an hour, or in seconds below a minute."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

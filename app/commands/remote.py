@@ -59,6 +59,7 @@ class Remote:
         options: Options,
         chosen: str,
         model: str | None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """Raises `InvalidInput` for a malformed address or key."""
         url = service_url(server)
@@ -68,7 +69,7 @@ class Remote:
                 raise InvalidInput("the API key has characters that no key may have: check it")
             headers["Authorization"] = f"Bearer {api_key}"
         self._name = str(url.copy_with(userinfo=b""))  # without a password
-        self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=_TIMEOUT)
+        self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=_TIMEOUT, transport=transport)
         self._options = options
         self._chosen = chosen
         given = options.model_dump(mode="json", exclude_unset=True, exclude_none=True)
