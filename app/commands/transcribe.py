@@ -217,5 +217,7 @@ async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber, a
                 else:
                     bar.done(target[1])
 
-        await asyncio.gather(*map(one, targets))
+        async with asyncio.TaskGroup() as group:  # a cancellation waits for all: they delete their jobs
+            for target in targets:
+                group.create_task(one(target))
     return 1 if board.failed else 0
