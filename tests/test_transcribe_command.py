@@ -20,8 +20,6 @@ SEGMENT = Segment(0, 2 * SAMPLE_RATE, " 猫が好き。", (), 0.0, -0.2, 1.1, 0.
 class FakeService:
     """Transcribes every recording alike."""
 
-    jobs_at_once = 8
-
     def __init__(self, *_: Any) -> None:
         self.catalogue = self
 
@@ -36,6 +34,9 @@ class FakeService:
 
     def readiness(self) -> None:
         pass
+
+    def workers(self) -> list[dict[str, object]]:
+        return []
 
     async def transcribe(self, *_: Any) -> Transcript:
         return Transcript("transcribe", "demo", "ja", 3 * SAMPLE_RATE, (), (SEGMENT,))

@@ -35,6 +35,7 @@ from app.transcription.pipeline import Observer
 from app.transcription.pipeline import Progress as PipelineProgress
 from app.transcription.service import TranscriptionService
 
+MIN_FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next
 _READY_POLL_S = 0.05
 
 # Transcribes a recording into the content of its file, and reports its progress.
@@ -138,7 +139,8 @@ async def _transcribe_here(
         try:
             await service.start()
             await _until_loaded(service)
-            return await _transcribe_all(targets, transcriber, service.jobs_at_once)
+            at_once = max(MIN_FILES_AT_ONCE, 2 * len(service.workers()))
+            return await _transcribe_all(targets, transcriber, at_once)
         finally:
             await service.stop()
 
