@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +258,13 @@ def test_speed_and_time_left() -> None:
 )
 def test_times_as_a_clock_shows_them(seconds: float, shown: str) -> None:
     assert clock_time(seconds) == shown
+
+
+def test_names_that_no_terminal_can_show(
+    recording: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    talks = tree(tmp_path / "talks", os.fsdecode(b"caf\xe9 \x1b[2J.wav"))
+    assert transcribe_all("talks") == 0
+    [srt] = talks.glob("*.srt")
+    assert os.fsencode(srt.name) == b"caf\xe9 \x1b[2J.srt"
+    assert "caf� �[2J.wav → talks/caf� �[2J.srt: " in capfd.readouterr().err

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,7 +96,7 @@ async def transcribe(
 ) -> bytes:
     given = Options.model_validate(options)
     service = Remote("https://host.example/whisper/", KEY, given, chosen, None, server)
-    with Board({recording: len(CONTENT)}) as board:
+    with Board([recording]) as board:
         async with service:
             return await service.transcribe((recording, output), board.begin(recording))
 
@@ -182,6 +183,7 @@ async def test_a_full_queue_is_waited_for(
         ("POST /jobs", httpx.Response(418, content=b"<html>"), "answered 418"),
         ("GET /jobs/ID", job("failed", "It has no sound."), "It has no sound."),
         ("GET /jobs/ID", job("cancelled"), "its job is cancelled"),
+        ("GET /jobs/ID", httpx.Response(200, content=b"<html>"), "answered 200 without a job"),
         ("GET /jobs/ID", refused(404), "was deleted on the service"),
         ("GET /jobs/ID/result", refused(409, "Not done."), "Not done."),
     ],
@@ -267,7 +269,7 @@ async def test_ctrl_c_and_no_answer(
     work = asyncio.create_task(transcribe(server, recording))
     await received.wait()
     await _cancelled(work)
-    assert "cat.wav: the service may still have a job of it" in capfd.readouterr().err
+    assert "cat.wav: the service may still have its job" in capfd.readouterr().err
 
 
 async def test_ctrl_c_during_an_upload(
@@ -324,3 +326,19 @@ def test_a_key_that_is_none_is_not_shown() -> None:
     with pytest.raises(InvalidInput) as refusal:
         Remote("host", "sk-sécret\n", Options(), "srt", None)
     assert "cret" not in refusal.value.message
+
+
+async def test_a_job_that_cannot_be_deleted(
+    server: FakeServer, recording: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.replies["DELETE /jobs/ID"] = [httpx.ConnectError("Connection refused")]
+    assert await transcribe(server, recording) == b"1\n"
+    assert f"cat.wav: the service may still have its job {JOB}" in capfd.readouterr().err
+
+
+async def test_a_name_that_is_not_text(server: FakeServer, tmp_path: Path) -> None:
+    """As old disks have it, in another encoding than this system's."""
+    recording = tmp_path / os.fsdecode(b"caf\xe9 \x1b[2J.wav")
+    recording.write_bytes(CONTENT)
+    assert await transcribe(server, recording) == b"1\n"
+    assert 'filename="caf� �[2J.wav"'.encode() in server.bodies[0]

@@ -30,7 +30,7 @@ def named_files(files: Sequence[Path]) -> list[Recording]:
     return [Recording(file) for file in files]
 
 
-def choose_format(recordings: Sequence[Recording], output: str | None, file_format: str | None) -> str:
+def choose_format(output: str | None, file_format: str | None, recordings: Sequence[Recording] = ()) -> str:
     """The format by its name or, without one, by the suffix of the output file. Raises `InvalidInput`."""
     suffix = _suffix(output)
     if _has_many(recordings) and suffix in FORMATS:

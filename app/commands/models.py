@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,7 +196,8 @@ def _bytes(folder: Path) -> int:
         for name in names:
             path = Path(place, name)
             if not path.is_symlink() or place == str(folder):
-                total += path.stat().st_size
+                with suppress(FileNotFoundError):  # a download has just renamed it
+                    total += path.stat().st_size
     return total
 
 

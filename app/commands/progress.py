@@ -1,7 +1,7 @@
 """The progress of recordings on standard error: a bar for each, the speed of all, and the time left."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -56,10 +56,10 @@ class Meter:
 class Board:
     """The bars on a terminal; elsewhere, only lines about what has ended."""
 
-    def __init__(self, sizes: dict[Path, int]) -> None:
-        self.meter = Meter(sizes)
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.meter = Meter({path: _size(path) for path in paths})
         self.failed: list[Path] = []
-        self._count = len(sizes)
+        self._count = len(paths)
         self._ended = 0
         self._console = Console(stderr=True)
         columns = (
@@ -68,7 +68,7 @@ class Board:
             TextColumn("{task.fields[state]}"),
         )
         self._bars = Progress(*columns, console=self._console, disable=not self._console.is_terminal)
-        self._whole = self._bars.add_task("", total=1.0, state="", visible=self._count > 1)
+        self._whole = self._bars.add_task(f"0 of {self._count}", total=1.0, state="", visible=self._count > 1)
 
     def __enter__(self) -> "Board":
         self._bars.start()
@@ -84,12 +84,12 @@ class Board:
 
     def begin(self, path: Path) -> "FileBar":
         """A bar for a recording."""
-        return FileBar(self, path, self._bars.add_task(path.name, total=None, state=""))
+        return FileBar(self, path, self._bars.add_task(shown(path.name), total=None, state=""))
 
     def note(self, line: str) -> None:
         """Print a line above the bars."""
         # Not wrapped: scripts may search for a phrase.
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(shown(line), markup=False, highlight=False, soft_wrap=True)
 
     def show(self, bar: TaskID, state: str, fraction: float | None) -> None:
         self._bars.update(
@@ -111,7 +111,7 @@ class Board:
         if failed:
             self.failed.append(path)
         style = "red" if failed else None
-        self._console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(shown(line), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def _summarise(self) -> None:
         meter = self.meter
@@ -166,6 +166,18 @@ class FileBar:
 
     def fail(self, reason: object) -> None:
         self._board.end(self._bar, self._path, f"{self._path}: {reason}", failed=True)
+
+
+def shown(text: str) -> str:
+    """The text without what a terminal would obey, or could not show: names of files may have it."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # whoever opens it says why
+        return 0
 
 
 def speed(audio_s: float, elapsed_s: float) -> str:

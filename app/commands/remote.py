@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 from app.commands.arguments import Target, store_beside
-from app.commands.progress import FileBar
+from app.commands.progress import FileBar, shown
 from app.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
 from app.options import Options
 from app.transcript.reading import read_transcript
@@ -123,13 +123,15 @@ class Remote:
 
     async def _discard(self, submission: "_Submission") -> None:
         """Delete the job, which ends it if it runs. If that fails, it goes after WHISPER_RESULT_TTL_S."""
-        with suppress(httpx.HTTPError, WhisperfleetError, OSError, TimeoutError):
+        is_gone = False
+        with suppress(httpx.HTTPError, OSError, TimeoutError):
             async with asyncio.timeout(_CLEANUP_S):
                 await submission.settle()
                 if submission.job_id is not None:
-                    await self._client.delete(f"v1/jobs/{submission.job_id}")
-        if submission.may_have_unknown_job:
-            submission.bar.note("the service may still have a job of it")
+                    answer = await self._client.delete(f"v1/jobs/{submission.job_id}")
+                    is_gone = answer.is_success or answer.status_code == 404
+        if not is_gone and submission.may_have_job:
+            submission.bar.note(f"the service may still have its job {submission.job_id or ''}".rstrip())
 
     async def send(self, method: str, path: str, **request: Any) -> httpx.Response:
         """The answer to a request, which is repeated if need be. `make` makes the form of each attempt.
@@ -161,14 +163,10 @@ class Remote:
             await asyncio.sleep(wait * random.uniform(1, 1.2))
             pause = min(2 * pause, _LONGEST_PAUSE_S)
 
-    async def submit(self, make: Callable[[], dict[str, Any]], key: str) -> str:
-        """The id of the job that a form makes. Raises WhisperfleetError."""
-        answer = await self.send(
-            "POST", "v1/jobs", data=self._fields, headers={"Idempotency-Key": key}, make=make
-        )
-        if answer.status_code != 202:
-            raise WhisperfleetError(_message(answer))
-        return str(answer.json()["id"])
+    async def submit(self, make: Callable[[], dict[str, Any]], key: str) -> httpx.Response:
+        """The answer to a submission. Raises as `send`."""
+        headers = {"Idempotency-Key": key}
+        return await self.send("POST", "v1/jobs", data=self._fields, headers=headers, make=make)
 
     async def _follow(self, job_id: str, bar: FileBar) -> None:
         """Wait until the job has succeeded. Raises WhisperfleetError if it does not."""
@@ -179,7 +177,7 @@ class Remote:
                 raise WhisperfleetError("its job was deleted on the service")
             if answer.is_error:
                 raise WhisperfleetError(_message(answer))
-            job = answer.json()
+            job = _object(answer)
             progress = job["progress"]
             bar.advance(progress["done_s"], progress["total_s"])
             if job["status"] in _TERMINAL:
@@ -224,11 +222,12 @@ class _Submission:
         self._answer_lost = False
 
     @property
-    def may_have_unknown_job(self) -> bool:
-        return self.job_id is None and (self._answer_lost or self._is_waiting_for_answer)
+    def may_have_job(self) -> bool:
+        """Whether the service may have a job: one that is known, or one whose answer has not arrived."""
+        return self.job_id is not None or self._answer_lost or self._is_waiting_for_answer
 
     async def run(self) -> str:
-        """The id of the job. After a cancellation, call `settle`. Raises as `Remote.submit`, and OSError."""
+        """The id of the job. After a cancellation, call `settle`. Raises WhisperfleetError and OSError."""
         self._task = asyncio.create_task(self._submit())
         await asyncio.shield(self._task)
         assert self.job_id is not None
@@ -254,9 +253,13 @@ class _Submission:
                 self._answer_lost |= self._all_sent
                 self._all_sent = False
                 file.seek(0)
-                return {"files": {"file": (self.path.name, _SentFile(file, size, self._report))}}
+                return {"files": {"file": (shown(self.path.name), _SentFile(file, size, self._report))}}
 
-            self.job_id = await self._remote.submit(form, self._key)
+            answer = await self._remote.submit(form, self._key)
+        self._answer_lost = False
+        if answer.status_code != 202:
+            raise WhisperfleetError(_message(answer))
+        self.job_id = str(_object(answer)["id"])
 
     def _report(self, sent: int, size: int) -> None:
         self._all_sent = sent >= size
@@ -284,6 +287,14 @@ class _SentFile:
 
     def fileno(self) -> int:
         return self._file.fileno()
+
+
+def _object(answer: httpx.Response) -> dict[str, Any]:
+    """The JSON object in an answer. Raises WhisperfleetError: a proxy may answer with a page of its own."""
+    with suppress(ValueError):
+        if isinstance(document := answer.json(), dict) and "id" in document:
+            return document
+    raise WhisperfleetError(f"the server answered {answer.status_code} without a job")
 
 
 def _field(value: object) -> str:

@@ -27,7 +27,7 @@ def run_subtitles(
     """Turn transcripts into subtitles. Returns the exit code: 1 if a file failed, 2 for wrong usage."""
     try:
         transcripts = named_files(files)
-        chosen = choose_format(transcripts, output, file_format)
+        chosen = choose_format(output, file_format, transcripts)
         checked = check_options(options)
         targets = plan_targets(transcripts, output, chosen)
     except InvalidInput as error:

@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from app.commands.arguments import (
     STANDARD_STREAM,
     Target,
@@ -71,7 +73,7 @@ def run_transcribe(
         if STANDARD_STREAM in files:
             raise InvalidInput("a recording cannot come from standard input: name its file")
         recordings = find_recordings(files)
-        chosen = choose_format(recordings, output, file_format)
+        chosen = choose_format(output, file_format, recordings)
         checked = with_word_times(check_options(options), chosen)
         targets = plan_targets(recordings, output, chosen)
         if not overwrite:
@@ -138,7 +140,8 @@ async def _transcribe_here(
 
         try:
             await service.start()
-            await _until_loaded(service)
+            with Console(stderr=True).status("loading the model …"):
+                await _until_loaded(service)
             at_once = max(MIN_FILES_AT_ONCE, 2 * len(service.workers()))
             return await _transcribe_all(targets, transcriber, at_once)
         finally:
@@ -206,7 +209,7 @@ async def _transcribe_there(
 async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber, at_once: int) -> int:
     """Transcribe several files at once. If one fails, the others continue. Returns the exit code."""
     limit = asyncio.Semaphore(at_once)
-    with Board({file: file.stat().st_size for file, _ in targets}) as board:
+    with Board([file for file, _ in targets]) as board:
 
         async def one(target: Target) -> None:
             async with limit:
