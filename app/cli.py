@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -9,23 +10,50 @@ import typer
 
 _LAST_WAIT_S = 2.0
 
+# Known without an import: a shell waits for the completion of a value.
+_FORMATS = ("srt", "vtt", "ass", "ttml", "scc", "stl", "lrc", "txt", "tsv", "json")
+_TASKS = ("transcribe", "translate")
+
+
+def _complete(*values: str) -> Callable[[str], list[str]]:
+    """Completes the beginning of one of the values."""
+    return lambda incomplete: [value for value in values if value.startswith(incomplete)]
+
+
+def _complete_model(incomplete: str) -> list[str]:
+    from app.engines.model_files import DEMO, REPOSITORIES
+
+    return _complete(DEMO, *REPOSITORIES)(incomplete)
+
+
+def _complete_option(incomplete: str) -> list[str]:
+    from app.options import Options
+
+    return _complete(*(f"{name}=" for name in Options.model_fields))(incomplete)
+
+
 _Output = Annotated[
     str | None,
     typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /)."),
 ]
 _Format = Annotated[
     str | None,
-    typer.Option("--format", "-f", help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json."),
+    typer.Option(
+        "--format",
+        "-f",
+        help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json. Default: the output's suffix, or srt.",
+        autocompletion=_complete(*_FORMATS),
+    ),
 ]
 _NamedOptions = Annotated[
-    list[str] | None, typer.Option(help="Any other option as NAME=VALUE; can be repeated.")
+    list[str] | None,
+    typer.Option(help="Any other option as NAME=VALUE; can be repeated.", autocompletion=_complete_option),
 ]
 
 cli = typer.Typer(
     name="whisperfleet",
     help="Audio in, subtitles out, on every GPU.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -61,15 +89,27 @@ def serve(
 
 @cli.command()
 def transcribe(
-    files: Annotated[list[Path], typer.Argument(help="Recordings, audio or video.", show_default=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Recordings, folders with recordings, or patterns.", show_default=False),
+    ],
     output: _Output = None,
     file_format: _Format = None,
     language: Annotated[str | None, typer.Option("--language", "-l", help="Spoken language.")] = None,
-    task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
+    task: Annotated[
+        str,
+        typer.Option(help="transcribe, or translate into English.", autocompletion=_complete(*_TASKS)),
+    ] = "transcribe",
     prompt: Annotated[str | None, typer.Option(help="Text that sets style and spelling.")] = None,
     hotwords: Annotated[str | None, typer.Option(help="Words to expect.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="Model [WHISPER_MODEL].", autocompletion=_complete_model),
+    ] = None,
     option: _NamedOptions = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="In folders, replace outputs that exist.")
+    ] = False,
     server: Annotated[
         str | None, typer.Option(help="Address of a running service. Default: start one here.")
     ] = None,
@@ -81,7 +121,7 @@ def transcribe(
     from app.commands.transcribe import run_transcribe
 
     options = _named(option) | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
-    _exit(run_transcribe(files, output, file_format, options, model, server, api_key))
+    _exit(run_transcribe(files, output, file_format, options, model, server, api_key, overwrite=overwrite))
 
 
 @cli.command()
@@ -103,11 +143,43 @@ def subtitles(
 
 
 @cli.command()
-def doctor() -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
+) -> None:
     """Check this machine, its GPUs, the model and every worker, and print a remedy for each failure."""
     from app.commands.doctor import run_doctor
 
-    _exit(run_doctor())
+    _exit(run_doctor(as_json=as_json))
+
+
+models = typer.Typer(help="List models, and download them before they are needed.", no_args_is_help=True)
+cli.add_typer(models, name="models")
+
+
+@models.command("list")
+def list_models() -> None:
+    """List the models on this machine, and those that have a short name."""
+    from app.commands.models import run_list
+
+    _exit(run_list())
+
+
+@models.command("pull")
+def pull_models(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="Sizes, Hugging Face ids, or auto for this machine's default.",
+            show_default=False,
+            autocompletion=_complete_model,
+        ),
+    ],
+) -> None:
+    """Download models into Hugging Face's cache. A download that was cut goes on where it stopped."""
+    from app.commands.models import run_pull
+
+    _exit(run_pull(names))
 
 
 @cli.command(

@@ -201,6 +201,18 @@ KNOWN_ERRORS = (
         "model-damaged",
     ),
     KnownError(
+        r"model .{1,300} does not fit on the disk",
+        "The disk of Hugging Face's cache is too small for the model.",
+        "Free space, or set HF_HOME to a folder on a larger disk. The download goes on where it stopped.",
+        "model-does-not-fit-on-the-disk",
+    ),
+    KnownError(
+        r"needs a login \(40[13]\)",
+        "The model's repository on Hugging Face is gated or private.",
+        "Accept its terms on its page, and set HF_TOKEN to a token of that account.",
+        "model-needs-a-login",
+    ),
+    KnownError(
         r"cannot be downloaded|LocalEntryNotFound|outgoing traffic has been disabled",
         "The model is not on this machine and cannot be downloaded.",
         "Connect to the network, or copy the model here and set WHISPER_MODEL to its folder. To try the "

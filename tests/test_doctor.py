@@ -222,7 +222,7 @@ def test_a_model_that_cannot_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> N
     def unreachable(name: str) -> int:
         raise ModelUnavailable("not on this machine, and cannot be downloaded: no connection")
 
-    monkeypatch.setattr(model, "_is_cached", lambda name: False)
+    monkeypatch.setattr(model, "local_folder", lambda name: None)
     monkeypatch.setattr(model, "_size_to_download", unreachable)
     finding, files = model.check_model("small", falls_back=False)
     assert (finding.severity, files) == (Severity.FAIL, None)

@@ -1,12 +1,17 @@
-"""`whisperfleet transcribe` with a format that cannot hold the transcript."""
+"""`whisperfleet transcribe` without workers: what it takes, what it writes, and what it refuses."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.commands import transcribe
+from app.commands.progress import Meter, clock_time, speed
+from app.engines.catalogue import ModelCatalogue
+from app.errors import InvalidInput
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment
 
@@ -27,6 +32,12 @@ class FakeService:
 
     async def stop(self) -> None:
         pass
+
+    def readiness(self) -> None:
+        pass
+
+    def workers(self) -> list[dict[str, object]]:
+        return []
 
     async def transcribe(self, *_: Any) -> Transcript:
         return Transcript("transcribe", "demo", "ja", 3 * SAMPLE_RATE, (), (SEGMENT,))
@@ -81,3 +92,179 @@ def test_a_binary_format_reaches_its_file(recording: Path, monkeypatch: pytest.M
 async def _hear_english(*_: Any) -> Transcript:
     segment = Segment(0, 2 * SAMPLE_RATE, " Cats.", (), 0.0, -0.2, 1.1, 0.01)
     return Transcript("transcribe", "demo", "en", 3 * SAMPLE_RATE, (), (segment,))
+
+
+def tree(folder: Path, *names: str) -> Path:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(b"any")
+    return folder
+
+
+@pytest.fixture
+def talks(recording: Path, tmp_path: Path) -> Path:
+    return tree(
+        tmp_path / "talks",
+        "b.mkv",
+        "2024/a.MP3",
+        "2024/notes.txt",
+        "2024/._a.mp3",
+        ".trash/gone.mp3",
+        "c.srt",
+    )
+
+
+def transcribe_all(*files: str, output: str | None = None, form: str | None = None, **flags: bool) -> int:
+    return transcribe.run_transcribe(
+        [Path(file) for file in files], output, form, {}, "demo", None, None, **flags
+    )
+
+
+def written(folder: Path, suffix: str = ".srt") -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob(f"*{suffix}")}
+
+
+def test_a_folder_gets_subtitles_beside_its_recordings(talks: Path) -> None:
+    assert transcribe_all("talks") == 0
+    assert written(talks) == {"b.srt", "2024/a.srt", "c.srt"}
+    assert "猫が好き。" in (talks / "2024/a.srt").read_text()
+    assert not list(talks.rglob("*.part"))
+
+
+def test_an_output_folder_mirrors_the_tree(talks: Path, tmp_path: Path) -> None:
+    assert transcribe_all("talks", output="out", form="vtt") == 0
+    assert written(tmp_path / "out", ".vtt") == {"b.vtt", "2024/a.vtt"}
+
+
+def test_existing_outputs_in_folders_are_skipped(talks: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (talks / "b.srt").write_text("mine")
+    assert transcribe_all("talks") == 0
+    assert "1 of 2 recordings are skipped" in capfd.readouterr().err
+    assert (talks / "b.srt").read_text() == "mine"
+    (talks / "2024/a.srt").write_text("mine")
+    assert transcribe_all("talks") == 0
+    assert "2 of 2 recordings are skipped" in capfd.readouterr().err
+    assert transcribe_all("talks", overwrite=True) == 0
+    assert "猫が好き。" in (talks / "b.srt").read_text() + (talks / "2024/a.srt").read_text()
+
+
+def test_a_named_file_is_overwritten(recording: Path) -> None:
+    Path("out.srt").write_text("old")
+    assert run(recording, "out.srt", None) == 0
+    assert "猫が好き。" in Path("out.srt").read_text()
+
+
+@pytest.mark.parametrize("pattern", ["talks/**/*.[mM][pP]3", "*/2024/?.MP3"])
+def test_a_pattern_that_no_shell_expanded(talks: Path, tmp_path: Path, pattern: str) -> None:
+    assert transcribe_all(pattern, output="out/") == 0
+    assert written(tmp_path / "out") == {"a.srt"}
+
+
+def test_a_file_whose_name_looks_like_a_pattern(recording: Path, tmp_path: Path) -> None:
+    tree(tmp_path, "talk [1].mp3", "talk 1.mp3")
+    assert transcribe_all("talk [1].mp3", output="out/") == 0
+    assert written(tmp_path / "out") == {"talk [1].srt"}
+
+
+def test_links_to_folders_are_not_followed(talks: Path) -> None:
+    (talks / "2024/again").symlink_to(talks)
+    assert transcribe_all("talks") == 0
+    assert written(talks) == {"b.srt", "2024/a.srt", "c.srt"}
+
+
+def test_the_file_behind_a_link_is_written(recording: Path) -> None:
+    Path("there").mkdir()
+    Path("out.srt").symlink_to("there/real.srt")
+    assert run(recording, "out.srt", None) == 0
+    assert Path("out.srt").is_symlink()
+    assert "猫" in Path("there/real.srt").read_text()
+
+
+def test_a_device_is_written_as_it_is(recording: Path) -> None:
+    assert run(recording, "/dev/null", "srt") == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize(
+    ("files", "output", "named"),
+    [
+        (["empty"], None, "there are no recordings in the folder empty"),
+        (["talks/*.ogg"], None, "no file matches talks/*.ogg"),
+        (["talks"], "-", "cannot go to standard output"),
+        (["talks"], "out.srt", "as out.srt/"),
+        (["talks"], "cat.wav", "cat.wav cannot be created"),
+        (["cat.wav"], "out.foo", ".srt, .vtt, .ass, .ttml, .scc, .stl, .lrc, .txt, .tsv, .json"),
+        (["talks/b.mkv", "twins/b.mp3"], "out/", "talks/b.mkv and twins/b.mp3 would have the same output"),
+        (["twins"], None, "would have the same output file, twins/b.srt"),
+        (["cat.wav"], "nowhere/out.srt", "there is no folder nowhere"),
+    ],
+)
+def test_what_is_refused_before_any_work(
+    talks: Path,
+    tmp_path: Path,
+    files: list[str],
+    output: str | None,
+    named: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FakeService, "transcribe", None)
+    tree(tmp_path, "twins/b.mp3", "twins/b.mp4", "empty/readme.md")
+    assert transcribe_all(*files, output=output) == 2
+    assert named in capfd.readouterr().err
+
+
+def test_turbo_cannot_translate(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Before anything is downloaded, and as the service says it."""
+    code = transcribe.run_transcribe(
+        [recording], None, "srt", {"task": "translate"}, "large-v3-turbo", None, None
+    )
+    with pytest.raises(InvalidInput) as refused:
+        ModelCatalogue("large-v3-turbo", idle_s=0).resolve("", "translate")
+    assert (code, capfd.readouterr().err) == (2, f"whisperfleet: {refused.value.message}\n")
+
+
+def test_half_a_file_is_never_seen(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written before the disk was full: a folder's next run would skip it."""
+
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:3])
+        raise OSError(errno.ENOSPC, "No space left on device", str(self))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert run(recording, "out.srt", None) == 1
+    assert sorted(Path().iterdir()) == [Path("cat.wav")]
+
+
+def test_speed_and_time_left() -> None:
+    now = 100.0
+    long, short = Path("long"), Path("short")
+    meter = Meter({long: 300, short: 100}, clock=lambda: now)
+    assert meter.left_s is None
+    now = 110.0
+    meter.advance(short, 5, None)  # its length is not known yet
+    assert (meter.left_s, speed(meter.audio_s, meter.elapsed_s)) == (None, "0.5 × real time")
+    meter.advance(long, 200, 600)
+    meter.advance(short, 200, 200)
+    assert (meter.fraction, meter.left_s) == (0.5, 10)
+    assert speed(meter.audio_s, meter.elapsed_s) == "40 × real time"
+    meter.finish(long)  # or failed
+    assert (meter.fraction, meter.left_s) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0.0 s"), (59.94, "59.9 s"), (59.96, "1:00"), (3599.6, "1:00:00")]
+)
+def test_times_as_a_clock_shows_them(seconds: float, shown: str) -> None:
+    assert clock_time(seconds) == shown
+
+
+def test_names_that_no_terminal_can_show(
+    recording: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    talks = tree(tmp_path / "talks", os.fsdecode(b"caf\xe9 \x1b[2J.wav"))
+    assert transcribe_all("talks") == 0
+    [srt] = talks.glob("*.srt")
+    assert os.fsencode(srt.name) == b"caf\xe9 \x1b[2J.srt"
+    assert "caf� �[2J.wav → talks/caf� �[2J.srt: " in capfd.readouterr().err

@@ -1,11 +1,15 @@
 """What `transcribe` and `subtitles` have in common: files in, files out, and options."""
 
+import os
 import sys
+import uuid
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 from pydantic import ValidationError
 
+from app.commands.inputs import Recording
 from app.errors import InvalidInput
 from app.options import Options
 from app.transcript.formats import FORMATS
@@ -15,66 +19,117 @@ STANDARD_STREAM = Path("-")
 Target = tuple[Path, Path | None]  # an input and its output file; None: standard output
 
 
-def choose_format(output: str | None, file_format: str | None) -> str:
-    """The format by its name or, without one, by the suffix of the output. Raises `InvalidInput`."""
-    suffix = Path(output).suffix.lstrip(".").lower() if output else ""
-    chosen = (file_format or (suffix if suffix in FORMATS else "srt")).lower()
-    if chosen not in FORMATS:
-        raise InvalidInput(f"--format {chosen} is not known. Choose one of {', '.join(FORMATS)}")
-    return chosen
-
-
-def plan_targets(files: Sequence[Path], output: str | None, chosen: str) -> list[Target]:
-    """Each input with its output, which is in the format `chosen`. Creates the output folder.
-
-    Raises `InvalidInput` if an input is missing, an output cannot be written, or one would replace an input.
-    """
-    _check_files(files)
-    target = Path(output) if output and Path(output) != STANDARD_STREAM else None
-    if target is not None and (target.is_dir() or str(output).endswith("/") or len(files) > 1):
-        targets = _folder_targets(files, target, chosen)
-    else:
-        targets = _single_target(files, target)
-    _check_outputs(targets)
-    return targets
-
-
-def _check_files(files: Sequence[Path]) -> None:
+def named_files(files: Sequence[Path]) -> list[Recording]:
+    """The files that a command takes one by one. Raises `InvalidInput` for a folder or a missing file."""
     folders = [file for file in files if file.is_dir()]
     if folders:
         raise InvalidInput(f"{', '.join(map(str, folders))} is a folder: name the files in it")
     missing = [file for file in files if not file.is_file() and file != STANDARD_STREAM]
     if missing:
         raise InvalidInput(f"there is no file {', '.join(map(str, missing))}")
+    return [Recording(file) for file in files]
 
 
-def _single_target(files: Sequence[Path], output: Path | None) -> list[Target]:
-    if len(files) > 1:
+def choose_format(output: str | None, file_format: str | None, recordings: Sequence[Recording] = ()) -> str:
+    """The format by its name or, without one, by the suffix of the output file. Raises `InvalidInput`."""
+    suffix = _suffix(output)
+    if _has_many(recordings) and suffix in FORMATS:
+        raise InvalidInput(
+            f"{output} is the name of one file, and there may be several outputs: name a folder, as {output}/"
+        )
+    if file_format is None and suffix and suffix not in FORMATS and not _has_many(recordings):
+        raise InvalidInput(
+            f"the format of {output} is not known. Add --format, or choose a suffix: "
+            f"{', '.join(f'.{name}' for name in FORMATS)}"
+        )
+    chosen = (file_format or (suffix if suffix in FORMATS else "srt")).lower()
+    if chosen not in FORMATS:
+        raise InvalidInput(f"--format {chosen} is not known. Choose one of {', '.join(FORMATS)}")
+    return chosen
+
+
+def _suffix(output: str | None) -> str:
+    """The suffix of an output file; empty if the output is none."""
+    if not output or Path(output) == STANDARD_STREAM or _is_folder(output):
+        return ""
+    return Path(output).suffix.lstrip(".").lower()
+
+
+def _has_many(recordings: Sequence[Recording]) -> bool:
+    return len(recordings) > 1 or any(one.folder is not None for one in recordings)
+
+
+def plan_targets(recordings: Sequence[Recording], output: str | None, chosen: str) -> list[Target]:
+    """Each input with its output, which is in the format `chosen`. Creates the output folder.
+
+    The outputs of a named folder lie beside its recordings or, with an output folder, at the same places in
+    that. Raises `InvalidInput` if an output cannot be written, if it would replace an input, or if two inputs
+    have the same output.
+    """
+    target = Path(output) if output and Path(output) != STANDARD_STREAM else None
+    has_folders = any(recording.folder is not None for recording in recordings)
+    if output and target is None and has_folders:
+        raise InvalidInput("the outputs of a folder cannot go to standard output: name a folder with -o")
+    if target is not None and (_is_folder(str(output)) or _has_many(recordings)):
+        targets = _folder_targets(recordings, target, chosen)
+    elif has_folders:
+        targets = [(one.path, one.path.with_suffix(f".{chosen}")) for one in recordings]
+    else:
+        targets = _single_target(recordings, target)
+    _check_outputs(targets)
+    return targets
+
+
+def _is_folder(output: str) -> bool:
+    return output.endswith(("/", os.sep)) or Path(output).is_dir()
+
+
+def _single_target(recordings: Sequence[Recording], output: Path | None) -> list[Target]:
+    if len(recordings) > 1:
         raise InvalidInput("several files need an output folder: add -o FOLDER")
     if output is not None and not output.parent.is_dir():
         raise InvalidInput(f"{output} cannot be written: there is no folder {output.parent}")
-    return [(files[0], output)]
+    return [(recordings[0].path, output)]
 
 
-def _folder_targets(files: Sequence[Path], folder: Path, chosen: str) -> list[Target]:
-    """Each file with a file of the same name in `folder`."""
+def _folder_targets(recordings: Sequence[Recording], folder: Path, chosen: str) -> list[Target]:
+    """Each recording with a file of the same name in `folder`, or in the same folder below it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInput(f"the folder {folder} cannot be created: {error.strerror}") from None
-    names = ["stdin" if file == STANDARD_STREAM else file.stem for file in files]
-    return [(file, folder / f"{name}.{chosen}") for file, name in zip(files, names, strict=True)]
+    return [(one.path, folder / _place(one) / f"{_stem(one.path)}.{chosen}") for one in recordings]
+
+
+def _place(recording: Recording) -> Path:
+    """Where a recording lies in the named folder."""
+    if recording.folder is None:
+        return Path()
+    return recording.path.relative_to(recording.folder).parent
+
+
+def _stem(path: Path) -> str:
+    return "stdin" if path == STANDARD_STREAM else path.stem
 
 
 def _check_outputs(targets: Sequence[Target]) -> None:
-    outputs = [output.resolve() for _, output in targets if output]
-    if len(set(outputs)) < len(outputs):
-        raise InvalidInput("two files would have the same output file: give them one by one")
-    replaced = {file.resolve() for file, _ in targets}.intersection(outputs)
-    if replaced:
-        raise InvalidInput(
-            f"the output would replace {', '.join(map(str, replaced))}: choose another with -o"
-        )
+    inputs = {file.resolve() for file, _ in targets}
+    written: dict[Path, Path] = {}
+    for file, output in targets:
+        if output is None:
+            continue
+        place = output.resolve()
+        if place in inputs:
+            raise InvalidInput(f"the output would replace {place}: choose another with -o")
+        if place in written:
+            raise InvalidInput(
+                f"{written[place]} and {file} would have the same output file, {output}: give them "
+                "one by one, with different outputs"
+            )
+        written[place] = file
+    for folder in {place.parent for place in written}:
+        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
+            raise InvalidInput(f"the folder {folder} cannot be written by this user: choose another with -o")
 
 
 def check_options(options: dict[str, object]) -> Options:
@@ -91,9 +146,40 @@ def check_options(options: dict[str, object]) -> Options:
 
 
 def write_output(target: Path | None, content: bytes) -> None:
-    """Write the file, or standard output. Raises OSError."""
+    """Write the file, whole or not at all, or standard output. Creates the file's folder. Raises OSError."""
     if target is None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
-    else:
-        target.write_bytes(content)
+        return
+    target = target.resolve()  # what a link points to is written, not the link
+    if target.exists() and not target.is_file():
+        target.write_bytes(content)  # a device or a pipe
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".whisperfleet-{uuid.uuid4().hex}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        error.filename = str(target)  # not the name that nobody has chosen
+        raise
+
+
+def store_beside(target: Target, content: bytes) -> Path:
+    """A new file with the content: named like the target's output, or like its input if it has no output.
+
+    It has the suffix .json, and a number if need be. Raises OSError.
+    """
+    recording, output = target
+    beside = output or Path(recording.name)
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    for number in count():
+        path = beside.with_name(f"{beside.stem}{f'.{number}' if number else ''}.json")
+        try:
+            with path.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("count() does not end")

@@ -1,12 +1,14 @@
 """`whisperfleet doctor`"""
 
 import asyncio
+import json
 import logging
 import os
 import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from importlib import metadata
 from pathlib import Path
 
 from rich.console import Console
@@ -25,10 +27,14 @@ from app.settings import Settings, load_settings
 _STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "bold red"}
 
 
-def run_doctor() -> int:
-    """Run all checks and print their findings. Returns that of `exit_code`, or 130 after Ctrl-C."""
+def run_doctor(*, as_json: bool = False) -> int:
+    """Run all checks and print their findings. Returns that of `exit_code`, or 130 after Ctrl-C.
+
+    `as_json`: standard output gets one JSON document at the end, and nothing else.
+    """
     try:
-        return asyncio.run(_run_and_print(Console(highlight=False)))
+        work = _run_and_dump() if as_json else _run_and_print(Console(highlight=False))
+        return asyncio.run(work)
     except KeyboardInterrupt:
         return 130
 
@@ -129,6 +135,31 @@ async def _run_and_print(console: Console) -> int:
                 _print(console, finding)
     print(_summary(findings))
     return exit_code(findings)
+
+
+async def _run_and_dump() -> int:
+    async with aclosing(run_checks()) as checks:
+        findings = [finding async for finding in checks]
+    print(json.dumps(report(findings), indent=2, ensure_ascii=False))
+    return exit_code(findings)
+
+
+def report(findings: Sequence[Finding]) -> dict[str, object]:
+    """The findings for programs. `status` of the whole is the worst of the checks: ok, warn or fail."""
+    worst = max((finding.severity for finding in findings), key=list(Severity).index, default=Severity.OK)
+    return {
+        "status": worst.lower(),
+        "version": metadata.version("whisperfleet"),
+        "checks": [
+            {
+                "name": finding.title,
+                "status": finding.severity.lower(),
+                "detail": finding.found,
+                "remedy": finding.remedy or None,
+            }
+            for finding in findings
+        ],
+    }
 
 
 def exit_code(findings: Sequence[Finding]) -> int:

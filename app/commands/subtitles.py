@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from app.commands.arguments import STANDARD_STREAM, check_options, choose_format, plan_targets, write_output
+from app.commands.arguments import (
+    STANDARD_STREAM,
+    check_options,
+    choose_format,
+    named_files,
+    plan_targets,
+    write_output,
+)
 from app.errors import InvalidInput
 from app.options import Options
 from app.transcript import chinese
@@ -19,9 +26,10 @@ def run_subtitles(
 ) -> int:
     """Turn transcripts into subtitles. Returns the exit code: 1 if a file failed, 2 for wrong usage."""
     try:
-        chosen = choose_format(output, file_format)
+        transcripts = named_files(files)
+        chosen = choose_format(output, file_format, transcripts)
         checked = check_options(options)
-        targets = plan_targets(files, output, chosen)
+        targets = plan_targets(transcripts, output, chosen)
     except InvalidInput as error:
         print(f"whisperfleet: {error.message}", file=sys.stderr)
         return 2

@@ -5,13 +5,10 @@ import signal
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-import httpx
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from app.commands.arguments import (
     STANDARD_STREAM,
@@ -19,35 +16,42 @@ from app.commands.arguments import (
     check_options,
     choose_format,
     plan_targets,
+    store_beside,
     write_output,
 )
-from app.engines.plan import check_compute_type, make_plan
-from app.errors import InvalidInput, InvalidSetting, UnsuitableFormat, WhisperfleetError
+from app.commands.inputs import Recording, find_recordings
+from app.commands.models import find_with_bar
+from app.commands.progress import Board, FileBar
+from app.commands.remote import Remote
+from app.engines.catalogue import ModelCatalogue
+from app.engines.model_files import DEMO
+from app.engines.plan import Plan, check_compute_type, make_plan
+from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, UnsuitableFormat, WhisperfleetError
 from app.logs import configure_logs
 from app.media.uploads import Upload
 from app.options import Options
-from app.settings import load_settings
+from app.settings import Settings, load_settings
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer
 from app.transcription.pipeline import Progress as PipelineProgress
 from app.transcription.service import TranscriptionService
 
-FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next
-SERVER_FORMATS = {"srt": "srt", "vtt": "vtt", "txt": "verbose_json", "json": "verbose_json"}
+MIN_FILES_AT_ONCE = 4  # keeps the workers busy between the end of one file and the start of the next
+_READY_POLL_S = 0.05
 
-# Transcribes a recording into the content of its file and reports its progress: (done, total) in any unit.
-Transcriber = Callable[[Target, Callable[[float, float | None], None]], Awaitable[bytes]]
+# Transcribes a recording into the content of its file, and reports its progress.
+Transcriber = Callable[[Target, FileBar], Awaitable[bytes]]
 
 
 class BarObserver(Observer):
-    """Reports the progress of a file to its progress bar."""
+    """Shows the progress of a file."""
 
-    def __init__(self, report: Callable[[float, float | None], None]) -> None:
-        self._report = report
+    def __init__(self, bar: FileBar) -> None:
+        self._bar = bar
 
     def progressed(self, progress: PipelineProgress) -> None:
-        self._report(progress.done_s, progress.total_s)
+        self._bar.advance(progress.done_s, progress.total_s)
 
 
 def run_transcribe(
@@ -58,26 +62,55 @@ def run_transcribe(
     model: str | None,
     server: str | None,
     api_key: str | None,
+    *,
+    overwrite: bool = False,
 ) -> int:
-    """Transcribe files here or on a server. Returns the exit code: 1 if a file failed, 2 for wrong usage."""
+    """Transcribe files here or on a server. Returns the exit code: 1 if a file failed, 2 for wrong usage.
+
+    In folders, recordings whose outputs exist are skipped, unless `overwrite` says otherwise.
+    """
     try:
-        chosen = choose_format(output, file_format)
         if STANDARD_STREAM in files:
             raise InvalidInput("a recording cannot come from standard input: name its file")
-        targets = plan_targets(files, output, chosen)
+        recordings = find_recordings(files)
+        chosen = choose_format(output, file_format, recordings)
         checked = with_word_times(check_options(options), chosen)
+        targets = plan_targets(recordings, output, chosen)
+        if not overwrite:
+            targets = _without_existing(recordings, targets)
+        if not targets:
+            return 0
         if server is None:
-            return asyncio.run(_cancel_on_sigterm(_transcribe_here(targets, checked, chosen, model)))
-        return asyncio.run(
-            _cancel_on_sigterm(_transcribe_there(targets, checked, chosen, model, server, api_key))
-        )
+            work = _transcribe_here(targets, checked, chosen, model)
+        else:
+            work = _transcribe_there(targets, check_options(options), chosen, model, server, api_key)
+        return asyncio.run(_cancel_on_sigterm(work))
     except (InvalidInput, InvalidSetting) as error:
         print(f"whisperfleet: {error.message}", file=sys.stderr)
         return 2
+    except WhisperfleetError as error:
+        print(f"whisperfleet: {error.message}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except asyncio.CancelledError:
         return 143
+
+
+def _without_existing(recordings: Sequence[Recording], targets: Sequence[Target]) -> list[Target]:
+    """The targets that are still missing, or whose files were named. Prints how many are skipped."""
+    left = [
+        target
+        for recording, target in zip(recordings, targets, strict=True)
+        if recording.folder is None or target[1] is None or not target[1].exists()
+    ]
+    if skipped := len(targets) - len(left):
+        print(
+            f"{skipped} of {len(targets)} recordings are skipped, because their outputs exist; --overwrite "
+            "transcribes them again",
+            file=sys.stderr,
+        )
+    return left
 
 
 async def _cancel_on_sigterm(work: Coroutine[Any, Any, int]) -> int:
@@ -90,26 +123,59 @@ async def _cancel_on_sigterm(work: Coroutine[Any, Any, int]) -> int:
 async def _transcribe_here(
     targets: Sequence[Target], options: Options, chosen: str, model: str | None
 ) -> int:
+    overrides = {"model": model} if model else {}
+    settings = load_settings(log_level="warning", **overrides)
+    configure_logs(settings)
+    plan = make_plan(settings)  # CUDA's compiled code stays in the usual data folder
+    ModelCatalogue(plan.models[0], idle_s=0).resolve("", options.task)
+    check_compute_type(plan)
+    settings, plan = await _with_model(settings, plan)
     with tempfile.TemporaryDirectory(prefix="whisperfleet-") as folder:
-        overrides = {"model": model} if model else {}
-        settings = load_settings(log_level="warning", **overrides)
-        plan = make_plan(settings)  # CUDA's compiled code stays in the usual data folder
-        settings = settings.model_copy(update={"data_dir": Path(folder)})
-        check_compute_type(plan)
-        configure_logs(settings)
-        service = TranscriptionService(settings, plan)
+        service = TranscriptionService(settings.model_copy(update={"data_dir": Path(folder)}), plan)
 
-        async def transcriber(target: Target, report: Callable[[float, float | None], None]) -> bytes:
+        async def transcriber(target: Target, bar: FileBar) -> bytes:
             default = service.catalogue.resolve("")
-            upload = _upload(target[0])
-            transcript = await service.transcribe(upload, options, default, BarObserver(report))
+            transcript = await service.transcribe(_upload(target[0]), options, default, BarObserver(bar))
             return await asyncio.to_thread(_render, transcript, options, chosen, target)
 
         try:
             await service.start()
-            return await _transcribe_all(targets, transcriber)
+            with Console(stderr=True).status("loading the model …"):
+                await _until_loaded(service)
+            at_once = max(MIN_FILES_AT_ONCE, 2 * len(service.workers()))
+            return await _transcribe_all(targets, transcriber, at_once)
         finally:
             await service.stop()
+
+
+async def _with_model(settings: Settings, plan: Plan) -> tuple[Settings, Plan]:
+    """Download the model if it is not here; settings and plan for the demo model if that takes its place.
+
+    Raises ModelUnavailable.
+    """
+    if plan.simulation is not None:
+        return settings, plan
+    try:
+        await find_with_bar(plan.models[0])
+    except ModelUnavailable as error:
+        if settings.model != "auto" or not settings.demo_fallback:
+            raise
+        print(
+            "whisperfleet: falling back to the demo model, which understands synthetic speech only: "
+            f"{error.message}",
+            file=sys.stderr,
+        )
+        settings = settings.model_copy(update={"model": DEMO})
+        return settings, make_plan(settings)
+    return settings, plan
+
+
+async def _until_loaded(service: TranscriptionService) -> None:
+    """Wait until a worker has loaded the model, or none can: each recording has that error then."""
+    while service.readiness() is not None:
+        if (rows := service.workers()) and all(row["state"] == "failed" for row in rows):
+            return
+        await asyncio.sleep(_READY_POLL_S)
 
 
 def _render(transcript: Transcript, options: Options, chosen: str, target: Target) -> bytes:
@@ -120,22 +186,8 @@ def _render(transcript: Transcript, options: Options, chosen: str, target: Targe
     try:
         return render_transcript(transcript, options, chosen)
     except UnsuitableFormat as error:
-        recording, output = target
-        stored = _store_new(output or Path(recording.name), render_transcript(transcript, options, "json"))
+        stored = store_beside(target, render_transcript(transcript, options, "json"))
         raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None
-
-
-def _store_new(beside: Path, content: bytes) -> Path:
-    """A new file with the content, named like `beside`, with the suffix .json, and a number if need be."""
-    for number in count():
-        path = beside.with_name(f"{beside.stem}{f'.{number}' if number else ''}.json")
-        try:
-            with path.open("xb") as file:
-                file.write(content)
-        except FileExistsError:
-            continue
-        return path
-    raise AssertionError("count() does not end")
 
 
 def _upload(file: Path) -> Upload:
@@ -150,85 +202,27 @@ async def _transcribe_there(
     server: str,
     api_key: str | None,
 ) -> int:
-    if chosen not in SERVER_FORMATS:
-        raise InvalidInput(
-            f"--format {chosen} is not available with --server. Choose one of {', '.join(SERVER_FORMATS)}"
-        )
-    given = options.model_dump(exclude_unset=True, exclude={"word_timestamps"})
-    fields = {name: str(value) for name, value in given.items() if value is not None}
-    fields |= {"model": model or "whisper-1", "response_format": SERVER_FORMATS[chosen]}
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    async with httpx.AsyncClient(
-        base_url=server, headers=headers, timeout=httpx.Timeout(30, read=None)
-    ) as client:
-
-        async def transcriber(target: Target, report: Callable[[float, float | None], None]) -> bytes:
-            file = target[0]
-            path = f"/v1/audio/{'translations' if options.task == 'translate' else 'transcriptions'}"
-            with file.open("rb") as content:
-                try:
-                    answer = await client.post(path, data=fields, files={"file": (file.name, content)})
-                except httpx.HTTPError as error:
-                    raise WhisperfleetError(f"{server} cannot be reached: {error}") from None
-            if answer.is_error:
-                raise WhisperfleetError(_message(answer))
-            report(1, 1)
-            return answer.content if chosen != "txt" else _lines(answer).encode()
-
-        return await _transcribe_all(targets, transcriber)
+    async with Remote(server, api_key, options, chosen, model) as remote:
+        return await _transcribe_all(targets, remote.transcribe, await remote.jobs_at_once())
 
 
-def _lines(answer: httpx.Response) -> str:
-    """Plain text with one line for each segment; OpenAI's API returns a single line."""
-    return "".join(f"{segment['text'].strip()}\n" for segment in answer.json()["segments"])
-
-
-def _message(answer: httpx.Response) -> str:
-    try:
-        return str(answer.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"the server answered {answer.status_code}"
-
-
-async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber) -> int:
+async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber, at_once: int) -> int:
     """Transcribe several files at once. If one fails, the others continue. Returns the exit code."""
-    limit = asyncio.Semaphore(FILES_AT_ONCE)
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console) as bars:
+    limit = asyncio.Semaphore(at_once)
+    with Board([file for file, _ in targets]) as board:
 
-        async def one(file: Path, target: Path | None) -> bool:
+        async def one(target: Target) -> None:
             async with limit:
-                bar = bars.add_task(file.name, total=None, state="")
+                bar = board.begin(target[0])
                 try:
-                    content = await transcriber((file, target), _reporter(bars, bar))
-                    await asyncio.to_thread(write_output, target, content)
+                    content = await transcriber(target, bar)
+                    await asyncio.to_thread(write_output, target[1], content)
                 except (WhisperfleetError, OSError) as error:
-                    bars.update(bar, total=1, completed=0, state="failed")
-                    # Not wrapped: scripts may search for a phrase.
-                    console.print(
-                        f"{file}: {error}", style="red", markup=False, highlight=False, soft_wrap=True
-                    )
-                    return False
-                bars.update(bar, total=1, completed=1, state="done")
-                return True
+                    bar.fail(error)
+                else:
+                    bar.done(target[1])
 
-        done = await asyncio.gather(*(one(file, target) for file, target in targets))
-    return 0 if all(done) else 1
-
-
-def _reporter(bars: Progress, bar: TaskID) -> Callable[[float, float | None], None]:
-    def report(done: float, total: float | None) -> None:
-        bars.update(
-            bar,
-            completed=done,
-            total=total,
-            state=f"{done:.0f} s" if total is None else f"{done / total:.0%}",
-        )
-
-    return report
+        async with asyncio.TaskGroup() as group:  # a cancellation waits for all: they delete their jobs
+            for target in targets:
+                group.create_task(one(target))
+    return 1 if board.failed else 0

@@ -1,13 +1,10 @@
 """Checks whether the models are available, without downloading them."""
 
-from pathlib import Path
-
 from app.doctor.finding import Finding, Severity, fail_with, ok, warn
 from app.doctor.machine import gigabytes
-from app.engines.model_files import CONNECT_TIMEOUT_S, DEMO, REPOSITORIES, ModelFiles, locate
+from app.engines.model_download import CONNECT_TIMEOUT_S, WEIGHTS
+from app.engines.model_files import DEMO, ModelFiles, local_folder, locate, repository_of
 from app.errors import ModelUnavailable
-
-_WEIGHTS = "model.bin"  # the file with nearly all of a model's bytes
 
 
 def check_model(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | None]:
@@ -20,9 +17,9 @@ def check_model(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | N
     if name == DEMO:
         remedy = "It understands only synthetic speech. Set WHISPER_MODEL to a real model."
         return warn(title, "bundled", remedy, "wrong-transcripts"), locate(DEMO)
-    if Path(name).expanduser().is_dir() or _is_cached(name):
-        files = locate(name)
-        return ok(title, f"{files.path}, {gigabytes((files.path / _WEIGHTS).stat().st_size)}"), files
+    if (folder := local_folder(name)) is not None:
+        found = f"{folder}, {gigabytes((folder / WEIGHTS).stat().st_size)}"
+        return ok(title, found), ModelFiles(name, folder)
     try:
         size = _size_to_download(name)
     except ModelUnavailable as error:
@@ -32,18 +29,12 @@ def check_model(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | N
     ), None
 
 
-def _is_cached(name: str) -> bool:
-    from huggingface_hub import try_to_load_from_cache
-
-    return isinstance(try_to_load_from_cache(REPOSITORIES.get(name, name), _WEIGHTS), str)
-
-
 def _size_to_download(name: str) -> int:
     """Returns bytes. Raises ModelUnavailable."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError
 
-    url = hf_hub_url(REPOSITORIES.get(name, name), _WEIGHTS)
+    url = hf_hub_url(repository_of(name), WEIGHTS)
     try:
         return get_hf_file_metadata(url, timeout=CONNECT_TIMEOUT_S).size or 0
     except HfHubHTTPError as error:

@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.errors import InvalidSetting, ModelUnavailable
+from app.engines.model_download import Report, cached_folder, download
+from app.errors import InvalidSetting
 from workers.messages import FULL_CONTEXT_S
 
 DEMO = "demo"
 DEMO_PATH = Path(__file__).parents[2] / "workers" / "demo_model"
 AUTO = {"cuda": "large-v3-turbo", "cpu": "small"}
-CONNECT_TIMEOUT_S = 10.0
 _USUAL_MIN_CONTEXT_S = 10.0  # real models repeat themselves, or lose words, with less
 
 # Sizes and the repositories that hold them in CTranslate2 format, as faster-whisper names them.
@@ -40,14 +40,6 @@ REPOSITORIES = {
     "large-v3-turbo": "mobiuslabsgmbh/faster-whisper-large-v3-turbo",
     "turbo": "mobiuslabsgmbh/faster-whisper-large-v3-turbo",
 }
-_FILES = [
-    "config.json",
-    "preprocessor_config.json",
-    "generation_config.json",
-    "model.bin",
-    "tokenizer.json",
-    "vocabulary.*",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +103,34 @@ def min_context_s(folder: Path) -> float:
     return _USUAL_MIN_CONTEXT_S
 
 
-def locate(name: str) -> ModelFiles:
+def locate(name: str, report: Report | None = None) -> ModelFiles:
     """A model's files, which are downloaded if they are not on this machine. Blocks until they are here.
 
-    Raises ModelUnavailable, whose message names the model and says what to do. Without a connection that
-    takes `CONNECT_TIMEOUT_S` at most.
+    `report` takes the progress of a download. Raises ModelUnavailable, whose message names the model and says
+    what to do. Without a connection that takes `CONNECT_TIMEOUT_S` at most.
     """
-    return ModelFiles(name, local_folder(name) or _download(name, REPOSITORIES.get(name, name)))
+    return ModelFiles(name, local_folder(name) or download(name, repository_of(name), report))
+
+
+def repository_of(name: str) -> str:
+    """The repository on Hugging Face that holds a model."""
+    return REPOSITORIES.get(name, name)
 
 
 def local_folder(name: str) -> Path | None:
     """The folder with a model's files; None if they are not on this machine."""
     if name == DEMO:
         return DEMO_PATH
-    if Path(name).expanduser().is_dir():
-        return Path(name).expanduser()
-    return _cached(REPOSITORIES.get(name, name))
+    if name not in REPOSITORIES and Path(name).expanduser().is_dir():
+        return Path(name).expanduser()  # a folder that is called like a size is `./small`
+    return cached_folder(repository_of(name))
 
 
-async def find(name: str) -> ModelFiles:
-    """`locate` in a daemon thread: a download may take minutes, and must not keep the process from ending."""
+async def find(name: str, report: Report | None = None) -> ModelFiles:
+    """`locate` in a daemon thread: a download may take minutes, and must not keep the process from ending.
+
+    The thread calls `report`.
+    """
     loop = asyncio.get_running_loop()
     found: asyncio.Future[ModelFiles] = loop.create_future()
 
@@ -145,7 +145,7 @@ async def find(name: str) -> ModelFiles:
     def work() -> None:
         files, error = None, None
         try:
-            files = locate(name)
+            files = locate(name, report)
         except Exception as raised:
             error = raised
         with suppress(RuntimeError):  # the loop is closed: nobody waits for the files
@@ -153,38 +153,3 @@ async def find(name: str) -> ModelFiles:
 
     threading.Thread(target=work, name=f"find {name}", daemon=True).start()
     return await found
-
-
-def _cached(repository: str) -> Path | None:
-    from huggingface_hub import snapshot_download
-
-    try:
-        path = Path(snapshot_download(repository, local_files_only=True, allow_patterns=_FILES))
-    except (OSError, ValueError):  # huggingface_hub raises these for missing files
-        return None
-    return path if (path / "model.bin").is_file() else None
-
-
-def _download(name: str, repository: str) -> Path:
-    import httpx
-    from huggingface_hub import constants, snapshot_download
-
-    if constants.HF_HUB_OFFLINE:
-        raise _unavailable(name, "HF_HUB_OFFLINE is set")
-    try:
-        # Check the connection first: the download itself would retry for a long time.
-        httpx.head(constants.ENDPOINT, timeout=CONNECT_TIMEOUT_S)
-    except httpx.HTTPError as error:
-        raise _unavailable(name, f"{constants.ENDPOINT} cannot be reached: {error}") from None
-    try:
-        return Path(snapshot_download(repository, allow_patterns=_FILES))
-    except Exception as error:  # three libraries raise a dozen kinds
-        raise _unavailable(name, (str(error).splitlines() or [repr(error)])[0]) from error
-
-
-def _unavailable(name: str, reason: str) -> ModelUnavailable:
-    return ModelUnavailable(
-        f"The model {name!r} is not on this machine and cannot be downloaded ({reason}). Connect to the "
-        "network, or copy the model here and set WHISPER_MODEL to its folder, or try the service with "
-        "WHISPER_MODEL=demo."
-    )

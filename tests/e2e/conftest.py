@@ -21,7 +21,7 @@ class Commands:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._started: list[Command] = []
+        self.started: list[Command] = []
 
     def serve(self, **settings: Any) -> Server:
         """A server that may not have started yet."""
@@ -39,16 +39,16 @@ class Commands:
 
     def end(self) -> None:
         left = []
-        for command in self._started:
+        for command in self.started:
             left += command.end()
             print(f"--- {command.folder}\n{command.stderr}")  # pytest shows it if a test fails
         assert not left, f"left running: {left}"
 
     def _next(self, settings: dict[str, Any]) -> Path:
-        return Path(settings.pop("folder", self._folder / str(len(self._started))))
+        return Path(settings.pop("folder", self._folder / str(len(self.started))))
 
     def _add(self, command: Any) -> Any:
-        self._started.append(command)
+        self.started.append(command)
         return command
 
 

@@ -148,7 +148,7 @@ def test_a_recording_is_not_replaced(commands, shorts, tmp_path, output):
     name = "recording.flac" if output == "recording.flac" else "recording.srt"
     recording = tmp_path / name
     recording.write_bytes(shorts[0].read_bytes())
-    refused = commands.run("transcribe", name, "-o", output, folder=tmp_path)
+    refused = commands.run("transcribe", name, "-o", output, "-f", "srt", folder=tmp_path)
     assert (refused.process.returncode, refused.stdout) == (2, "")
     assert f"would replace {recording}" in refused.stderr
     assert recording.read_bytes() == shorts[0].read_bytes()

@@ -1,0 +1,344 @@
+"""The client of `whisperfleet transcribe --server`, with a service that fails as real ones do."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.commands import remote
+from app.commands.progress import Board
+from app.commands.remote import Remote, service_url
+from app.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
+from app.options import Options
+
+KEY = "sk-secret"
+JOB = "0123abcd"
+CONTENT = b"RIFF" * 50_000
+VERBOSE = {"task": "transcribe", "language": "english", "duration": 2.0, "text": "Cats."}
+VERBOSE |= {"segments": [{"id": 0, "start": 0.0, "end": 2.0, "text": " Cats."}]}
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
+
+Reply = httpx.Response | Exception | Callable[[httpx.Request], Awaitable[httpx.Response]]
+
+
+def job(status: str, error: str | None = None) -> httpx.Response:
+    done = 2.0 if status == "succeeded" else 1.0
+    document = {
+        "id": JOB,
+        "status": status,
+        "duration": 2.0,
+        "progress": {"done_s": done, "total_s": 2.0},
+        "error": {"message": error} if error else None,
+    }
+    return httpx.Response(202 if status == "queued" else 200, json=document)
+
+
+def refused(status: int, message: str = "no", **headers: str) -> httpx.Response:
+    return httpx.Response(status, json={"error": {"message": message}}, headers=headers)
+
+
+@dataclass
+class FakeServer(httpx.AsyncBaseTransport):
+    """Answers each kind of request with the replies of a list; the last one is repeated."""
+
+    replies: dict[str, list[Reply]] = field(default_factory=dict)
+    seen: list[httpx.Request] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        self.seen.append(request)
+        kind = f"{request.method} {request.url.path.removeprefix('/whisper/v1').replace(JOB, 'ID')}"
+        replies = self.replies[kind]
+        reply = replies.pop(0) if len(replies) > 1 else replies[0]
+        if callable(reply):
+            return await reply(request)
+        self.bodies.append(await request.aread())
+        if isinstance(reply, Exception):
+            raise reply
+        return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
+
+    def asked(self, method: str) -> list[str]:
+        return [request.url.path for request in self.seen if request.method == method]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
+    monkeypatch.setattr(remote, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(remote, "_LONGEST_PAUSE_S", 0.002)
+    monkeypatch.setattr(remote, "_POLL_S", (0.001, 0.002))
+    return FakeServer(
+        {
+            "GET /workers": [httpx.Response(200, json={"data": [{}] * 3})],
+            "POST /jobs": [job("queued")],
+            "GET /jobs/ID": [job("running"), job("succeeded")],
+            "GET /jobs/ID/result": [httpx.Response(200, content=b"1\n")],
+            "DELETE /jobs/ID": [httpx.Response(204)],
+        }
+    )
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    path = tmp_path / "cat.wav"
+    path.write_bytes(CONTENT)
+    return path
+
+
+async def transcribe(
+    server: FakeServer, recording: Path, chosen: str = "srt", output: Path | None = None, **options: Any
+) -> bytes:
+    given = Options.model_validate(options)
+    service = Remote("https://host.example/whisper/", KEY, given, chosen, None, server)
+    with Board([recording]) as board:
+        async with service:
+            return await service.transcribe((recording, output), board.begin(recording))
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("http://host:8000", "http://host:8000/"),
+        ("http://host:8000/", "http://host:8000/"),
+        ("http://host:8000/v1", "http://host:8000/"),
+        ("http://host:8000/v1/", "http://host:8000/"),
+        ("host:8000", "http://host:8000/"),
+        ("host", "http://host/"),
+        ("[::1]:8000/v1", "http://[::1]:8000/"),
+        ("https://example.org/whisper", "https://example.org/whisper/"),
+        ("https://example.org/whisper/v1?x=1#top", "https://example.org/whisper/"),
+    ],
+)
+def test_addresses_as_users_have_them(server: str, url: str) -> None:
+    assert str(service_url(server)) == url
+
+
+@pytest.mark.parametrize("server", ["", "ftp://host", "http://", "http://host:port", "http://[::1"])
+def test_what_is_no_address(server: str) -> None:
+    with pytest.raises(InvalidInput, match="is no address"):
+        service_url(server)
+
+
+async def test_a_recording_becomes_a_job_and_nothing_stays(server: FakeServer, recording: Path) -> None:
+    result = await transcribe(server, recording, "ttml", language="en", word_level=True, fps=25)
+    assert result == b"1\n"
+    [submission] = [request for request in server.seen if request.method == "POST"]
+    assert submission.headers["authorization"] == f"Bearer {KEY}"
+    form = server.bodies[0]
+    for name, value in (("language", "en"), ("word_level", "true"), ("fps", "25.0")):
+        assert f'name="{name}"\r\n\r\n{value}\r\n'.encode() in form
+    assert CONTENT in form
+    assert b'filename="cat.wav"' in form
+    assert server.seen[-2].url.params["format"] == "ttml"
+    assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
+
+
+async def test_a_service_that_is_busy_restarts_and_comes_back(server: FakeServer, recording: Path) -> None:
+    gone = httpx.ConnectError("Connection refused")
+    server.replies["POST /jobs"] = [
+        httpx.ReadError("reset"),
+        refused(503),
+        refused(429, **{"Retry-After": "0"}),
+        httpx.Response(502, content=b"<html>"),
+        job("queued"),
+    ]
+    server.replies["GET /jobs/ID"] = [gone, job("running"), refused(503), gone, job("succeeded")]
+    server.replies["GET /jobs/ID/result"] = [gone, refused(503), httpx.Response(200, content=b"1\n")]
+    assert await transcribe(server, recording) == b"1\n"
+    submissions = [request for request in server.seen if request.method == "POST"]
+    assert len(submissions) == 5
+    assert len({request.headers["idempotency-key"] for request in submissions}) == 1
+    assert all(CONTENT in body for body in server.bodies[:5])
+    assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
+
+
+async def test_a_service_that_does_not_come_back(
+    server: FakeServer, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "GIVE_UP_S", 0.02)
+    server.replies["GET /jobs/ID"] = [httpx.ConnectError("Connection refused")]
+    with pytest.raises(WhisperfleetError, match=r"host\.example/whisper/ cannot be reached: Connection"):
+        await transcribe(server, recording)
+
+
+async def test_a_full_queue_is_waited_for(
+    server: FakeServer, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "GIVE_UP_S", 0.0)
+    server.replies["POST /jobs"] = [*(refused(429) for _ in range(20)), job("queued")]
+    assert await transcribe(server, recording) == b"1\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "reply", "named"),
+    [
+        ("POST /jobs", refused(400, "The model cannot translate."), "The model cannot translate."),
+        ("POST /jobs", refused(413, "Too large."), "Too large."),
+        ("POST /jobs", httpx.Response(418, content=b"<html>"), "answered 418"),
+        ("GET /jobs/ID", job("failed", "It has no sound."), "It has no sound."),
+        ("GET /jobs/ID", job("cancelled"), "its job is cancelled"),
+        ("GET /jobs/ID", httpx.Response(200, content=b"<html>"), "answered 200 without a job"),
+        ("GET /jobs/ID", refused(404), "was deleted on the service"),
+        ("GET /jobs/ID/result", refused(409, "Not done."), "Not done."),
+    ],
+)
+async def test_a_file_that_fails(
+    server: FakeServer, recording: Path, kind: str, reply: httpx.Response, named: str
+) -> None:
+    server.replies[kind] = [reply]
+    with pytest.raises(WhisperfleetError, match=named):
+        await transcribe(server, recording)
+    assert bool(server.asked("DELETE")) is (kind != "POST /jobs")
+
+
+async def test_json_has_the_segments(server: FakeServer, recording: Path) -> None:
+    server.replies["GET /jobs/ID/result"] = [httpx.Response(200, json=VERBOSE)]
+    document = json.loads(await transcribe(server, recording, "json"))
+    assert (document["language"], document["duration"]) == ("en", 2.0)
+    assert document["segments"] == [{"start": 0.0, "end": 2.0, "text": "Cats."}]
+
+
+async def test_a_transcript_that_the_format_cannot_hold(server: FakeServer, recording: Path) -> None:
+    server.replies["GET /jobs/ID/result"] = [
+        refused(400, "SCC has no character '猫'."),
+        httpx.Response(200, json=VERBOSE),
+    ]
+    with pytest.raises(
+        UnsuitableFormat, match=r"no character '猫'\. The transcript is stored in .*out\.json"
+    ):
+        await transcribe(server, recording, "scc", recording.with_name("out.scc"))
+    assert json.loads(recording.with_name("out.json").read_text())["text"].strip() == "Cats."
+
+
+async def _cancelled(work: asyncio.Task[bytes]) -> None:
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+async def test_ctrl_c_deletes_a_running_job(server: FakeServer, recording: Path) -> None:
+    followed = asyncio.Event()
+
+    async def running(request: httpx.Request) -> httpx.Response:
+        followed.set()
+        return job("running")
+
+    server.replies["GET /jobs/ID"] = [running]
+    work = asyncio.create_task(transcribe(server, recording))
+    await followed.wait()
+    await _cancelled(work)
+    assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
+
+
+async def test_ctrl_c_while_a_submission_is_answered(server: FakeServer, recording: Path) -> None:
+    received, answered = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        received.set()
+        await answered.wait()
+        return job("queued")
+
+    server.replies["POST /jobs"] = [slow]
+    work = asyncio.create_task(transcribe(server, recording))
+    await received.wait()
+    asyncio.get_running_loop().call_later(0.05, answered.set)
+    await _cancelled(work)
+    assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
+
+
+async def test_ctrl_c_and_no_answer(
+    server: FakeServer, recording: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(remote, "_CLEANUP_S", 0.05)
+    received = asyncio.Event()
+
+    async def never(request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        received.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    server.replies["POST /jobs"] = [never]
+    work = asyncio.create_task(transcribe(server, recording))
+    await received.wait()
+    await _cancelled(work)
+    assert "cat.wav: the service may still have its job" in capfd.readouterr().err
+
+
+async def test_ctrl_c_during_an_upload(
+    server: FakeServer, recording: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun = asyncio.Event()
+
+    async def half(request: httpx.Request) -> httpx.Response:
+        assert isinstance(request.stream, httpx.AsyncByteStream)
+        parts: AsyncIterator[bytes] = aiter(request.stream)
+        while len(await anext(parts)) < 60_000:
+            pass  # the fields
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    server.replies["POST /jobs"] = [half]
+    work = asyncio.create_task(transcribe(server, recording))
+    await begun.wait()
+    await _cancelled(work)
+    assert server.asked("DELETE") == []
+    assert "may still have" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [
+        (refused(401, "The key is wrong."), "The key is wrong. Give the key with --api-key"),
+        (httpx.Response(301, headers={"location": "https://host/"}), "sends to https://host/"),
+        (httpx.Response(404, content=b"<html>"), "there is no whisperfleet at .*: status 404"),
+        (httpx.Response(200, json={"models": []}), "there is no whisperfleet at"),
+        (refused(421, "Host not allowed."), "Host not allowed"),
+        (httpx.ConnectError("Connection refused"), "cannot be reached: Connection refused"),
+    ],
+)
+async def test_a_first_look_at_the_service(server: FakeServer, answer: Reply, named: str) -> None:
+    server.replies["GET /workers"] = [answer]
+    address = "https://user:password@host.example/whisper/v1"
+    async with Remote(address, KEY, Options(), "srt", None, server) as service:
+        with pytest.raises(WhisperfleetError, match=named) as raised:
+            await service.jobs_at_once()
+    assert KEY not in str(raised.value)
+    assert "password" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("workers", "jobs"), [(0, 8), (1, 8), (8, 16), (100, 64)])
+async def test_all_workers_are_kept_busy(server: FakeServer, workers: int, jobs: int) -> None:
+    server.replies["GET /workers"] = [httpx.Response(200, json={"data": [{}] * workers})]
+    async with Remote("host/whisper", KEY, Options(), "srt", None, server) as service:
+        assert await service.jobs_at_once() == jobs
+
+
+def test_a_key_that_is_none_is_not_shown() -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        Remote("host", "sk-sécret\n", Options(), "srt", None)
+    assert "cret" not in refusal.value.message
+
+
+async def test_a_job_that_cannot_be_deleted(
+    server: FakeServer, recording: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.replies["DELETE /jobs/ID"] = [httpx.ConnectError("Connection refused")]
+    assert await transcribe(server, recording) == b"1\n"
+    assert f"cat.wav: the service may still have its job {JOB}" in capfd.readouterr().err
+
+
+async def test_a_name_that_is_not_text(server: FakeServer, tmp_path: Path) -> None:
+    """As old disks have it, in another encoding than this system's."""
+    recording = tmp_path / os.fsdecode(b"caf\xe9 \x1b[2J.wav")
+    recording.write_bytes(CONTENT)
+    assert await transcribe(server, recording) == b"1\n"
+    assert 'filename="caf� �[2J.wav"'.encode() in server.bodies[0]
