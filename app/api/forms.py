@@ -156,12 +156,13 @@ def check_early(
     fields: Fields,
     defaults: Mapping[str, Any] = NOTHING,
 ) -> None:
-    """Check the fields that arrived before the file, and the model that they name.
+    """Check the fields that arrived before the file, and whether the model that they name can do the task.
 
     Raises InvalidInput and UnknownModel.
     """
     values = check_present(form, fields, defaults)
-    catalogue.resolve(str(values.get("model", "")).strip())
+    task = str(values.get("task", "")) if "model" in values else ""  # another model may follow the file
+    catalogue.resolve(str(values.get("model", "")).strip(), task)
 
 
 def check_present(

@@ -15,6 +15,7 @@ import httpx
 
 from app.commands.arguments import Target, store_beside
 from app.commands.progress import FileBar, shown
+from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
 from app.options import Options
 from app.transcript.reading import read_transcript
@@ -74,8 +75,8 @@ class Remote:
         self._chosen = chosen
         given = options.model_dump(mode="json", exclude_unset=True, exclude_none=True)
         self._fields = {name: _field(value) for name, value in given.items()}
-        if model:
-            self._fields["model"] = model
+        # Also the default one by its alias: the service refuses what it cannot do before the file arrives.
+        self._fields["model"] = model or DEFAULT_MODEL_ALIAS
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
     async def __aenter__(self) -> "Remote":

@@ -10,6 +10,7 @@ import pytest
 
 from app.api import receiving
 from app.errors import ClipFailed
+from tests.api.fake_service import OTHER_MODEL
 from tests.api.waiting import wait_for
 
 KEYS = ("sk-first", "sk-second")
@@ -338,6 +339,19 @@ def test_a_stream_is_refused_before_the_file_is_read(serve, follow):
         connection.sendall(head("/v1/audio/transcriptions", 4_000_000_000) + body)
         assert b"too_many_event_streams" in answer(connection)
     assert set(site.uploads) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [("/v1/jobs", (b"task", b"translate")), ("/v1/audio/translations", (b"prompt", b"x"))],
+)
+def test_a_model_that_cannot_translate_is_refused_before_the_file_is_read(site, path, fields):
+    field, _ = PATHS[path]
+    body = FIELD % fields + FIELD % (b"model", OTHER_MODEL.encode()) + FILE % field
+    with connect(site) as connection:
+        connection.sendall(head(path, 4_000_000_000) + body)
+        assert b"cannot translate" in answer(connection)
+    assert not site.uploads
 
 
 def test_a_stream_of_a_transcription_holds_a_place(serve, follow):
