@@ -85,6 +85,7 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         access_log=False,  # the application logs its requests itself
         log_config=None,
         server_header=False,
+        forwarded_allow_ips=list(settings.trusted_proxies),
         http="h11",  # no other parser has this limit
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=GRACE_S,
