@@ -272,7 +272,7 @@ KNOWN_ERRORS = (
         "507-disk-full",
     ),
     KnownError(
-        r"address already in use",
+        r"address already in use|port \d+ is in use|port is already allocated",
         "Another program listens on this port.",
         "Stop it (`ss -ltnp` names it), or set WHISPER_PORT.",
         "port-in-use",
