@@ -72,13 +72,14 @@ KNOWN_ERRORS = (
     KnownError(
         r"PTX was compiled with an unsupported toolchain|cudaErrorUnsupportedPtxVersion",
         "The GPU is newer than CTranslate2's compiled code, and the driver is too old to compile it.",
-        "Update the NVIDIA driver.",
+        "Update the NVIDIA driver to 570 or newer.",
         "ptx-toolchain",
     ),
     KnownError(
         r"driver version is insufficient|driver is too old|driver too old",
         "The NVIDIA driver is too old for CUDA 12, or is missing in the container.",
-        "Update it to 525 or newer and reboot. In a container, pass the GPUs (`--gpus all`).",
+        "Update it to 525 or newer (Hopper and newer: 570) and reboot. In a container, pass the GPUs "
+        "(`--gpus all`).",
         "driver-too-old",
     ),
     KnownError(

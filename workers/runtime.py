@@ -10,7 +10,7 @@ from contextlib import suppress
 from multiprocessing import parent_process
 from pathlib import Path
 
-STATM = Path("/proc/self/statm")  # sizes of this process in pages: Linux only
+_STATM = Path("/proc/self/statm")  # sizes of this process in pages: Linux only
 
 # Parameters of `mallopt` (malloc.h).
 _M_TRIM_THRESHOLD = -1
@@ -60,9 +60,10 @@ def limit_memory(headroom_bytes: int) -> None:
     Beyond that, allocations fail: Python raises MemoryError, and libraries fail in their own ways. Only Linux
     says how much is mapped, and keeps this limit: elsewhere, nothing happens.
     """
-    if not STATM.exists():
+    try:
+        pages = int(_STATM.read_text().split()[0])
+    except FileNotFoundError:
         return
-    pages = int(STATM.read_text().split()[0])
     limit = pages * resource.getpagesize() + headroom_bytes
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
