@@ -291,6 +291,18 @@ KNOWN_ERRORS = (
         "database",
     ),
     KnownError(
+        r"newer version of whisperfleet has written the database",
+        "The database has tables that this version of whisperfleet does not know.",
+        "Start the newer version again, or `whisperfleet restore` a backup from before its first start.",
+        "newer-database",
+    ),
+    KnownError(
+        r"no backup of whisperfleet|backup is (damaged|incomplete)",
+        "The file to restore is no database that `whisperfleet backup` has written, or a damaged one.",
+        "Check that the file was copied as a whole, or use an older backup. Nothing was changed.",
+        "not-a-backup",
+    ),
+    KnownError(
         r"lacks FTS5|no such module: fts5",
         "SQLite was built without its full-text search, which the search of jobs needs.",
         "Use a Python whose SQLite has FTS5 (`make run PYTHON=…`), or PostgreSQL.",

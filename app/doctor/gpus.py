@@ -10,10 +10,10 @@ from app.doctor.machine import gigabytes
 from app.engines.devices import mig_instances
 from app.known_errors import diagnose
 
-# The driver branch that each compute capability and all above it need. Compiled code runs with the first driver
-# for CUDA 12 (NVIDIA, "CUDA Compatibility", minor version compatibility). For newer GPUs the driver compiles the
-# wheel's PTX, which is of CUDA 12.8 (`.version 8.7`), so it must be at least of that version. The last row is the
-# driver of CUDA 12.9, the first to know these GPUs.
+# The driver branch that each compute capability and all above it need. Compiled code runs with the first
+# driver for CUDA 12 (NVIDIA, "CUDA Compatibility", minor version compatibility). For newer GPUs the driver
+# compiles the wheel's PTX. That is of CUDA 12.8 (`.version 8.7`), and so must the driver be. The last row is
+# the driver of CUDA 12.9, the first to know these GPUs.
 MIN_DRIVERS = (((0, 0), 525), ((9, 0), 570), ((10, 3), 575))
 BLACKWELL_OF_12_8 = (12, 0)  # numbered above 10.3, but CUDA 12.8 knows it
 # The wheel of CTranslate2 4.8 contains machine code for 5.3 to 8.6, which also runs on 8.9, and PTX of 8.6,
@@ -100,8 +100,8 @@ def _check_driver(
         for index, gpu in enumerate(machine.gpus)
         if visible is None or any(_selects(entry, index, gpu) for entry in visible)
     ]
-    if needs_cuda and (too_new := _too_new_for(machine.driver, used)):
-        return fail(title, found, too_new, "driver-too-old")
+    if needs_cuda and (remedy := _driver_remedy(machine.driver, used)):
+        return fail(title, found, remedy, "driver-too-old")
     if not count and device == "cuda":
         return fail(
             title, found, "The driver finds no GPU. `sudo dmesg | grep NVRM` shows the reason.", "no-gpu"
@@ -116,7 +116,7 @@ def min_driver(capability: tuple[int, int]) -> int:
     return max(driver for first, driver in MIN_DRIVERS if capability >= first)
 
 
-def _too_new_for(driver: str, gpus: Sequence[Gpu]) -> str | None:
+def _driver_remedy(driver: str, gpus: Sequence[Gpu]) -> str | None:
     """What to do if the driver is too old for CUDA 12 or for one of the GPUs; None if it is not."""
     version = _major_version(driver)
     needed = max((min_driver(gpu.capability) for gpu in gpus), default=MIN_DRIVERS[0][1])
@@ -126,8 +126,8 @@ def _too_new_for(driver: str, gpus: Sequence[Gpu]) -> str | None:
         return f"The driver is too old for CUDA 12: update it to {needed} or newer and reboot."
     newest = max(gpus, key=lambda gpu: min_driver(gpu.capability))
     return (
-        f"The driver is too old for {newest.name} (compute capability {_dotted(newest.capability)}): update it "
-        f"to {needed} or newer and reboot."
+        f"The driver is too old for {newest.name} (compute capability {_dotted(newest.capability)}): "
+        f"update it to {needed} or newer and reboot."
     )
 
 
