@@ -1,4 +1,5 @@
 # make run     install, and start the service on http://localhost:8000
+# make install   install only, into .venv
 # make test    install, and run every test
 # make soak    run the long tests: kills, broken files, 2 GiB, ten hours, many clients; about 20 minutes
 # make check   format, lint, types, import rules
@@ -11,8 +12,8 @@
 # make screenshots   take the pictures of the page in docs/images again, with the machine's Chromium
 # make clean   remove all generated files
 #
-# Variables: PYTHON (3.11 to 3.13), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default if there is an NVIDIA
-# driver), TORCH_INDEX: the package index for torch. Only the package of the speech detector needs torch, so the
+# Variables: PYTHON (3.11 to 3.13; another one makes .venv anew), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default
+# if there is an NVIDIA driver; more are added to what is installed), TORCH_INDEX: the package index for torch. Only the package of the speech detector needs torch, so the
 # default is the index of PyTorch's CPU builds, about 200 MB. A wheel that pip finds locally (PIP_FIND_LINKS)
 # takes precedence. `TORCH_INDEX=` uses pip's own index.
 PYTHON ?= python3
@@ -28,9 +29,18 @@ NO_NODE := $(shell command -v npm >/dev/null \
 	&& node -e 'const [a, b] = process.versions.node.split("."); process.exit(a * 100 + +b < 2011 ? 1 : 0)' 2>/dev/null \
 	|| echo no)
 comma := ,
+
+# .venv/.installed holds the words that name what was installed: the Python and the extras.
+WORDS := python=$(PYTHON) $(subst $(comma), ,$(EXTRAS))
+INSTALLED := $(shell cat .venv/.installed 2>/dev/null)
+# A default does not count as another Python.
+OTHER_PYTHON := $(if $(filter-out file,$(origin PYTHON)),$(if $(INSTALLED),$(filter-out $(INSTALLED),python=$(PYTHON))))
+MISSING := $(OTHER_PYTHON) $(filter-out $(INSTALLED) python=%,$(WORDS))
 WITH_NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: run test soak check page vendor bench dist sbom audit screenshots clean
+.PHONY: install run test soak check page vendor bench dist sbom audit screenshots clean
+
+install: .venv/.installed
 
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
@@ -83,12 +93,15 @@ audit: .venv/.installed .venv/release/.installed
 clean:
 	rm -rf .venv node_modules build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
-.venv/.installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
+.venv/.installed: pyproject.toml constraints.txt $(if $(strip $(MISSING)),another-installation)
+	$(PYTHON) -m venv $(if $(OTHER_PYTHON),--clear) .venv
 	$(INSTALL) --no-index --no-deps torch 2>/dev/null \
 	|| $(INSTALL) --no-deps $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(INSTALL) --editable .$(if $(EXTRAS),[$(EXTRAS)])
-	touch $@
+	@echo $(sort $(WORDS) $(if $(OTHER_PYTHON),,$(INSTALLED))) > $@
+
+.PHONY: another-installation
+another-installation:
 
 .venv/.dev: .venv/.installed
 	$(INSTALL) --editable .[dev$(if $(NO_NODE),$(comma)node)]

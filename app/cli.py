@@ -182,6 +182,26 @@ def pull_models(
     _exit(run_pull(names))
 
 
+@cli.command()
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write. It must not exist.", show_default=False)],
+) -> None:
+    """Copy the database of jobs and transcripts into a file, also while the service runs."""
+    from app.commands.backup import run_backup
+
+    _exit(run_backup(file))
+
+
+@cli.command()
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that `backup` has written.", show_default=False)],
+) -> None:
+    """Replace the database by a backup. The service must not run; the database before is kept."""
+    from app.commands.backup import run_restore
+
+    _exit(run_restore(file))
+
+
 @cli.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 )

@@ -72,13 +72,14 @@ KNOWN_ERRORS = (
     KnownError(
         r"PTX was compiled with an unsupported toolchain|cudaErrorUnsupportedPtxVersion",
         "The GPU is newer than CTranslate2's compiled code, and the driver is too old to compile it.",
-        "Update the NVIDIA driver.",
+        "Update the NVIDIA driver to 570 or newer.",
         "ptx-toolchain",
     ),
     KnownError(
         r"driver version is insufficient|driver is too old|driver too old",
         "The NVIDIA driver is too old for CUDA 12, or is missing in the container.",
-        "Update it to 525 or newer and reboot. In a container, pass the GPUs (`--gpus all`).",
+        "Update it to 525 or newer (Hopper and newer: 570) and reboot. In a container, pass the GPUs "
+        "(`--gpus all`).",
         "driver-too-old",
     ),
     KnownError(
@@ -284,7 +285,7 @@ KNOWN_ERRORS = (
         "507-disk-full",
     ),
     KnownError(
-        r"address already in use",
+        r"address already in use|port \d+ is in use|port is already allocated",
         "Another program listens on this port.",
         "Stop it (`ss -ltnp` names it), or set WHISPER_PORT.",
         "port-in-use",
@@ -300,6 +301,18 @@ KNOWN_ERRORS = (
         "The database of the jobs cannot be used.",
         "Check that it runs and that WHISPER_DATABASE_URL names it. Only one service can use a database.",
         "database",
+    ),
+    KnownError(
+        r"newer version of whisperfleet has written the database",
+        "The database has tables that this version of whisperfleet does not know.",
+        "Start the newer version again, or `whisperfleet restore` a backup from before its first start.",
+        "newer-database",
+    ),
+    KnownError(
+        r"no backup of whisperfleet|backup is (damaged|incomplete)",
+        "The file to restore is no database that `whisperfleet backup` has written, or a damaged one.",
+        "Check that the file was copied as a whole, or use an older backup. Nothing was changed.",
+        "not-a-backup",
     ),
     KnownError(
         r"lacks FTS5|no such module: fts5",

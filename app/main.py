@@ -24,6 +24,7 @@ from app.api.openai import openai_routes
 from app.api.pages import add_pages
 from app.api.peaks import peak_routes
 from app.api.requests import DrainBody, RequestLog
+from app.api.root_path import RootPath
 from app.api.segments import segment_routes
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, model_routes, probe_routes
@@ -123,6 +124,7 @@ def _middleware(settings: Settings, service: "TranscriptionService", jobs: "JobS
         expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag", *EXPOSED_HEADERS],
     )
     return [
+        *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),
         Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),
         *([cors] if settings.cors_origins else []),
         Middleware(TusHeaders),

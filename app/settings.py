@@ -4,6 +4,7 @@ import base64
 import importlib.util
 import os
 import re
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +25,12 @@ CommaList = Annotated[tuple[str, ...], NoDecode]
 # An empty value counts as absent, except of these, whose defaults it switches off.
 _MAY_BE_EMPTY = frozenset({"model_aliases"})
 
+# How the service's own paths begin. Below one of them, it could not tell a root path from its own path.
+OWN_PATHS = frozenset(
+    {"asr", "detect-language", "docs", "health", "metrics", "openapi.json", "ready", "v1", "web"}
+)
+
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)+")
 _HOST_PATTERN = re.compile(r"\*|(\*?\.)?[^\s/:@*.\[\]]+(\.[^\s/:@*.\[\]]+)*\.?(:\d+)?")
 
 
@@ -112,6 +119,13 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Address to listen on.")
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
+    root_path: str = Field(
+        "", description="Path below which a proxy publishes the service, such as `/whisper`."
+    )
+    trusted_proxies: CommaList = Field(
+        ("127.0.0.1", "::1"),
+        description="Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count.",
+    )
     api_keys: CommaList = Field(
         (), repr=False, description="Keys that clients may use; none: no key is required."
     )
@@ -202,7 +216,14 @@ class Settings(BaseSettings):
         )
 
     @field_validator(
-        "models", "model_aliases", "gpus", "api_keys", "cors_origins", "allowed_hosts", mode="before"
+        "models",
+        "model_aliases",
+        "gpus",
+        "trusted_proxies",
+        "api_keys",
+        "cors_origins",
+        "allowed_hosts",
+        mode="before",
     )
     @classmethod
     def _split(cls, value: Any) -> Any:
@@ -219,6 +240,28 @@ class Settings(BaseSettings):
     @classmethod
     def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(_host_name(host) for host in value)
+
+    @field_validator("root_path")
+    @classmethod
+    def _check_root_path(cls, value: str) -> str:
+        path = value.removesuffix("/")
+        if not path:
+            return ""
+        if not _ROOT_PATH.fullmatch(path):
+            raise ValueError("give a path such as /whisper")
+        if path.split("/")[1] in OWN_PATHS:
+            raise ValueError("the service has paths of its own there; choose another path, such as /whisper")
+        return path
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for proxy in value:
+            try:
+                ip_network(proxy)
+            except ValueError as error:
+                raise ValueError(f"{error}; give addresses or networks, as 10.0.0.7 or 10.0.0.0/8") from None
+        return value
 
     @field_validator("allow_urls")
     @classmethod

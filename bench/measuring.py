@@ -11,6 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from app.engines.devices import usable_cores
+
 REPETITIONS = 5
 _LIBRARIES = ("faster-whisper", "ctranslate2", "silero-vad", "onnxruntime", "numpy", "av")
 
@@ -66,7 +68,7 @@ def machine() -> Figures:
     """Hardware, system, library versions, and the load average over the last minute."""
     return {
         "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": usable_cores(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
@@ -80,7 +82,10 @@ def table_of(value: Table) -> Figures:
 
 
 def _cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except FileNotFoundError:  # not Linux
+        return platform.processor() or "unknown"
     return next(
         (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown"
     )

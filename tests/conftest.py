@@ -7,6 +7,7 @@ import pytest
 
 from tests.browser.chromium import FOLDER as BROWSER_TESTS
 from tests.browser.chromium import MISSING
+from tests.nginx import MISSING as NGINX_MISSING
 from tests.postgresql import NewDatabase, postgresql_server
 
 # Tests assert no times.
@@ -33,6 +34,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if reporter is None:  # a process of pytest-xdist
         return
     folder = BROWSER_TESTS.relative_to(config.rootpath).as_posix()
-    skipped = [report for report in reporter.stats.get("skipped", []) if MISSING in str(report.longrepr)]
-    if skipped:
-        reporter.write_line(f"NOT RUN: {len(skipped)} browser tests ({folder}), because {MISSING}.")
+    for kind, reason in ((f"browser tests ({folder})", MISSING), ("tests behind nginx", NGINX_MISSING)):
+        skipped = [report for report in reporter.stats.get("skipped", []) if reason in str(report.longrepr)]
+        if skipped:
+            reporter.write_line(f"NOT RUN: {len(skipped)} {kind}, because {reason}.")

@@ -133,6 +133,35 @@ def test_an_old_driver() -> None:
 
 
 @pytest.mark.parametrize(
+    ("capability", "driver"),
+    [
+        ((6, 1), 525),
+        ((8, 9), 525),
+        ((9, 0), 570),
+        ((10, 0), 570),
+        ((10, 3), 575),
+        ((12, 0), 570),
+        ((12, 1), 575),
+    ],
+)
+def test_the_driver_that_each_generation_needs(capability: tuple[int, int], driver: int) -> None:
+    assert gpus.min_driver(capability) == driver
+    gpu = replace(A10, capability=capability)
+    assert check(gpus.Machine(f"{driver}.10", (gpu,)))[0].severity is Severity.OK
+    old = check(gpus.Machine(f"{driver - 1}.10", (gpu,)))[0]
+    assert old.severity is Severity.FAIL
+    assert f"update it to {driver} or newer" in old.remedy
+
+
+def test_the_newest_gpu_in_use_decides_on_the_driver() -> None:
+    newer = gpus.Machine("535.183", (H200, A10))
+    [driver, *_] = check(newer)
+    assert "too old for NVIDIA H200 (compute capability 9.0): update it to 570" in driver.remedy
+    assert check(newer, visible=("1",))[0].severity is Severity.OK, "only the A10 is used"
+    assert check(gpus.Machine("unknown", (H200,)))[0].severity is Severity.OK
+
+
+@pytest.mark.parametrize(
     ("changes", "severity", "remedy"),
     [
         ({"capability": (5, 2)}, Severity.FAIL, "#no-kernel-image"),

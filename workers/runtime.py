@@ -10,6 +10,8 @@ from contextlib import suppress
 from multiprocessing import parent_process
 from pathlib import Path
 
+_STATM = Path("/proc/self/statm")  # sizes of this process in pages: Linux only
+
 # Parameters of `mallopt` (malloc.h).
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
@@ -55,9 +57,13 @@ def _exit_with_parent() -> None:
 def limit_memory(headroom_bytes: int) -> None:
     """Let this process map at most `headroom_bytes` more than it has mapped already.
 
-    Beyond that, allocations fail: Python raises MemoryError, and libraries fail in their own ways.
+    Beyond that, allocations fail: Python raises MemoryError, and libraries fail in their own ways. Only Linux
+    says how much is mapped, and keeps this limit: elsewhere, nothing happens.
     """
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    try:
+        pages = int(_STATM.read_text().split()[0])
+    except FileNotFoundError:
+        return
     limit = pages * resource.getpagesize() + headroom_bytes
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

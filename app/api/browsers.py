@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.auth import OPEN_PATHS
 from app.api.errors import error_response
+from app.api.requests import route_path
 from app.errors import HostNotAllowed, OriginNotAllowed
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # change nothing
@@ -81,7 +82,7 @@ class BrowserGuard:
         self._next_warning = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and route_path(scope) not in OPEN_PATHS:
             try:
                 self._check(scope["method"], Headers(scope=scope))
             except (HostNotAllowed, OriginNotAllowed) as error:

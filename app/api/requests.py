@@ -17,6 +17,7 @@ from app.api.errors import CLIENT_CLOSED_REQUEST
 DRAIN_S = 10
 DRAIN_BYTES = 256 << 20
 FIRST_ERROR = 400
+MAX_ADDRESS_CHARS = 64
 
 _VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
@@ -24,8 +25,14 @@ log = structlog.get_logger("whisperfleet.access")
 
 
 def public_path(request: Request, path: str) -> str:
-    """A path of the service as clients see it: below the prefix of a proxy that strips it."""
+    """A path of the service as clients see it: below the root path."""
     return f"{request.scope.get('root_path', '')}{path}"
+
+
+def route_path(scope: Scope) -> str:
+    """The path of a request below the root path: what routes and signatures name."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
 class RequestLog:
@@ -72,9 +79,16 @@ class RequestLog:
                     method=scope["method"],
                     path=scope["path"],
                     status=status,
+                    client=_client(scope),
                     ms=round((time.perf_counter() - start) * 1000, 1),
                     request_id=request_id,
                 )
+
+
+def _client(scope: Scope) -> str | None:
+    """The client's address, without its port. A trusted proxy has named it, so it may be any text."""
+    address = scope.get("client")
+    return address[0][:MAX_ADDRESS_CHARS] if address else None
 
 
 class DrainBody:

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.requests import route_path
 from app.errors import InvalidInput, UnsupportedTusVersion
 from app.media.multipart import base_name
 from app.media.partial_file import Checksum
@@ -44,7 +45,7 @@ class TusHeaders:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_tus(scope["path"]):
+        if scope["type"] != "http" or not is_tus(route_path(scope)):
             await self.app(scope, receive, send)
             return
         meant = Headers(scope=scope).get("x-http-method-override", "").upper()

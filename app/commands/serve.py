@@ -12,6 +12,8 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from app.doctor.finding import Severity
+from app.doctor.machine import check_port
 from app.engines.plan import check_compute_type, make_plan
 from app.errors import InvalidSetting
 from app.jobs.database import Database
@@ -53,12 +55,20 @@ def keep_loop_free(app: FastAPI) -> None:
 
 
 def run_server(overrides: dict[str, Any]) -> int:
-    """Serve until a signal stops it. Returns the exit code: 2 if a setting is invalid."""
+    """Serve until a signal stops it.
+
+    Returns the exit code: 2 if a setting is invalid, 1 if the service cannot listen on its address.
+    """
     with asyncio.Runner() as runner:
         try:
             settings = load_settings(**overrides)
             plan = make_plan(settings)
             check_compute_type(plan)
+            # Before anything is started: uvicorn would notice only once the workers load.
+            address = check_port(settings)
+            if address.severity is not Severity.OK:
+                print(f"whisperfleet: {address.found}. {address.remedy}", file=sys.stderr)
+                return 1
             service = TranscriptionService(settings, plan)
             service.folder.lock()  # before the database, which may lie in it
             database = Database(settings.database_url, settings.data_dir)
@@ -85,6 +95,7 @@ def uvicorn_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
         access_log=False,  # the application logs its requests itself
         log_config=None,
         server_header=False,
+        forwarded_allow_ips=list(settings.trusted_proxies),
         http="h11",  # no other parser has this limit
         h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         timeout_graceful_shutdown=GRACE_S,

@@ -10,7 +10,12 @@ from app.doctor.machine import gigabytes
 from app.engines.devices import mig_instances
 from app.known_errors import diagnose
 
-MIN_DRIVER = 525  # of CUDA 12.x: NVIDIA, "CUDA Compatibility", minor version compatibility
+# The driver branch that each compute capability and all above it need. Compiled code runs with the first
+# driver for CUDA 12 (NVIDIA, "CUDA Compatibility", minor version compatibility). For newer GPUs the driver
+# compiles the wheel's PTX. That is of CUDA 12.8 (`.version 8.7`), and so must the driver be. The last row is
+# the driver of CUDA 12.9, the first to know these GPUs.
+MIN_DRIVERS = (((0, 0), 525), ((9, 0), 570), ((10, 3), 575))
+BLACKWELL_OF_12_8 = (12, 0)  # numbered above 10.3, but CUDA 12.8 knows it
 # The wheel of CTranslate2 4.8 contains machine code for 5.3 to 8.6, which also runs on 8.9, and PTX of 8.6,
 # which the driver compiles for newer GPUs.
 OLDEST_CAPABILITY = (5, 3)
@@ -90,14 +95,40 @@ def _check_driver(
     if "CUDA_VISIBLE_DEVICES" in environ:
         found += f", CUDA_VISIBLE_DEVICES={environ['CUDA_VISIBLE_DEVICES']}"
     needs_cuda = device != "cpu" and visible != ()
-    if needs_cuda and _major_version(machine.driver) < MIN_DRIVER:
-        remedy = f"The driver is too old for CUDA 12: update it to {MIN_DRIVER} or newer and reboot."
+    used = [
+        gpu
+        for index, gpu in enumerate(machine.gpus)
+        if visible is None or any(_selects(entry, index, gpu) for entry in visible)
+    ]
+    if needs_cuda and (remedy := _driver_remedy(machine.driver, used)):
         return fail(title, found, remedy, "driver-too-old")
     if not count and device == "cuda":
         return fail(
             title, found, "The driver finds no GPU. `sudo dmesg | grep NVRM` shows the reason.", "no-gpu"
         )
     return ok(title, found)
+
+
+def min_driver(capability: tuple[int, int]) -> int:
+    """The oldest driver branch with which a GPU of this compute capability can be used."""
+    if capability == BLACKWELL_OF_12_8:
+        capability = FIRST_COMPILED_CAPABILITY
+    return max(driver for first, driver in MIN_DRIVERS if capability >= first)
+
+
+def _driver_remedy(driver: str, gpus: Sequence[Gpu]) -> str | None:
+    """What to do if the driver is too old for CUDA 12 or for one of the GPUs; None if it is not."""
+    version = _major_version(driver)
+    needed = max((min_driver(gpu.capability) for gpu in gpus), default=MIN_DRIVERS[0][1])
+    if version is None or version >= needed:
+        return None
+    if version < MIN_DRIVERS[0][1]:
+        return f"The driver is too old for CUDA 12: update it to {needed} or newer and reboot."
+    newest = max(gpus, key=lambda gpu: min_driver(gpu.capability))
+    return (
+        f"The driver is too old for {newest.name} (compute capability {_dotted(newest.capability)}): "
+        f"update it to {needed} or newer and reboot."
+    )
 
 
 def _driver_error(title: str, error: str, device: str) -> Finding:
@@ -147,9 +178,10 @@ def _dotted(capability: tuple[int, int]) -> str:
     return ".".join(map(str, capability))
 
 
-def _major_version(driver: str) -> int:
+def _major_version(driver: str) -> int | None:
+    """The branch of a driver's version; None if it is not a number."""
     head = driver.partition(".")[0]
-    return int(head) if head.isdecimal() else MIN_DRIVER
+    return int(head) if head.isdecimal() else None
 
 
 def _gpu(handle: Any) -> Gpu:

@@ -65,24 +65,36 @@ def check_data_dir(settings: Settings) -> Finding:
 
 
 def check_port(settings: Settings) -> Finding:
-    """Whether the service can listen on its address."""
-    title, address = "address", f"{settings.host} port {settings.port}"
+    """Whether the service can listen on its addresses."""
+    title, host, port = "address", settings.host, settings.port
     try:
-        family, kind, protocol, _, address_info = socket.getaddrinfo(
-            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = [_bind_error(*address) for address in addresses]
+    except OSError as error:
+        found = [error]
+    errors = [error for error in found if error is not None]
+    if any(error.errno == errno.EADDRINUSE for error in errors):
+        remedy = "`ss -ltnp` names the program, perhaps another whisperfleet. Stop it, or set WHISPER_PORT."
+        return warn(title, f"port {port} is in use on {host}", remedy, "port-in-use")
+    if errors and len(errors) == len(found):
+        remedy = "Set WHISPER_HOST to an address of this machine, and WHISPER_PORT to a port above 1023."
+        return fail(title, f"{host} port {port}: {errors[0].strerror or errors[0]}", remedy)
+    return ok(title, f"{host} port {port} is free" if port else f"{host}, any free port")
+
+
+def _bind_error(
+    family: int, kind: int, protocol: int, _: str, address: tuple[str | int, ...] | tuple[int, bytes]
+) -> OSError | None:
+    """The error of listening on an address, as `getaddrinfo` describes it."""
+    try:
         with socket.socket(family, kind, protocol) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address_info)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(address)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            remedy = (
-                "`ss -ltnp` names the program, perhaps another whisperfleet. Stop it, or set WHISPER_PORT."
-            )
-            return warn(title, f"{address} is in use", remedy, "port-in-use")
-        remedy = "Set WHISPER_HOST to an address of this machine, and WHISPER_PORT to a port above 1023."
-        return fail(title, f"{address}: {error.strerror or error}", remedy)
-    return ok(title, f"{address} is free" if settings.port else f"{settings.host}, any free port")
+        return error
+    return None
 
 
 def check_python() -> Finding:

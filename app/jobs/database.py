@@ -177,11 +177,21 @@ async def _check_fts5(connection: AsyncConnection) -> None:
 def _migrate(connection: sa.Connection) -> None:
     from alembic import command
     from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
 
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", str(files("app.jobs") / "migrations"))
     config.attributes["connection"] = connection
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    present = MigrationContext.configure(connection).get_current_revision()
+    if present is not None and present not in known:
+        raise InvalidSetting(
+            f"a newer version of whisperfleet has written the database (its tables are of version {present}, "
+            f"this one knows up to {max(known)}). Start the newer version again, or restore a backup from "
+            "before its first start"
+        )
     command.upgrade(config, "head")
 
 

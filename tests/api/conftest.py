@@ -97,13 +97,10 @@ class Site:
 
 
 @contextmanager
-def serve_site(settings: Settings, root_path: str = "") -> Iterator[Site]:
-    """`root_path`: the prefix of a proxy in front, which strips it."""
+def serve_site(settings: Settings) -> Iterator[Site]:
     service = FakeService(settings)
     app = create_app(settings, service)  # type: ignore[arg-type]
-    config = uvicorn_config(app, settings)
-    config.root_path = root_path
-    server = Server(app, config)
+    server = Server(app, uvicorn_config(app, settings))
     # With IPPROTO_TCP, asyncio disables Nagle's algorithm, which would cost 40 ms per request.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
@@ -145,9 +142,9 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
     """Starts a site with the given settings."""
     with ExitStack() as stack:
 
-        def start(*, root_path: str = "", **settings: Any) -> Site:
+        def start(**settings: Any) -> Site:
             values = {"data_dir": tmp_path, "_env_file": None} | settings
-            return stack.enter_context(serve_site(Settings(**values), root_path))
+            return stack.enter_context(serve_site(Settings(**values)))
 
         yield start
 

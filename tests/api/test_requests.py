@@ -19,6 +19,7 @@ def test_one_line_for_each_request(site):
         "method": "POST",
         "path": "/v1/models",
         "status": 405,
+        "client": "127.0.0.1",
         "request_id": "mine",
     }
     assert (second["status"], second["log_level"]) == (404, "info")

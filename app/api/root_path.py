@@ -1,0 +1,28 @@
+"""The path below which a proxy in front publishes the service."""
+
+from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+class RootPath:
+    """ASGI middleware: answers below `root`, such as `/whisper`, whether or not the proxy removes it.
+
+    Paths without `root` work as well: those of probes, and of clients that do not use the proxy.
+    """
+
+    def __init__(self, app: ASGIApp, root: str) -> None:
+        self.app = app
+        self._root = root
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        path = scope["path"]
+        if path == self._root:
+            # The page's addresses are relative: without the slash, they would lead out of `root`.
+            await RedirectResponse(f"{self._root}/")(scope, receive, send)
+            return
+        if not path.startswith(f"{self._root}/"):
+            path = self._root + path
+        await self.app({**scope, "path": path, "root_path": self._root}, receive, send)

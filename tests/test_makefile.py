@@ -1,0 +1,109 @@
+"""What `make install` does after an earlier installation. Python is a stub that writes down its arguments."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+PYTHON = """#!/bin/sh
+echo "$(basename "$0") $*" >> "$CALLS"
+case "$*" in
+    *-m\\ venv*) for last; do :; done; mkdir -p "$last/bin" && cp "$0" "$last/bin/python" ;;
+esac
+"""
+
+
+class Tree:
+    """A source tree with stubs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+            shutil.copy(ROOT / name, folder)
+        (folder / "stubs").mkdir()
+        programs = {"python3": PYTHON, "python3.12": PYTHON, "node": "#!/bin/sh\n", "npm": "#!/bin/sh\n"}
+        for name, program in programs.items():
+            (folder / "stubs" / name).write_text(program)
+            (folder / "stubs" / name).chmod(0o755)
+
+    def make(self, *arguments: str) -> list[str]:
+        """The commands that make runs. Fails if make does."""
+        calls = self.folder / "calls"
+        calls.unlink(missing_ok=True)
+        path = f"{self.folder / 'stubs'}:{os.defpath}"
+        done = subprocess.run(
+            ["make", "--no-print-directory", *arguments],
+            cwd=self.folder,
+            env={"PATH": path, "CALLS": str(calls)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return calls.read_text().splitlines() if calls.exists() else []
+
+    def installs(self, *arguments: str) -> str:
+        """What the last pip of `make install` installs; empty if none ran."""
+        calls = self.make("install", *arguments)
+        return calls[-1].rpartition(" ")[2] if calls else ""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def test_a_second_installation_does_nothing(tree: Tree) -> None:
+    assert tree.installs() == "."
+    assert tree.installs() == ""
+    (tree.folder / "pyproject.toml").touch()
+    assert tree.installs() == "."
+
+
+def test_extras_are_added_to_an_installation(tree: Tree) -> None:
+    assert tree.installs() == "."
+    assert tree.installs("EXTRAS=url") == ".[url]"
+    assert tree.installs("EXTRAS=url") == ""
+    assert tree.installs("EXTRAS=gpu,url") == ".[gpu,url]"
+    assert tree.installs("EXTRAS=gpu") == "", "it is there"
+    assert tree.installs() == "", "nothing is asked for"
+
+
+def test_a_driver_that_comes_later_brings_the_extra_for_gpus(tree: Tree) -> None:
+    assert tree.installs() == "."
+    (tree.folder / "stubs" / "nvidia-smi").symlink_to("python3")
+    assert tree.installs() == ".[gpu]"
+
+
+def test_another_python_makes_the_environment_anew(tree: Tree) -> None:
+    assert tree.installs("EXTRAS=url") == ".[url]"
+    calls = tree.make("install", "PYTHON=python3.12")
+    assert calls[0] == "python3.12 -m venv --clear .venv"
+    assert tree.make("install") == [], "the default is not another one"
+    assert tree.make("install", "PYTHON=python3.12") == []
+    assert tree.installs("EXTRAS=url") == ".[url]", "it went with the old environment"
+
+
+def test_an_installation_of_an_older_makefile_is_kept(tree: Tree) -> None:
+    tree.installs("PYTHON=python3.12")
+    (tree.folder / ".venv" / ".installed").write_text("")
+    assert tree.make("install", "PYTHON=python3") == []
+    calls = tree.make("install", "EXTRAS=url")
+    assert calls[0] == "python3 -m venv .venv"
+
+
+def test_an_interrupted_installation_is_done_again(tree: Tree) -> None:
+    tree.installs()
+    (tree.folder / ".venv" / ".installed").unlink()
+    assert tree.installs() == "."
+
+
+def test_the_comment_at_the_top_names_every_target(tree: Tree) -> None:
+    lines = (ROOT / "Makefile").read_text().splitlines()
+    head = [line for line in lines if line.startswith("# make ")]
+    described = {line.split()[2] for line in head}
+    [phony] = [line for line in lines if line.startswith(".PHONY: install")]
+    assert described == set(phony.split()[1:])
