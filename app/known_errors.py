@@ -221,6 +221,18 @@ KNOWN_ERRORS = (
         "400-unsuitable-format",
     ),
     KnownError(
+        r"The model .{0,300} cannot translate",
+        "Turbo models transcribe, and cannot translate.",
+        "Set WHISPER_MODELS=large-v3, and name it in requests: `-F model=large-v3`.",
+        "400-cannot-translate",
+    ),
+    KnownError(
+        r"yt-dlp is missing",
+        "Jobs may name URLs only if yt-dlp is installed.",
+        "In the source tree, run `.venv/bin/python -m pip install '.[url]'`, or `make run EXTRAS=url`.",
+        "400-urls-not-available",
+    ),
+    KnownError(
         r"transcript has changed|which version of the transcript|412 Precondition Failed|428 Precondition",
         "The correction is not of the newest revision of the transcript, or does not say of which one it is.",
         "Get the segments again, correct those, and send their ETag as `If-Match`.",

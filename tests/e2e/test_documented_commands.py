@@ -1,0 +1,100 @@
+"""The commands in README and docs/ work as they are written there, section by section."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Commands
+from tests.e2e.documentation import SHELL, Block, Reader, all_blocks
+from tests.e2e.reading import read_srt
+from tests.e2e.running import DATA, SIMULATED, Server
+from tests.media_files import encode
+
+pytestmark = pytest.mark.timeout(180)
+
+OWN_KEY = "3f5c0000000000000000000000000000"
+BLOCKS = all_blocks()
+SECTIONS = {
+    f"{page}, {heading}": list(section)
+    for (page, heading), section in itertools.groupby(
+        (block for block in BLOCKS if block.reason is None), lambda block: (block.page, block.heading)
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service without keys. Its model also answers by the name that examples use for translations."""
+    started = Commands(tmp_path_factory.mktemp("open"))
+    try:
+        yield started.ready(WHISPER_MODEL_ALIASES="gpt-4o-transcribe,gpt-4o-mini-transcribe,large-v3")
+    finally:
+        started.end()
+
+
+@pytest.fixture(scope="module")
+def keyed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    started = Commands(tmp_path_factory.mktemp("keyed"))
+    try:
+        yield started.ready(key=OWN_KEY, **SIMULATED, WHISPER_CPU_WORKERS=2, WHISPER_API_KEYS=OWN_KEY)
+    finally:
+        started.end()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, talk_pcm, open_server) -> list[Path]:
+    """The files that the pages name."""
+    made = tmp_path_factory.mktemp("recordings")
+    excerpt = talk_pcm[: 20 * 16_000]
+    (made / "talk.mp3").write_bytes(encode(excerpt, "mp3", "libmp3lame"))
+    (made / "rede.mp3").write_bytes((made / "talk.mp3").read_bytes())
+    (made / "film.mkv").write_bytes(encode(excerpt, "matroska", "aac", video="mpeg4"))
+    answer = open_server.post(DATA / "short00.flac", response_format="verbose_json").raise_for_status()
+    (made / "talk.json").write_bytes(answer.content)
+    return list(made.iterdir())
+
+
+@pytest.fixture
+def reader_of(
+    tmp_path: Path, files: list[Path], open_server: Server, request: pytest.FixtureRequest
+) -> Callable[[Block], Reader]:
+    """The reader for a block: with a service that has keys, or one that has none."""
+    readers: dict[bool, Reader] = {}
+
+    def choose(block: Block) -> Reader:
+        if block.needs_key not in readers:
+            folder = tmp_path / ("keyed" if block.needs_key else "open")
+            folder.mkdir()
+            if block.needs_key:
+                server, key = request.getfixturevalue("keyed_server"), OWN_KEY
+            else:
+                server, key = open_server, ""
+            readers[block.needs_key] = Reader(folder, files, server, key)
+        return readers[block.needs_key]
+
+    return choose
+
+
+@pytest.mark.parametrize("section", SECTIONS.values(), ids=SECTIONS)
+def test_the_blocks_of_a_section(section: list[Block], reader_of: Callable[[Block], Reader]) -> None:
+    for block in section:
+        printed = reader_of(block).run(block)
+        if "curl" in block.text and "-X" not in block.text and "curl -o" not in block.text:
+            assert printed.strip(), block.name
+        if block.language in SHELL and block.text.count("curl") == 1 and "response_format=srt" in block.text:
+            assert read_srt(printed), block.name
+
+
+def test_a_block_that_is_not_run_says_why() -> None:
+    assert all(len(block.reason.split()) >= 2 for block in BLOCKS if block.reason is not None)
+
+
+def test_the_pages_have_the_commands_of_each_kind() -> None:
+    """The pages are read right: commands of README and of the interface are found, and programs too."""
+    run = [block for section in SECTIONS.values() for block in section]
+    assert sum(block.page == "README.md" for block in run) >= 5
+    assert sum(block.page == "docs/http.md" for block in run) >= 15
+    assert {block.page for block in run if block.language == "python"} >= {"README.md", "docs/http.md"}
+    assert any(block.needs_key for block in run)
