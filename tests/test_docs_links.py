@@ -46,6 +46,21 @@ def fault(path: Path, target: str) -> str | None:
     return None
 
 
+@pytest.mark.parametrize(
+    ("target", "wrong"),
+    [
+        ("security.md#logs", None),
+        ("#keys", None),
+        ("#no-such-heading", "http.md has no #no-such-heading"),
+        ("security.md#log", "security.md has no #log"),
+        ("nowhere.md", "there is no nowhere.md"),
+        ("../../elsewhere.md", "../../elsewhere.md leaves the repository"),
+    ],
+)
+def test_a_dead_link_is_found(target: str, wrong: str | None) -> None:
+    assert fault(ROOT / "docs/http.md", target) == wrong
+
+
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(path: Path) -> None:
     assert [found for target in links(path) if (found := fault(path, target))] == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import documentation
 from tests.e2e.conftest import Commands
 from tests.e2e.documentation import SHELL, Block, Reader, all_blocks
 from tests.e2e.reading import read_srt
@@ -85,6 +86,20 @@ def test_the_blocks_of_a_section(section: list[Block], reader_of: Callable[[Bloc
             assert printed.strip(), block.name
         if block.language in SHELL and block.text.count("curl") == 1 and "response_format=srt" in block.text:
             assert read_srt(printed), block.name
+
+
+def test_blocks_are_read_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "## One\n```sh\nls\n```\n```\n$ no command\n```\n- in a list\n\n  <!-- not run: needs root -->\n"
+        "  ```sh\n  reboot\n  ```\n### Two\n```python\n# One\n```\n"
+    )
+    monkeypatch.setattr(documentation, "ROOT", tmp_path)
+    assert documentation.blocks(page) == [
+        Block("page.md", "One", 2, "sh", "ls\n", None),
+        Block("page.md", "One", 11, "sh", "reboot\n", "needs root"),
+        Block("page.md", "Two", 15, "python", "# One\n", None),
+    ]
 
 
 def test_a_block_that_is_not_run_says_why() -> None:
