@@ -229,7 +229,7 @@ KNOWN_ERRORS = (
     KnownError(
         r"yt-dlp is missing",
         "Jobs may name URLs only if yt-dlp is installed.",
-        "In the source tree, run `.venv/bin/python -m pip install '.[url]'`, or `make run EXTRAS=url`.",
+        "Run `.venv/bin/python -m pip install yt-dlp`, or `make run EXTRAS=url`.",
         "400-urls-not-available",
     ),
     KnownError(

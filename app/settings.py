@@ -218,8 +218,9 @@ class Settings(BaseSettings):
     )
     allow_urls: bool = Field(
         False,
-        description="Jobs may name a URL instead of a file. Needs yt-dlp: `pip install '.[url]'` or `make "
-        "run EXTRAS=url` in the source tree. Only public addresses, without a proxy.",
+        description="Jobs may name a URL instead of a file. Needs yt-dlp: `.venv/bin/python -m pip "
+        "install yt-dlp`, or `make run EXTRAS=url`; the images have it. Only public addresses, without a "
+        "proxy.",
     )
     webhook_secret: str | None = Field(
         None,
@@ -306,9 +307,7 @@ class Settings(BaseSettings):
     @classmethod
     def _check_yt_dlp(cls, value: bool) -> bool:
         if value and importlib.util.find_spec("yt_dlp") is None:
-            raise ValueError(
-                "yt-dlp is missing; in the source tree: .venv/bin/python -m pip install '.[url]'"
-            )
+            raise ValueError("yt-dlp is missing; install it beside whisperfleet: pip install yt-dlp")
         return value
 
     @field_validator("webhook_secret")

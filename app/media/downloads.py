@@ -113,8 +113,8 @@ def _translate_error(error: BaseException) -> BaseException:
         return kind(error.message, param=PARAM, code=error.code)
     if isinstance(error, ModuleNotFoundError):
         return InvalidInput(
-            "This service cannot download URLs, because yt-dlp is missing. Its operator can install it, in "
-            "the source tree: .venv/bin/python -m pip install '.[url]'",
+            "This service cannot download URLs, because yt-dlp is missing. Its operator can install it with "
+            "`pip install yt-dlp`.",
             param=PARAM,
             code="url_unavailable",
         )

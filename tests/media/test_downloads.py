@@ -75,7 +75,7 @@ async def test_failures_have_a_reason_and_leave_no_files(
     assert raised.value.code == code  # type: ignore[attr-defined]
     assert left(tmp_path) == []
     if isinstance(options.get("resolver"), internet.WithoutYtDlp):
-        assert "pip install '.[url]'" in str(raised.value)
+        assert "pip install yt-dlp" in str(raised.value)
 
 
 @pytest.mark.parametrize("way", ["cancelled", "too slow"])
