@@ -1,14 +1,16 @@
 """The commands of README and docs/, as a reader would run them."""
 
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from tests.e2e.running import DATA, Server, environment
+from tests.e2e.running import DATA, SIMULATED, Server, environment
 from tests.pages import PAGES, ROOT
 
 SHELL = ("sh", "bash", "shell")
@@ -40,6 +42,13 @@ class Block:
     @property
     def name(self) -> str:
         return f"{self.page}:{self.line}"
+
+    @property
+    def arguments(self) -> list[str]:
+        """Those of a program whose first line says how to call it: `python NAME.py IN OUT [OPTIONAL]`."""
+        usage = re.match(r'"""python \S+\.py (.*)"""', self.text)
+        words = shlex.split(usage[1]) if usage else []
+        return [word for word in words if not word.startswith("[")]
 
     @property
     def needs_key(self) -> bool:
@@ -74,7 +83,10 @@ def section(page: str, heading: str) -> list[Block]:
 
 
 class Reader:
-    """Someone who follows a section of a page, with a service and files of their own."""
+    """Someone who follows a page from its beginning, with a service and files of their own.
+
+    Commands that start workers of their own start simulated ones, which takes less time.
+    """
 
     def __init__(self, folder: Path, files: Iterable[Path], server: Server, key: str = "") -> None:
         self.folder, self.server, self.key = folder, server, key
@@ -87,16 +99,20 @@ class Reader:
         (folder / ".curlrc").write_text("silent\nshow-error\nfail-with-body\n")
         self._jobs: list[str] = []
 
+    def begin_section(self) -> None:
+        """Forget the jobs of the section before, which may have deleted them. The files stay."""
+        self._jobs = []
+
     def run(self, block: Block, timeout_s: float = 60) -> str:
         """Run a block as it is written. Returns what it prints; fails if a command of it does."""
         if block.language in SHELL:
             command = ["bash", "-euo", "pipefail", "-c", self._filled(block.text)]
         else:
-            command = [sys.executable, "-c", self._filled(block.text)]
+            command = [sys.executable, "-c", self._filled(block.text), *block.arguments]
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env=environment(self.folder, HOME=self.folder, WHISPER_GPUS="0", **self._variables(block)),
+            env=environment(self.folder, **self._variables(block)),
             capture_output=True,
             text=True,
             timeout=timeout_s,
@@ -114,9 +130,9 @@ class Reader:
                 text = text.replace(place, self.job(number))
         return text
 
-    def _variables(self, block: Block) -> dict[str, str]:
+    def _variables(self, block: Block) -> dict[str, Any]:
         job = {"JOB": f"/v1/jobs/{self.job(0)}"} if "$JOB" in block.text else {}
-        return {"KEY": self.key or "none"} | job
+        return {**SIMULATED, "WHISPER_CPU_WORKERS": 1, "HOME": self.folder, "KEY": self.key or "none", **job}
 
     def job(self, number: int) -> str:
         """The id of a job of this reader that is done."""

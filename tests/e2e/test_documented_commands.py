@@ -1,7 +1,8 @@
-"""The commands in README and docs/ work as they are written there, section by section."""
+"""The commands in README and docs/ work as they are written there, from each page's beginning to its end."""
 
 import itertools
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,29 +58,29 @@ def files(tmp_path_factory, talk_pcm, open_server) -> list[Path]:
     return list(made.iterdir())
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def reader_of(
-    tmp_path: Path, files: list[Path], open_server: Server, request: pytest.FixtureRequest
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[Path],
+    open_server: Server,
+    request: pytest.FixtureRequest,
 ) -> Callable[[Block], Reader]:
-    """The reader for a block: with a service that has keys, or one that has none."""
-    readers: dict[bool, Reader] = {}
+    """The reader of a page: two of them, one with a service that has keys, and one with another."""
 
-    def choose(block: Block) -> Reader:
-        if block.needs_key not in readers:
-            folder = tmp_path / ("keyed" if block.needs_key else "open")
-            folder.mkdir()
-            if block.needs_key:
-                server, key = request.getfixturevalue("keyed_server"), OWN_KEY
-            else:
-                server, key = open_server, ""
-            readers[block.needs_key] = Reader(folder, files, server, key)
-        return readers[block.needs_key]
+    @cache
+    def choose(page: str, needs_key: bool) -> Reader:
+        folder = tmp_path_factory.mktemp("reader")
+        if not needs_key:
+            return Reader(folder, files, open_server)
+        return Reader(folder, files, request.getfixturevalue("keyed_server"), OWN_KEY)
 
-    return choose
+    return lambda block: choose(block.page, block.needs_key)
 
 
 @pytest.mark.parametrize("section", SECTIONS.values(), ids=SECTIONS)
 def test_the_blocks_of_a_section(section: list[Block], reader_of: Callable[[Block], Reader]) -> None:
+    for reader in {reader_of(block) for block in section}:
+        reader.begin_section()
     for block in section:
         printed = reader_of(block).run(block)
         if "curl" in block.text and "-X" not in block.text and "curl -o" not in block.text:
