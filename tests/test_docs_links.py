@@ -28,6 +28,7 @@ TO_COME = {
     "docs/install.md",
     "docs/models.md",
     "docs/monitoring.md",
+    "docs/releasing.md",
     "docs/tuning.md",
     "docs/watch.md",
 }
