@@ -208,6 +208,12 @@ KNOWN_ERRORS = (
         "model-not-downloadable",
     ),
     KnownError(
+        r"You didn't provide an API key|Incorrect API key provided",
+        "The service has keys (WHISPER_API_KEYS), and the request has none of them.",
+        "Send one of them: `Authorization: Bearer KEY`.",
+        "401-key-missing-or-wrong",
+    ),
+    KnownError(
         r"is over this service's limit|recording is longer than|413 (Content|Request Entity|Payload) Too "
         r"Large",
         "The upload is larger, or the recording longer, than the limit.",
