@@ -221,6 +221,12 @@ KNOWN_ERRORS = (
         "model-not-downloadable",
     ),
     KnownError(
+        r"You didn't provide an API key|Incorrect API key provided",
+        "The service has keys (WHISPER_API_KEYS), and the request has none of them.",
+        "Send one of them: `Authorization: Bearer KEY`.",
+        "401-key-missing-or-wrong",
+    ),
+    KnownError(
         r"is over this service's limit|recording is longer than|413 (Content|Request Entity|Payload) Too "
         r"Large",
         "The upload is larger, or the recording longer, than the limit.",
@@ -232,6 +238,18 @@ KNOWN_ERRORS = (
         "The format cannot hold the transcript: a character, times after 24 hours, or so many subtitles.",
         "Ask for srt, vtt or ttml instead. The transcript is not lost.",
         "400-unsuitable-format",
+    ),
+    KnownError(
+        r"The model .{0,300} cannot translate",
+        "Turbo models transcribe, and cannot translate.",
+        "Set WHISPER_MODELS=large-v3, and name it in requests: `-F model=large-v3`.",
+        "400-cannot-translate",
+    ),
+    KnownError(
+        r"yt-dlp is missing",
+        "Jobs may name URLs only if yt-dlp is installed.",
+        "Run `.venv/bin/python -m pip install yt-dlp`, or `make run EXTRAS=url`.",
+        "400-urls-not-available",
     ),
     KnownError(
         r"transcript has changed|which version of the transcript|412 Precondition Failed|428 Precondition",

@@ -51,19 +51,27 @@ Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
 
 
 class Options(BaseModel):
-    """What a request may choose. OpenAPI shows the ranges that are checked here."""
+    """What a request may choose. OpenAPI shows the ranges that are checked here.
+
+    Descriptions are in Markdown: `python -m tests.tables` writes the tables of the documentation from them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     task: Literal["transcribe", "translate"] = Field(
-        "transcribe", description="`translate` gives English text."
+        "transcribe",
+        description="`translate` gives English text. Turbo models cannot: name another, such as `large-v3`.",
     )
     language: Language = Field(
-        None, description="Language spoken, as ISO 639-1 code or English name; detected if absent."
+        None,
+        description="Language spoken, as ISO 639-1 code or English name. If absent, it is detected from the "
+        "first clips, for the entire recording.",
     )
-    multilingual: bool = Field(False, description="Detect the language of each clip separately.")
+    multilingual: bool = Field(False, description="Detect the language for each clip.")
     prompt: Text = Field(
-        None, max_length=4000, description="Text that sets style and spelling, for every clip."
+        None,
+        max_length=4000,
+        description="Text that sets style and spelling, for every clip, not only for the first.",
     )
     hotwords: Text = Field(None, max_length=4000, description="Words to expect, for every clip.")
     temperature: float = Field(
@@ -75,7 +83,7 @@ class Options(BaseModel):
     beam_size: int = Field(5, ge=1, le=20, description="Beams of the search at temperature 0.")
     word_timestamps: bool = Field(False, description="Times for each word.")
     vad_threshold: float = Field(
-        0.5, ge=0.01, le=0.99, description="Speech probability that counts as speech."
+        0.5, ge=0.01, le=0.99, description="Speech probability that counts as speech, as in silero-vad."
     )
     min_speech_ms: int = Field(
         250, ge=0, le=10_000, description="Shorter stretches of speech are dropped (ms)."
@@ -86,31 +94,42 @@ class Options(BaseModel):
         None, description="Guidelines that decide what is `auto`; the service's own defaults if absent."
     )
     max_line_chars: LineChars = Field(
-        "auto", description="Width of a subtitle line, in columns: a full-width character takes two."
+        "auto",
+        description="Width of a subtitle line, in columns: a full-width character takes two. 42 for most "
+        "languages, Chinese 32, …",
     )
     max_lines: Lines = Field("auto", description="Lines in a subtitle.")
-    max_cps: CharsPerSecond = Field("auto", description="Columns per second that people can read.")
-    min_cue_s: ShortestCue = Field("auto", description="Shortest time a subtitle stays (s).")
-    max_cue_s: LongestCue = Field("auto", description="Longest time a subtitle stays (s).")
+    max_cps: CharsPerSecond = Field(
+        "auto",
+        description="Columns per second that people can read: a subtitle stays longer to allow for it. 20 "
+        "for most languages, Chinese 22, …",
+    )
+    min_cue_s: ShortestCue = Field("auto", description="Shortest time that a subtitle stays (s).")
+    max_cue_s: LongestCue = Field(
+        "auto", description="Longest time that a subtitle stays (s). It wins over `min_cue_s` and `max_cps`."
+    )
     min_gap_s: Gap = Field("auto", description="Shortest gap between two subtitles (s).")
     fps: FrameRate = Field(
         None,
         description="Frame rate of the video: subtitles begin and end on its frames. 23.976, 29.97 and 59.94 "
-        "stand for the exact NTSC rates. If absent, the profile's, or no frames.",
+        "stand for the exact NTSC rates (24000/1001, …). If absent, the profile's, or no frames.",
     )
     start_offset_s: float = Field(
         0.0, ge=0, le=1, description="Each subtitle begins this long before its first word (s)."
     )
     word_level: bool = Field(
-        False, description="The time of each word in the subtitles: WebVTT timestamps, ASS karaoke."
+        False,
+        description="The time of each word in the subtitles: timestamps in WebVTT, karaoke in ASS.",
     )
-    srt_bom: bool = Field(False, description="SRT begins with a byte order mark.")
-    srt_crlf: bool = Field(False, description="Lines of SRT end with CR LF.")
+    srt_bom: bool = Field(False, description="SRT begins with a byte order mark, for old players on Windows.")
+    srt_crlf: bool = Field(False, description="Lines of SRT end with CR LF, for old players on Windows.")
     chinese: Literal["keep", "traditional", "simplified"] = Field(
-        "keep", description="Script that Chinese text is converted to."
+        "keep", description="Script that Chinese text is converted to, unless it is kept."
     )
     allow_partial: bool = Field(
-        False, description="Succeed even if some spans could not be transcribed; the answer lists them."
+        False,
+        description="Continue without a span that cannot be transcribed. `failed_spans` lists it, in jobs "
+        "and in `verbose_json`.",
     )
 
 

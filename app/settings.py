@@ -8,7 +8,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, JsonValue, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -38,6 +38,11 @@ def _data_dir() -> Path:
     return Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "whisperfleet"
 
 
+def _computed(default: str) -> dict[str, JsonValue]:
+    """What the table of the settings shows as a default that depends on the machine."""
+    return {"default": default}
+
+
 class _EmptyEnv(EnvSettingsSource):
     """The variables of the environment that may be empty."""
 
@@ -50,74 +55,118 @@ class _EmptyDotEnv(_EmptyEnv, DotEnvSettingsSource):
 
 
 class Settings(BaseSettings):
-    """The settings, read by `load_settings`. Secret ones have `repr=False` (see `SECRET_SETTINGS`)."""
+    """The settings, read by `load_settings`. Secret ones have `repr=False` (see `SECRET_SETTINGS`).
+
+    Descriptions are in Markdown: `python -m tests.tables` writes the table of docs/settings.md from them.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix="WHISPER_", env_file=".env", env_ignore_empty=True, extra="ignore", frozen=True
     )
 
     model: str = Field(
-        "auto", description="Size, Hugging Face id, folder in CTranslate2 format, `demo` or `auto`."
+        "auto",
+        description="Size (`tiny` … `large-v3-turbo`), Hugging Face id, folder in CTranslate2 format, or "
+        "`demo`. `auto`: `large-v3-turbo` on a GPU, `small` on a CPU.",
     )
-    demo_fallback: bool = Field(False, description="Let `auto` fall back to the bundled demo model.")
-    models: CommaList = Field((), description="Further models that requests may name, loaded on first use.")
+    demo_fallback: bool = Field(
+        False,
+        description="If the model of `auto` is not available, use the bundled demo model. A named model is "
+        "never replaced. `make run` sets it.",
+    )
+    models: CommaList = Field(
+        (), description="Comma-separated: more models that requests may name, loaded on first use."
+    )
     model_aliases: CommaList = Field(
         ("gpt-4o-transcribe", "gpt-4o-mini-transcribe"),
-        description="Further names of models: `alias`, which means the default model, or `alias=model`; "
-        "empty: none.",
+        description="Comma-separated: further names of models, for clients that cannot choose: `alias`, "
+        "which means the default model as `whisper-1` does, or `alias=model`. An empty value: "
+        "no aliases.",
     )
-    model_idle_s: float = Field(600, gt=0, description="Idle time after which such a model is unloaded (s).")
+    model_idle_s: float = Field(
+        600,
+        gt=0,
+        description="A model of `WHISPER_MODELS` is unloaded after this idle time (s), or if memory runs "
+        "out.",
+    )
     keep_default_model: bool = Field(
         True,
-        description="Keep the default model loaded. `false`: a worker without work ends after "
-        "WHISPER_MODEL_IDLE_S and starts again when there is some.",
+        description="`false`: a worker that has had no work for `WHISPER_MODEL_IDLE_S` ends, and returns "
+        "all of its memory. The next request starts it again.",
     )
-    device: Literal["auto", "cuda", "cpu"] = Field("auto", description="Where the models run.")
+    device: Literal["auto", "cuda", "cpu"] = Field(
+        "auto", description="`cuda`, `cpu`; `auto` is `cuda` if there is a GPU."
+    )
     compute_type: str = Field(
-        "auto", description="CTranslate2 compute type; `auto`: float16 on cuda, int8 on cpu."
+        "auto", description="Type of CTranslate2; `auto` is float16 on a GPU and int8 on a CPU."
     )
     gpus: CommaList = Field(
         ("all",),
-        description="`all`, or indices, UUIDs, MIG ids; an entry twice means two workers on that GPU.",
+        description="Indices, UUIDs, MIG ids; an entry twice means two workers on this GPU; a GPU with MIG "
+        "enabled stands for all of its instances. With device `cpu`, one worker for each entry.",
     )
     cpu_workers: int | None = Field(
-        None, ge=1, le=256, description="Workers with device cpu; default: cores / 4."
+        None,
+        ge=1,
+        le=256,
+        description="Number of workers with device `cpu`; the default is at most one for each core.",
+        json_schema_extra=_computed("cores / 4, at least 2"),
     )
     cpu_threads: int | None = Field(
-        None, ge=1, le=256, description="Threads of each worker; default: cores / workers."
+        None,
+        ge=1,
+        le=256,
+        description="Threads of each worker.",
+        json_schema_extra=_computed("cores / workers (GPU: 4)"),
     )
     media_workers: int | None = Field(
         None,
         ge=1,
         le=256,
-        description="Processes that decode recordings and detect speech; default: two for each worker on a "
-        "GPU, at least 4, but no more than the cores left when each of these workers has one; on a CPU 4, at "
-        "most one for each core.",
+        description="Processes that decode recordings and detect speech, each about 100 MB while there is "
+        "work. By default no more than the cores left when each worker on a GPU has one, and on "
+        "a CPU at most one for each core.",
+        json_schema_extra=_computed("2 for each worker on a GPU, at least 4 (CPU: 4)"),
     )
     batch_size: int | None = Field(
-        None, ge=1, le=128, description="Maximum number of windows in a batch; default: 8 on cuda, 4 on cpu."
+        None,
+        ge=1,
+        le=128,
+        description="Maximum number of windows (of up to 30 s) in a batch.",
+        json_schema_extra=_computed("8 (CPU: 4)"),
     )
     batch_timeout_s: float | None = Field(
         None,
         gt=0,
-        description="Time after which a batch counts as hung and its worker is replaced (s); default: 50 "
-        "times as long as such a batch takes on that worker, at least 60 s.",
+        description="Time after which a batch counts as hung and its worker is replaced (s).",
+        json_schema_extra=_computed("50 times as long as such a batch takes on that worker, at least 60"),
     )
     audio_context: Literal["full", "auto"] = Field(
         "full",
-        description="How much audio the encoder sees: `full`, 30 s with every window, or `auto`, less with "
-        "short ones. That is faster, and models that were not trained for it may lose or repeat words.",
+        description="`full`: the encoder sees 30 s with every window; `auto`: less with windows of up to 19 "
+        "s, which is faster; models that were not trained for it may lose or repeat words. See "
+        "*Many short recordings* below.",
     )
     safe_mode: bool = Field(
         False,
-        description="One clip at a time, one model per worker, and the compute type that needs the least "
-        "memory, unless WHISPER_COMPUTE_TYPE names one.",
+        description="One clip at a time (ignores `WHISPER_BATCH_SIZE`), one model per worker, int8_float16 "
+        "or int8 unless `WHISPER_COMPUTE_TYPE` names a type.",
     )
-    engine: Literal["local", "inline", "simulated"] = Field("local", description="Where the workers run.")
+    engine: Literal["local", "inline", "simulated"] = Field(
+        "local",
+        description="`local`: a process per worker; `inline`: the model in the server's own process, on the "
+        "first GPU that it sees, for debugging; `simulated`: no model, made-up transcripts of "
+        "the detected speech.",
+    )
     simulated: str = Field(
-        "", description="How workers of the engine `simulated` behave, as `fixed_ms=10,clip_ms=50,…`."
+        "",
+        description="How the workers of the engine `simulated` behave: `fixed_ms=10,clip_ms=50,…`. See "
+        "*Simulated workers* below.",
     )
-    host: str = Field("127.0.0.1", description="Address to listen on.")
+    host: str = Field(
+        "127.0.0.1",
+        description="Address to listen on; 0.0.0.0 opens the service to the network: set keys first.",
+    )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
     root_path: str = Field(
         "", description="Path below which a proxy publishes the service, such as `/whisper`."
@@ -127,74 +176,108 @@ class Settings(BaseSettings):
         description="Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count.",
     )
     api_keys: CommaList = Field(
-        (), repr=False, description="Keys that clients may use; none: no key is required."
+        (),
+        repr=False,
+        description="Comma-separated; if set, every request needs `Authorization: Bearer KEY`, or is a "
+        "signed link.",
     )
-    public_docs: bool = Field(False, description="Open `/docs` and `/openapi.json` to clients without a key.")
-    cors_origins: CommaList = Field((), description="Origins whose pages may call the service; `*`: all.")
+    public_docs: bool = Field(False, description="`/docs` and `/openapi.json` need no key.")
+    cors_origins: CommaList = Field(
+        (), description="Comma-separated origins of web pages that may call the service; `*`: all."
+    )
     allowed_hosts: CommaList = Field(
         (),
-        description="Host names under which clients may call the service without a key, besides IP "
-        "addresses, names without a dot and WHISPER_HOST; `*.example.org`: all subdomains; `*`: all.",
+        description="Without keys: comma-separated host names under which clients may call the service, "
+        "besides IP addresses, names without a dot, `*.localhost` and `WHISPER_HOST`; others "
+        "get 421. `.example.org`: that name and all below it, `*.example.org`: only those below "
+        "it, `*`: all.",
     )
-    max_upload_mb: int = Field(4096, ge=1, description="Largest upload (MB of 10^6 bytes).")
+    max_upload_mb: int = Field(4096, ge=1, description="Larger uploads get 413 (MB of 10⁶ bytes).")
     max_queued_jobs: int = Field(
         1000,
         ge=1,
-        description="Maximum number of waiting jobs, and of other requests; further ones get a 429.",
+        description="Maximum number of waiting jobs, and of other requests; further ones get 429 before "
+        "they are uploaded, and can be retried later.",
     )
     max_jobs_per_key: int | None = Field(
-        None, ge=1, description="Maximum number of unfinished jobs of one API key; default: no limit."
+        None, ge=1, description="Maximum number of unfinished jobs of one API key; further ones get 429."
     )
     max_uploads: int = Field(
         100,
         ge=1,
-        description="Maximum number of uploads that are received at the same time; each API key may have a "
-        "tenth of it. Ten times as many resumable uploads may be incomplete or have no job yet.",
+        description="Maximum number of uploads that are received at the same time; further ones get 429. "
+        "One API key may have a tenth of it. Ten times as many resumable uploads may be "
+        "incomplete or have no job yet.",
     )
     max_event_streams: int = Field(
         1000,
         ge=1,
-        description="Maximum number of open event streams; each API key may have a tenth of it.",
+        description="Maximum number of open event streams; further ones get 429. One API key may have a "
+        "tenth of it.",
     )
     max_running_jobs_per_key: int | None = Field(
         None,
         ge=1,
-        description="Maximum number of running jobs of one API key while jobs of others wait; default: half "
-        "of those that run at once.",
+        description="While jobs of others wait, long running jobs of one API key above this number give way "
+        "to them, and go on later.",
+        json_schema_extra=_computed("half of those that run at once"),
     )
     upload_stall_s: float = Field(
-        60, gt=0, description="Longest pause in an upload; a longer one ends it with an error (s)."
+        60,
+        gt=0,
+        description="An upload that stalls for this time fails (s), and so does one that takes over a day.",
     )
     max_duration_s: float = Field(
-        86400, gt=0, description="Longest recording (s); a large number stands for no limit."
+        86400, gt=0, description="Longer recordings get 413 (s); a large number stands for no limit."
     )
-    allow_urls: bool = Field(False, description="Let jobs name a URL to download instead of a file.")
+    allow_urls: bool = Field(
+        False,
+        description="Jobs may name a URL instead of a file. Needs yt-dlp: `.venv/bin/python -m pip "
+        "install yt-dlp`, or `make run EXTRAS=url`; the images have it. Only public addresses, without a "
+        "proxy.",
+    )
     webhook_secret: str | None = Field(
-        None, repr=False, description="Key that signs webhooks: base64, with or without `whsec_`."
+        None,
+        repr=False,
+        description="Key that signs webhooks (base64, `whsec_…`); without it, jobs cannot have a "
+        "`webhook_url`.",
     )
-    webhook_allow_private: bool = Field(False, description="Let webhooks go to private addresses too.")
+    webhook_allow_private: bool = Field(False, description="Webhooks may also go to private addresses.")
     data_dir: Path = Field(
-        default_factory=_data_dir, description="Folder for jobs, recordings and decoded audio."
+        default_factory=_data_dir,
+        description="Folder for jobs with their recordings and copies of them, the database, decoded audio "
+        "during transcription, and code that the driver compiled for the GPUs (unless "
+        "`CUDA_CACHE_PATH` names another folder); one process per folder.",
+        json_schema_extra=_computed("`~/.local/share/whisperfleet`"),
     )
     database_url: str | None = Field(
         None,
         repr=False,
-        description="`postgresql://…` or `sqlite:///…`; default: a SQLite file in the data folder.",
+        description="Database of the jobs: `postgresql://user:password@host/database`, or "
+        "`sqlite:////path/to/file.db`.",
+        json_schema_extra=_computed("SQLite in the data folder"),
     )
     result_ttl_s: float = Field(
-        7 * 86400, gt=0, description="Time after which a finished job is deleted, with all its files (s)."
+        7 * 86400,
+        gt=0,
+        description="A finished job is deleted after this time, with its result and its recording (s).",
     )
-    keep_audio: bool = Field(True, description="Keep a job's recording as long as its result.")
+    keep_audio: bool = Field(
+        True, description="Keep a job's recording as long as its result; false: only until the job is done."
+    )
     audio_cache_mb: int = Field(
         2048,
         ge=0,
-        description="Size of the FLAC and Ogg copies of recordings that are kept for further requests (MB of "
-        "10^6 bytes); the least recently used one goes first. 0: none is kept.",
+        description="Size of the FLAC and Ogg copies of recordings that are kept for further requests (MB "
+        "of 10⁶ bytes); the least recently used one goes first. 0: none is kept, and each "
+        "request makes its own.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Lowest level that is logged."
+        "info", description="Lowest level that is logged: `debug`, `info`, `warning` or `error`."
     )
-    log_format: Literal["console", "json"] = Field("console", description="Format of log lines.")
+    log_format: Literal["console", "json"] = Field(
+        "console", description="Format of log lines: `console` or `json`."
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -27,6 +27,7 @@ from app.settings import load_settings
 from tests.engines.test_slot import LowMemorySlot
 from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
 from tests.model_variants import Edit, copy_demo, with_alignment_heads, with_mel_bins
+from tests.pages import slug
 from workers.messages import Decoding, Window
 
 ROOT = Path(__file__).parents[1]
@@ -37,11 +38,6 @@ A10 = gpus.Gpu("NVIDIA A10", "GPU-2", (8, 6), (22 * GB, 24 * GB))
 WITHOUT_MESSAGE = {"slow-first-load", "wrong-transcripts"}
 
 pytestmark = pytest.mark.anyio
-
-
-def slug(heading: str) -> str:
-    """The anchor that GitHub gives a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def sections() -> dict[str, list[str]]:

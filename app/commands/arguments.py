@@ -136,7 +136,7 @@ def check_options(options: dict[str, object]) -> Options:
     """The options that the user gave by name. Raises `InvalidInput` for an unknown name or a bad value."""
     unknown = set(options) - set(Options.model_fields)
     if unknown:
-        raise InvalidInput(f"unknown option {', '.join(sorted(unknown))}: see --help and the README")
+        raise InvalidInput(f"unknown option {', '.join(sorted(unknown))}: see --help and docs/formats.md")
     try:
         return Options.model_validate(options)
     except ValidationError as error:

@@ -52,7 +52,7 @@ def fail_with(title: str, error: BaseException) -> Finding:
 def fail_setting(title: str, error: InvalidSetting) -> Finding:
     """A setting with which the service does not start. The error's message says what to do."""
     known = diagnose(error.message)
-    remedy = f"See {GUIDE}#{known.anchor}." if known else "The README lists the settings."
+    remedy = f"See {GUIDE}#{known.anchor}." if known else "docs/settings.md lists the settings."
     return Finding(title, error.message, Severity.FAIL, remedy, invalid_setting=True)
 
 

@@ -23,13 +23,17 @@ class DataFolder:
         self._lock: BinaryIO | None = None
 
     def lock(self) -> None:
-        """Create the folder and acquire its lock; does nothing if this process holds it already.
+        """Create the folder, for its user alone, and acquire its lock; does nothing if this process holds it.
+
+        The mode of a folder that exists stays as it is.
 
         Raises InvalidSetting if the folder cannot be used, or another process holds the lock.
         """
         if self._lock is not None:
             return
         try:
+            if not self.path.exists():  # as a parent of the others it would get the mode of the umask
+                self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             for folder in (self.uploads, self.pcm, self.copies):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = try_lock(self.path / "lock")

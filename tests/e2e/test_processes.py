@@ -34,6 +34,10 @@ def after_ten(server: Server, talk, shorts) -> list[dict]:
     return [row | {"clips_of_talk": row["clips"] - before[row["slot"]]} for row in server.workers()]
 
 
+def test_the_data_folder_is_for_the_service_alone(server: Server) -> None:
+    assert server.data.stat().st_mode & 0o777 == 0o700
+
+
 def test_both_workers_transcribe_parts_of_one_file(after_ten):
     assert all(row["clips_of_talk"] > 0 for row in after_ten)
     assert all(row["batches"] > 0 and row["audio_s"] > 0 for row in after_ten)

@@ -4,12 +4,10 @@ import csv
 import io
 import json
 import re
-import subprocess
 import threading
 import time
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import ass
@@ -27,13 +25,13 @@ from tokenizers import Tokenizer
 
 from app.engines.model_files import DEMO_PATH
 from app.transcript.formats import FORMATS
+from tests.e2e.documentation import Reader, section
 from tests.e2e.reading import read_srt, read_vtt
 from tests.e2e.running import Server, wait_for
 from tests.e2e.test_jobs import SECRET, Receiver, kill, restart
 
 pytestmark = pytest.mark.timeout(120)
 
-ROOT = Path(__file__).parents[2]
 SAID = "The captain reads a long letter."
 MEANT = "The captain writes a very long letter."
 SETTINGS = {"WHISPER_WEBHOOK_SECRET": SECRET, "WHISPER_WEBHOOK_ALLOW_PRIVATE": 1}
@@ -141,24 +139,12 @@ def test_verbose_json_of_a_correction(server, job):
     assert changed.tokens[1:-2] == old.tokens[1:-2]
 
 
-def test_the_commands_in_the_documentation(server, job, tmp_path):
-    section = (ROOT / "docs/http.md").read_text(encoding="utf-8").partition("## Correct the transcript")[2]
-    blocks = re.findall(r"```sh\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
-    assert len(blocks) == 2
-    script = "\n".join(blocks).replace("s/Meyer/Maier/g", "s/reads/writes/g")
-    (tmp_path / ".curlrc").write_text(
-        f'connect-to = "localhost:8000:127.0.0.1:{server.port}"\nsilent\nfail\n'
-    )
-    done = subprocess.run(
-        ["bash", "-euc", script],
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "JOB": f"/v1/jobs/{job}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "The captain writes" in done.stdout
+def test_the_commands_in_the_documentation(server, tmp_path):
+    reader = Reader(tmp_path, [], server)
+    corrected, restored = [reader.run(block) for block in section("docs/http.md", "Correct the transcript")]
+    assert "The captain writes" in corrected
+    assert "The captain writes" in restored
+    job = reader.job(0)
     texts = [get(server, job).json()["segments"][0]["text"]]
     for revision in ("original", 1, 2):
         params = {"revision": revision}

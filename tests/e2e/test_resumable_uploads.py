@@ -8,7 +8,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,12 +17,12 @@ import pytest
 from tusclient.client import TusClient
 
 from tests.e2e.conftest import Commands
+from tests.e2e.documentation import Reader, section
 from tests.e2e.running import Server, wait_for
 from tests.media_files import RATE, encode, wav_header
 
 pytestmark = pytest.mark.timeout(180)
 
-ROOT = Path(__file__).parents[2]
 TUS_JS = "tus-js-client@4.3.1"
 ENGINE = {"WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None, "WHISPER_GPUS": "a"}
 TUS = {"Tus-Resumable": "1.0.0"}
@@ -224,27 +224,13 @@ def test_a_kill_between_upload_and_job(commands: Commands, talk_pcm: np.ndarray,
     assert again.client.get(f"/v1/jobs/{job['id']}/audio").content == content
 
 
-def documented() -> Iterator[str]:
-    """The shell commands of the section on resumable uploads."""
-    page = (ROOT / "docs/http.md").read_text(encoding="utf-8")
-    section = page.partition("## Resumable uploads\n")[2].partition("\n## ")[0]
-    yield from re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-
-
 def test_the_documented_commands(server: Server, talk_pcm: np.ndarray, tmp_path: Path) -> None:
-    (tmp_path / "film.mkv").write_bytes(encode(talk_pcm[: 20 * RATE], "matroska", "aac", video="mpeg4"))
-    (tmp_path / ".curlrc").write_text(f'connect-to = "localhost:8000:127.0.0.1:{server.port}"\nsilent\n')
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", "\n".join(documented())],
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert '"error":{' not in done.stdout
-    job_id = re.findall(r"/v1/jobs/([0-9a-f]{32})", done.stdout)[-1]
+    film = tmp_path / "film.mkv"
+    film.write_bytes(encode(talk_pcm[: 20 * RATE], "matroska", "aac", video="mpeg4"))
+    (tmp_path / "reader").mkdir()
+    reader = Reader(tmp_path / "reader", [film], server)
+    printed = [reader.run(block) for block in section("docs/http.md", "Resumable uploads")]
+    job_id = re.findall(r"/v1/jobs/([0-9a-f]{32})", printed[-1])[-1]
     assert server.finished(job_id)["status"] == "succeeded"
     assert server.job(job_id)["filename"] == "film.mkv"
-    assert server.client.get(f"/v1/jobs/{job_id}/audio").content == (tmp_path / "film.mkv").read_bytes()
+    assert server.client.get(f"/v1/jobs/{job_id}/audio").content == film.read_bytes()

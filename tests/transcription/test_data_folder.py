@@ -41,3 +41,14 @@ def test_a_folder_that_cannot_be_created_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InvalidSetting, match=r"WHISPER_DATA_DIR=.* cannot be used: Not a directory"):
         DataFolder(tmp_path / "file").lock()
+
+
+def test_a_new_folder_is_for_its_user_alone_and_an_existing_one_keeps_its_mode(tmp_path: Path) -> None:
+    new = DataFolder(tmp_path / "share" / "whisperfleet")
+    new.lock()
+    assert [path.stat().st_mode & 0o777 for path in (new.path, new.uploads, new.pcm)] == [0o700] * 3
+    (tmp_path / "group").mkdir()
+    (tmp_path / "group").chmod(0o750)
+    existing = DataFolder(tmp_path / "group")
+    existing.lock()
+    assert existing.path.stat().st_mode & 0o777 == 0o750

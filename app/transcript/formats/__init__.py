@@ -26,6 +26,7 @@ class Format:
     bytes of a binary file. It raises `UnsuitableFormat` if the format cannot hold the transcript.
     """
 
+    description: str  # in Markdown, for the documentation
     content_type: str  # for HTTP
     write: Callable[[Transcript, Iterable[Cue], FileStyle], Iterator[str | bytes]]
     has_cues: bool = True  # the others consist of segments
@@ -43,14 +44,36 @@ def _text(media_type: str) -> str:
 
 # By name, which is also the suffix of the file.
 FORMATS: dict[str, Format] = {
-    "srt": Format(_text("application/x-subrip"), write_srt),
-    "vtt": Format(_text("text/vtt"), write_vtt),
-    "ass": Format(_text("text/x-ssa"), write_ass),
-    "ttml": Format(_text("application/ttml+xml"), write_ttml),
-    "scc": Format(_text("text/x-scc"), write_scc, max_line_chars=scc.COLUMNS),
-    "stl": Format("application/x-ebu-stl", write_stl, max_line_chars=stl.COLUMNS),
-    "lrc": Format(_text("text/plain"), write_lrc),  # it has no type of its own
-    "txt": Format(_text("text/plain"), write_txt, has_cues=False),
-    "tsv": Format(_text("text/tab-separated-values"), write_tsv, has_cues=False),
-    "json": Format(_text("application/json"), write_json, has_cues=False),
+    "srt": Format("SubRip.", _text("application/x-subrip"), write_srt),
+    "vtt": Format("WebVTT.", _text("text/vtt"), write_vtt),
+    "ass": Format("Advanced SubStation Alpha.", _text("text/x-ssa"), write_ass),
+    "ttml": Format("TTML in the text profile of IMSC 1.1.", _text("application/ttml+xml"), write_ttml),
+    "scc": Format(
+        "Scenarist closed captions (CEA-608, pop-on, 29.97 drop-frame): its own characters only.",
+        _text("text/x-scc"),
+        write_scc,
+        max_line_chars=scc.COLUMNS,
+    ),
+    "stl": Format(
+        "EBU-STL (Tech 3264, teletext) at 25 frames per second, or 30 for a picture of that rate: Latin, "
+        "Cyrillic, Arabic, Greek or Hebrew.",
+        "application/x-ebu-stl",
+        write_stl,
+        max_line_chars=stl.COLUMNS,
+    ),
+    # It has no type of its own.
+    "lrc": Format("LRC, as players of music show it.", _text("text/plain"), write_lrc),
+    "txt": Format("A line for each segment, without times.", _text("text/plain"), write_txt, has_cues=False),
+    "tsv": Format(
+        "A line for each segment, with its times (ms).",
+        _text("text/tab-separated-values"),
+        write_tsv,
+        has_cues=False,
+    ),
+    "json": Format(
+        "The text. The command line adds segments, words, and where somebody speaks.",
+        _text("application/json"),
+        write_json,
+        has_cues=False,
+    ),
 }

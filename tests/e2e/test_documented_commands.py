@@ -1,0 +1,116 @@
+"""The commands in README and docs/ work as they are written there, from each page's beginning to its end."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import documentation
+from tests.e2e.conftest import Commands
+from tests.e2e.documentation import SHELL, Block, Reader, all_blocks
+from tests.e2e.reading import read_srt
+from tests.e2e.running import DATA, SIMULATED, Server
+from tests.media_files import encode
+
+pytestmark = pytest.mark.timeout(180)
+
+OWN_KEY = "3f5c0000000000000000000000000000"
+BLOCKS = all_blocks()
+SECTIONS = {
+    f"{page}, {heading}": list(section)
+    for (page, heading), section in itertools.groupby(
+        (block for block in BLOCKS if block.reason is None), lambda block: (block.page, block.heading)
+    )
+}
+
+
+@pytest.fixture(scope="module")
+def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A service without keys. Its model also answers by the name that examples use for translations."""
+    started = Commands(tmp_path_factory.mktemp("open"))
+    try:
+        yield started.ready(WHISPER_MODEL_ALIASES="gpt-4o-transcribe,gpt-4o-mini-transcribe,large-v3")
+    finally:
+        started.end()
+
+
+@pytest.fixture(scope="module")
+def keyed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    started = Commands(tmp_path_factory.mktemp("keyed"))
+    try:
+        yield started.ready(key=OWN_KEY, **SIMULATED, WHISPER_CPU_WORKERS=2, WHISPER_API_KEYS=OWN_KEY)
+    finally:
+        started.end()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory, talk_pcm, open_server) -> list[Path]:
+    """The files that the pages name."""
+    made = tmp_path_factory.mktemp("recordings")
+    excerpt = talk_pcm[: 20 * 16_000]
+    (made / "talk.mp3").write_bytes(encode(excerpt, "mp3", "libmp3lame"))
+    (made / "rede.mp3").write_bytes((made / "talk.mp3").read_bytes())
+    (made / "film.mkv").write_bytes(encode(excerpt, "matroska", "aac", video="mpeg4"))
+    answer = open_server.post(DATA / "short00.flac", response_format="verbose_json").raise_for_status()
+    (made / "talk.json").write_bytes(answer.content)
+    return list(made.iterdir())
+
+
+@pytest.fixture(scope="module")
+def reader_of(
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[Path],
+    open_server: Server,
+    request: pytest.FixtureRequest,
+) -> Callable[[Block], Reader]:
+    """The reader of a page: two of them, one with a service that has keys, and one with another."""
+
+    @cache
+    def choose(page: str, needs_key: bool) -> Reader:
+        folder = tmp_path_factory.mktemp("reader")
+        if not needs_key:
+            return Reader(folder, files, open_server)
+        return Reader(folder, files, request.getfixturevalue("keyed_server"), OWN_KEY)
+
+    return lambda block: choose(block.page, block.needs_key)
+
+
+@pytest.mark.parametrize("section", SECTIONS.values(), ids=SECTIONS)
+def test_the_blocks_of_a_section(section: list[Block], reader_of: Callable[[Block], Reader]) -> None:
+    for reader in {reader_of(block) for block in section}:
+        reader.begin_section()
+    for block in section:
+        printed = reader_of(block).run(block)
+        if "curl" in block.text and "-X" not in block.text and "curl -o" not in block.text:
+            assert printed.strip(), block.name
+        if block.language in SHELL and block.text.count("curl") == 1 and "response_format=srt" in block.text:
+            assert read_srt(printed), block.name
+
+
+def test_blocks_are_read_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "## One\n```sh\nls\n```\n```\n$ no command\n```\n- in a list\n\n  <!-- not run: needs root -->\n"
+        "  ```sh\n  reboot\n  ```\n### Two\n```python\n# One\n```\n"
+    )
+    monkeypatch.setattr(documentation, "ROOT", tmp_path)
+    assert documentation.blocks(page) == [
+        Block("page.md", "One", 2, "sh", "ls\n", None),
+        Block("page.md", "One", 11, "sh", "reboot\n", "needs root"),
+        Block("page.md", "Two", 15, "python", "# One\n", None),
+    ]
+
+
+def test_a_block_that_is_not_run_says_why() -> None:
+    assert all(len(block.reason.split()) >= 2 for block in BLOCKS if block.reason is not None)
+
+
+def test_the_pages_have_the_commands_of_each_kind() -> None:
+    """The pages are read right: commands of README and of the interface are found, and programs too."""
+    run = [block for section in SECTIONS.values() for block in section]
+    assert sum(block.page == "README.md" for block in run) >= 5
+    assert sum(block.page == "docs/http.md" for block in run) >= 15
+    assert {block.page for block in run if block.language == "python"} >= {"README.md", "docs/http.md"}
+    assert any(block.needs_key for block in run)

@@ -1,0 +1,143 @@
+"""The tables of the documentation that are made from the code: `python -m tests.tables` writes them anew.
+
+In a page, a table stands between two comments: `<!-- table: NAME -->` and `<!-- end of table -->`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, get_args
+
+from app.api.asr import AsrQuery
+from app.api.forms import ResponseFormat
+from app.api.job_responses import ResultFormat
+from app.options import CUE_OPTIONS, Options
+from app.settings import Settings
+from app.transcript.formats import FORMATS
+from tests.pages import PAGES, ROOT
+
+Rows = Iterable[Iterable[str]]
+
+MARKED = re.compile(
+    r"(?P<head><!-- table: (?P<name>[\w-]+) -->\n)(?P<table>.*?)(?P<foot><!-- end of table -->)", re.DOTALL
+)
+
+
+def table(titles: Iterable[str], rows: Rows) -> Iterator[str]:
+    """The lines of a table. A `|` in a cell is escaped."""
+    titles = list(titles)
+    for cells in (titles, ["---"] * len(titles), *rows):
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+# The settings that README lists.
+MAIN_SETTINGS = ("model", "models", "gpus", "host", "port", "api_keys", "data_dir", "result_ttl_s")
+
+
+def settings_table(names: Iterable[str]) -> Iterator[str]:
+    """A row for each of these settings."""
+    rows = []
+    for name in names:
+        field = Settings.model_fields[name]
+        extra = field.json_schema_extra
+        computed = extra.get("default") if isinstance(extra, dict) else None
+        default = str(computed) if computed else _shown(field.default)
+        rows.append([f"`WHISPER_{name.upper()}`", default, field.description or ""])
+    return table(["variable", "default", ""], rows)
+
+
+def options_table(names: Iterable[str]) -> Iterator[str]:
+    """A row for each of these options of a transcription, with the values that it can have."""
+    schema = Options.model_json_schema()["properties"]
+    rows = [
+        [
+            f"`{name}`",
+            _shown(Options.model_fields[name].default),
+            _values(schema[name]),
+            schema[name]["description"],
+        ]
+        for name in names
+    ]
+    return table(["option", "default", "values", ""], rows)
+
+
+def formats_table() -> Iterator[str]:
+    """A row for each format of a transcript, and where it can be had."""
+    places = {
+        "OpenAI's endpoints": get_args(ResponseFormat),
+        "`/asr`": get_args(AsrQuery.model_fields["output"].annotation),
+        "jobs": get_args(ResultFormat),
+        "command line": tuple(FORMATS),
+    }
+    described = {name: form.description for name, form in FORMATS.items()}
+    described |= {
+        "verbose_json": "OpenAI's: segments with their scores, and words if asked for.",
+        "text": "The text alone.",
+    }
+    rows = []
+    for name, description in described.items():
+        form = FORMATS.get(name)
+        if form is not None and form.max_line_chars is not None:
+            description = f"{description} At most {form.max_line_chars} characters a line."
+        rows.append(
+            [f"`{name}`", description, *("yes" if name in known else "" for known in places.values())]
+        )
+    return table(["format", "", *places], rows)
+
+
+def _shown(default: object) -> str:
+    """A default as users write it."""
+    if isinstance(default, bool):
+        return str(default).lower()
+    if default is None or default in ((), ""):
+        return "none"
+    if isinstance(default, tuple):
+        return ", ".join(f"`{value}`" for value in default)
+    return f"`{default}`" if isinstance(default, str) else f"{default:.7g}"
+
+
+def _values(schema: dict[str, Any]) -> str:
+    """The values that a JSON schema allows, in words."""
+    kinds = [kind for kind in schema.get("anyOf", [schema]) if kind.get("type") != "null"]
+    return ", or ".join(filter(None, map(_kind, kinds)))
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "minimum" in schema:
+        return f"{schema['minimum']:g} to {schema['maximum']:g}"
+    if "maxLength" in schema:
+        return f"text, up to {schema['maxLength']} characters"
+    return {"boolean": "`true`, `false`", "string": "text"}[schema["type"]]
+
+
+TABLES: dict[str, Callable[[], Iterable[str]]] = {
+    "settings": lambda: settings_table(Settings.model_fields),
+    "main-settings": lambda: settings_table(MAIN_SETTINGS),
+    "options": lambda: options_table(name for name in Options.model_fields if name not in CUE_OPTIONS),
+    "cue-options": lambda: options_table(name for name in Options.model_fields if name in CUE_OPTIONS),
+    "formats": formats_table,
+}
+
+
+def rewritten(page: str) -> str:
+    """The page with its tables made anew. Raises KeyError for a name that is not in `TABLES`."""
+
+    def fill(match: re.Match[str]) -> str:
+        lines = "\n".join(TABLES[match["name"]]())
+        return f"{match['head']}{lines}\n{match['foot']}"
+
+    return MARKED.sub(fill, page)
+
+
+def main() -> None:
+    """Rewrite the tables of all pages."""
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        if (new := rewritten(page)) != page:
+            path.write_text(new, encoding="utf-8")
+            print(f"{path.relative_to(ROOT)} has new tables")
+
+
+if __name__ == "__main__":
+    main()
