@@ -9,6 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import error_response
+from app.api.requests import service_path
 from app.api.signatures import check_link, has_signature
 from app.errors import LinkRefused, Unauthorized
 
@@ -40,7 +41,7 @@ class ApiKeys:
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._keys and not self._is_open(path := _path(scope)):
+        if scope["type"] == "http" and self._keys and not self._is_open(path := service_path(scope)):
             headers = Headers(scope=scope)
             try:
                 if "authorization" not in headers and has_signature(scope["query_string"]):
@@ -75,12 +76,6 @@ class ApiKeys:
     def _is_known(self, token: bytes) -> bool:
         # Compares with every key, each in constant time: the duration must reveal nothing about the keys.
         return sum([hmac.compare_digest(token, key) for key in self._keys]) > 0
-
-
-def _path(scope: Scope) -> str:
-    """The path of a request below the root path: what routes and signatures name."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
 def _keep_private(send: Send) -> Send:
