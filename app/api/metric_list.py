@@ -92,7 +92,7 @@ METRICS = (
         "http_request_seconds",
         "histogram",
         "Time from the arrival of a request to the beginning of the answer, with the upload. How long an "
-        "event stream or a download lasts after that does not count.",
+        "event stream or a download lasts after that does not count, nor do requests with status 499.",
         lambda source: source.requests.seconds,
     ),
     Metric(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from starlette.routing import BaseRoute, Route
 
-from app.api.errors import METHODS
+from app.api.errors import CLIENT_CLOSED_REQUEST, METHODS
 from app.histogram import Histogram
 
 UNMATCHED = "unmatched"  # no endpoint has this path and method
@@ -27,13 +27,13 @@ class RequestCounts:
                 for method in route.methods or ():
                     self._routes.setdefault(method, []).append(route)
 
-    def add(self, method: str, path: str, status: int, seconds: float | None) -> None:
-        """Count a request. `path` is below the root path; `seconds`: None if the client left before.
+    def add(self, method: str, path: str, status: int, seconds: float) -> None:
+        """Count a request, also one that was refused before it reached an endpoint.
 
-        Works for requests that were refused before they reached an endpoint, too.
+        `path` is below the root path. `seconds`: until the answer began, or the client left (status 499).
         """
-        known = (route.path for route in self._routes.get(method, ()) if route.path_regex.match(path))
+        known = (route.path_format for route in self._routes.get(method, ()) if route.path_regex.match(path))
         label = method if method in METHODS else OTHER
         self.requests[label, next(known, UNMATCHED), str(status)] += 1
-        if seconds is not None:
+        if status != CLIENT_CLOSED_REQUEST:  # its time says nothing of the service
             self.seconds.add(seconds)

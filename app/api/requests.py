@@ -59,16 +59,16 @@ class RequestLog:
         has_begun = False  # the response
         start = time.perf_counter()
 
-        def count(seconds: float | None) -> None:
+        def count() -> None:
             nonlocal has_begun
             has_begun = True
-            self._counts.add(scope["method"], service_path(scope), status, seconds)
+            self._counts.add(scope["method"], service_path(scope), status, time.perf_counter() - start)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                count(time.perf_counter() - start)
+                count()
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = request_id
                 if self._is_demo():
@@ -80,7 +80,7 @@ class RequestLog:
                 await self.app(scope, receive, send_with_headers)
             finally:
                 if not has_begun:
-                    count(None)
+                    count()
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info
