@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from tests import prometheus
 from tests.browser.chromium import FOLDER as BROWSER_TESTS
 from tests.browser.chromium import MISSING
 from tests.postgresql import NewDatabase, postgresql_server
@@ -33,6 +34,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if reporter is None:  # a process of pytest-xdist
         return
     folder = BROWSER_TESTS.relative_to(config.rootpath).as_posix()
-    skipped = [report for report in reporter.stats.get("skipped", []) if MISSING in str(report.longrepr)]
-    if skipped:
-        reporter.write_line(f"NOT RUN: {len(skipped)} browser tests ({folder}), because {MISSING}.")
+    reasons = {MISSING: f"browser tests ({folder})", prometheus.MISSING: "tests of the monitoring"}
+    for reason, tests in reasons.items():
+        skipped = [report for report in reporter.stats.get("skipped", []) if reason in str(report.longrepr)]
+        if skipped:
+            reporter.write_line(f"NOT RUN: {len(skipped)} {tests}, because {reason}.")
