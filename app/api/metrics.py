@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
 from app.api import metric_list
 from app.api.errors import documented_errors
@@ -22,9 +22,17 @@ def metric_routes(sources: Sources) -> APIRouter:
     registry = CollectorRegistry(auto_describe=False)
     registry.register(ServiceCollector(sources))
 
-    @router.get("/metrics", response_class=PlainTextResponse, responses=documented_errors(401))
+    @router.get(
+        "/metrics",
+        summary="What Prometheus reads",
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **documented_errors(401),
+        },
+        response_class=Response,
+    )
     async def metrics() -> Response:
-        """What Prometheus reads: counters since the start of the service, and its state now."""
+        """Counters since the start of the service, and its state now, in Prometheus' text format."""
         # Both wait a second at most, and only if the last figures are not recent.
         await asyncio.gather(sources.service.gpus.sample(), sources.service.folder.disk.free_bytes.sample())
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
