@@ -20,9 +20,12 @@ from app.api.docs_page import add_docs
 from app.api.errors import CatchAll, add_error_handlers
 from app.api.jobs import job_routes
 from app.api.links import link_routes
+from app.api.metric_list import Sources
+from app.api.metrics import metric_routes
 from app.api.openai import openai_routes
 from app.api.pages import add_pages
 from app.api.peaks import peak_routes
+from app.api.request_counts import RequestCounts
 from app.api.requests import DrainBody, RequestLog
 from app.api.root_path import RootPath
 from app.api.segments import segment_routes
@@ -60,6 +63,7 @@ def create_app(
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
     worker_events = WorkerEvents(running, jobs)
+    requests = RequestCounts()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -82,14 +86,14 @@ def create_app(
         description="Audio in, subtitles out, on every GPU.",
         version=VERSION,
         lifespan=lifespan,
-        middleware=_middleware(settings, running, jobs),
+        middleware=_middleware(settings, running, jobs, requests),
         generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
         docs_url=None,
         redoc_url=None,
     )
     app.state.stopping = stopping
     add_error_handlers(app)
-    for router in (
+    routers = (
         openai_routes(running, admission),
         speech_routes(running, admission),
         archive_routes(running, jobs, admission),
@@ -102,15 +106,23 @@ def create_app(
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running, worker_events, admission),
-    ):
+        metric_routes(Sources(running, jobs, admission, requests)),
+    )
+    for router in routers:
         app.include_router(router, dependencies=_documented_key(settings))
-    app.include_router(probe_routes(running))
+    probes = probe_routes(running)
+    app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)
+    # FastAPI's own router hides the routes of those that it includes.
+    for known in (*routers, probes, app):
+        requests.add_routes(known.routes)
     return app
 
 
-def _middleware(settings: Settings, service: "TranscriptionService", jobs: "JobService") -> list[Middleware]:
+def _middleware(
+    settings: Settings, service: "TranscriptionService", jobs: "JobService", requests: RequestCounts
+) -> list[Middleware]:
     """Outermost first. CORS comes before the keys: a browser's preflight request has no key.
 
     With keys, hosts are not checked: a page that got here by DNS rebinding has no key.
@@ -125,7 +137,7 @@ def _middleware(settings: Settings, service: "TranscriptionService", jobs: "JobS
     )
     return [
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),
-        Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo),
+        Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo, counts=requests),
         *([cors] if settings.cors_origins else []),
         Middleware(TusHeaders),
         Middleware(DrainBody),

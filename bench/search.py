@@ -100,7 +100,7 @@ async def _fill(database: Database, count: int) -> tuple[float, float]:
     times_s = []
     for first in range(1, count + 1, BATCH):
         numbers = range(first, min(first + BATCH, count + 1))
-        rows = [_row(number) for number in numbers]
+        rows = [job_row(number) for number in numbers]
         words = [text_words(row["filename"], next(texts)) for row in rows]
         began = time.perf_counter()
         async with database.write() as connection:
@@ -135,7 +135,7 @@ async def _size_bytes(database: Database, folder: Path) -> int:
         return int(await connection.scalar(sa.text("SELECT pg_database_size(current_database())")) or 0)
 
 
-def _row(number: int) -> dict[str, object]:
+def job_row(number: int) -> dict[str, object]:
     submission = Submission(
         filename=f"job{number}.mp3", file=None, size=10**7, sha256="ab" * 32, url=None, model="demo",
         options=Options(), webhook_url=None, owner="", idempotency_key=None, fingerprint="f" * 64,

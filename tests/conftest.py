@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from tests import prometheus
 from tests.browser.chromium import FOLDER as BROWSER_TESTS
 from tests.browser.chromium import MISSING
 from tests.nginx import MISSING as NGINX_MISSING
@@ -34,7 +35,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if reporter is None:  # a process of pytest-xdist
         return
     folder = BROWSER_TESTS.relative_to(config.rootpath).as_posix()
-    for kind, reason in ((f"browser tests ({folder})", MISSING), ("tests behind nginx", NGINX_MISSING)):
+    kinds = {
+        f"browser tests ({folder})": MISSING,
+        "tests behind nginx": NGINX_MISSING,
+        "tests of the monitoring": prometheus.MISSING,
+    }
+    for kind, reason in kinds.items():
         skipped = [report for report in reporter.stats.get("skipped", []) if reason in str(report.longrepr)]
         if skipped:
             reporter.write_line(f"NOT RUN: {len(skipped)} {kind}, because {reason}.")

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import CLIENT_CLOSED_REQUEST
+from app.api.request_counts import RequestCounts
 
 DRAIN_S = 10
 DRAIN_BYTES = 256 << 20
@@ -24,27 +25,28 @@ _VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 log = structlog.get_logger("whisperfleet.access")
 
 
-def public_path(request: Request, path: str) -> str:
-    """A path of the service as clients see it: below the root path."""
-    return f"{request.scope.get('root_path', '')}{path}"
-
-
 def route_path(scope: Scope) -> str:
     """The path of a request below the root path: what routes and signatures name."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
+def public_path(request: Request, path: str) -> str:
+    """A path of the service as clients see it: below the root path."""
+    return f"{request.scope.get('root_path', '')}{path}"
+
+
 class RequestLog:
     """ASGI middleware: gives each request an id, which the response has as a header, and logs one line.
 
     The id is in structlog's context, so all log lines of the request have it. `is_demo` says whether the demo
-    model is in use; every response has a header then.
+    model is in use; every response has a header then. `counts` has each request when its response begins.
     """
 
-    def __init__(self, app: ASGIApp, is_demo: Callable[[], bool]) -> None:
+    def __init__(self, app: ASGIApp, is_demo: Callable[[], bool], counts: RequestCounts) -> None:
         self.app = app
         self._is_demo = is_demo
+        self._counts = counts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,12 +57,19 @@ class RequestLog:
             request_id = f"req_{uuid.uuid4().hex}"
         scope.setdefault("state", {})["request_id"] = request_id
         status = CLIENT_CLOSED_REQUEST
+        has_begun = False  # the response
         start = time.perf_counter()
+
+        def count() -> None:
+            nonlocal has_begun
+            has_begun = True
+            self._counts.add(scope["method"], route_path(scope), status, time.perf_counter() - start)
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                count()
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = request_id
                 if self._is_demo():
@@ -71,6 +80,8 @@ class RequestLog:
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:
+                if not has_begun:
+                    count()
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info

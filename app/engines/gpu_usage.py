@@ -1,24 +1,13 @@
 """How full and how busy the slots' GPUs are, as NVML says. It creates no CUDA context."""
 
-import asyncio
-import math
-import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import structlog
-
 from app.engines.devices import mig_instances
-from app.known_errors import explain
-
-_INTERVAL_S = 2.0  # between two samples, at least
-_PATIENCE_S = 1.0  # a caller waits so long for a sample
-_STALE_S = 10.0  # figures that are older are not shown
-
-log = structlog.get_logger(__name__)
+from app.sampler import Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,65 +36,27 @@ class GpuMonitor:
     def __init__(self, names: Sequence[str], read: Callable[[Sequence[str]], Usages] | None = None) -> None:
         """`names`: the GPU of each slot, as `CUDA_VISIBLE_DEVICES` names it. Empty without GPUs."""
         self._names = names
-        self._read = read or read_usage
-        self._usages: Usages = ()
-        self._read_at = -math.inf
-        self._sampling: asyncio.Future[None] | None = None
-        self._began = -math.inf  # the last sample
-        self._is_reported = False  # the current failure
+        self._sampler = Sampler("the GPUs", "NVML", partial(read or read_usage, names))
 
     def usage(self, slot: int) -> GpuUsage | None:
         """The latest figures of a slot's GPU; None if there are none."""
-        if slot >= len(self._usages) or time.monotonic() - self._read_at > _STALE_S:
-            return None
-        return self._usages[slot]
+        usages = self._sampler.latest or ()
+        return usages[slot] if slot < len(usages) else None
+
+    def by_name(self) -> dict[str, GpuUsage]:
+        """The latest figures of each GPU that has some, by its name."""
+        usages = self._sampler.latest or ()
+        return {name: usage for name, usage in zip(self._names, usages, strict=False) if usage is not None}
 
     def refresh(self) -> None:
         """Start a sample unless the last one is recent, or NVML still has not answered."""
-        now = time.monotonic()
-        if not self._names or now - self._began < _INTERVAL_S:
-            return
-        if self._sampling is not None:
-            if now - self._began > _STALE_S:
-                self._report("NVML does not answer")
-            return
-        self._began = now
-        self._sampling = asyncio.get_running_loop().create_future()
-        # A daemon: NVML may hang for ever, and the interpreter waits for the threads of pools.
-        threading.Thread(
-            target=self._sample, args=(asyncio.get_running_loop(),), name="nvml", daemon=True
-        ).start()
+        if self._names:
+            self._sampler.refresh()
 
     async def sample(self) -> None:
         """Refresh the figures, and wait for them a little unless NVML hangs already."""
-        self.refresh()
-        if self._sampling is not None and time.monotonic() - self._began < _PATIENCE_S:
-            await asyncio.wait([self._sampling], timeout=_PATIENCE_S)
-
-    def _sample(self, loop: asyncio.AbstractEventLoop) -> None:
-        usages: Usages = ()
-        failure: str | None = None
-        try:
-            usages = self._read(self._names)
-        except Exception as error:  # NVML's own, and those of a library that does not fit
-            failure = explain(f"NVML: {error}")
-        with suppress(RuntimeError):  # the loop has been closed meanwhile
-            loop.call_soon_threadsafe(self._end, usages, failure)
-
-    def _end(self, usages: Usages, failure: str | None) -> None:
-        self._usages, self._read_at = usages, time.monotonic()
-        if failure is not None:
-            self._report(failure)
-        else:
-            self._is_reported = False
-        sampling, self._sampling = self._sampling, None
-        if sampling is not None:
-            sampling.set_result(None)
-
-    def _report(self, reason: str) -> None:
-        if not self._is_reported:
-            log.warning("no figures of the GPUs", reason=reason)
-            self._is_reported = True
+        if self._names:
+            await self._sampler.sample()
 
 
 def read_usage(names: Sequence[str]) -> list[GpuUsage | None]:

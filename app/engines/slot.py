@@ -15,7 +15,7 @@ from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
 from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
 from app.known_errors import explain, last_line
-from app.scheduling.tasks import SlotStatus
+from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
 from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
@@ -103,7 +103,7 @@ class WhisperSlot(ABC):
                     raise
             # GPU memory is returned for certain only when a process ends.
             await self.close()
-            self.status.restarts += 1
+            self.status.restarts_by[RestartReason.MEMORY] += 1
 
     async def probe(self) -> None:
         """Decode a second of silence with the default model. Raises as `run` does."""
@@ -203,7 +203,7 @@ class WhisperSlot(ABC):
         log.debug("batch decoded", slot=self.index, model=model, windows=len(windows), took_s=took_s)
         if self._oom.wants_restart():
             log.info("memory was short; trying a larger compute type again", slot=self.index)
-            self.needs_restart.set()
+            self._restart_for_memory()
 
     async def close(self) -> None:
         """End the worker."""
@@ -248,6 +248,10 @@ class WhisperSlot(ABC):
             "error": self.status.error or self._oom.explain(),
             "notes": self.notes,
         }
+
+    def _restart_for_memory(self) -> None:
+        self.status.ending = RestartReason.MEMORY
+        self.needs_restart.set()
 
     def _crashed_between_calls(self, reason: str) -> None:
         """The worker has ended. A call that was under way raises the reason itself."""
@@ -343,7 +347,7 @@ class WhisperSlot(ABC):
             log.warning("memory is short: smaller batches", slot=self.index, batch_size=limit, beams=beams)
             raise RequeueBatch(f"out of memory with {windows} windows at once: {last_line(error)}") from error
         if await self._use_smaller_type(model, error):
-            self.needs_restart.set()  # memory comes back for certain only when the process ends
+            self._restart_for_memory()  # memory comes back for certain only when the process ends
             raise RequeueBatch(f"out of memory with one window: {last_line(error)}") from error
         reason = last_line(error)
         message = f"not enough memory for one window with the smallest compute type: {reason}"

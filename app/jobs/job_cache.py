@@ -10,6 +10,9 @@ from typing import Any
 from app.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict
 from app.jobs.job import Job
 
+# Errors of a transaction that has written nothing.
+UNWRITTEN = (IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict)
+
 
 class JobCache:
     """The jobs used last, as the database has them. All writes to the database must use `writing`."""
@@ -55,8 +58,8 @@ class JobCache:
         """Surround a write to the database. If the database fails, the cache is emptied."""
         try:
             yield
-        except (IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict):
-            raise  # nothing was written
+        except UNWRITTEN:
+            raise
         except BaseException:
             self._jobs.clear()  # the write may have been committed before the connection failed
             raise

@@ -64,10 +64,10 @@ class JobService:
         self._backfill = SearchBackfill(database, service.helper)
         self._subscriptions = Subscriptions()
         self.store.on_event = self._subscriptions.publish
-        self._webhooks = Webhooks(
+        self.webhooks = Webhooks(
             DatabaseOutbox(database), settings.webhook_secret, settings.webhook_allow_private
         )
-        self.store.on_delivery = self._webhooks.wake
+        self.store.on_delivery = self.webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
         self._uncertain: dict[str, float] = {}  # files that may belong to a job, and since when (monotonic)
@@ -80,6 +80,7 @@ class JobService:
         """
         await self._database.open()
         await self.link_secret.load()
+        await self.store.recount(_COMMIT_S)
         for job in await self.store.with_status([Status.RUNNING]):
             await self.store.requeue(job)
         for job in await self.store.with_status([Status.CANCELLED]):
@@ -92,7 +93,7 @@ class JobService:
             log.info("resuming unfinished jobs", jobs=len(queued))
         self._clips.start()
         if self._settings.webhook_secret is not None:
-            self._webhooks.start()  # without a secret, webhooks stay in the outbox
+            self.webhooks.start()  # without a secret, webhooks stay in the outbox
         self._runner.start()
         self._backfill.start()
         self._sweeper = asyncio.create_task(self._sweep_forever(), name="job-sweeper")
@@ -126,7 +127,7 @@ class JobService:
         await self._backfill.stop()
         await self.peaks.stop()
         await self._runner.stop()
-        await self._webhooks.stop()
+        await self.webhooks.stop()
         await self._database.close()
 
     async def check_capacity(self, owner: str, key: str | None) -> None:
@@ -264,6 +265,8 @@ class JobService:
         while True:
             try:
                 await self._database.verify_lock()
+                if self.store.counts.is_doubtful:
+                    await self.store.recount(_COMMIT_S)
                 expired_before = time.time() - self._settings.result_ttl_s
                 while expired := await self.store.with_status(FINISHED, expired_before, _SWEPT_AT_ONCE):
                     for job in expired:

@@ -29,7 +29,8 @@ from app.jobs.events import (
     read_segments_events,
 )
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
-from app.jobs.job_cache import JobCache
+from app.jobs.job_cache import UNWRITTEN, JobCache
+from app.jobs.job_counts import JobCounts
 from app.jobs.published_clips import (
     PackedClip,
     PublishedClip,
@@ -79,6 +80,7 @@ class Store:
         self._clock = clock
         self._helper = helper or Helper()
         self._cache = JobCache()
+        self.counts = JobCounts()
         # Called with the job's id and each event, once the event is in the database.
         self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
         # Called once a webhook is in the database.
@@ -111,6 +113,7 @@ class Store:
                 return await self.get(values["id"])  # nobody subscribes to a job that is new
             except WhisperfleetError:
                 raise unknown from None
+        self.counts.change(None, job.status)
         self._publish(job, event)
         return job
 
@@ -172,6 +175,14 @@ class Store:
             query = query.where(jobs.c.owner == owner)
         async with self._database.read() as connection:
             return int(await connection.scalar(query) or 0)
+
+    @shielded
+    async def recount(self, settled_after_s: float) -> None:
+        """Count all jobs anew, for `counts`. `settled_after_s`: see `JobCounts.replace`."""
+        query = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
+        async with self._database.write() as connection:  # nobody else changes a status meanwhile
+            rows = (await connection.execute(query)).all()
+            self.counts.replace({Status(status): count for status, count in rows}, settled_after_s)
 
     @shielded
     async def statuses(self, ids: Sequence[str]) -> dict[str, Status]:
@@ -274,7 +285,9 @@ class Store:
     async def delete(self, job: Job) -> None:
         """Delete a job with its clips, events and transcript. Its unsent webhooks stay."""
         async with self._write() as connection:
+            before = await _status(connection, job.id)
             await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number))
+        self.counts.change(before, None)
         self._cache.discard(job.id)
 
     @shielded
@@ -433,6 +446,7 @@ class Store:
             values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
         async with self._write() as connection:
+            before = await _status(connection, job_id)
             changed = (await connection.execute(change)).rowcount
             job = await _get(connection, job_id)
             if not changed:
@@ -449,6 +463,7 @@ class Store:
             has_webhook = status.is_terminal and job.submission.webhook_url is not None
             if has_webhook:
                 await add_webhook(connection, job, event.type, now)
+        self.counts.change(before, status)
         self._publish(job, event)
         if has_webhook:
             self.on_delivery()
@@ -460,9 +475,20 @@ class Store:
 
     @asynccontextmanager
     async def _write(self) -> AsyncIterator[AsyncConnection]:
-        with self._cache.writing():
-            async with self._database.write() as connection:
-                yield connection
+        try:
+            with self._cache.writing():
+                async with self._database.write() as connection:
+                    yield connection
+        except UNWRITTEN:
+            raise
+        except BaseException:
+            self.counts.doubt()  # the write may have been committed before the connection failed
+            raise
+
+
+async def _status(connection: AsyncConnection, job_id: str) -> Status | None:
+    status = await connection.scalar(sa.select(jobs.c.status).where(jobs.c.id == job_id))
+    return None if status is None else Status(status)
 
 
 async def _get(connection: AsyncConnection, job_id: str) -> Job:

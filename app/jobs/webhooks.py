@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from functools import partial
 from importlib.metadata import version
 from typing import Protocol
@@ -43,6 +44,14 @@ class Delivery:
     url: str
     body: str  # JSON
     attempts: int  # failed so far
+
+
+class Attempt(StrEnum):
+    """How an attempt to deliver a webhook ended."""
+
+    DELIVERED = "delivered"  # the receiver accepted it
+    RETRIED = "retried"  # it failed, and a later one follows
+    GIVEN_UP = "given_up"  # it failed, and was the last one
 
 
 class Outbox(Protocol):
@@ -89,6 +98,7 @@ class Webhooks:
         self._in_flight: dict[str, asyncio.Task[None]] = {}
         self._ended: set[str] = set()  # deliveries whose attempt ended since the outbox was last read
         self._hosts: Counter[str] = Counter()  # of the deliveries in flight
+        self.attempts: Counter[Attempt] = Counter()  # since the start of the service
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -180,16 +190,20 @@ class Webhooks:
         bound_log = log.bind(id=delivery.id, host=_host(delivery), attempt=delivery.attempts + 1)
         if status is not None and 200 <= status < 300:
             bound_log.info("webhook delivered")
+            self.attempts[Attempt.DELIVERED] += 1
             return partial(self._outbox.delivered, delivery.id)
         if status == _GONE:
             bound_log.warning("webhook given up: its receiver is gone for good", fault=fault)
+            self.attempts[Attempt.GIVEN_UP] += 1
             return partial(self._outbox.give_up, delivery.id)
         if delivery.attempts >= len(RETRY_AFTER_S):
             bound_log.error("webhook given up: all attempts failed", fault=fault)
+            self.attempts[Attempt.GIVEN_UP] += 1
             return partial(self._outbox.give_up, delivery.id)
         retry_s = RETRY_AFTER_S[delivery.attempts]
         next_at = self._clock() + retry_s
         bound_log.warning("webhook failed; retrying", fault=fault, retry_s=retry_s)
+        self.attempts[Attempt.RETRIED] += 1
         return partial(self._outbox.postpone, delivery.id, delivery.attempts + 1, next_at)
 
     def _headers(self, delivery: Delivery) -> dict[str, str]:

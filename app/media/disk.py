@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.errors import DiskFull
+from app.sampler import Sampler
 
 MARGIN_BYTES = 256 << 20
 _MARGIN_DIVISOR = 20  # on a small disk, the margin is its size divided by this
@@ -63,6 +64,8 @@ class DiskSpace:
         self.lock = threading.Lock()
         self._folder = folder
         self._reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
+        # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.
+        self.free_bytes = Sampler("the disk", "statvfs", lambda: _free_bytes(folder))
 
     @contextmanager
     def reservation(self) -> Iterator[Reservation]:
@@ -93,6 +96,12 @@ class DiskSpace:
     def unreserved(self, reservation: Reservation) -> int:
         """The free bytes above the margin that no other reservation needs."""
         return self.free() - sum(other.outstanding for other in self._reservations - {reservation})
+
+
+def _free_bytes(folder: Path) -> int | None:
+    """The free bytes of a folder's disk; None if its file system does not say."""
+    usage = shutil.disk_usage(folder)
+    return usage.free if usage.total else None
 
 
 def disk_full() -> DiskFull:

@@ -112,6 +112,12 @@ class MediaPool:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
 
+    @property
+    def busy_ratio(self) -> float:
+        """The part of the workers that work now, 0 to 1. Those that are asleep count as idle."""
+        busy = sum(slot.status.state == "busy" for slot in self._dispatcher.slots)
+        return busy / self.worker_count
+
     async def decode(
         self,
         job: str,

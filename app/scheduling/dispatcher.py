@@ -27,8 +27,9 @@ from app.scheduling.failure_policy import (
     Requeue,
     RestartSlot,
     check_crash_count,
+    restart_reason,
 )
-from app.scheduling.tasks import Batch, Outcome, OverlappingSlot, Slot, Task, TaskResult
+from app.scheduling.tasks import Batch, Outcome, OverlappingSlot, RestartReason, Slot, Task, TaskResult
 from app.wakeup import Wakeup
 
 P = TypeVar("P")
@@ -204,6 +205,7 @@ class Dispatcher(Generic[P, R]):
             while slot.status.state == "asleep":
                 await self._wakeups[slot.index].wait()
             slot.needs_restart.clear()
+            slot.status.ending = None
             try:
                 await slot.start()
                 if self._failures.needs_probe(slot.index):
@@ -219,6 +221,7 @@ class Dispatcher(Generic[P, R]):
                 await self._serve(slot)
             except Exception as error:  # a fault of this service must not end the slot's loop
                 log.exception("slot not served", pool=self._name, slot=slot.index)
+                slot.status.ending = RestartReason.ERROR
                 for batch in reversed(self._in_flight[slot.index].copy()):
                     self._end(slot, batch.tasks, succeeded=False)
                     self._requeue(batch.tasks, isolated=False)
@@ -234,7 +237,7 @@ class Dispatcher(Generic[P, R]):
 
     def _note_end(self, slot: Slot[P, R]) -> None:
         log.warning("replacing the process", pool=self._name, slot=slot.index)
-        slot.status.restarts += 1
+        slot.status.restarts_by[slot.status.ending or RestartReason.CRASH] += 1
         if slot.status.state != "failed":
             slot.status.state = "restarting"
 
@@ -244,7 +247,8 @@ class Dispatcher(Generic[P, R]):
         slot.status.error = None
 
     def _note_failed_start(self, slot: Slot[P, R], error: Exception) -> None:
-        slot.status.restarts += isinstance(error, DeviceFailed)
+        if isinstance(error, DeviceFailed):
+            slot.status.restarts_by[restart_reason(error)] += 1
         if slot.status.state != "failed":
             slot.status.error = explain(error)
         self._perform(self._failures.after_failed_start(slot.index, error))
@@ -265,6 +269,7 @@ class Dispatcher(Generic[P, R]):
                 case RestartSlot(index, reason):
                     if self.slots[index].status.state != "failed":
                         self.slots[index].status.error = reason
+                    self.slots[index].status.ending = RestartReason.DEVICE
                     self.slots[index].needs_restart.set()
 
     def _mark_failed(self, slot: Slot[P, R], reason: str) -> None:
@@ -326,6 +331,7 @@ class Dispatcher(Generic[P, R]):
             return await self._settle(slot, before, answer, following=batch)
         except Exception as error:  # the same for a batch
             log.exception("batch not settled", pool=self._name, slot=slot.index)
+            slot.status.ending = RestartReason.ERROR
             for task in [*before, *batch]:
                 if not task.future.done():
                     task.future.set_exception(error)
@@ -333,10 +339,11 @@ class Dispatcher(Generic[P, R]):
 
     def _begin(self, slot: Slot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
         """A batch is sent to a slot. Returns what it should take (s), if that is known."""
-        self._in_flight[slot.index].append(Batch(slot.index, batch, time.time()))
+        now = asyncio.get_running_loop().time()
+        self._in_flight[slot.index].append(Batch(slot.index, batch, time.time(), began=now))
         self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in batch])
-        self._throughput.begin(slot.index, cost_s, asyncio.get_running_loop().time())
+        self._throughput.begin(slot.index, cost_s, now)
         return self._throughput.expected(slot.index, cost_s)
 
     def _end(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool) -> Batch[P, R] | None:
@@ -351,8 +358,9 @@ class Dispatcher(Generic[P, R]):
         in_flight = self._in_flight[slot.index]
         ended = in_flight.popleft()
         ended.end = max(ended.start, time.time())
+        ended.took_s = now - ended.began
         if in_flight:
-            in_flight[0].start = ended.end
+            in_flight[0].start, in_flight[0].began = ended.end, now
         if not any(self._in_flight):
             self._idle.set()
         return ended
@@ -404,8 +412,10 @@ class Dispatcher(Generic[P, R]):
         is_gone: bool,
     ) -> Outcome:
         """A batch has failed. Returns what becomes of it."""
-        if is_gone and slot.status.state != "failed":
-            slot.status.error = explain(error)
+        if is_gone:
+            slot.status.ending = restart_reason(error)
+            if slot.status.state != "failed":
+                slot.status.error = explain(error)
         actions = self._failures.after_failure(slot.index, batch, following, error)
         self._perform(actions)
         return Outcome.FAILED if any(isinstance(action, FailTask) for action in actions) else Outcome.REQUEUED

@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from app.errors import DeviceFailed, ProcessCrashed, RequeueBatch, TaskCrashes
+from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch, TaskCrashes
 from app.known_errors import explain
-from app.scheduling.tasks import Task
+from app.scheduling.tasks import RestartReason, Task
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -228,6 +228,13 @@ class FailurePolicy(Generic[P, R]):
         health.errors = 0
         error = DeviceFailed("tasks that fail on it succeed on other slots")
         return [*self._count_device_failure(slot, error), RestartSlot(slot, error.message)]
+
+
+def restart_reason(error: Exception) -> RestartReason:
+    """Why a process is replaced that has failed with an error."""
+    if isinstance(error, ProcessHung) or isinstance(error.__cause__, ProcessHung):
+        return RestartReason.HANG
+    return RestartReason.DEVICE if isinstance(error, DeviceFailed) else RestartReason.CRASH
 
 
 def check_crash_count(count: int) -> None:

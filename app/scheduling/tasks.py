@@ -1,8 +1,9 @@
 """The units of work that the dispatcher hands out, and the slots that run them."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -11,16 +12,35 @@ R = TypeVar("R")
 Payload = TypeVar("Payload", contravariant=True)
 
 
+# Asleep: started when there is work. Failed: retried now and then.
+STATES = ("loading", "idle", "busy", "restarting", "asleep", "failed")
+
+
+class RestartReason(StrEnum):
+    """Why a slot's process was replaced."""
+
+    CRASH = "crash"  # it ended by itself, or something else killed it
+    HANG = "hang"  # it did not answer in time
+    DEVICE = "device"  # its device failed
+    MEMORY = "memory"  # it used too much memory, or may use more again
+    ERROR = "error"  # a fault of this service
+
+
 @dataclass(slots=True)
 class SlotStatus:
     """The state of a slot and its counters, as `GET /v1/workers` shows them."""
 
-    # loading | idle | busy | restarting | asleep: started when there is work | failed: retried now and then
-    state: str = "loading"
+    state: str = "loading"  # one of `STATES`
     waking: bool = False  # loading after it was asleep
     batches: int = 0
-    restarts: int = 0
+    restarts_by: Counter[RestartReason] = field(default_factory=Counter)
+    ending: RestartReason | None = None  # why the process will be replaced; None: it ended by itself
     error: str | None = None
+
+    @property
+    def restarts(self) -> int:
+        """How often the process was replaced."""
+        return self.restarts_by.total()
 
     @property
     def is_serving(self) -> bool:
@@ -112,6 +132,8 @@ class Batch(Generic[P, R]):
     tasks: Sequence[Task[P, R]]
     start: float  # when its process was free for them
     end: float = 0.0  # when they were answered, or the process was gone; 0 while they are in flight
+    began: float = 0.0  # as `start`, in the time of the event loop
+    took_s: float = 0.0  # from its start to its end, whatever the clock says
 
 
 class Outcome(StrEnum):

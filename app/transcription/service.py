@@ -25,13 +25,22 @@ from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.tasks import Outcome, SlotStatus
 from app.settings import Settings
 from app.transcript.timeline import Transcript
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
-from app.transcription.work_blocks import WorkBlocks, bare_id, clips_by_job, new_request, public_jobs
+from app.transcription.work_blocks import (
+    FleetBatch,
+    WorkBlocks,
+    bare_id,
+    clips_by_job,
+    new_request,
+    public_jobs,
+)
+from app.transcription.work_totals import WorkTotals
 from workers.messages import SAMPLE_RATE
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
@@ -54,6 +63,7 @@ class TranscriptionService:
         self.helper = Helper()
         self.gpus = GpuMonitor(plan.gpus)
         self.blocks = WorkBlocks()
+        self.totals = WorkTotals()
         self._plan = plan
         self._media = MediaPool(media_workers(settings, plan, usable_cores()), self.folder.disk)
         self.copies = SoundCopies(
@@ -223,9 +233,22 @@ class TranscriptionService:
         """One row for each slot, as `GET /v1/workers` shows it."""
         return [slot.row() | self._current(slot.index) for slot in self._slots]
 
+    def slot_statuses(self) -> list[SlotStatus]:
+        """The status of each slot, in their order; empty until the model is found."""
+        return [slot.status for slot in self._slots]
+
+    @property
+    def media_busy_ratio(self) -> float:
+        """The part of the media workers that work now, 0 to 1."""
+        return self._media.busy_ratio
+
     def backlog(self) -> tuple[int, float]:
         """How many clips wait for a worker, and for how long the oldest has (s; 0 if none waits)."""
         return self._fleet.backlog() if self._fleet is not None else (0, 0.0)
+
+    def _batch_ended(self, batch: FleetBatch, outcome: Outcome) -> None:
+        self.blocks.add(batch, outcome)
+        self.totals.add(batch, outcome)
 
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""
@@ -269,7 +292,7 @@ class TranscriptionService:
             self._plan.cost,
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
-            on_batch=self.blocks.add,
+            on_batch=self._batch_ended,
         )
         self._fleet.start()
         self._not_ready = None

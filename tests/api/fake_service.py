@@ -19,6 +19,7 @@ from app.media.speech import VadParameters
 from app.media.speech_search import FoundSpeech
 from app.media.uploads import Upload
 from app.options import Options
+from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_request import ClipRequest
@@ -27,6 +28,7 @@ from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
 from app.transcription.work_blocks import WorkBlocks
+from app.transcription.work_totals import WorkTotals
 from tests.sample_peaks import collected
 from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Segment, Span, Word
 
@@ -179,6 +181,9 @@ class FakeService:
     folder: DataFolder = field(init=False)
     gpus: GpuMonitor = field(default_factory=lambda: GpuMonitor(()))
     blocks: WorkBlocks = field(default_factory=WorkBlocks)
+    totals: WorkTotals = field(default_factory=WorkTotals)
+    statuses: list[SlotStatus] = field(default_factory=lambda: [SlotStatus("idle")])
+    media_busy_ratio: float = 0.0
     waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited
     row: dict[str, object] = field(default_factory=dict)  # what differs in the worker's row
     encoder: FakeEncoder = field(default_factory=FakeEncoder)
@@ -295,6 +300,9 @@ class FakeService:
             }
             | self.row
         ]  # fmt: skip
+
+    def slot_statuses(self) -> list[SlotStatus]:
+        return self.statuses
 
     def backlog(self) -> tuple[int, float]:
         return self.waiting

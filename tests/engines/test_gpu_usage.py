@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from app.engines import gpu_usage
+from app import sampler
 from app.engines.gpu_usage import GpuMonitor, GpuUsage, Usages, read_usage
 from app.engines.plan import make_plan
 from app.settings import load_settings
@@ -105,7 +105,7 @@ async def test_figures_are_sampled_in_a_thread_and_not_too_often() -> None:
 async def test_figures_get_old(monkeypatch: pytest.MonkeyPatch) -> None:
     monitor = GpuMonitor(["0"], Reader())
     await monitor.sample()
-    monkeypatch.setattr(gpu_usage, "_STALE_S", 0.0)
+    monkeypatch.setattr(sampler, "_STALE_S", 0.0)
     assert monitor.usage(0) is None
 
 
@@ -117,7 +117,7 @@ async def test_without_gpus_nothing_is_asked() -> None:
 
 
 async def test_a_failing_nvml_gives_no_figures_and_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_usage, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(sampler, "_INTERVAL_S", 0.0)
     reader = Reader()
     monitor = GpuMonitor(["0"], reader)
     with capture_logs() as logs:
@@ -129,15 +129,15 @@ async def test_a_failing_nvml_gives_no_figures_and_one_line(monkeypatch: pytest.
 
 
 async def test_a_hanging_nvml_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_usage, "_INTERVAL_S", 0.0)
-    monkeypatch.setattr(gpu_usage, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(sampler, "_INTERVAL_S", 0.0)
+    monkeypatch.setattr(sampler, "_PATIENCE_S", 0.05)
     reader = Reader()
     monitor = GpuMonitor(["0"], reader)
     await monitor.sample()
     reader.answers.clear()
     try:
         await monitor.sample()
-        monkeypatch.setattr(gpu_usage, "_STALE_S", 0.0)
+        monkeypatch.setattr(sampler, "_STALE_S", 0.0)
         with capture_logs() as logs:
             for _ in range(5):
                 monitor.refresh()
@@ -146,7 +146,7 @@ async def test_a_hanging_nvml_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -
         assert [entry["reason"] for entry in logs] == ["NVML does not answer"]
     finally:
         reader.answers.set()
-    monkeypatch.setattr(gpu_usage, "_STALE_S", 10.0)
+    monkeypatch.setattr(sampler, "_STALE_S", 10.0)
     deadline = time.monotonic() + 5
     while monitor.usage(0) is None and time.monotonic() < deadline:
         await monitor.sample()
@@ -160,5 +160,5 @@ def test_a_hanging_nvml_does_not_keep_the_process_from_ending() -> None:
         monitor.refresh()
 
     asyncio.run(ask())
-    [thread] = [thread for thread in threading.enumerate() if thread.name == "nvml"]
+    [thread] = [thread for thread in threading.enumerate() if thread.name == "NVML"]
     assert thread.daemon

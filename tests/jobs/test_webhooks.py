@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 from app.errors import InvalidInput
 from app.jobs import webhook_client, webhooks
 from app.jobs.webhook_client import check_webhook_url
-from app.jobs.webhooks import RETRY_AFTER_S, Delivery, Webhooks
+from app.jobs.webhooks import RETRY_AFTER_S, Attempt, Delivery, Webhooks
 from tests.event_loop import let_tasks_run
 from tests.internet import MEDIA, Internet
 
@@ -225,6 +225,7 @@ async def test_all_retries(receiver: Receiver, outbox: MemoryOutbox) -> None:
             clock.now = outbox.rows["msg_1"].next_at
             running.wake()
         await outbox.wait_until(lambda: outbox.given_up == ["msg_1"])
+    assert running.attempts == {Attempt.RETRIED: 7, Attempt.GIVEN_UP: 1}
     assert waits == pytest.approx(expected)
     assert outbox.rows == {}
 
@@ -246,6 +247,7 @@ async def test_a_webhook_is_not_sent_before_it_is_due(receiver: Receiver, outbox
         clock.now = 1001
         running.wake()
         await outbox.wait_until(lambda: not outbox.rows)
+    assert running.attempts == {Attempt.DELIVERED: 2}
 
 
 async def test_a_webhook_is_sent_once_it_is_due(receiver: Receiver, outbox: MemoryOutbox) -> None:
@@ -258,9 +260,10 @@ async def test_status_410_ends_the_retries(receiver: Receiver, outbox: MemoryOut
     receiver.statuses = [410]
 
     outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
-    async with delivering(outbox):
+    async with delivering(outbox) as running:
         await outbox.wait_until(lambda: outbox.given_up == ["msg_1"])
 
+    assert running.attempts == {Attempt.GIVEN_UP: 1}
     assert len(receiver.requests) == 1
 
 
