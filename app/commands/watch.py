@@ -11,14 +11,9 @@ from typing import Any
 import httpx
 
 from app.commands.arguments import check_options, choose_format
-from app.engines.plan import check_compute_type, make_plan
 from app.errors import InvalidInput, InvalidSetting
-from app.jobs.database import Database
 from app.languages import language_code
-from app.logs import configure_logs
-from app.main import create_app
 from app.settings import Settings, load_settings
-from app.transcription.service import TranscriptionService
 from app.watch.client import JobClient, service_url
 from app.watch.folder_locks import FolderLocks
 from app.watch.report import Report
@@ -54,7 +49,7 @@ def run_watch(
     try:
         rules = Rules(
             options=check_options(options),
-            model=model or "" if server else "",  # without a server, it is the service's own
+            model=(model or "") if server else "",  # else it is the one of the service in this process
             file_format=choose_format(None, file_format),
             skip_existing=skip_existing,
             only_languages=tuple(_language(name) for name in only_languages),
@@ -115,6 +110,13 @@ async def _remote(server: str, api_key: str | None) -> AsyncIterator[httpx.Async
 @asynccontextmanager
 async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """The service itself in this process, without a port: jobs survive a kill here as they do there."""
+    # Not needed with a server, and importing them takes seconds.
+    from app.engines.plan import check_compute_type, make_plan
+    from app.jobs.database import Database
+    from app.logs import configure_logs
+    from app.main import create_app
+    from app.transcription.service import TranscriptionService
+
     settings = settings.model_copy(update={"api_keys": (), "max_upload_mb": _NO_LIMIT_MB})
     plan = make_plan(settings)
     check_compute_type(plan)

@@ -19,17 +19,18 @@ class Scan:
     in_use: Callable[[Path], bool]  # whether this process is writing a temporary file
     unreadable: dict[str, OSError] = field(default_factory=dict)  # folders
 
-    def files(self, folder: Path) -> Iterator[tuple[Path, Version]]:
-        """The recordings in `folder`, which is the root or below it, and in all folders below that.
+    def files(self, folder: Path) -> Iterator[dict[str, Version]]:
+        """The recordings in `folder`, which is the root or below it, and in all folders below that, by path.
 
-        Follows symbolic links, and visits no folder twice. Removes temporary files that a killed process
-        left. What vanishes meanwhile is skipped.
+        Those of one folder come together. Follows symbolic links, and visits no folder twice. Removes
+        temporary files that a killed process left. What vanishes meanwhile is skipped.
         """
         prefix = len(os.fspath(self.root).rstrip("/")) + 1
         visited: set[tuple[int, int]] = set()
         waiting = [os.fspath(folder)]
         while waiting:
             path = waiting.pop()
+            found: dict[str, Version] = {}
             try:
                 status = Path(path).stat()
                 if (status.st_dev, status.st_ino) in visited:
@@ -42,11 +43,13 @@ class Scan:
                         elif _is_folder(entry):
                             waiting.append(entry.path)
                         elif self.rules.wants(entry.path[prefix:]) and (version := _version(entry)):
-                            yield Path(entry.path), version
+                            found[entry.path] = version
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
                 self.unreadable[path] = error
+            if found:
+                yield found
 
     def _remove_leftover(self, entry: os.DirEntry[str]) -> None:
         if is_temporary(entry.name) and not self.in_use(Path(entry.path)):

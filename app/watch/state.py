@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,7 @@ SKIPPED = "skipped"  # by a rule
 FAILED = "failed"
 
 _BUSY_S = 30.0
+_AT_ONCE = 500  # paths in a query
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS recordings (
     kind TEXT NOT NULL,
@@ -59,6 +60,20 @@ class Version(NamedTuple):
         return self[1:] == other[1:]
 
 
+class Outlook(NamedTuple):
+    """What decides whether there is something to do for a recording."""
+
+    version: Version
+    status: str
+    digest: str  # of the rules
+
+    def is_final(self, version: Version, digest: str) -> bool:
+        """Whether there is nothing to do for a file at this path with this version, under these rules."""
+        if not self.version.same_content(version):
+            return False
+        return self.status == DONE or (self.status in (SKIPPED, FAILED) and self.digest == digest)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What is known of one recording in one version."""
@@ -75,10 +90,8 @@ class Entry:
     sidecar_mark: str = ""  # its size and time as they were written: others may change the file
 
     def is_final(self, version: Version, digest: str) -> bool:
-        """Whether there is nothing to do for a file at this path with this version, under these rules."""
-        if not self.version.same_content(version):
-            return False
-        return self.status == DONE or (self.status in (SKIPPED, FAILED) and self.digest == digest)
+        """As that of its `Outlook`."""
+        return Outlook(self.version, self.status, self.digest).is_final(version, digest)
 
 
 class State:
@@ -112,6 +125,20 @@ class State:
     def get(self, path: Path) -> Entry | None:
         """What is known of the recording at a path."""
         return next(iter(self._select("path = ?", os.fsencode(path))), None)
+
+    def known(self, paths: Iterable[str]) -> dict[str, Outlook]:
+        """What is known of recordings, by path, for all those of which something is."""
+        names, found = [os.fsencode(path) for path in paths], {}
+        for start in range(0, len(names), _AT_ONCE):  # one for each path would take several times as long
+            some = names[start : start + _AT_ONCE]
+            with self._cursor() as cursor:
+                rows = cursor.execute(
+                    "SELECT path, inode, size, mtime_ns, status, digest FROM recordings "
+                    f"WHERE kind = ? AND path IN ({', '.join('?' * len(some))})",
+                    (self._kind, *some),
+                ).fetchall()
+            found.update({os.fsdecode(row[0]): Outlook(Version(*row[1:4]), row[4], row[5]) for row in rows})
+        return found
 
     def with_version(self, version: Version) -> list[Entry]:
         """The recordings with this version, wherever they were seen."""

@@ -31,7 +31,7 @@ SEARCH_S = 3600.0  # between two searches of all folders, for events that were l
 FALLBACK_POLL_S = 60.0  # the same where events cannot be had
 _RETRY_S = 60.0  # after which a recording with trouble around it is tried again
 _ROOT_S = 5.0  # between two looks whether a folder is there
-_BATCH = 500  # files that a search passes on at a time
+_BATCH = 500  # about so many files are passed on by a search at a time
 
 log = structlog.get_logger(__name__)
 
@@ -178,13 +178,16 @@ class Watcher:
         batch: list[tuple[Path, Version]] = []
         digest = self._tools.rules.digest
         try:
-            for path, version in scan.files(folder):
-                entry = self._tools.state.get(path)
-                if entry is None or not entry.is_final(version, digest):
-                    batch.append((path, version))
+            for files in scan.files(folder):
+                known = self._tools.state.known(files)
+                batch += [
+                    (Path(path), version)
+                    for path, version in files.items()
+                    if path not in known or not known[path].is_final(version, digest)
+                ]
                 if self._stopped.is_set():
                     return
-                if len(batch) == _BATCH:
+                if len(batch) >= _BATCH:
                     loop.call_soon_threadsafe(self._found, batch)
                     batch = []
         except WhisperfleetError as error:

@@ -1,5 +1,6 @@
 """`whisperfleet watch` as people use it: real processes, which are killed, and files that come and go."""
 
+import signal
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -99,3 +100,45 @@ def test_kills_renames_and_a_broken_file(commands, sabotage, talk_pcm, tmp_path)
     time.sleep(2)
     assert third.stdout == ""
     assert len(sabotage.decoded()) == count
+
+
+def test_without_a_service_killed_and_stopped(commands, sabotage, talk_pcm, tmp_path):
+    """The service is in the process that is killed, and goes on at the next start."""
+    films = tmp_path / "films"
+    films.mkdir()
+    settings = {"WHISPER_BATCH_SIZE": 1, "WHISPER_DATA_DIR": tmp_path / "data", **sabotage.settings}
+    mixed_recordings(talk_pcm, films, [240])
+    killed = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "1", **settings)
+    wait_for(lambda: len(sabotage.decoded()) >= 2, 60)
+    killed.process.kill()
+    wait_for(lambda: not killed.running(), 10)
+    count = len(sabotage.decoded())
+    stopped = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "2", **settings)
+    wait_for(lambda: len(sabotage.decoded()) >= count + 2, 60)
+    stopped.process.send_signal(signal.SIGINT)
+    assert stopped.wait(20) == 0
+    wait_for(lambda: not stopped.running(), 5)
+    last = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "3", **settings)
+    wait_for(lambda: lines(last, "done"), 60)
+    last.process.terminate()
+    assert last.wait(20) == 0
+    assert [path.name for path in films.glob("*.srt")] == ["recording0.en.srt"]
+    again = len(sabotage.decoded()) - len(set(sabotage.decoded()))
+    assert again <= 2 * WORKERS, "only batches in flight are repeated"
+    assert "Traceback" not in killed.stderr + stopped.stderr + last.stderr
+
+
+def test_one_watcher_for_each_folder(commands, tmp_path):
+    """Also while its service is not there yet."""
+    films = tmp_path / "films"
+    (films / "new").mkdir(parents=True)
+    (films / "film.mkv").write_bytes(b"film")
+    options = ["--settle", 0.1, "--server", f"http://127.0.0.1:{free_port()}"]
+    first = commands.start("watch", films, *options)
+    wait_for(lambda: "waiting for http" in first.stderr, 30)
+    second = commands.run("watch", films / "new", *options, WHISPER_DATA_DIR=first.data)
+    assert second.process.returncode == 2
+    assert f"another `whisperfleet watch` is at work in {films}" in second.stderr
+    first.process.terminate()
+    assert first.wait(10) == 0
+    assert first.stdout == ""

@@ -58,7 +58,8 @@ class TestSidecar:
 class TestScan:
     def scan(self, root: Path, folder: Path | None = None) -> tuple[set[str], dict[str, OSError]]:
         scan = Scan(root, Rules(Options()), lambda path: False)
-        return {str(path.relative_to(root)) for path, _ in scan.files(folder or root)}, scan.unreadable
+        found = {path for files in scan.files(folder or root) for path in files}
+        return {os.path.relpath(path, root) for path in found}, scan.unreadable
 
     def test_links_in_a_circle_and_hidden_folders(self, tmp_path: Path) -> None:
         for name in (
@@ -134,6 +135,8 @@ class TestState:
         state = State(tmp_path / "list.db", "srt:transcribe")
         assert state.get(self.ENTRY.path) == self.ENTRY
         assert state.with_version(self.ENTRY.version) == [self.ENTRY]
+        paths = [str(self.ENTRY.path), *(f"/films/{number}" for number in range(1200))]
+        assert list(state.known(paths)) == [str(self.ENTRY.path)]
         assert State(tmp_path / "list.db", "vtt:transcribe").get(self.ENTRY.path) is None
 
     def test_a_renamed_recording_replaces_what_was_there(self, tmp_path: Path) -> None:
