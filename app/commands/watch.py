@@ -165,8 +165,8 @@ def _roots(folders: Sequence[Path]) -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             raise InvalidInput(f"there is no folder {shown(folder)}")
-    absolute = {folder.absolute() for folder in folders}
-    return sorted(folder for folder in absolute if absolute.isdisjoint(folder.parents))
+    real = {folder.resolve(): folder.absolute() for folder in folders}
+    return sorted(folder for path, folder in real.items() if real.keys().isdisjoint(path.parents))
 
 
 def _language(name: str) -> str:

@@ -61,6 +61,7 @@ class Tools:
     headers: HeaderReader
     report: Report
     search_again: Callable[[], Awaitable[None]]  # a search of all folders that starts now
+    search_soon: Callable[[list[Path]], None]  # of some folders
     writing: set[Path] = field(default_factory=set)  # temporary files of this process
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UPLOADS_AT_ONCE))
 
@@ -367,7 +368,9 @@ class Recording:
             else:
                 if Version.of(status).same_content(self.version):
                     return
-                raise Changed
+                if not await self._find_again():  # renamed, if another file took its name
+                    raise Changed
+                continue
             if must_be_there:
                 raise Unavailable
             return
@@ -380,7 +383,8 @@ class Recording:
             if self.seen_at is not None:
                 entry = await asyncio.to_thread(self._entry)
                 await asyncio.to_thread(self.tools.state.move, entry, self.seen_at)
-                self.path = self.seen_at
+                left, self.path = self.path.parent, self.seen_at
+                self.tools.search_soon([left])  # another file may have taken its name
                 return True
         return False
 

@@ -59,11 +59,11 @@ class Watcher:
         self._polls = poll_s is not None
         self._search_s = poll_s or SEARCH_S
         self._headers = HeaderReader()
-        self._tools = Tools(rules, state, client, self._headers, report, self.search_again)
+        self._tools = Tools(rules, state, client, self._headers, report, self.search_again, self._search_soon)
         self._growing: dict[Path, tuple[Version, float]] = {}  # and since when the file is like that
         self._ready: deque[tuple[Path, Version]] = deque()
         self._queued: set[Path] = set()  # in `_ready`
-        self._running: dict[Path, Recording] = {}  # by the path that they had first
+        self._running: list[Recording] = []
         self._places = asyncio.Semaphore(FILES_AT_ONCE)
         self._work = asyncio.Event()  # `_ready` has a recording
         self._dirty: set[Path] = set()  # folders to search
@@ -200,11 +200,11 @@ class Watcher:
     def _found(self, files: Iterable[tuple[Path, Version]]) -> None:
         """Wait until each of these files is complete, unless it is on its way already."""
         for path, version in files:
-            on_its_way = [recording for recording in self._running.values() if recording.version == version]
+            on_its_way = [recording for recording in self._running if recording.version == version]
             for recording in on_its_way:
                 if recording.path != path:
                     recording.seen_at = path  # it was renamed, or it has two names
-            if on_its_way or path in self._queued or any(r.path == path for r in self._running.values()):
+            if on_its_way or path in self._queued or any(r.path == path for r in self._running):
                 continue
             known = self._growing.get(path)
             if known is None or known[0] != version:
@@ -245,10 +245,11 @@ class Watcher:
                 await self._work.wait()
             path, version = self._ready.popleft()
             self._queued.discard(path)
-            recording = self._running[path] = Recording(path, version, self._tools)
-            self._group.create_task(self._process(path, recording))
+            recording = Recording(path, version, self._tools)
+            self._running.append(recording)
+            self._group.create_task(self._process(recording))
 
-    async def _process(self, first_path: Path, recording: Recording) -> None:
+    async def _process(self, recording: Recording) -> None:
         outcome = Outcome.FINISHED
         try:
             outcome = await recording.run()
@@ -259,7 +260,7 @@ class Watcher:
             with suppress(WhisperfleetError):
                 await asyncio.to_thread(self._tools.state.put, failed)
         finally:
-            del self._running[first_path]
+            self._running = [other for other in self._running if other is not recording]
             self._places.release()
         folders = [path.parent for path in (recording.path, recording.seen_at) if path is not None]
         if outcome is Outcome.LATER:

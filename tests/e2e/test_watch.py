@@ -39,14 +39,14 @@ def running_jobs(server: Server) -> set[str]:
 def test_kills_renames_and_a_broken_file(commands, sabotage, talk_pcm, tmp_path):
     """Twenty files arrive slowly. Watcher and service are killed on the way."""
     (tmp_path / "source").mkdir()
-    lengths_s = [6, 4, 5, 6, 7, 40, *[5, 6, 7] * 4, 40]
+    lengths_s = [4, 5, 6, 4, 5, 30, *[4, 5, 6] * 4, 30]
     recordings = mixed_recordings(talk_pcm, tmp_path / "source", lengths_s)
     films = tmp_path / "films"
     (films / "Series" / "Season 1").mkdir(parents=True)
     folder, port = tmp_path / "server", free_port()
     settings = {"WHISPER_GPUS": "0,1", "WHISPER_BATCH_SIZE": BATCH, **sabotage.settings}
     server = commands.serve(folder=folder, port=port, **settings).wait_until_ready()
-    options = [films, "--settle", 0.6, "--server", f"{server.url}/v1"]
+    options = [films, "--settle", 0.5, "--server", f"{server.url}/v1"]
     watch = commands.start("watch", *options, folder=tmp_path / "watch")
 
     def arrive(number: int) -> None:
@@ -97,35 +97,30 @@ def test_kills_renames_and_a_broken_file(commands, sabotage, talk_pcm, tmp_path)
     count = len(sabotage.decoded())
     third = commands.start("watch", *options, folder=tmp_path / "watch3", WHISPER_DATA_DIR=first.data)
     wait_for(lambda: "watching" in third.stderr)
-    time.sleep(2)
+    time.sleep(1)
     assert third.stdout == ""
     assert len(sabotage.decoded()) == count
 
 
-def test_without_a_service_killed_and_stopped(commands, sabotage, talk_pcm, tmp_path):
+def test_without_a_service(commands, sabotage, talk_pcm, tmp_path):
     """The service is in the process that is killed, and goes on at the next start."""
     films = tmp_path / "films"
     films.mkdir()
     settings = {"WHISPER_BATCH_SIZE": 1, "WHISPER_DATA_DIR": tmp_path / "data", **sabotage.settings}
-    mixed_recordings(talk_pcm, films, [240])
+    mixed_recordings(talk_pcm, films, [120])
     killed = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "1", **settings)
-    wait_for(lambda: len(sabotage.decoded()) >= 2, 60)
+    wait_for(lambda: sabotage.decoded(), 60)
     killed.process.kill()
     wait_for(lambda: not killed.running(), 10)
-    count = len(sabotage.decoded())
     stopped = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "2", **settings)
-    wait_for(lambda: len(sabotage.decoded()) >= count + 2, 60)
+    wait_for(lambda: lines(stopped, "done"), 60)
     stopped.process.send_signal(signal.SIGINT)
     assert stopped.wait(20) == 0
     wait_for(lambda: not stopped.running(), 5)
-    last = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "3", **settings)
-    wait_for(lambda: lines(last, "done"), 60)
-    last.process.terminate()
-    assert last.wait(20) == 0
     assert [path.name for path in films.glob("*.srt")] == ["recording0.en.srt"]
     again = len(sabotage.decoded()) - len(set(sabotage.decoded()))
-    assert again <= 2 * WORKERS, "only batches in flight are repeated"
-    assert "Traceback" not in killed.stderr + stopped.stderr + last.stderr
+    assert again <= WORKERS, "only batches in flight are repeated"
+    assert "Traceback" not in killed.stderr + stopped.stderr
 
 
 def test_one_watcher_for_each_folder(commands, tmp_path):

@@ -140,6 +140,24 @@ async def test_replaced_while_it_is_transcribed(watched: Watched) -> None:
     assert watched.jobs.deleted == ["old", "new content"]
 
 
+async def test_another_file_takes_its_name(watched: Watched) -> None:
+    path = watched.add("film.mkv", "film")
+    watched.jobs.paused = True
+    async with watched.watch() as watching:
+        await until(lambda: watched.jobs.jobs)
+        path.rename(watched.folder / "old.mkv")
+        watched.add("film.mkv", "another film")
+        await until(lambda: "another film" in watched.jobs.submitted)
+        watched.jobs.paused = False
+        await until(lambda: len(watched.subtitles()) == 2)
+        await idle(watching)
+    assert watched.jobs.submitted == ["film", "another film"]
+    assert watched.subtitles() == {
+        "old.en.srt": "transcript of film",
+        "film.en.srt": "transcript of another film",
+    }
+
+
 async def test_changed_while_it_is_sent(watched: Watched) -> None:
     path = watched.add("film.mkv", "old")
 
