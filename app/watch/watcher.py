@@ -31,6 +31,7 @@ SEARCH_S = 3600.0  # between two searches of all folders, for events that were l
 FALLBACK_POLL_S = 60.0  # the same where events cannot be had
 _RETRY_S = 60.0  # after which a recording with trouble around it is tried again
 _ROOT_S = 5.0  # between two looks whether a folder is there
+_ABSENT = (0, 0)  # stands for a folder that was there
 _BATCH = 500  # about so many files are passed on by a search at a time
 
 log = structlog.get_logger(__name__)
@@ -112,15 +113,17 @@ class Watcher:
                 if found is None:
                     self._report.say_once(f"root {root}", f"{shown(root)} is not there: waiting for it")
                 elif found != identity:
-                    if identity is not None:
+                    if identity == _ABSENT:
                         self._report.say(f"{shown(root)} is there again")
+                    elif identity is not None:
+                        self._report.say(f"{shown(root)} is another folder now, as after an unmount")
                     self._report.solved(f"root {root}")
                     self._search_soon([root])
                 if found != identity or (events is not None and events.failed):
                     if events is not None:
                         events.stop()
                     events = None if self._polls or found is None else self._watch(root)
-                identity = found or (identity and (0, 0))
+                identity = found or (identity and _ABSENT)
                 await asyncio.sleep(_ROOT_S)
         finally:
             if events is not None:

@@ -137,3 +137,21 @@ def test_one_watcher_for_each_folder(commands, tmp_path):
     first.process.terminate()
     assert first.wait(10) == 0
     assert first.stdout == ""
+
+
+def test_languages_on_a_service(commands, server, shorts, tmp_path):
+    """German recordings only, of those that have no German subtitle."""
+    german = shorts[0].with_name("talk_de.flac")
+    films = tmp_path / "films"
+    films.mkdir()
+    for name, source in {"english": shorts[0], "german": german, "subtitled": german}.items():
+        (films / f"{name}.flac").write_bytes(source.read_bytes())
+    (films / "subtitled.ger.ass").write_text("by hand")
+    options = ["--settle", 0.2, "--server", server.url, "--only-language", "German", "--skip-existing"]
+    watch = commands.start("watch", films, *options, "--format", "vtt", "--poll", 1)
+    wait_for(lambda: len(watch.stdout.splitlines()) == 3, 60)
+    skipped = {Path(line.split()[1]).stem: line for line in lines(watch, "skipped")}
+    assert "its language is English, not German" in skipped["english"]
+    assert "it has German subtitles: subtitled.ger.ass" in skipped["subtitled"]
+    assert (films / "german.de.vtt").read_text() == server.text(german, response_format="vtt")
+    assert not list(films.glob("*.srt"))
