@@ -65,7 +65,9 @@ def run_watch(
         state = State(_state_dir(settings) / "recordings.db", rules.kind)
         try:
             asyncio.run(
-                _until_signal(_watch(roots, rules, state, settings, server, api_key, settle_s, poll_s))
+                _until_signal(
+                    _watch(roots, rules, state, locks.own_path, settings, server, api_key, settle_s, poll_s)
+                )
             )
         finally:
             state.close()
@@ -82,6 +84,7 @@ async def _watch(
     roots: Sequence[Path],
     rules: Rules,
     state: State,
+    sound_dir: Path,
     settings: Settings,
     server: str | None,
     api_key: str | None,
@@ -93,7 +96,9 @@ async def _watch(
     async with service as http:
         client = JobClient(http, server or "the service", report.say)
         await client.check()
-        watcher = Watcher(roots, rules, state, client, report, settle_s=settle_s, poll_s=poll_s)
+        watcher = Watcher(
+            roots, rules, state, client, report, sound_dir=sound_dir, settle_s=settle_s, poll_s=poll_s
+        )
         report.say(f"watching {', '.join(map(shown, roots))}")
         await watcher.run()
 

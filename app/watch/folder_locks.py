@@ -33,6 +33,11 @@ class FolderLocks:
             path.with_suffix(".folder").write_bytes(os.fsencode(real))
             self._check_others(folder, real)
 
+    @property
+    def own_path(self) -> Path:
+        """A path beside the locks that is of this process alone, while it holds them."""
+        return next(iter(self._held)).with_suffix(".sound")
+
     def release(self) -> None:
         """Release all locks."""
         while self._held:

@@ -5,8 +5,8 @@ import errno
 import os
 import time
 import uuid
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -20,6 +20,7 @@ from app.watch.names import language_title, players_code, read_language, subtitl
 from app.watch.names import sidecar as sidecar_path
 from app.watch.report import Report
 from app.watch.rules import Rules
+from app.watch.sound import LARGE_BYTES, SoundExtractor
 from app.watch.state import DONE, FAILED, SKIPPED, SUBMITTED, Entry, State, Version
 from app.watch.text import clock, shown
 
@@ -59,9 +60,11 @@ class Tools:
     state: State
     client: JobClient
     headers: HeaderReader
+    sound: SoundExtractor
     report: Report
     search_again: Callable[[], Awaitable[None]]  # a search of all folders that starts now
     search_soon: Callable[[list[Path]], None]  # of some folders
+    large_bytes: int = LARGE_BYTES
     writing: set[Path] = field(default_factory=set)  # temporary files of this process
     uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UPLOADS_AT_ONCE))
 
@@ -282,10 +285,8 @@ class Recording:
 
     async def _detect_language(self, entry: Entry) -> str:
         """The language spoken, which is stored: it does not change with the rules."""
-        async with self.tools.uploads:
-            file = await asyncio.to_thread(self._open)
-            with file:
-                language = await self.tools.client.detect_language(file, _clean_name(self.path))
+        async with self.tools.uploads, self._file_to_send() as file:
+            language = await self.tools.client.detect_language(file, _clean_name(self.path))
         await asyncio.to_thread(self.tools.state.put, replace(entry, language=language))
         return language
 
@@ -306,19 +307,32 @@ class Recording:
                 filename=entry.filename or _clean_name(self.path),
             )
             await asyncio.to_thread(state.put, entry)  # first: after a kill, the key finds the job
-            async with self.tools.uploads:
-                file = await asyncio.to_thread(self._open)
-                with file:
-                    try:
-                        job = await self.tools.client.submit(file, entry.filename, fields, entry.key)
-                    except KeyTaken:
-                        entry = replace(entry, key="", filename="")
-                        continue
-                    entry = replace(entry, path=self.path, job=str(job["id"]))
-                    await asyncio.to_thread(state.put, entry)
-                    if not Version.of(os.fstat(file.fileno())).same_content(self.version):
-                        raise Changed
+            async with self.tools.uploads, self._file_to_send() as file:
+                try:
+                    job = await self.tools.client.submit(file, entry.filename, fields, entry.key)
+                except KeyTaken:
+                    entry = replace(entry, key="", filename="")
+                    continue
+                entry = replace(entry, path=self.path, job=str(job["id"]))
+                await asyncio.to_thread(state.put, entry)
         return entry
+
+    @asynccontextmanager
+    async def _file_to_send(self) -> AsyncIterator[BinaryIO]:
+        """The recording's file, or one with its sound alone if it is large.
+
+        Raises Changed, also at the end if the recording has changed meanwhile, Refused, NotRead and
+        FileNotFoundError.
+        """
+        with await asyncio.to_thread(self._open) as file:
+            if self.version.size < self.tools.large_bytes:
+                yield file
+            else:
+                async with self.tools.sound.sound_of(self.path) as path:
+                    with await asyncio.to_thread(path.open, "rb") as sound:
+                        yield sound
+            if not Version.of(os.fstat(file.fileno())).same_content(self.version):
+                raise Changed
 
     def _open(self) -> BinaryIO:
         """The recording's file, for reading. Raises Changed, NotRead and FileNotFoundError."""

@@ -23,6 +23,7 @@ from app.watch.recording import Outcome, Recording, Tools
 from app.watch.report import Report
 from app.watch.rules import Rules
 from app.watch.scan import Scan
+from app.watch.sound import SoundExtractor
 from app.watch.state import FAILED, Entry, State, Version
 from app.watch.text import shown
 
@@ -48,11 +49,12 @@ class Watcher:
         client: JobClient,
         report: Report,
         *,
+        sound_dir: Path,
         settle_s: float,
         poll_s: float | None = None,
     ) -> None:
-        """`settle_s`: a file that has not changed for so long is complete. `poll_s`: search so often, without
-        events. Both in s.
+        """`sound_dir` is for files of this watcher alone. A file that has not changed for `settle_s` is complete.
+        With `poll_s`, the folders are searched so often, without events. Both in s.
         """
         self._roots = roots
         self._report = report
@@ -60,7 +62,16 @@ class Watcher:
         self._polls = poll_s is not None
         self._search_s = poll_s or SEARCH_S
         self._headers = HeaderReader()
-        self._tools = Tools(rules, state, client, self._headers, report, self.search_again, self._search_soon)
+        self._tools = Tools(
+            rules=rules,
+            state=state,
+            client=client,
+            headers=self._headers,
+            sound=SoundExtractor(sound_dir),
+            report=report,
+            search_again=self.search_again,
+            search_soon=self._search_soon,
+        )
         self._growing: dict[Path, tuple[Version, float]] = {}  # and since when the file is like that
         self._ready: deque[tuple[Path, Version]] = deque()
         self._queued: set[Path] = set()  # in `_ready`

@@ -54,7 +54,7 @@ class FakeJobs:
         if content.startswith(b"unreadable"):
             raise NotRead("it cannot be read: Input/output error")
         job = Job(f"job{len(self.submitted)}", key, filename, content, fields)
-        self.submitted.append(content.decode())
+        self.submitted.append(content.decode("latin-1"))
         self.jobs[job.id] = job
         return self._public(job)
 
@@ -78,7 +78,7 @@ class FakeJobs:
     async def delete(self, job_id: str) -> None:
         job = self.jobs.pop(job_id, None)
         if job is not None:
-            self.deleted.append(job.content.decode())
+            self.deleted.append(job.content.decode("latin-1"))
 
     def _public(self, job: Job) -> dict[str, Any]:
         return {

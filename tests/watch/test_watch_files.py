@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from app.errors import DatabaseUnavailable
 from app.watch import recording, sidecar
 from tests.watch.watched_folder import SETTLE_S, Watched, idle, until
+
+DATA = Path(__file__).parents[1] / "data"
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -460,3 +463,16 @@ async def test_ninety_days_later(watched: Watched, tmp_path: Path) -> None:
         await idle(watching)
 
     assert len(watched.jobs.submitted) == 3
+
+
+async def test_a_large_recording_is_sent_as_sound(watched: Watched) -> None:
+    shutil.copy(DATA / "short00.flac", watched.folder / "film.flac")
+    sizes: list[int] = []
+    async with watched.watch() as watching:
+        sound = watching._tools.sound._folder
+        watching._tools.large_bytes = 1000
+        watched.jobs.before_job = lambda: sizes.append(len([*sound.iterdir()]))
+        await until(watched.subtitles)
+        await idle(watching)
+        assert [*sound.iterdir()] == []
+    assert sizes == [1]

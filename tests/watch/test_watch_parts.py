@@ -1,5 +1,6 @@
 """Sidecar files, searches, locks of folders, the list of recordings, and headers."""
 
+import asyncio
 import io
 import os
 from dataclasses import replace
@@ -11,12 +12,15 @@ import pytest
 from app.errors import DatabaseUnavailable, InvalidSetting
 from app.options import Options
 from app.watch import sidecar
+from app.watch.client import NotRead, Refused
 from app.watch.folder_locks import FolderLocks
 from app.watch.headers import HeaderReader
 from app.watch.rules import Rules
 from app.watch.scan import Scan
+from app.watch.sound import SoundExtractor
 from app.watch.state import DONE, Entry, State, Version
 from tests.media_files import encode, read_pcm
+from workers.media.decode import Findings, decoded_pcm
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -197,3 +201,28 @@ async def test_headers(tmp_path: Path) -> None:
             await reader.read(tmp_path / "nowhere.mkv")
     finally:
         await reader.close()
+
+
+@pytest.mark.anyio
+async def test_the_sound_alone_is_what_is_transcribed(tmp_path: Path) -> None:
+    """Sample by sample, although the sound of the video starts late."""
+    pcm = read_pcm(DATA / "short00.flac")
+    film, broken = tmp_path / "film.mkv", tmp_path / "broken.mkv"
+    content = encode(pcm, "matroska", "aac", rate=48_000, layout="5.1", video="mpeg4", audio_starts_at=1.5)
+    await asyncio.to_thread(film.write_bytes, content)
+    await asyncio.to_thread(broken.write_bytes, b"no film")
+    folder = tmp_path / "sound"
+    await asyncio.to_thread(folder.mkdir)
+    await asyncio.to_thread((folder / "left.flac").write_bytes, b"of a killed process")
+    sound = SoundExtractor(folder)
+    async with sound.sound_of(film) as extracted:
+        expected = b"".join(decoded_pcm(film, Findings()))
+        assert b"".join(decoded_pcm(extracted, Findings())) == expected
+        assert len(expected) >= 2 * (len(pcm) + 1.5 * 16_000)
+    with pytest.raises(Refused, match="The file is text"):
+        async with sound.sound_of(broken):
+            pass
+    with pytest.raises(NotRead):
+        async with sound.sound_of(tmp_path / "nowhere.mkv"):
+            pass
+    assert await asyncio.to_thread(os.listdir, folder) == []

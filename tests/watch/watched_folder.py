@@ -35,6 +35,7 @@ class Watched:
             state,
             self.jobs,  # type: ignore[arg-type]
             self.report,
+            sound_dir=self._database.with_suffix(".sound"),
             settle_s=SETTLE_S,
             poll_s=poll_s,
         )
@@ -57,7 +58,7 @@ class Watched:
     def subtitles(self) -> dict[str, str]:
         """The contents of all subtitles."""
         paths = self.folder.rglob("*.srt")
-        return {str(path.relative_to(self.folder)): path.read_text() for path in paths}
+        return {str(path.relative_to(self.folder)): path.read_text("latin-1") for path in paths}
 
 
 async def until(what: Callable[[], Any], timeout_s: float = 10.0) -> None:

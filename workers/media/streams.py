@@ -1,15 +1,19 @@
-"""What a recording holds besides its sound, read from its headers: nothing is decoded.
+"""What a recording holds besides its sound, read from its headers, and its sound alone.
 
 Runs in a child process. The parent only names these functions, so PyAV is imported inside them.
 """
 
+import errno
 from dataclasses import dataclass
 from pathlib import Path
 
-from workers import runtime
-from workers.media.decode import OPEN_OPTIONS
+import numpy as np
 
-_HEADROOM_BYTES = 1 << 30  # address space that reading headers may take beyond the libraries
+from workers import runtime
+from workers.media.decode import OPEN_OPTIONS, Findings, decoded_pcm
+from workers.media.mixer import SPEECH
+
+_HEADROOM_BYTES = 2 << 30  # address space that a file may take beyond the libraries
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +25,9 @@ class Streams:
 
 
 def prepare() -> None:
-    """Load the library, and limit the memory of this process."""
+    """Load the libraries, and limit the memory of this process."""
     import av
+    import soundfile  # noqa: F401
 
     av.logging.set_level(None)
     runtime.limit_memory(_HEADROOM_BYTES)
@@ -49,3 +54,18 @@ def read_streams(source: str) -> Streams:
             return Streams(max(0, container.duration or 0) / 1_000_000, tuple(languages))
     except av.FFmpegError as error:  # some are OSErrors as well, with attributes that cannot be pickled
         raise ValueError(str(error)) from None
+
+
+def extract_sound(source: str, target: str) -> None:
+    """Write the sound of a recording as FLAC, exactly as it is transcribed: mono, 16 kHz, same start.
+
+    Raises `RecordingRefused` if there is none, and OSError if a file cannot be read or written.
+    """
+    from soundfile import SoundFile, SoundFileError
+
+    try:
+        with SoundFile(target, "w", SPEECH.rate, SPEECH.channels, "PCM_16", format="FLAC") as output:
+            for chunk in decoded_pcm(Path(source), Findings()):
+                output.write(np.frombuffer(chunk, "<i2"))
+    except SoundFileError as error:  # without the number of the system's error
+        raise OSError(errno.ENOSPC, f"no space left, perhaps ({error})") from None
