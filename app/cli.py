@@ -125,6 +125,73 @@ def transcribe(
 
 
 @cli.command()
+def watch(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders with recordings, searched with all below.", show_default=False),
+    ],
+    file_format: _Format = None,
+    language: Annotated[
+        str | None, typer.Option("--language", "-l", help="Spoken language of all recordings.")
+    ] = None,
+    only_language: Annotated[
+        list[str] | None,
+        typer.Option(help="Only recordings in this language; can be repeated. Others get no subtitle."),
+    ] = None,
+    skip_existing: Annotated[
+        bool,
+        typer.Option(
+            "--skip-existing", help="Not if any subtitle of the language is beside or inside the recording."
+        ),
+    ] = False,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="Only files that match this glob; can be repeated. Default: audio and video."),
+    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="Not these files; can be repeated.")] = None,
+    min_duration: Annotated[float, typer.Option(help="Not shorter recordings (s).")] = 0.0,
+    settle: Annotated[
+        float, typer.Option(help="A file that has not changed for so long is complete (s).")
+    ] = 10.0,
+    poll: Annotated[
+        float | None,
+        typer.Option(help="Search the folders so often (s), for network mounts. Default: follow events."),
+    ] = None,
+    task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
+    prompt: Annotated[str | None, typer.Option(help="Text that sets style and spelling.")] = None,
+    hotwords: Annotated[str | None, typer.Option(help="Words to expect.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].")] = None,
+    option: _NamedOptions = None,
+    server: Annotated[
+        str | None, typer.Option(help="Address of a running service. Default: start one here.")
+    ] = None,
+    api_key: Annotated[
+        str | None, typer.Option(help="Key for the server.", envvar="WHISPER_API_KEY", show_default=False)
+    ] = None,
+) -> None:
+    """Write subtitles beside the recordings in folders, now and as they come."""
+    from app.commands.watch import run_watch
+
+    options = _named(option) | _given(language=language, task=task, prompt=prompt, hotwords=hotwords)
+    code = run_watch(
+        folders,
+        file_format,
+        options,
+        model,
+        server,
+        api_key,
+        skip_existing=skip_existing,
+        only_languages=only_language or (),
+        include=include or (),
+        exclude=exclude or (),
+        min_duration_s=min_duration,
+        settle_s=settle,
+        poll_s=poll,
+    )
+    _exit(code)
+
+
+@cli.command()
 def subtitles(
     files: Annotated[
         list[Path], typer.Argument(help="Transcripts in JSON; - is standard input.", show_default=False)

@@ -37,6 +37,10 @@ class Commands:
         command.wait()
         return command
 
+    def start(self, *arguments: object, **settings: Any) -> Command:
+        """Any other command, which goes on."""
+        return self._add(Command(self._next(settings), *arguments, **settings))  # type: ignore[no-any-return]
+
     def end(self) -> None:
         left = []
         for command in self.started:

@@ -1,0 +1,196 @@
+"""`whisperfleet watch`"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from app.commands.arguments import check_options, choose_format
+from app.errors import InvalidInput, InvalidSetting
+from app.languages import language_code
+from app.settings import Settings, load_settings
+from app.watch.client import JobClient, service_url
+from app.watch.folder_locks import FolderLocks
+from app.watch.report import Report
+from app.watch.rules import Rules
+from app.watch.state import State
+from app.watch.text import shown
+from app.watch.watcher import Watcher
+
+MIN_SETTLE_S = 0.1
+MIN_POLL_S = 1.0
+_NO_LIMIT_MB = 10**9  # of recordings that are on this machine already
+_CONNECT_S = 30.0
+
+
+def run_watch(
+    folders: Sequence[Path],
+    file_format: str | None,
+    options: dict[str, object],
+    model: str | None,
+    server: str | None,
+    api_key: str | None,
+    *,
+    skip_existing: bool,
+    only_languages: Sequence[str],
+    include: Sequence[str],
+    exclude: Sequence[str],
+    min_duration_s: float,
+    settle_s: float,
+    poll_s: float | None,
+) -> int:
+    """Watch folders until a signal ends it. Returns the exit code: 2 for wrong usage."""
+    locks: FolderLocks | None = None
+    try:
+        rules = Rules(
+            options=check_options(options),
+            model=(model or "") if server else "",  # else it is the one of the service in this process
+            file_format=choose_format(None, file_format),
+            skip_existing=skip_existing,
+            only_languages=tuple(_language(name) for name in only_languages),
+            include=tuple(include),
+            exclude=tuple(exclude),
+            min_duration_s=min_duration_s,
+        )
+        _check(rules, settle_s, poll_s)
+        roots = _roots(folders)
+        settings = load_settings(log_level="warning", **({"model": model} if model else {}))
+        locks = FolderLocks(_state_dir(settings))
+        locks.acquire(roots)
+        state = State(_state_dir(settings) / "recordings.db", rules.kind)
+        try:
+            asyncio.run(
+                _until_signal(
+                    _watch(roots, rules, state, locks.own_path, settings, server, api_key, settle_s, poll_s)
+                )
+            )
+        finally:
+            state.close()
+    except (InvalidInput, InvalidSetting) as error:
+        print(f"whisperfleet: {error.message}", file=sys.stderr)
+        return 2
+    finally:
+        if locks is not None:
+            locks.release()
+    return 0
+
+
+async def _watch(
+    roots: Sequence[Path],
+    rules: Rules,
+    state: State,
+    sound_dir: Path,
+    settings: Settings,
+    server: str | None,
+    api_key: str | None,
+    settle_s: float,
+    poll_s: float | None,
+) -> None:
+    report = Report()
+    service = _remote(server, api_key) if server else _local(settings)
+    async with service as http:
+        client = JobClient(http, server or "the service", report.say)
+        await client.check()
+        watcher = Watcher(
+            roots, rules, state, client, report, sound_dir=sound_dir, settle_s=settle_s, poll_s=poll_s
+        )
+        report.say(f"watching {', '.join(map(shown, roots))}")
+        await watcher.run()
+
+
+@asynccontextmanager
+async def _remote(server: str, api_key: str | None) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    # A service that is busy answers late; one that is gone closes the connection.
+    timeout = httpx.Timeout(600, connect=_CONNECT_S)
+    async with httpx.AsyncClient(base_url=service_url(server), headers=headers, timeout=timeout) as client:
+        yield client
+
+
+@asynccontextmanager
+async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+    """The service itself in this process, without a port: jobs survive a kill here as they do there."""
+    # Not needed with a server, and importing them takes seconds.
+    from app.engines.plan import check_compute_type, make_plan
+    from app.jobs.database import Database
+    from app.logs import configure_logs
+    from app.main import create_app
+    from app.transcription.service import TranscriptionService
+
+    settings = settings.model_copy(update={"api_keys": (), "max_upload_mb": _NO_LIMIT_MB})
+    plan = make_plan(settings)
+    check_compute_type(plan)
+    configure_logs(settings)
+    service = TranscriptionService(settings, plan)
+    try:
+        service.folder.lock()
+    except InvalidSetting as error:
+        raise InvalidSetting(
+            f"{error.message}. If that is a service, let it do the work: --server http://localhost:8000"
+        ) from None
+    database = Database(settings.database_url, settings.data_dir)
+    await database.open()
+    app = create_app(settings, service, database)
+    async with app.router.lifespan_context(app):
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(base_url="http://localhost", transport=transport) as client:
+            yield client
+
+
+async def _until_signal(work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` until Ctrl-C or SIGTERM, which cancel it: its processes end, and its jobs go on later.
+
+    Raises what `work` raises.
+    """
+    task = asyncio.ensure_future(work)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def _state_dir(settings: Settings) -> Path:
+    folder = settings.data_dir / "watch"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidSetting(
+            f"WHISPER_DATA_DIR={settings.data_dir} cannot be used: {error.strerror}"
+        ) from None
+    return folder
+
+
+def _roots(folders: Sequence[Path]) -> list[Path]:
+    """The folders as absolute paths, without those that are below others of them. Raises InvalidInput."""
+    for folder in folders:
+        if not folder.is_dir():
+            raise InvalidInput(f"there is no folder {shown(folder)}")
+    real = {folder.resolve(): folder.absolute() for folder in folders}
+    return sorted(folder for path, folder in real.items() if real.keys().isdisjoint(path.parents))
+
+
+def _language(name: str) -> str:
+    try:
+        return language_code(name) or ""
+    except ValueError as error:
+        raise InvalidInput(f"--only-language: {error}") from None
+
+
+def _check(rules: Rules, settle_s: float, poll_s: float | None) -> None:
+    """Raises InvalidInput for values that make no sense, alone or together."""
+    spoken = rules.options.language
+    if spoken and rules.only_languages and spoken not in rules.only_languages:
+        raise InvalidInput(
+            f"--language {spoken} names the language of all recordings, and --only-language excludes it"
+        )
+    if settle_s < MIN_SETTLE_S:
+        raise InvalidInput(f"--settle must be at least {MIN_SETTLE_S} s")
+    if poll_s is not None and poll_s < MIN_POLL_S:
+        raise InvalidInput(f"--poll must be at least {MIN_POLL_S:g} s")
+    if rules.min_duration_s < 0:
+        raise InvalidInput("--min-duration must not be negative")

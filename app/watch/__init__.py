@@ -1,0 +1,1 @@
+"""`whisperfleet watch`: subtitles for the recordings in folders, now and as they come."""

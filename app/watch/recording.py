@@ -1,0 +1,501 @@
+"""One recording on its way to its subtitle, from the moment that its file is complete."""
+
+import asyncio
+import errno
+import os
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from app.errors import WhisperfleetError
+from app.watch import sidecar
+from app.watch.client import JobClient, KeyTaken, NotRead, Refused
+from app.watch.headers import HeaderReader
+from app.watch.names import language_title, players_code, read_language, subtitles_beside
+from app.watch.names import sidecar as sidecar_path
+from app.watch.report import Report
+from app.watch.rules import Rules
+from app.watch.sound import LARGE_BYTES, SoundExtractor
+from app.watch.state import DONE, FAILED, SKIPPED, SUBMITTED, Entry, State, Version
+from app.watch.text import clock, shown
+
+UPLOADS_AT_ONCE = 2  # reading more files at once would only make a disk seek
+_FIRST_POLL_S = 0.3
+_MAX_POLL_S = 5.0
+_RESUBMISSIONS = 3
+_MAX_FILENAME_CHARS = 200
+_NO_LANGUAGE = frozenset({"", "und", "mul", "mis", "zxx"})  # of streams
+
+
+class Outcome(Enum):
+    """What is left to do for a recording."""
+
+    FINISHED = "finished"
+    CHANGED = "changed"  # the file has other contents now: wait until it is complete again
+    LATER = "later"  # something around it is wrong
+
+
+class Changed(Exception):
+    """The file has other contents now."""
+
+
+class Deleted(Exception):
+    """The file was deleted."""
+
+
+class Unavailable(Exception):
+    """The file system of the file is not there, or does not answer."""
+
+
+@dataclass(slots=True)
+class Tools:
+    """What all recordings share."""
+
+    rules: Rules
+    state: State
+    client: JobClient
+    headers: HeaderReader
+    sound: SoundExtractor
+    report: Report
+    search_again: Callable[[], Awaitable[None]]  # a search of all folders that starts now
+    search_soon: Callable[[list[Path]], None]  # of some folders
+    large_bytes: int = LARGE_BYTES
+    writing: set[Path] = field(default_factory=set)  # temporary files of this process
+    uploads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(UPLOADS_AT_ONCE))
+
+
+@dataclass(slots=True)
+class Recording:
+    """A recording that is being transcribed. `run` once."""
+
+    path: Path  # changes when the file is renamed
+    version: Version
+    tools: Tools
+    seen_at: Path | None = None  # another path where a search has found this version
+    _device: int | None = None  # of the file system
+    _began: float = field(default_factory=time.monotonic)
+
+    async def run(self) -> Outcome:
+        """Transcribe the recording and write its subtitle, as far as the rules want that."""
+        report = self.tools.report
+        try:
+            try:
+                await self._recall_and_transcribe()
+            except FileNotFoundError:
+                await self._check_file(must_be_there=True)
+                return Outcome.CHANGED  # it was renamed just then
+        except Changed:
+            await self._drop()
+            return Outcome.CHANGED
+        except Deleted:
+            if await self._drop():
+                report.deleted(self.path)
+            return Outcome.FINISHED
+        except Unavailable:
+            folder = shown(self.path.parent)
+            report.say_once(str(self.path.parent), f"{folder} is not there: its recordings wait for it")
+            return Outcome.LATER
+        except Refused as error:
+            await self._end(FAILED)
+            report.failed(self.path, error.message)
+        except NotRead as error:
+            report.say_once(str(self.path), f"{shown(self.path)}: {error.message}. It is tried again.")
+            return Outcome.LATER
+        except OSError as error:
+            return await self._not_written(error)
+        except WhisperfleetError as error:  # of the state
+            report.say_once("state", f"{error.message}. It is tried again.")
+            return Outcome.LATER
+        report.solved(str(self.path.parent))
+        report.solved("state")
+        return Outcome.FINISHED
+
+    async def _recall_and_transcribe(self) -> None:
+        with suppress(FileNotFoundError):
+            self._device = (await asyncio.to_thread(self.path.stat)).st_dev
+        entry = await self._recall()
+        if not entry.is_final(self.version, self.tools.rules.digest):
+            await self._transcribe(entry)
+
+    async def _recall(self) -> Entry:
+        """What is known of this version of the recording, under whatever name."""
+        state = self.tools.state
+        entry = await asyncio.to_thread(state.get, self.path)
+        if entry is not None and entry.version.same_content(self.version):
+            return replace(entry, version=self.version)
+        for other in await asyncio.to_thread(state.with_version, self.version):
+            if other.path != self.path and not await asyncio.to_thread(_has, other.path, self.version):
+                return await self._renamed(other)
+        if entry is not None and entry.job:
+            await self.tools.client.delete(entry.job)  # of the contents that were there before
+        known = entry or Entry(self.path, self.version, "", "")
+        # A subtitle of the earlier contents may be replaced.
+        return Entry(self.path, self.version, "", "", sidecar=known.sidecar, sidecar_mark=known.sidecar_mark)
+
+    async def _renamed(self, entry: Entry) -> Entry:
+        """Store that the recording of `entry` has this path now, and let its subtitle follow."""
+        moved = await asyncio.to_thread(self.tools.state.move, entry, self.path)
+        if moved.status == DONE and moved.sidecar is not None:
+            suffix = moved.sidecar.name.removeprefix(entry.path.stem)
+            target = self.path.with_name(self.path.stem + suffix)
+            with suppress(OSError):
+                if await asyncio.to_thread(_follow, moved, target):
+                    moved = replace(moved, sidecar=target)
+                    await asyncio.to_thread(self.tools.state.put, moved)
+                    self.tools.report.moved(self.path, target)
+        return moved
+
+    async def _transcribe(self, entry: Entry) -> None:
+        """Raises Changed, Deleted, Unavailable, Refused, NotRead, OSError and DatabaseUnavailable."""
+        rules, state, client = self.tools.rules, self.tools.state, self.tools.client
+        await asyncio.to_thread(_check_writable, self.path.parent)
+        if entry.status != SUBMITTED or entry.digest != rules.digest:
+            if entry.job:
+                await client.delete(entry.job)
+            entry = replace(entry, status="", digest=rules.digest, key="", job="", filename="")
+            if reason := await self._reason_to_skip(entry):
+                await self._skip(reason)
+                return
+        for _ in range(_RESUBMISSIONS):
+            entry = await self._submit(entry)
+            job = await self._wait(entry)
+            content = await client.result(entry.job, rules.file_format) if job else None
+            if job is not None and content is not None:
+                break
+            entry = replace(entry, job="", key="", filename="")
+        else:
+            raise Refused("Its job was deleted on the service, again and again.")
+        entry = await asyncio.to_thread(self._entry)  # the recording may have been renamed
+        language = "en" if rules.options.task == "translate" else str(job["language"])
+        if rules.only_languages and language not in rules.only_languages:
+            await self._skip(_other_language(language, rules))
+        elif rules.min_duration_s and (job["duration"] or 0) < rules.min_duration_s:
+            await self._skip(_too_short(job["duration"] or 0, rules))
+        elif not await self._write(entry, language, content):
+            await self._skip(f"{self._target(language).name} is there, and this program has not written it")
+        else:
+            took = clock(time.monotonic() - self._began)
+            length = clock(job["duration"] or 0)
+            details = f"{language_title(language)}, {length} in {took}"
+            self.tools.report.done(self.path, self._target(language), details)
+        await self._forget_job(state)
+
+    def _target(self, language: str) -> Path:
+        return sidecar_path(self.path, language, self.tools.rules.file_format)
+
+    def _entry(self) -> Entry:
+        entry = self.tools.state.get(self.path)
+        assert entry is not None, self.path
+        return entry
+
+    async def _forget_job(self, state: State) -> None:
+        """Delete the job, whose recording would take space on the service until it expires."""
+        entry = await asyncio.to_thread(state.get, self.path)
+        if entry is not None and entry.job:
+            await self.tools.client.delete(entry.job)
+            await asyncio.to_thread(state.put, replace(entry, job="", key="", filename=""))
+
+    async def _end(self, status: str, language: str = "") -> None:
+        """Store how it ended. The job, if there is one, is deleted."""
+        state = self.tools.state
+        entry = await asyncio.to_thread(state.get, self.path) or Entry(self.path, self.version, "", "")
+        ended = replace(
+            entry,
+            version=self.version,
+            status=status,
+            digest=self.tools.rules.digest,
+            language=language or entry.language,
+        )
+        await asyncio.to_thread(state.put, ended)
+        await self._forget_job(state)
+
+    async def _skip(self, reason: str) -> None:
+        await self._end(SKIPPED)
+        self.tools.report.skipped(self.path, reason)
+
+    async def _drop(self) -> bool:
+        """Forget the recording, and cancel its job. Returns whether it had one."""
+        state = self.tools.state
+        with suppress(WhisperfleetError):
+            entry = await asyncio.to_thread(state.get, self.path)
+            if entry is None or not entry.version.same_content(self.version) or entry.status != SUBMITTED:
+                return False
+            if entry.sidecar is None:
+                await asyncio.to_thread(state.forget, self.path)
+            else:
+                await asyncio.to_thread(state.put, replace(entry, status="", job="", key="", filename=""))
+            if entry.job:
+                await self.tools.client.delete(entry.job)
+            return True
+        return False
+
+    async def _reason_to_skip(self, entry: Entry) -> str | None:
+        """Why the rules exclude the recording, or None. Detects its language if that decides.
+
+        Raises NotRead, Refused, OSError and DatabaseUnavailable.
+        """
+        rules = self.tools.rules
+        embedded: tuple[str, ...] = ()
+        if rules.min_duration_s or rules.skip_existing:
+            streams = await self.tools.headers.read(self.path)
+            embedded = streams.subtitles
+            if 0 < streams.seconds < rules.min_duration_s:
+                return _too_short(streams.seconds, rules)
+        covered = await asyncio.to_thread(self._subtitles, entry, embedded)
+        if (everything := covered.get(None)) is not None:
+            return f"it has subtitles: {everything}"
+        wanted = [rules.language] if rules.language else list(rules.only_languages)
+        codes = [players_code(language) for language in wanted]
+        if codes and covered.keys() >= set(codes):
+            return f"it has {_titles(wanted)} subtitles: {covered[codes[0]]}"
+        if rules.language or not (covered or rules.only_languages):
+            return None
+        language = entry.language or await self._detect_language(entry)
+        if rules.only_languages and language not in rules.only_languages:
+            return _other_language(language, rules)
+        if (found := covered.get(players_code(language))) is not None:
+            return f"it has {language_title(language)} subtitles: {found}"
+        return None
+
+    def _subtitles(self, entry: Entry, embedded: tuple[str, ...]) -> dict[str | None, str]:
+        """Where subtitles are that need no second one, by `players_code`; None: they count for any language.
+
+        Without `skip_existing`, only what has the name of the subtitle to write. Raises OSError.
+        """
+        rules = self.tools.rules
+        names = [name for name in os.listdir(self.path.parent) if name != self.path.name]  # noqa: PTH208
+        own = entry.sidecar.name if entry.sidecar and _is_own(entry, entry.sidecar) else None
+        if rules.skip_existing:
+            found = {subtitle.language: subtitle.where for subtitle in subtitles_beside(self.path, names)}
+            for tag in embedded:
+                language = read_language(tag)
+                if language or tag.lower() in _NO_LANGUAGE:
+                    found.setdefault(language, f"inside the file ({tag or 'of unknown language'})")
+        else:
+            found = {}
+            for subtitle in subtitles_beside(self.path, names, {rules.file_format}):
+                if subtitle.language and subtitle.where == self._target(subtitle.language).name:
+                    found[subtitle.language] = subtitle.where
+        return {language: shown(Path(where)) for language, where in found.items() if where != own}
+
+    async def _detect_language(self, entry: Entry) -> str:
+        """The language spoken, which is stored: it does not change with the rules."""
+        async with self.tools.uploads, self._file_to_send() as file:
+            language = await self.tools.client.detect_language(file, _clean_name(self.path))
+        await asyncio.to_thread(self.tools.state.put, replace(entry, language=language))
+        return language
+
+    async def _submit(self, entry: Entry) -> Entry:
+        """The entry with its job."""
+        state, rules = self.tools.state, self.tools.rules
+        fields = {
+            name: str(value)
+            for name, value in rules.options.model_dump(exclude_unset=True, exclude_none=True).items()
+        }
+        if rules.model:
+            fields["model"] = rules.model
+        while not entry.job:
+            entry = replace(
+                entry,
+                status=SUBMITTED,
+                key=entry.key or uuid.uuid4().hex,
+                filename=entry.filename or _clean_name(self.path),
+            )
+            await asyncio.to_thread(state.put, entry)  # first: after a kill, the key finds the job
+            async with self.tools.uploads, self._file_to_send() as file:
+                try:
+                    job = await self.tools.client.submit(file, entry.filename, fields, entry.key)
+                except KeyTaken:
+                    entry = replace(entry, key="", filename="")
+                    continue
+                entry = replace(entry, path=self.path, job=str(job["id"]))
+                await asyncio.to_thread(state.put, entry)
+        return entry
+
+    @asynccontextmanager
+    async def _file_to_send(self) -> AsyncIterator[BinaryIO]:
+        """The recording's file, or one with its sound alone if it is large.
+
+        Raises Changed, also at the end if the recording has changed meanwhile, Refused, NotRead and
+        FileNotFoundError.
+        """
+        with await asyncio.to_thread(self._open) as file:
+            if self.version.size < self.tools.large_bytes:
+                yield file
+            else:
+                async with self.tools.sound.sound_of(self.path) as path:
+                    with await asyncio.to_thread(path.open, "rb") as sound:
+                        yield sound
+            if not Version.of(os.fstat(file.fileno())).same_content(self.version):
+                raise Changed
+
+    def _open(self) -> BinaryIO:
+        """The recording's file, for reading. Raises Changed, NotRead and FileNotFoundError."""
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise NotRead(f"it cannot be read: {error.strerror}") from None
+        if not Version.of(os.fstat(file.fileno())).same_content(self.version):
+            file.close()
+            raise Changed
+        return file
+
+    async def _wait(self, entry: Entry) -> dict[str, Any] | None:
+        """The job once it has succeeded; None if somebody deleted it. Raises Changed, Deleted and Refused."""
+        pause_s = _FIRST_POLL_S
+        while True:
+            job = await self.tools.client.job(entry.job)
+            if job is None or job["status"] == "cancelled":
+                return None
+            await self._check_file(must_be_there=job["status"] == "succeeded")
+            if job["status"] == "succeeded":
+                return job
+            if job["status"] == "failed":
+                error = job["error"] or {}
+                raise Refused(str(error.get("message") or "The service gives no reason."))
+            await asyncio.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, _MAX_POLL_S)
+
+    async def _check_file(self, *, must_be_there: bool) -> None:
+        """Look whether the file is still there and the same, perhaps under another name.
+
+        Raises Changed and Deleted, and Unavailable if it `must_be_there` and nobody can tell.
+        """
+        while True:
+            try:
+                status = await asyncio.to_thread(self.path.stat)
+            except (FileNotFoundError, NotADirectoryError):
+                if await self._find_again():
+                    continue
+                # A file system that is gone takes its files along, and they are not deleted.
+                if await asyncio.to_thread(_device_above, self.path) == self._device:
+                    raise Deleted from None
+            except OSError:
+                pass  # such as a network mount whose server is gone
+            else:
+                if Version.of(status).same_content(self.version):
+                    return
+                if not await self._find_again():  # renamed, if another file took its name
+                    raise Changed
+                continue
+            if must_be_there:
+                raise Unavailable
+            return
+
+    async def _find_again(self) -> bool:
+        """Search for the file under another name, which becomes `path`."""
+        for _ in range(2):  # a file that is renamed twice may slip through one search
+            self.seen_at = None
+            await self.tools.search_again()
+            if self.seen_at is not None:
+                entry = await asyncio.to_thread(self._entry)
+                await asyncio.to_thread(self.tools.state.move, entry, self.seen_at)
+                left, self.path = self.path.parent, self.seen_at
+                self.tools.search_soon([left])  # another file may have taken its name
+                return True
+        return False
+
+    async def _write(self, entry: Entry, language: str, content: bytes) -> bool:
+        """Write the subtitle. Returns False if there is one of somebody else. Raises OSError."""
+        state, target = self.tools.state, self._target(language)
+        if not await asyncio.to_thread(_may_write, entry, target):
+            return False
+        # First: after a kill, the subtitle counts as one of this program.
+        entry = replace(entry, status=SUBMITTED, sidecar=target, sidecar_mark="")
+        await asyncio.to_thread(state.put, entry)
+        temporary = sidecar.temporary_path(target)
+        self.tools.writing.add(temporary)
+        try:
+            mark = await asyncio.to_thread(sidecar.write, target, content, self.path)
+        finally:
+            self.tools.writing.discard(temporary)
+        done = replace(entry, status=DONE, sidecar_mark=mark, language=language)
+        await asyncio.to_thread(state.put, done)
+        return True
+
+    async def _not_written(self, error: OSError) -> Outcome:
+        """After an error of the folder. The job stays, so only the writing is repeated."""
+        if error.errno == errno.ENAMETOOLONG:
+            await self._end(FAILED)
+            self.tools.report.failed(self.path, "Its name is too long for a subtitle beside it.")
+            return Outcome.FINISHED
+        folder = self.path.parent
+        self.tools.report.say_once(
+            str(folder),
+            f"{shown(folder)}: subtitles cannot be written: {error.strerror}. It is tried again each minute.",
+        )
+        return Outcome.LATER
+
+
+def _has(path: Path, version: Version) -> bool:
+    """Whether a file is at a path in this version, or may be: its file system does not answer."""
+    try:
+        return Version.of(path.stat()) == version
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+
+
+def _device_above(path: Path) -> int | None:
+    """The file system of the nearest folder above a path that exists. None if it does not answer."""
+    for folder in path.parents:
+        try:
+            return folder.stat().st_dev
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError:
+            return None
+    return None
+
+
+def _check_writable(folder: Path) -> None:
+    """Raise OSError if no file can be created in a folder."""
+    if not os.access(folder, os.W_OK | os.X_OK):
+        folder.stat()  # not there, perhaps
+        raise PermissionError(errno.EACCES, "the folder is read-only")
+
+
+def _is_own(entry: Entry, path: Path) -> bool:
+    """Whether a subtitle is as this program wrote it, or was about to when it was killed."""
+    if entry.sidecar != path:
+        return False
+    return entry.sidecar_mark in ("", sidecar.mark(path))
+
+
+def _may_write(entry: Entry, target: Path) -> bool:
+    if entry.sidecar is not None and entry.sidecar != target and not entry.sidecar_mark:
+        entry.sidecar.unlink(missing_ok=True)  # written before a kill, and the recording was renamed since
+    return not os.path.lexists(target) or _is_own(entry, target)
+
+
+def _follow(entry: Entry, target: Path) -> bool:
+    """Move an entry's subtitle, if it is as this program wrote it."""
+    source = entry.sidecar
+    return source is not None and _is_own(entry, source) and sidecar.move(source, target)
+
+
+def _clean_name(path: Path) -> str:
+    """The name of a file for the service: printable, and not too long."""
+    name = "".join(c if c.isprintable() else "_" for c in shown(Path(path.name)))
+    return name if len(name) <= _MAX_FILENAME_CHARS else name[-_MAX_FILENAME_CHARS:]
+
+
+def _titles(languages: list[str]) -> str:
+    return " and ".join(language_title(language) for language in languages)
+
+
+def _other_language(language: str, rules: Rules) -> str:
+    wanted = " or ".join(language_title(only) for only in rules.only_languages)
+    return f"its language is {language_title(language)}, not {wanted}"
+
+
+def _too_short(seconds: float, rules: Rules) -> str:
+    return f"it has {seconds:.1f} s, less than {rules.min_duration_s:g} s"

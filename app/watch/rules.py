@@ -1,0 +1,139 @@
+"""Which recordings are transcribed, and as what."""
+
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+
+from app.options import Options
+
+# What FFmpeg reads, and media players play.
+_VIDEO = frozenset(
+    {
+        "3g2",
+        "3gp",
+        "asf",
+        "avi",
+        "divx",
+        "f4v",
+        "flv",
+        "m2ts",
+        "m2v",
+        "m4v",
+        "mkv",
+        "mov",
+        "mp4",
+        "mpeg",
+        "mpg",
+        "mts",
+        "mxf",
+        "ogm",
+        "ogv",
+        "rm",
+        "rmvb",
+        "ts",
+        "vob",
+        "webm",
+        "wmv",
+        "wtv",
+    }
+)
+_AUDIO = frozenset(
+    {
+        "aac",
+        "ac3",
+        "aif",
+        "aifc",
+        "aiff",
+        "amr",
+        "ape",
+        "au",
+        "caf",
+        "dts",
+        "eac3",
+        "flac",
+        "m4a",
+        "m4b",
+        "mka",
+        "mp2",
+        "mp3",
+        "mpc",
+        "oga",
+        "ogg",
+        "opus",
+        "ra",
+        "spx",
+        "tak",
+        "tta",
+        "w64",
+        "wav",
+        "wma",
+        "wv",
+    }
+)
+RECORDING_SUFFIXES = _VIDEO | _AUDIO
+# Of files that a program is still writing.
+_UNFINISHED = re.compile(
+    r"~$|\.(part|partial|crdownload|download|downloading|tmp|temp|incomplete|aria2|opdownload|!qb|!ut|bc!|filepart)$"
+    r"|\.(tmp|temp)\.[^.]+$",
+    re.IGNORECASE,
+)
+# Folders of file systems and NAS systems. Hidden ones begin with a dot.
+_SYSTEM_FOLDERS = frozenset(
+    {"@eadir", "#recycle", "#snapshot", "$recycle.bin", "lost+found", "system volume information"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What `whisperfleet watch` was asked for. Languages are Whisper's codes."""
+
+    options: Options
+    model: str = ""
+    file_format: str = "srt"
+    skip_existing: bool = False
+    only_languages: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    min_duration_s: float = 0.0
+
+    @property
+    def language(self) -> str | None:
+        """The language of the subtitles, if it is known before a recording is heard."""
+        return "en" if self.options.task == "translate" else self.options.language
+
+    @property
+    def kind(self) -> str:
+        """What is made of each recording. Each kind is made once."""
+        return f"{self.file_format}:{self.options.task}"
+
+    @property
+    def digest(self) -> str:
+        """Equal for rules under which recordings are transcribed and skipped alike."""
+        rules = asdict(self) | {"options": self.options.model_dump(mode="json", exclude_defaults=True)}
+        return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:16]
+
+    def wants(self, relative: str) -> bool:
+        """Whether to transcribe the file with this path, relative to the watched folder, if it is complete.
+
+        A glob with a slash is compared with that path, and any other one with the file's name.
+        """
+        name = relative.rpartition("/")[2]
+        if is_hidden(name) or _UNFINISHED.search(name):
+            return False
+        if any(_matches(relative, name, glob) for glob in self.exclude):
+            return False
+        if self.include:
+            return any(_matches(relative, name, glob) for glob in self.include)
+        return name.rpartition(".")[2].lower() in RECORDING_SUFFIXES
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a file or folder is hidden, or belongs to the system."""
+    return name.startswith(".") or name.lower() in _SYSTEM_FOLDERS
+
+
+def _matches(relative: str, name: str, glob: str) -> bool:
+    path = relative if "/" in glob else name
+    return fnmatchcase(path.lower(), glob.lower().removeprefix("./"))
