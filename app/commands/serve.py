@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from app import tracing
 from app.engines.plan import check_compute_type, make_plan
 from app.errors import InvalidSetting
 from app.jobs.database import Database
@@ -68,11 +69,15 @@ def run_server(overrides: dict[str, Any]) -> int:
             print(f"whisperfleet: {error.message}", file=sys.stderr)
             return 2
         configure_logs(settings, in_thread=True)
+        tracing.start()
         keep_loop_free(app)
         # At the end, uvicorn raises the signal that stopped it again.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        with suppress(KeyboardInterrupt):
-            runner.run(Server(app, uvicorn_config(app, settings)).serve())
+        try:
+            with suppress(KeyboardInterrupt):
+                runner.run(Server(app, uvicorn_config(app, settings)).serve())
+        finally:
+            tracing.stop()
     return 0
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import structlog
 
+from app import tracing
 from app.engines.catalogue import ModelCatalogue
 from app.engines.devices import usable_cores
 from app.engines.gpu_usage import GpuMonitor
@@ -25,13 +26,22 @@ from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.tasks import Outcome
 from app.settings import Settings
 from app.transcript.timeline import Transcript
+from app.transcription.batch_traces import trace_batch
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
-from app.transcription.work_blocks import WorkBlocks, bare_id, clips_by_job, new_request, public_jobs
+from app.transcription.work_blocks import (
+    FleetBatch,
+    WorkBlocks,
+    bare_id,
+    clips_by_job,
+    new_request,
+    public_jobs,
+)
 from workers.messages import SAMPLE_RATE
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
@@ -117,7 +127,10 @@ class TranscriptionService:
                 new_request(), upload, options, model, fleet, results, observer or Observer()
             )
             try:
-                return await pipeline.run()
+                with tracing.span("transcribe") as span:
+                    transcript = await pipeline.run()
+                    span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
+                return transcript
             finally:
                 await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
 
@@ -130,7 +143,8 @@ class TranscriptionService:
         fleet, model = await self.ready(self.catalogue.default, options)
         pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
         try:
-            return await pipeline.detect_language()
+            with tracing.span("detect language"):
+                return await pipeline.detect_language()
         finally:
             await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
 
@@ -227,6 +241,11 @@ class TranscriptionService:
         """How many clips wait for a worker, and for how long the oldest has (s; 0 if none waits)."""
         return self._fleet.backlog() if self._fleet is not None else (0, 0.0)
 
+    def _batch_ended(self, batch: FleetBatch, outcome: Outcome) -> None:
+        self.blocks.add(batch, outcome)
+        if tracing.is_on():
+            trace_batch(batch, outcome, self.blocks.last_id, self._slots[batch.slot].parts)
+
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""
         usage = self.gpus.usage(slot)
@@ -269,7 +288,7 @@ class TranscriptionService:
             self._plan.cost,
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
-            on_batch=self.blocks.add,
+            on_batch=self._batch_ended,
         )
         self._fleet.start()
         self._not_ready = None
