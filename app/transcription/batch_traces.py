@@ -15,6 +15,8 @@ from app.scheduling.tasks import Outcome
 from app.transcription.work_blocks import FleetBatch
 from workers.messages import Part, seconds
 
+_LEAST_S = 1e-4  # of a part: what has nothing to do takes less
+
 
 def trace_batch(batch: FleetBatch, outcome: Outcome, number: int, parts: Sequence[Part]) -> None:
     """Record a batch that has just ended, for each traced request and job that has windows in it.
@@ -57,5 +59,5 @@ def trace_batch(batch: FleetBatch, outcome: Outcome, number: int, parts: Sequenc
         )
         for part in parts:
             start_at, end_at = max(part.start, batch.sent), min(part.end, batch.end)
-            if start_at <= end_at:
+            if end_at - start_at >= _LEAST_S:
                 tracing.add(parent, part.name, start_at, end_at, slot=batch.slot)
