@@ -107,8 +107,8 @@ def _problem(environ: Mapping[str, str]) -> str | None:
         )
     if any(_is_missing(module) for module in _MODULES):
         return (
-            "OpenTelemetry is not installed. Run `make run EXTRAS=otel` in the folder of whisperfleet, or "
-            "`.venv/bin/pip install -e '.[otel]'`; or remove the variables OTEL_*."
+            "OpenTelemetry is not installed. In the folder of whisperfleet, run `.venv/bin/pip install "
+            "-c constraints.txt -e '.[otel]'`; or remove the variables OTEL_*."
         )
     return None
 

@@ -86,7 +86,7 @@ def test_a_collector_without_the_extra_is_a_warning(monkeypatch: pytest.MonkeyPa
     with capture_logs() as lines:
         tracing.start(COLLECTOR)
     assert not tracing.is_on()
-    assert "EXTRAS=otel" in lines[0]["reason"]
+    assert "'.[otel]'" in lines[0]["reason"]
 
 
 def test_odd_variables_keep_traces_off_and_the_service_running(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ from threading import Event
 
 import pytest
 
+from bench.otlp_collector import OFTEN, Collector, collecting
 from tests.e2e.conftest import Commands
 from tests.e2e.running import DATA, SIMULATED, Server, free_port, wait_for
-from tests.otlp_collector import OFTEN, Collector, collecting
 
 # Four windows one after the other.
 SLOW = SIMULATED | {"WHISPER_SIMULATED": "clip_ms=800,batch=1", "WHISPER_CPU_WORKERS": 1}

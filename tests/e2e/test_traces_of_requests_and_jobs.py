@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from bench.otlp_collector import Collector, Span, collecting
 from tests.e2e.conftest import Commands
 from tests.e2e.reading import Talk
 from tests.e2e.running import DATA, Server, wait_for
-from tests.otlp_collector import Collector, Span, collecting
 
 KEY = "the-key-of-a-client"
 TRACE = "0af7651916cd43dd8448eb211c80319c"
