@@ -182,9 +182,3 @@ def add_job(
     """Record all of a job that has just ended, from its submission on, and how long it was queued."""
     if _traces is not None and submitted_in is not None:
         _traces.add_job(job, submitted_in, created_at, started_at, time.time(), attributes)
-
-
-def trace_id() -> str | None:
-    """The id of the caller's trace, in hex; None if it is not traced."""
-    work = current_work()
-    return None if work.span is None else format(work.span.trace_id, "032x")

@@ -1,5 +1,6 @@
 """The ids of log lines: of one request or job, of a batch of many, in child processes."""
 
+import asyncio
 import json
 import logging
 import os
@@ -11,9 +12,13 @@ from typing import Any
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
+from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.process import ChildProcess
 from app.work import Work, bound_ids, current_work, log_ids, working_for
+from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot
 from workers import calls, runtime
 from workers.log_lines import initialise
 
@@ -135,3 +140,45 @@ def test_without_a_format_a_process_logs_as_python_does() -> None:
     initialise(None, called.append, "the device")
     assert called == ["the device"]
     assert logging.getLogger().handlers is handlers
+
+
+async def run_batches(slot: FakeSlot, *submissions: tuple[Work, str]) -> list[Any]:
+    """The log lines of a dispatcher with one slot, to which several requests submit a payload each."""
+    dispatcher = Dispatcher[str, str]("worker", [slot])
+    with capture_logs([structlog.contextvars.merge_contextvars]) as lines:
+        submitted = []
+        for work, payload in submissions:
+            with working_for(work):
+                submitted.append(asyncio.create_task(dispatcher.submit("job", payload, key="k")))
+        await let_tasks_run()
+        dispatcher.start()
+        await asyncio.gather(*submitted, return_exceptions=True)
+        await dispatcher.stop()
+    return list(lines)
+
+
+@pytest.mark.anyio
+async def test_a_crash_is_logged_with_the_ids_of_all_that_it_may_have_been() -> None:
+    slot = FakeSlot(0, batch_limit=4)
+    lines = await run_batches(slot, (Work("a"), "crash"), (Work("b", "job"), "fine"))
+    first, *retries = [line for line in lines if line["event"] == "a process ended with work"]
+    assert (first["request_id"], first["job"]) == (["a", "b"], "job")
+    assert {line["request_id"] for line in retries} == {"a"}  # one by one, it turns out which it was
+    replaced = [line for line in lines if line["event"] == "replacing the process"]
+    assert replaced
+    assert not any("request_id" in line for line in replaced)
+
+
+@pytest.mark.anyio
+async def test_a_slot_that_prepares_a_batch_ahead_works_for_both() -> None:
+    slot = OverlappingFakeSlot(0)
+    seen: list[dict[str, Any]] = []
+    exchange = slot.exchange
+
+    async def note(payloads: Any, expected_s: float | None) -> Any:
+        seen.append(bound_ids())
+        return await exchange(payloads, expected_s)
+
+    slot.exchange = note  # type: ignore[method-assign]
+    await run_batches(slot, (Work("a"), "first"), (Work("b"), "second"))
+    assert [ids["request_id"] for ids in seen] == ["a", ["a", "b"], "b"]

@@ -143,7 +143,7 @@ class TranscriptionService:
         fleet, model = await self.ready(self.catalogue.default, options)
         pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
         try:
-            with tracing.span("detect language"):
+            with tracing.span("transcribe"):
                 return await pipeline.detect_language()
         finally:
             await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
