@@ -12,13 +12,15 @@ from workers.log_lines import LogFormat, line_formatter, line_keys
 child_format: LogFormat | None = None  # of the lines of child processes; None until logs are configured
 
 
-def configure_logs(settings: Settings, *, in_thread: bool = False) -> None:
+def configure_logs(settings: Settings, *, in_thread: bool = False, children: bool = True) -> None:
     """Log to standard error as configured. Standard output stays free for transcripts.
 
-    `in_thread`: a thread writes the lines, so nothing waits for a slow terminal.
+    `in_thread`: a thread writes the lines, so nothing waits for a slow terminal. `children`: child processes
+    that start from now on log in the same way; otherwise only warnings of libraries are printed.
     """
     global child_format
-    form = child_format = LogFormat(settings.log_level, settings.log_format == "json", sys.stderr.isatty())
+    form = LogFormat(settings.log_level, settings.log_format == "json", sys.stderr.isatty())
+    child_format = form if children else None
     add_context = structlog.contextvars.merge_contextvars
     structlog.configure(
         processors=[

@@ -43,7 +43,6 @@ from app.work import Work, current_work, enter_work, leave_work
 _SERVICE = "whisperfleet"
 _STOP_S = 2.0  # to send what waits at the end
 _QUIET_S = 600.0  # between two log lines about spans that cannot be sent
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 _SERVER_ERROR = 500
 _ADDRESS = re.compile(r"(with url: |\w+://)\S*")  # may contain a key
 _MOST_CHARS = 300
@@ -78,12 +77,11 @@ class OtelTraces:
         """See `tracing.request`."""
         sent = {name: headers(name) for name in ("traceparent", "tracestate")}
         carrier = {name: value for name, value in sent.items() if value is not None}
-        known = method if method in _METHODS else "_OTHER"
         span = self._tracer.start_span(
-            known,
+            method,
             context=self._w3c.extract(carrier, context=Context()),
             kind=SpanKind.SERVER,
-            attributes={"http.request.method": known},
+            attributes={"http.request.method": method},
         )
         if current_work().request_id is not None:
             span.set_attribute(f"{_SERVICE}.request_id", current_work().request_id or "")

@@ -25,6 +25,7 @@ _MODULES = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _PROTOCOL = "http/protobuf"
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"})
 # Requests that only read are traced if their client traces them: there are thousands of polls for each job.
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -124,6 +125,11 @@ def _is_missing(module: str) -> bool:
         return True
 
 
+def known_method(method: str) -> str:
+    """The method of a request; `_OTHER` for what clients invent."""
+    return method if method in _METHODS else "_OTHER"
+
+
 def request(method: str, headers: Callable[[str], str | None]) -> Span:
     """The span of an HTTP request, which continues the client's trace if it has one.
 
@@ -131,7 +137,7 @@ def request(method: str, headers: Callable[[str], str | None]) -> Span:
     """
     if _traces is None or (method in _READING and headers("traceparent") is None):
         return _NO_SPAN
-    return _traces.request(method, headers)
+    return _traces.request(known_method(method), headers)
 
 
 def span(name: str, **attributes: Attribute) -> Span:

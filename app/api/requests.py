@@ -89,7 +89,7 @@ def _describe(span: tracing.Span, scope: Scope, status: int) -> None:
     span.set(**{"http.response.status_code": status})
     route = getattr(scope.get("route"), "path", None)
     if route is not None:
-        span.rename(f"{scope['method']} {route}")
+        span.rename(f"{tracing.known_method(scope['method'])} {route}")
         span.set(**{"http.route": route})
 
 

@@ -143,10 +143,13 @@ def test_polls_are_traced_only_for_clients_that_trace(traced: Traced) -> None:
     client.get("/v1/workers", headers={"traceparent": f"00-{trace}-{CLIENT_SPAN}-01"})
     client.get("/health", headers={"traceparent": f"00-{trace}-{CLIENT_SPAN}-00"})  # not sampled
     client.get("/ready", headers={"traceparent": "nonsense"})
-    traced.collector.wait_for("GET /v1/workers", trace)
+    client.request("INVENTED", "/v1/jobs", headers={"traceparent": f"00-{trace}-{CLIENT_SPAN}-01"})
+    wait_for(lambda: len(traced.collector.of(trace)) == 2)
     reading = [span.name for span in traced.collector.spans if span.name.startswith("GET")]
     # A client that sends nonsense has no trace to go on: its request begins one.
     assert set(reading) <= {"GET /v1/workers", "GET /ready"}
+    collected = traced.collector.of(trace)
+    assert {span.name.split()[0] for span in collected} == {"GET", "_OTHER"}
 
 
 def test_spans_have_no_names_texts_keys_or_addresses(traced: Traced, talk: Talk, tmp_path: Path) -> None:
