@@ -17,12 +17,7 @@ from opentelemetry.sdk.resources import SERVICE_NAME, Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.sdk.trace.sampling import (
-    ALWAYS_ON,
-    Sampler,
-    SamplingResult,
-    _get_from_env_or_default,
-)
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 from opentelemetry.trace import (
     Link,
     NonRecordingSpan,
@@ -58,11 +53,12 @@ class OtelTraces:
         _limit_log()
         self._ids = _Ids()
         self._provider = TracerProvider(
-            sampler=_JobSampler(_get_from_env_or_default(), self._ids),
             resource=_resource(),
             shutdown_on_exit=False,
             id_generator=self._ids,
         )
+        # Over the one that the environment asks for.
+        self._provider.sampler = _JobSampler(self._provider.sampler, self._ids)
         self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer(_SERVICE)
         self._w3c = TraceContextTextMapPropagator()

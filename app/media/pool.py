@@ -50,8 +50,6 @@ _SPAN_NAMES: dict[Callable[..., Any], str] = {
     tasks.decode: "decode recording",
     tasks.speech_probabilities: "detect speech",
     encode.encode: "encode copy",
-    tasks.close: "close decoder",
-    encode.close: "close encoder",
 }
 
 
@@ -267,10 +265,13 @@ def _trace_call(batch: Batch[Call, Any], outcome: Outcome) -> None:
     if not tracing.is_on():
         return
     for task in batch.tasks:
+        name = _SPAN_NAMES.get(task.payload.function)
+        if name is None:
+            continue  # it closes what was cancelled, and nobody waits for it
         waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
         tracing.add(
             task.work.span,
-            _SPAN_NAMES.get(task.payload.function, "media"),
+            name,
             batch.sent,
             batch.end,
             media_worker=batch.slot,
