@@ -7,7 +7,7 @@ secrets there.
 import os
 import re
 
-_PREFIXES = ("WHISPER_", "AWS_", "AZURE_", "GOOGLE_", "GCP_", "CLOUDSDK_", "SSH_")
+_PREFIXES = ("WHISPER_", "OTEL_", "AWS_", "AZURE_", "GOOGLE_", "GCP_", "CLOUDSDK_", "SSH_")
 # As the end of a part of the name: HF_TOKEN, HF_TOKEN_PATH, PGPASSWORD, MY_SECRETS_FILE, ….
 _WORDS = re.compile(
     r"(TOKEN|KEY|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL)S?(_|$)|(^|_)(PASS|PGPASSFILE|COOKIE|DSN)(_|$)"

@@ -90,6 +90,8 @@ def create_app(
         generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
         docs_url=None,
         redoc_url=None,
+        # `app.tracing` makes the spans. Those of FastAPI have whole addresses, and the errors their messages.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
     add_error_handlers(app)

@@ -1,10 +1,15 @@
 """SVG charts for the README, readable on light and dark pages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 WIDTH, LEFT, BAR, GAP, TOP = 860, 110, 34, 22, 44
 LEGEND_COLUMNS = 4
+# Of timelines.
+LANE_GAP, MOST_TICKS = 8, 8
+TICK_STEPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 # A palette for all kinds of colour vision. The legend lists all names in the order of the bars.
 COLOURS = (
     "#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377",
@@ -47,3 +52,71 @@ def stacked_bars(title: str, bars: Mapping[str, Mapping[str, float]], unit: str)
         values = " / ".join(f"{parts[name]:.2f}" for parts in bars.values() if name in parts)
         lines.append(f'<text x="{x + 19}" y="{y + 11}">{escape(name)} {values}</text>')
     return "\n".join([*lines, "</svg>", ""])
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A row of a timeline: bars with a name, a start and an end."""
+
+    name: str
+    bars: Sequence[tuple[str, float, float]]
+    stacked: bool = False  # bars overlap: their number at each moment is the height, the name has the most
+
+
+def timeline(title: str, lanes: Sequence[Lane], unit: str) -> str:
+    """An SVG chart of what happened when, with one legend for the names of all bars."""
+    last = max(end for lane in lanes for _, _, end in lane.bars)
+    left = 160
+    scale = (WIDTH - left - 20) / last
+    names = list(dict.fromkeys(name for lane in lanes for name, _, _ in lane.bars))
+    colours = dict(zip(names, COLOURS, strict=False))
+    bottom = TOP + len(lanes) * (BAR + LANE_GAP)
+    legend_top = bottom + 34
+    height = legend_top + -(-len(names) // LEGEND_COLUMNS) * 22 + 6
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        'font-family="system-ui, sans-serif" font-size="13">',
+        f"<title>{escape(title)}</title>",
+        "<style>text { fill: #222 } .axis { stroke: #999 } "
+        "@media (prefers-color-scheme: dark) { text { fill: #ddd } }</style>",
+        f'<text x="0" y="20" font-size="15">{escape(title)}</text>',
+    ]
+    for row, lane in enumerate(lanes):
+        top = TOP + row * (BAR + LANE_GAP)
+        label = f"{lane.name}: {_most(lane.bars)}" if lane.stacked else lane.name
+        lines.append(f'<text x="0" y="{top + BAR / 2 + 5:.0f}">{escape(label)}</text>')
+        for name, start, end, share in _steps(lane.bars) if lane.stacked else _whole(lane.bars):
+            lines.append(
+                f'<rect x="{left + start * scale:.1f}" y="{top + BAR * (1 - share):.1f}" '
+                f'width="{max(0.5, (end - start) * scale):.1f}" height="{BAR * share:.1f}" '
+                f'fill="{colours[name]}"><title>{escape(name)}: {end - start:.3f} {unit}</title></rect>'
+            )
+    lines.append(f'<line class="axis" x1="{left}" y1="{bottom}" x2="{WIDTH - 20}" y2="{bottom}"/>')
+    step = next(step for step in TICK_STEPS if last / step <= MOST_TICKS)
+    for tick in range(int(last / step) + 1):
+        x = left + tick * step * scale
+        text = f"{tick * step:g} {unit}"
+        lines.append(f'<text x="{x:.0f}" y="{bottom + 17}" text-anchor="middle">{text}</text>')
+    for place, name in enumerate(names):
+        x = place % LEGEND_COLUMNS * (WIDTH // LEGEND_COLUMNS)
+        y = legend_top + place // LEGEND_COLUMNS * 22
+        lines.append(f'<rect x="{x}" y="{y}" width="13" height="13" fill="{colours[name]}"/>')
+        lines.append(f'<text x="{x + 19}" y="{y + 11}">{escape(name)}</text>')
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _whole(bars: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float, float]]:
+    return [(*bar, 1.0) for bar in bars]
+
+
+def _steps(bars: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float, float]]:
+    """Between each two edges, the share of the largest number of bars that overlap."""
+    edges = sorted({edge for _, start, end in bars for edge in (start, end)})
+    counts = [(a, b, sum(start <= a and b <= end for _, start, end in bars)) for a, b in pairwise(edges)]
+    most = max(count for _, _, count in counts)
+    return [(bars[0][0], a, b, count / most) for a, b, count in counts if count]
+
+
+def _most(bars: Sequence[tuple[str, float, float]]) -> int:
+    """The largest number of bars that overlap."""
+    return max(sum(start <= moment < end for _, start, end in bars) for _, moment, _ in bars)

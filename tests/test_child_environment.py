@@ -18,6 +18,7 @@ SECRETS = {
     "HUGGING_FACE_HUB_TOKEN": "hunter2",
     "AWS_ACCESS_KEY_ID": "hunter2",
     "AWS_SECRET_ACCESS_KEY": "hunter2",
+    "OTEL_EXPORTER_OTLP_HEADERS": "authorization=hunter2",
     "AZURE_STORAGE_CONNECTION_STRING": "hunter2",
     "GOOGLE_APPLICATION_CREDENTIALS": "/hunter2.json",
     "OPENAI_API_KEY": "hunter2",

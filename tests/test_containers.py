@@ -182,7 +182,7 @@ def test_services_are_built_from_the_dockerfile(service: str) -> None:
     assert ROOT / build["context"] / build["dockerfile"] == DOCKERFILE
     assert set(build["args"]) <= {argument.partition("=")[0] for argument in instructions("ARG")}
     extras = build["args"].get("EXTRAS", "")
-    assert extras == {"cpu": "url", "gpu": "gpu,url"}[service]
+    assert extras == {"cpu": "otel,url", "gpu": "gpu,otel,url"}[service]
     assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
 
 

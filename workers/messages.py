@@ -169,6 +169,15 @@ class WorkerInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """A part of what a worker did in a call. Times in Unix seconds."""
+
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
 class FoundRecording:
     """The recording behind a URL. All fields come from its site, so they may be wrong."""
 

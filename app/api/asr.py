@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
+from app import tracing
 from app.api.admission import Admission
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
@@ -102,7 +103,8 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
-        body = await service.helper.run(transcript.seconds, _body, transcript, query)
+        with tracing.span("render", format=query.output):
+            body = await service.helper.run(transcript.seconds, _body, transcript, query)
         return PlainTextResponse(body, headers=_headers(upload, query.output))
 
     @router.post(

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from app import tracing
 from app.api.errors import error_response, json_error
 from app.api.openai_responses import brief_response, verbose_response
 from app.api.segment_events import SegmentEvents
@@ -107,7 +108,8 @@ async def render_result(
     # In the child process, loading a tokenizer does not hold the GIL.
     needs_tokens = form == "verbose_json" and packed.revision > 0
     length_s = LONG_S if needs_tokens else work_s(job.duration, packed.content)
-    return await service.helper.run(length_s, _render, packed.content, job.submission.options, form)
+    with tracing.span("render", format=form):
+        return await service.helper.run(length_s, _render, packed.content, job.submission.options, form)
 
 
 def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
+from app import tracing
 from app.api.admission import Admission
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
@@ -83,7 +84,8 @@ async def _respond(
         finally:
             if not streaming:
                 await asyncio.to_thread(upload.remove)
-        return await service.helper.run(transcript.seconds, transcript_response, transcript, form)
+        with tracing.span("render", format=form.response_format):
+            return await service.helper.run(transcript.seconds, transcript_response, transcript, form)
 
 
 def _asks_for_events(fields: Fields) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
+from app import tracing
 from app.api.admission import Places
 from app.errors import TooLarge, UnsupportedContentType, UploadStalled
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
@@ -33,8 +34,8 @@ async def receive(
     Raises as `Places.hold`, `receive_form` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request):
-        return await receive_form(
+    with places.hold(request), tracing.span("receive upload") as span:
+        form = await receive_form(
             with_stall_timeout(request, settings.upload_stall_s),
             request.headers.get("content-type", ""),
             service.folder.uploads,
@@ -46,6 +47,8 @@ async def receive(
             raw_pcm=raw_pcm,
             durable=durable,
         )
+        span.set(bytes=form.file.size if form.file else 0)
+        return form
 
 
 async def receive_body(
@@ -56,8 +59,8 @@ async def receive_body(
     Raises as `Places.hold`, `receive_raw` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request):
-        return await receive_raw(
+    with places.hold(request), tracing.span("receive upload") as span:
+        upload = await receive_raw(
             with_stall_timeout(request, settings.upload_stall_s),
             filename,
             service.folder.uploads,
@@ -66,6 +69,8 @@ async def receive_body(
             content_length=declared_length(request),
             durable=True,
         )
+        span.set(bytes=upload.size)
+        return upload
 
 
 async def receive_document(

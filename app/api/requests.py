@@ -12,8 +12,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app import tracing
 from app.api.errors import CLIENT_CLOSED_REQUEST
 from app.api.request_counts import RequestCounts
+from app.work import Work, working_for
 
 DRAIN_S = 10
 DRAIN_BYTES = 256 << 20
@@ -52,7 +54,8 @@ class RequestLog:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request_id = Headers(scope=scope).get("x-request-id", "")
+        headers = Headers(scope=scope)
+        request_id = headers.get("x-request-id", "")
         if not _VALID_ID.fullmatch(request_id):
             request_id = f"req_{uuid.uuid4().hex}"
         scope.setdefault("state", {})["request_id"] = request_id
@@ -70,18 +73,22 @@ class RequestLog:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 count()
-                headers = MutableHeaders(scope=message)
-                headers["x-request-id"] = request_id
+                answer_headers = MutableHeaders(scope=message)
+                answer_headers["x-request-id"] = request_id
                 if self._is_demo():
-                    headers["x-whisperfleet-model"] = "demo"
+                    answer_headers["x-whisperfleet-model"] = "demo"
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        with (
+            working_for(Work(request_id)),
+            tracing.request(scope["method"], headers.get) as span,
+        ):
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:
                 if not has_begun:
                     count()
+                _describe(span, scope, status)
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info
@@ -100,6 +107,15 @@ def _client(scope: Scope) -> str | None:
     """The client's address, without its port. A trusted proxy has named it, so it may be any text."""
     address = scope.get("client")
     return address[0][:MAX_ADDRESS_CHARS] if address else None
+
+
+def _describe(span: tracing.Span, scope: Scope, status: int) -> None:
+    """Name a span by its route: paths contain ids, and would be as many names."""
+    span.set(**{"http.response.status_code": status})
+    route = getattr(scope.get("route"), "path", None)
+    if route is not None:
+        span.rename(f"{tracing.known_method(scope['method'])} {route}")
+        span.set(**{"http.route": route})
 
 
 class DrainBody:

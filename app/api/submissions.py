@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import structlog
 from fastapi import Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
-from app import url_policy
+from app import tracing, url_policy
 from app.api.admission import Admission, owner_of
 from app.api.errors import invalid_input
 from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, request_body
@@ -26,10 +27,13 @@ from app.jobs.webhook_client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
 from app.shielding import run_shielded
+from app.work import current_work
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
+
+log = structlog.get_logger("whisperfleet.api")
 
 BINARY = {"schema": {"type": "string", "format": "binary"}}
 
@@ -69,6 +73,7 @@ async def submit_job(
         return job
 
     job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
+    log.info("job submitted", job=job.id)
     headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
     return JSONResponse(job.public(time.time()), 202, headers)
 
@@ -167,6 +172,8 @@ async def _submission(
         webhook_url=fields.webhook_url,
         owner=owner,
         idempotency_key=key,
+        request_id=current_work().request_id,
+        traceparent=tracing.traceparent(),
         fingerprint=hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest(),
     )
 

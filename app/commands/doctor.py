@@ -47,7 +47,7 @@ async def run_checks() -> AsyncGenerator[Finding]:
     except InvalidSetting as error:
         yield fail_setting("settings", error)
         return
-    configure_logs(settings)
+    configure_logs(settings, children=False)
     logging.disable(logging.CRITICAL)  # the findings say everything
     yield machine.check_settings(settings, os.environ)
     yield machine.check_data_dir(settings)

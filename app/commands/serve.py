@@ -12,6 +12,7 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from app import tracing
 from app.doctor.finding import Severity
 from app.doctor.machine import check_port
 from app.engines.plan import check_compute_type, make_plan
@@ -78,11 +79,15 @@ def run_server(overrides: dict[str, Any]) -> int:
             print(f"whisperfleet: {error.message}", file=sys.stderr)
             return 2
         configure_logs(settings, in_thread=True)
+        tracing.start()
         keep_loop_free(app)
         # At the end, uvicorn raises the signal that stopped it again.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-        with suppress(KeyboardInterrupt):
-            runner.run(Server(app, uvicorn_config(app, settings)).serve())
+        try:
+            with suppress(KeyboardInterrupt):
+                runner.run(Server(app, uvicorn_config(app, settings)).serve())
+        finally:
+            tracing.stop()
     return 0
 
 

@@ -9,7 +9,8 @@ from typing import TypeVar
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import Limits, WhisperSlot
 from app.scheduling.process import ChildProcess
-from workers import runtime
+from app.work import bound_ids
+from workers import calls, runtime
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
@@ -35,7 +36,9 @@ class LocalSlot(WhisperSlot):
         await self._child.start()
 
     async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
-        return await self._child.call(function, *args, deadline_s=deadline_s)
+        result = await self._child.call(function, *args, deadline_s=deadline_s)
+        self.parts.extend(self._child.parts)
+        return result
 
     async def _end(self) -> None:
         await self._child.close()
@@ -54,7 +57,12 @@ class InlineSlot(WhisperSlot):
 
     async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
         # A thread cannot be ended, so the deadline has no effect.
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *args)
+        loop = asyncio.get_running_loop()
+        answer: calls.Answer[R] = await loop.run_in_executor(
+            self._executor, calls.answer, bound_ids(), function, *args
+        )
+        self.parts.extend(answer.parts)
+        return answer.result
 
     async def _end(self) -> None:
         executor, self._executor = self._executor, None

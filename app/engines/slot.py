@@ -1,6 +1,7 @@
 """What the slots of all engines share: the models that their worker holds, and their counters."""
 
 import asyncio
+import contextvars
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
 from app.known_errors import explain, last_line
 from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
-from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Part, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
@@ -78,6 +79,7 @@ class WhisperSlot(ABC):
         self._samples = 0
         self._background: set[asyncio.Task[None]] = set()
         self._batch: _Batch | None = None  # taken over by `exchange`, and not answered
+        self.parts: list[Part] = []  # that the worker has measured of the batch that it answered last
 
     @property
     def overlaps(self) -> bool:
@@ -123,6 +125,7 @@ class WhisperSlot(ABC):
         type. Also raises DeviceFailed if the device fails or the worker hangs, ProcessCrashed, OSError if a
         window's audio is gone, and the worker's own errors.
         """
+        self.parts = []
         began = time.monotonic()
         windows = await self._read(payloads)
         with _device_failures():
@@ -139,6 +142,7 @@ class WhisperSlot(ABC):
         the model of a batch, the batch is run when it is answered. Raises as `run` does, for the batch
         before.
         """
+        self.parts = []
         before = self._batch
         following = self._batch = None if payloads is None else _Batch(payloads, expected_s)
         if before is not None and not before.windows:
@@ -395,7 +399,11 @@ class WhisperSlot(ABC):
         if model in self._held and model != self._catalogue.default:
             self._stop_unload_timer(model)
             loop = asyncio.get_running_loop()
-            self._held[model] = loop.call_later(self._catalogue.idle_s, self._unload_idle, model)
+            # In a context without the ids of the batch that was the last one.
+            context = contextvars.Context()
+            self._held[model] = loop.call_later(
+                self._catalogue.idle_s, self._unload_idle, model, context=context
+            )
 
     def _unload_idle(self, model: str) -> None:
         log.info("unloading idle model", slot=self.index, model=model)

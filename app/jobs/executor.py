@@ -10,6 +10,7 @@ from pathlib import Path
 
 import structlog
 
+from app import tracing
 from app.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -104,7 +105,9 @@ class JobExecutor:
                 return False
             job, pipeline = await self._prepare(job)
             failed_spans = pipeline.failed_spans  # grows while the pipeline runs
-            transcript = await pipeline.run()
+            with tracing.span("transcribe") as span:
+                transcript = await pipeline.run()
+                span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
         except TRANSIENT_ERRORS:
             raise
         except UnknownJob:
@@ -168,7 +171,8 @@ class JobExecutor:
     async def _succeed(self, job: Job, transcript: Transcript) -> None:
         await self._progress.store()  # before the success, which is the last event
         with suppress(IllegalTransition, UnknownJob):  # deleted meanwhile
-            await self._store.succeed(job, transcript, self._settings.keep_audio)
+            with tracing.span("store result"):
+                await self._store.succeed(job, transcript, self._settings.keep_audio)
             log.info("job succeeded", samples=transcript.samples)
         await self._remove_files(job)
 
@@ -179,7 +183,8 @@ class JobExecutor:
         if job.submission.url is None:
             raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
         await self._service.ready(job.submission.model, job.submission.options)  # no download in vain
-        await self._download(job, job.submission.url)
+        with tracing.span("download"):
+            await self._download(job, job.submission.url)
         return True
 
     async def _download(self, job: Job, url: str) -> None:

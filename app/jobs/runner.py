@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from app import tracing
 from app.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -21,6 +22,7 @@ from app.jobs.clip_store import ClipStore
 from app.jobs.download_turns import DownloadTurns
 from app.jobs.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
 from app.jobs.job import Job, Status
+from app.jobs.job_traces import trace_job
 from app.jobs.lengths import Lengths
 from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.store import Store
@@ -28,6 +30,7 @@ from app.jobs.turns import GiveWay, OccupiedPlace, QueuedJob, Start, Turns
 from app.settings import Settings
 from app.transcription.service import TranscriptionService
 from app.wakeup import Wakeup
+from app.work import Work, working_for
 
 _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2
@@ -189,13 +192,15 @@ class JobRunner:
 
     async def _run(self, job: Job) -> None:
         self._progress.begin(job.id)
-        with structlog.contextvars.bound_contextvars(job=job.id):
+        submission = job.submission
+        with working_for(Work(submission.request_id, job.id)):
             try:
-                while not await self._executor.run(job):
-                    if not self._leave_downloads(job.id):
-                        await self._requeue(job)
-                        break
-                    job = await self._store.get(job.id)
+                with tracing.job_run(job.id, submission.traceparent):
+                    while not await self._executor.run(job):
+                        if not self._leave_downloads(job.id):
+                            await self._requeue(job)
+                            break
+                        job = await self._store.get(job.id)
                 self._failed_attempts.pop(job.id, None)
             except TRANSIENT_ERRORS as error:
                 log.warning("the job will be retried", error=error.message)
@@ -209,6 +214,15 @@ class JobRunner:
                 self._progress.end(job.id)
                 del self._running[job.id]
                 self.wake()
+                await self._trace_end(job.id)
+
+    async def _trace_end(self, job_id: str) -> None:
+        """Trace a job if it has ended. One that is cancelled is traced where that happens."""
+        if tracing.is_on():
+            with suppress(WhisperfleetError):
+                job = await self._store.get(job_id)
+                if job.status in (Status.SUCCEEDED, Status.FAILED):
+                    trace_job(job)
 
     def _leave_downloads(self, job_id: str) -> bool:
         """Move a job that was downloaded to a place among the other jobs. False if there is none."""

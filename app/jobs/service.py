@@ -24,6 +24,7 @@ from app.jobs.clip_store import ClipStore
 from app.jobs.database import Database
 from app.jobs.events import Event
 from app.jobs.job import Job, Status, Submission
+from app.jobs.job_traces import trace_job
 from app.jobs.link_secret import LinkSecret
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.peaks import JobPeaks
@@ -219,6 +220,8 @@ class JobService:
                 await self.store.cancel(job)
             await self._runner.cancel(job_id)  # after `cancel`, so the runner cannot start it in between
             job = await self.store.get(job_id)
+            if job.status is Status.CANCELLED:
+                trace_job(job)
         await self._remove(job)
 
     async def subscribe(self, job: Job, after: int) -> AsyncGenerator[Event]:

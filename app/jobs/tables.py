@@ -57,6 +57,8 @@ jobs = sa.Table(
     sa.Column("pcm", sa.Text),
     sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # the newest; 0 is the original
     sa.Column("indexed", sa.Boolean, nullable=False, server_default=sa.false()),  # see `search`
+    sa.Column("request_id", sa.String(128)),  # of the request that submitted the job
+    sa.Column("traceparent", sa.String(55)),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
     sa.Index("jobs_by_status", "status", "number"),
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
@@ -154,6 +156,8 @@ def submission_row(submission: Submission) -> dict[str, Any]:
         "owner": submission.owner,
         "idempotency_key": submission.idempotency_key,
         "fingerprint": submission.fingerprint,
+        "request_id": submission.request_id,
+        "traceparent": submission.traceparent,
     }
 
 
@@ -190,6 +194,8 @@ def job_from_row(row: sa.Row[Any]) -> Job:
             owner=row.owner,
             idempotency_key=row.idempotency_key,
             fingerprint=row.fingerprint,
+            request_id=row.request_id,
+            traceparent=row.traceparent,
         ),
         progress=JobProgress(Stage(row.stage), row.done_s, row.total_s, row.clips_done, row.clips_total),
         duration=row.duration,

@@ -7,6 +7,7 @@ process.
 
 import asyncio
 import math
+import time
 import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
+from app import tracing
 from app.errors import DiskFull, InvalidInput, TaskCrashes
 from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
@@ -28,7 +30,7 @@ from app.media.uploads import Upload
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import ChildProcess
-from app.scheduling.tasks import SlotStatus, TaskResult
+from app.scheduling.tasks import Batch, Outcome, SlotStatus, TaskResult
 from app.shielding import run_shielded
 from workers import runtime
 from workers.media import encode, tasks
@@ -44,6 +46,11 @@ _NICENESS = 15
 _START_DEADLINE_S = 120.0
 _SLEEP_AFTER_S = 300.0  # without work, after which all but the first end, for the memory that they take
 _DEADLINE_S = 120.0  # for a step or a chunk, which take a second at most
+_SPAN_NAMES: dict[Callable[..., Any], str] = {
+    tasks.decode: "decode recording",
+    tasks.speech_probabilities: "detect speech",
+    encode.encode: "encode copy",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,7 @@ class MediaPool:
             [MediaWorkerSlot(index) for index in range(workers)],
             sleep_after_s=_SLEEP_AFTER_S,
             always_awake=1,
+            on_batch=_trace_call,
         )
         self._background: set[asyncio.Task[None]] = set()
 
@@ -256,6 +264,26 @@ class MediaPool:
             raise
         except TaskCrashes:
             raise crashes_decoders() from None
+
+
+def _trace_call(batch: Batch[Call, Any], outcome: Outcome) -> None:
+    """Record a call that a worker has answered. Its span begins when the worker got it."""
+    if not tracing.is_on():
+        return
+    for task in batch.tasks:
+        name = _SPAN_NAMES.get(task.payload.function)
+        if name is None:
+            continue  # it closes what was cancelled, and nobody waits for it
+        waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
+        tracing.add(
+            task.work.span,
+            name,
+            batch.sent,
+            batch.end,
+            media_worker=batch.slot,
+            waited_s=round(waited_s, 3),
+            outcome=outcome.value,
+        )
 
 
 def _create(path: Path) -> int:

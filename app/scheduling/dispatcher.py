@@ -31,6 +31,7 @@ from app.scheduling.failure_policy import (
 )
 from app.scheduling.tasks import Batch, Outcome, OverlappingSlot, RestartReason, Slot, Task, TaskResult
 from app.wakeup import Wakeup
+from app.work import current_work, log_ids
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -157,6 +158,7 @@ class Dispatcher(Generic[P, R]):
             future,
             loop.time(),
             isolated=crash_count > 0,
+            work=current_work(),
         )
         self._backlog.put_task(task)
         self._wake_slots()
@@ -298,7 +300,9 @@ class Dispatcher(Generic[P, R]):
                 continue
             slot.status.state = "busy"
             self._wake_sleepers()
-            if not await self._send(slot, before, batch):
+            with structlog.contextvars.bound_contextvars(**log_ids(task.work for task in [*before, *batch])):
+                goes_on = await self._send(slot, before, batch)
+            if not goes_on:
                 return
             before = batch if self._overlapping[slot.index] else []
             used_at = now()
@@ -339,11 +343,11 @@ class Dispatcher(Generic[P, R]):
 
     def _begin(self, slot: Slot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
         """A batch is sent to a slot. Returns what it should take (s), if that is known."""
-        now = asyncio.get_running_loop().time()
-        self._in_flight[slot.index].append(Batch(slot.index, batch, time.time(), began=now))
+        now, clock = time.time(), asyncio.get_running_loop().time()
+        self._in_flight[slot.index].append(Batch(slot.index, batch, now, sent=now, began=clock))
         self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in batch])
-        self._throughput.begin(slot.index, cost_s, now)
+        self._throughput.begin(slot.index, cost_s, clock)
         return self._throughput.expected(slot.index, cost_s)
 
     def _end(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool) -> Batch[P, R] | None:
@@ -413,9 +417,11 @@ class Dispatcher(Generic[P, R]):
     ) -> Outcome:
         """A batch has failed. Returns what becomes of it."""
         if is_gone:
+            reason = explain(error)
+            log.warning("a process ended with work", pool=self._name, slot=slot.index, error=reason)
             slot.status.ending = restart_reason(error)
             if slot.status.state != "failed":
-                slot.status.error = explain(error)
+                slot.status.error = reason
         actions = self._failures.after_failure(slot.index, batch, following, error)
         self._perform(actions)
         return Outcome.FAILED if any(isinstance(action, FailTask) for action in actions) else Outcome.REQUEUED

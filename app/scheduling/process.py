@@ -9,13 +9,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 import structlog
 
+from app import logs
 from app.child_environment import hide_secrets
 from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
+from app.work import bound_ids
+from workers import calls, log_lines
+from workers.messages import Part
 
 R = TypeVar("R")
 
@@ -43,6 +48,7 @@ class ChildProcess:
         self._ending: BaseProcess | None = None  # the one before, if it was killed and may not be gone yet
         self._pidfd: int | None = None
         self.pid: int | None = None
+        self.parts: tuple[Part, ...] = ()  # that the process has measured of the last call
         self.on_exit: Callable[[], None] = lambda: None
 
     async def start(self) -> None:
@@ -57,8 +63,7 @@ class ChildProcess:
         self._executor = ProcessPoolExecutor(
             max_workers=1,
             mp_context=multiprocessing.get_context("spawn"),
-            initializer=self._initializer,
-            initargs=self._initargs,
+            initializer=partial(log_lines.initialise, logs.child_format, self._initializer, *self._initargs),
         )
         with _sigint_blocked():
             # The process is spawned here and inherits the mask. Without it, Ctrl-C would make the process
@@ -75,15 +80,18 @@ class ChildProcess:
         """Run `function(*args)` in the process, which is killed if that takes longer than `deadline_s`.
 
         Raises ProcessCrashed if the process ends before it answers, ProcessHung if it takes longer, and the
-        exception of the function.
+        exception of the function. What the process logs meanwhile has the ids of the caller's log lines.
         """
+        self.parts = ()
         if self._executor is None:
             raise ProcessCrashed("the process has not been started")
         try:
-            answer = self._executor.submit(function, *args)
+            future = self._executor.submit(calls.answer, bound_ids(), function, *args)
         except BrokenProcessPool:
             raise ProcessCrashed(f"process {self.pid} crashed") from None
-        return await self._result(answer, deadline_s)
+        answer: calls.Answer[R] = await self._result(future, deadline_s)
+        self.parts = answer.parts
+        return answer.result
 
     async def _result(self, answer: Future[R], deadline_s: float | None) -> R:
         try:

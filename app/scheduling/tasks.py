@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from app.work import Work
+
 P = TypeVar("P")
 R = TypeVar("R")
 Payload = TypeVar("Payload", contravariant=True)
@@ -121,6 +123,7 @@ class Task(Generic[P, R]):
     cancelled: bool = False  # its job was cancelled while the task was in flight
     failed_on: int | None = None  # the slot on which it failed last: another one is better, if there is one
     has_raised: bool = False  # an error, which may not have been its own
+    work: Work = Work()  # noqa: RUF009 - frozen; what it is for
     open_suspicions: int = 0  # device failures with only this task in flight, whose cause is not known yet
 
 
@@ -132,6 +135,7 @@ class Batch(Generic[P, R]):
     tasks: Sequence[Task[P, R]]
     start: float  # when its process was free for them
     end: float = 0.0  # when they were answered, or the process was gone; 0 while they are in flight
+    sent: float = 0.0  # when the process got them; before `start` if it ran another batch then
     began: float = 0.0  # as `start`, in the time of the event loop
     took_s: float = 0.0  # from its start to its end, whatever the clock says
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import structlog
 
+from app import tracing
 from app.engines.catalogue import ModelCatalogue
 from app.engines.devices import usable_cores
 from app.engines.gpu_usage import GpuMonitor
@@ -28,6 +29,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Outcome, SlotStatus
 from app.settings import Settings
 from app.transcript.timeline import Transcript
+from app.transcription.batch_traces import trace_batch
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
@@ -127,7 +129,10 @@ class TranscriptionService:
                 new_request(), upload, options, model, fleet, results, observer or Observer()
             )
             try:
-                return await pipeline.run()
+                with tracing.span("transcribe") as span:
+                    transcript = await pipeline.run()
+                    span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
+                return transcript
             finally:
                 await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
 
@@ -140,7 +145,8 @@ class TranscriptionService:
         fleet, model = await self.ready(self.catalogue.default, options)
         pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
         try:
-            return await pipeline.detect_language()
+            with tracing.span("transcribe"):
+                return await pipeline.detect_language()
         finally:
             await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
 
@@ -249,6 +255,8 @@ class TranscriptionService:
     def _batch_ended(self, batch: FleetBatch, outcome: Outcome) -> None:
         self.blocks.add(batch, outcome)
         self.totals.add(batch, outcome)
+        if tracing.is_on():
+            trace_batch(batch, outcome, self.blocks.last_id, self._slots[batch.slot].parts)
 
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""

@@ -4,6 +4,7 @@ A media worker runs them one at a time. The parent only names them, so this modu
 detector in functions only.
 """
 
+import logging
 import math
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,6 +28,8 @@ __all__ = [
     "limit_memory",
     "speech_probabilities",
 ]
+
+log = logging.getLogger(__name__)
 
 MIN_SAMPLES = SAMPLE_RATE // 10  # of a recording, 0.1 s
 WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # 10 s before each span, for the detector to adapt
@@ -116,6 +119,7 @@ def decode(
         raise
     if finished:
         close(job)
+    log.debug("decoded %d samples of a recording", session.samples)
     warning = session.findings.warning if finished else None
     peaks = session.peaks.take(finished=finished)
     return DecodeStep(session.samples, finished, warning, session.declared, peaks)
@@ -140,7 +144,9 @@ def speech_probabilities(pcm_path: str, start_frame: int, frames: int) -> bytes:
         file.seek((start_frame - warm_up) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
         pcm = file.read((warm_up + frames) * FRAME_SAMPLES * BYTES_PER_SAMPLE)
     samples = np.frombuffer(pcm, "<i2").astype(np.float32) / np.float32(32768)
-    return _detector().probabilities(samples)[warm_up:].astype("<f4").tobytes()
+    probabilities = _detector().probabilities(samples)[warm_up:]
+    log.debug("computed the speech probabilities of %d frames", len(probabilities))
+    return probabilities.astype("<f4").tobytes()
 
 
 def limit_memory(headroom_bytes: int) -> None:

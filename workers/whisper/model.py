@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workers import calls
 from workers.causes import Cause, cause_of
 from workers.messages import (
     SAMPLE_RATE,
@@ -81,7 +82,8 @@ class LoadedModel:
 
         All threads compute them.
         """
-        return list(self._threads.map(self._spectrogram, windows))
+        with calls.measured("features"):
+            return list(self._threads.map(self._spectrogram, windows))
 
     def decode(
         self, windows: Sequence[Window], features: "Sequence[npt.NDArray[np.float32]]"
@@ -117,26 +119,31 @@ class LoadedModel:
         import ctranslate2
         import numpy as np
 
-        encoded = self._whisper.model.encode(ctranslate2.StorageView.from_array(np.stack(features)))
-        detected = self._detect_languages(windows, encoded)
+        with calls.measured("encode"):
+            encoded = self._whisper.model.encode(ctranslate2.StorageView.from_array(np.stack(features)))
+        with calls.measured("detect language"):
+            detected = self._detect_languages(windows, encoded)
         languages = [
             window.decoding.language or probs[0][0] for window, probs in zip(windows, detected, strict=True)
         ]
-        generated = self._whisper.model.generate(
-            encoded,
-            [
-                self._prompt(window.decoding, language)
-                for window, language in zip(windows, languages, strict=True)
-            ],
-            max_length=self._whisper.max_length,
-            return_scores=True,
-            return_no_speech_prob=True,
-            suppress_tokens=self._suppressed,
-            max_initial_timestamp_index=_MAX_INITIAL_TIMESTAMP_INDEX,
-            **_search_options(windows[0].decoding),
-        )
+        prompts = [
+            self._prompt(window.decoding, language)
+            for window, language in zip(windows, languages, strict=True)
+        ]
+        with calls.measured("generate text"):
+            generated = self._whisper.model.generate(
+                encoded,
+                prompts,
+                max_length=self._whisper.max_length,
+                return_scores=True,
+                return_no_speech_prob=True,
+                suppress_tokens=self._suppressed,
+                max_initial_timestamp_index=_MAX_INITIAL_TIMESTAMP_INDEX,
+                **_search_options(windows[0].decoding),
+            )
         rows = [self._row(*parts) for parts in zip(windows, languages, detected, generated, strict=True)]
-        self._align_words(rows, encoded)
+        with calls.measured("align words"):
+            self._align_words(rows, encoded)
         return [_window_result(row, self._thresholds) for row in rows]
 
     def _row(self, window: Window, language: str, language_probs: LanguageProbs, result: Any) -> _Row:

@@ -1,10 +1,14 @@
 """The Whisper worker: what its process is asked to do, and the models that it holds."""
 
 import gc
+import logging
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from workers import calls
 from workers.messages import LoadOptions, Window, WindowResult, WorkerInfo
 from workers.runtime import keep_freed_memory, preload_cublas, release_freed_memory
 from workers.whisper.compute_types import choose, smaller
@@ -12,10 +16,24 @@ from workers.whisper.model import LoadedModel
 
 _CTRANSLATE2_DECIDES = ("auto", "default")
 
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+log = logging.getLogger(__name__)
+
 _loads = 0
 _models: dict[str, LoadedModel] = {}  # by the model's name
 _decoder: ThreadPoolExecutor | None = None
-_ahead: Future[list[WindowResult]] | None = None  # the batch whose results the next exchange returns
+_ahead: "_Ahead | None" = None  # the batch whose results the next exchange returns
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A batch that a thread decodes, and the call that brought it."""
+
+    results: Future[list[WindowResult]]
+    call: calls.Call
 
 
 def supported_compute_types(device: str) -> set[str]:
@@ -33,8 +51,10 @@ def load(options: LoadOptions) -> WorkerInfo:
     """
     global _loads
     _prepare(options.device)
-    loaded = _models[options.model] = LoadedModel(options, _compute_type(options))
+    with calls.measured("load model"):
+        loaded = _models[options.model] = LoadedModel(options, _compute_type(options))
     _loads += 1
+    log.info("loaded the model %s (%s, %s)", options.model, options.device, loaded.compute_type)
     return WorkerInfo(
         pid=os.getpid(),
         visible_devices=os.environ.get("CUDA_VISIBLE_DEVICES"),
@@ -61,7 +81,7 @@ def decode(windows: Sequence[Window]) -> list[WindowResult]:
     All windows must have the same `batch_key`. Raises RuntimeError if their model is not loaded.
     """
     model = _model_of(windows)
-    return model.decode(windows, model.features(windows))
+    return _decode(model, windows, model.features(windows))
 
 
 def exchange(windows: Sequence[Window] | None) -> list[WindowResult] | None:
@@ -72,20 +92,35 @@ def exchange(windows: Sequence[Window] | None) -> list[WindowResult] | None:
     """
     global _ahead
     before, _ahead = _ahead, None if windows is None else _start_decoding(windows)
-    return None if before is None else before.result()
+    if before is None:
+        return None
+    results = before.results.result()
+    calls.current().parts.extend(before.call.parts)
+    return results
 
 
-def _start_decoding(windows: Sequence[Window]) -> Future[list[WindowResult]]:
+def _start_decoding(windows: Sequence[Window]) -> _Ahead:
     """Compute the features of a batch, and decode it after the batch before. Does not raise."""
     global _decoder
     _decoder = _decoder or ThreadPoolExecutor(1, "decoder")
+    context, call = calls.separate()
+    results: Future[list[WindowResult]]
     try:
         model = _model_of(windows)
-        return _decoder.submit(model.decode, windows, model.features(windows))
+        features = context.run(model.features, windows)
+        results = _decoder.submit(context.run, _decode, model, windows, features)
     except Exception as error:  # of this batch, while the one before is still to be answered
-        failed: Future[list[WindowResult]] = Future()
-        failed.set_exception(error)
-        return failed
+        results = Future()
+        results.set_exception(error)
+    return _Ahead(results, call)
+
+
+def _decode(
+    model: LoadedModel, windows: Sequence[Window], features: "list[npt.NDArray[np.float32]]"
+) -> list[WindowResult]:
+    results = model.decode(windows, features)
+    log.debug("decoded %d windows: %d tokens", len(windows), sum(result.token_count for result in results))
+    return results
 
 
 def _model_of(windows: Sequence[Window]) -> LoadedModel:

@@ -1,0 +1,71 @@
+"""A call of a child process: the ids of its work, for log lines, and the parts of it that were measured."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from workers.messages import Part
+
+R = TypeVar("R")
+
+Ids = Mapping[str, str | Sequence[str]]
+
+_MOST_PARTS = 64  # of a call; a batch whose windows cannot be decoded together has several for each
+
+
+@dataclass(slots=True)
+class Call:
+    """A call that runs, or one whose results a later call returns."""
+
+    ids: Ids = field(default_factory=dict)
+    parts: list[Part] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[R]):
+    """The result of a call, and what was measured."""
+
+    result: R
+    parts: tuple[Part, ...]
+
+
+_current: ContextVar[Call | None] = ContextVar("call", default=None)
+
+
+def answer(ids: Ids, function: Callable[..., R], *args: object) -> Answer[R]:
+    """Call a function for the requests and jobs with these ids. Raises what it raises."""
+    call = Call(ids)
+    token = _current.set(call)
+    try:
+        result = function(*args)
+    finally:
+        _current.reset(token)
+    return Answer(result, tuple(call.parts))
+
+
+def current() -> Call:
+    """The call that runs; a new one outside of calls. Threads need a copy of the caller's context."""
+    return _current.get() or Call()
+
+
+def separate() -> tuple[Context, Call]:
+    """A context for work whose results a later call returns, and what is measured in it."""
+    call = Call(current().ids)
+    context = copy_context()
+    context.run(_current.set, call)
+    return context, call
+
+
+@contextmanager
+def measured(name: str) -> Iterator[None]:
+    """Measure a part of the call that runs."""
+    start = time.time()
+    try:
+        yield
+    finally:
+        parts = current().parts
+        if len(parts) < _MOST_PARTS:
+            parts.append(Part(name, start, time.time()))
