@@ -7,12 +7,9 @@ import typer.main
 
 from app.cli import cli
 
-BEGIN = "<!-- table: cli -->"
-END = "<!-- end of table -->"
-
 
 def cli_table() -> Iterator[str]:
-    """The lines between the two comments."""
+    """The lines: a section for each command."""
     return _group(typer.main.get_command(cli), "whisperfleet")
 
 

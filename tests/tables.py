@@ -10,9 +10,12 @@ from typing import Any, get_args
 from app.api.asr import AsrQuery
 from app.api.forms import ResponseFormat
 from app.api.job_responses import ResultFormat
+from app.api.metric_list import METRICS, PREFIX
 from app.options import CUE_OPTIONS, Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
+from bench.model_sizes import models_table
+from tests.cli_table import cli_table
 from tests.pages import PAGES, ROOT
 
 Rows = Iterable[Iterable[str]]
@@ -84,6 +87,18 @@ def formats_table() -> Iterator[str]:
     return table(["format", "", *places], rows)
 
 
+def metrics_table() -> Iterator[str]:
+    """A row for each metric."""
+    rows = []
+    for metric in METRICS:
+        labels = [
+            f"`{name}`" + (f": {', '.join(values)}" if values else "")
+            for name, values in metric.labels.items()
+        ]
+        rows.append([f"`{PREFIX}{metric.name}`", metric.kind, "; ".join(labels), metric.help])
+    return table(["metric", "type", "labels", ""], rows)
+
+
 def _shown(default: object) -> str:
     """A default as users write it."""
     if isinstance(default, bool):
@@ -117,6 +132,9 @@ TABLES: dict[str, Callable[[], Iterable[str]]] = {
     "options": lambda: options_table(name for name in Options.model_fields if name not in CUE_OPTIONS),
     "cue-options": lambda: options_table(name for name in Options.model_fields if name in CUE_OPTIONS),
     "formats": formats_table,
+    "metrics": metrics_table,
+    "models": models_table,
+    "cli": cli_table,
 }
 
 

@@ -53,8 +53,8 @@ class Watcher:
         settle_s: float,
         poll_s: float | None = None,
     ) -> None:
-        """`sound_dir` is for files of this watcher alone. A file that has not changed for `settle_s` is complete.
-        With `poll_s`, the folders are searched so often, without events. Both in s.
+        """`sound_dir` is for files of this watcher alone. A file that has not changed for `settle_s` is
+        complete. With `poll_s`, the folders are searched so often, without events. Both in s.
         """
         self._roots = roots
         self._report = report
