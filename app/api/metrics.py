@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 from fastapi import APIRouter
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
@@ -19,8 +19,7 @@ from app.histogram import Histogram
 
 def metric_routes(sources: Sources) -> APIRouter:
     router = APIRouter(tags=["service"])
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(ServiceCollector(sources))
+    collectors = [MetricCollector(metric, sources) for metric in METRICS]
 
     @router.get(
         "/metrics",
@@ -35,21 +34,25 @@ def metric_routes(sources: Sources) -> APIRouter:
         """Counters since the start of the service, and its state now, in Prometheus' text format."""
         # Both wait a second at most, and only if the last figures are not recent.
         await asyncio.gather(sources.service.gpus.sample(), sources.service.folder.disk.free_bytes.sample())
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+        parts = []
+        for collector in collectors:
+            parts.append(generate_latest(collector))
+            await asyncio.sleep(0)  # all together would hold the loop for 9 ms if there are 64 workers
+        return Response(b"".join(parts), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
     return router
 
 
-class ServiceCollector(Collector):
-    """Reads the counts of the service when Prometheus asks: whoever counts knows nothing of Prometheus."""
+class MetricCollector(Collector):
+    """Reads a metric when Prometheus asks: whoever counts knows nothing of Prometheus."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, metric: metric_list.Metric, sources: Sources) -> None:
+        self._metric = metric
         self._sources = sources
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, in the order of `METRICS`."""
-        for metric in METRICS:
-            yield _family(metric, metric.read(self._sources))
+        """The metric with its values."""
+        yield _family(self._metric, self._metric.read(self._sources))
 
 
 def _family(metric: metric_list.Metric, value: metric_list.Samples | float | Histogram | None) -> Metric:
