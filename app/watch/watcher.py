@@ -53,7 +53,7 @@ class Watcher:
         settle_s: float,
         poll_s: float | None = None,
     ) -> None:
-        """`sound_dir` is for files of this watcher alone. A file that has not changed for `settle_s` is complete.
+        """`sound_dir` is for files of this watcher alone. A file that stays as it is for `settle_s` is complete.
         With `poll_s`, the folders are searched so often, without events. Both in s.
         """
         self._roots = roots
