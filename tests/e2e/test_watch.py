@@ -39,7 +39,7 @@ def running_jobs(server: Server) -> set[str]:
 def test_kills_renames_and_a_broken_file(commands, sabotage, talk_pcm, tmp_path):
     """Twenty files arrive slowly. Watcher and service are killed on the way."""
     (tmp_path / "source").mkdir()
-    lengths_s = [4, 5, 6, 4, 5, 30, *[4, 5, 6] * 4, 30]
+    lengths_s = [4, 5, 6, 4, 5, 30, *[4, 5, 6] * 4, 5]
     recordings = mixed_recordings(talk_pcm, tmp_path / "source", lengths_s)
     films = tmp_path / "films"
     (films / "Series" / "Season 1").mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_without_a_service(commands, sabotage, talk_pcm, tmp_path):
     films = tmp_path / "films"
     films.mkdir()
     settings = {"WHISPER_BATCH_SIZE": 1, "WHISPER_DATA_DIR": tmp_path / "data", **sabotage.settings}
-    mixed_recordings(talk_pcm, films, [120])
+    mixed_recordings(talk_pcm, films, [90])
     killed = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "1", **settings)
     wait_for(lambda: sabotage.decoded(), 60)
     killed.process.kill()
