@@ -89,6 +89,9 @@ class Recording:
             except FileNotFoundError:
                 await self._check_file(must_be_there=True)
                 return Outcome.CHANGED  # it was renamed just then
+            except Refused as error:
+                await self._end(FAILED)
+                report.failed(self.path, error.message)
         except Changed:
             await self._drop()
             return Outcome.CHANGED
@@ -100,9 +103,6 @@ class Recording:
             folder = shown(self.path.parent)
             report.say_once(str(self.path.parent), f"{folder} is not there: its recordings wait for it")
             return Outcome.LATER
-        except Refused as error:
-            await self._end(FAILED)
-            report.failed(self.path, error.message)
         except NotRead as error:
             report.say_once(str(self.path), f"{shown(self.path)}: {error.message}. It is tried again.")
             return Outcome.LATER
@@ -395,8 +395,9 @@ class Recording:
             self.seen_at = None
             await self.tools.search_again()
             if self.seen_at is not None:
-                entry = await asyncio.to_thread(self._entry)
-                await asyncio.to_thread(self.tools.state.move, entry, self.seen_at)
+                entry = await asyncio.to_thread(self.tools.state.get, self.path)
+                if entry is not None and entry.version.same_content(self.version):
+                    await asyncio.to_thread(self.tools.state.move, entry, self.seen_at)
                 left, self.path = self.path.parent, self.seen_at
                 self.tools.search_soon([left])  # another file may have taken its name
                 return True
@@ -471,8 +472,6 @@ def _is_own(entry: Entry, path: Path) -> bool:
 
 
 def _may_write(entry: Entry, target: Path) -> bool:
-    if entry.sidecar is not None and entry.sidecar != target and not entry.sidecar_mark:
-        entry.sidecar.unlink(missing_ok=True)  # written before a kill, and the recording was renamed since
     return not os.path.lexists(target) or _is_own(entry, target)
 
 

@@ -53,8 +53,8 @@ class Watcher:
         settle_s: float,
         poll_s: float | None = None,
     ) -> None:
-        """`sound_dir` is for files of this watcher alone. A file that has not changed for `settle_s` is
-        complete. With `poll_s`, the folders are searched so often, without events. Both in s.
+        """`sound_dir` is for files of this watcher alone. A file is complete if it stays so for `settle_s`.
+        With `poll_s`, the folders are searched so often, without events. Both in s.
         """
         self._roots = roots
         self._report = report
@@ -259,6 +259,11 @@ class Watcher:
                 await self._work.wait()
             path, version = self._ready.popleft()
             self._queued.discard(path)
+            on_its_way = [recording for recording in self._running if recording.version == version]
+            if on_its_way:  # under another name: what it is is clear when that one has ended
+                on_its_way[0].seen_at = path
+                self._places.release()
+                continue
             recording = Recording(path, version, self._tools)
             self._running.append(recording)
             self._group.create_task(self._process(recording))

@@ -476,3 +476,21 @@ async def test_a_large_recording_is_sent_as_sound(watched: Watched) -> None:
         await idle(watching)
         assert [*sound.iterdir()] == []
     assert sizes == [1]
+
+
+async def test_renamed_before_its_turn(watched: Watched) -> None:
+    watched.jobs.paused = True
+    async with watched.watch() as watching:
+        for number in range(10):
+            watched.add(f"{number}.mkv")
+        await until(lambda: len(watched.jobs.jobs) == 10)
+        waiting = watched.add("waiting.mkv")
+        await until(lambda: watching._ready)
+        waiting.rename(watched.folder / "renamed.mkv")
+        await until(lambda: len(watching._ready) == 2)
+        watched.jobs.paused = False
+        await until(lambda: len(watched.subtitles()) == 11)
+        await idle(watching)
+    assert watched.jobs.submitted.count("waiting.mkv") == 1
+    assert watched.subtitles()["renamed.en.srt"] == "transcript of waiting.mkv"
+    assert {line.split()[0] for line in watched.report.lines} == {"done"}
