@@ -13,7 +13,7 @@ import pytest
 
 from app.commands import remote
 from app.commands.progress import Board
-from app.commands.remote import Remote, service_url
+from app.commands.remote import Remote
 from app.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
 from app.options import Options
 
@@ -99,30 +99,6 @@ async def transcribe(
     with Board([recording]) as board:
         async with service:
             return await service.transcribe((recording, output), board.begin(recording))
-
-
-@pytest.mark.parametrize(
-    ("server", "url"),
-    [
-        ("http://host:8000", "http://host:8000/"),
-        ("http://host:8000/", "http://host:8000/"),
-        ("http://host:8000/v1", "http://host:8000/"),
-        ("http://host:8000/v1/", "http://host:8000/"),
-        ("host:8000", "http://host:8000/"),
-        ("host", "http://host/"),
-        ("[::1]:8000/v1", "http://[::1]:8000/"),
-        ("https://example.org/whisper", "https://example.org/whisper/"),
-        ("https://example.org/whisper/v1?x=1#top", "https://example.org/whisper/"),
-    ],
-)
-def test_addresses_as_users_have_them(server: str, url: str) -> None:
-    assert str(service_url(server)) == url
-
-
-@pytest.mark.parametrize("server", ["", "ftp://host", "http://", "http://host:port", "http://[::1"])
-def test_what_is_no_address(server: str) -> None:
-    with pytest.raises(InvalidInput, match="is no address"):
-        service_url(server)
 
 
 async def test_a_recording_becomes_a_job_and_nothing_stays(server: FakeServer, recording: Path) -> None:
@@ -299,7 +275,7 @@ async def test_ctrl_c_during_an_upload(
     [
         (refused(401, "The key is wrong."), "The key is wrong. Give the key with --api-key"),
         (httpx.Response(301, headers={"location": "https://host/"}), "sends to https://host/"),
-        (httpx.Response(404, content=b"<html>"), "there is no whisperfleet at .*: status 404"),
+        (httpx.Response(404, content=b"<html>"), "there is no whisperfleet at .*: the server answered 404"),
         (httpx.Response(200, json={"models": []}), "there is no whisperfleet at"),
         (refused(421, "Host not allowed."), "Host not allowed"),
         (httpx.ConnectError("Connection refused"), "cannot be reached: Connection refused"),

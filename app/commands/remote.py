@@ -18,6 +18,7 @@ from app.commands.progress import FileBar, shown
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
 from app.options import Options
+from app.service_answers import cause, error_message, public_name, retry_after_s, service_url
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 
@@ -32,22 +33,6 @@ _POLL_S = (0.1, 1.5)  # first and longest pause between two looks at a job
 _CLEANUP_S = 10.0  # how long Ctrl-C waits for the service
 _TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 _TERMINAL = ("succeeded", "failed", "cancelled")
-
-
-def service_url(server: str) -> httpx.URL:
-    """The address under which the service has its paths, with `/` at the end.
-
-    Takes it as users have it: with or without a scheme, `/v1` or a slash at the end, under a path of a proxy.
-    Raises `InvalidInput`.
-    """
-    try:
-        url = httpx.URL(server if "://" in server else f"http://{server}")
-    except httpx.InvalidURL as error:
-        raise InvalidInput(f"--server {server} is no address: {error}") from None
-    if url.scheme not in ("http", "https") or not url.host:
-        raise InvalidInput(f"--server {server} is no address: write it as http://host:8000")
-    path = url.path.rstrip("/").removesuffix("/v1")
-    return url.copy_with(path=f"{path}/", query=None, fragment=None)
 
 
 class Remote:
@@ -69,7 +54,7 @@ class Remote:
             if not (api_key.isascii() and api_key.isprintable()):
                 raise InvalidInput("the API key has characters that no key may have: check it")
             headers["Authorization"] = f"Bearer {api_key}"
-        self._name = str(url.copy_with(userinfo=b""))  # without a password
+        self._name = public_name(url)
         self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=_TIMEOUT, transport=transport)
         self._options = options
         self._chosen = chosen
@@ -92,20 +77,23 @@ class Remote:
         try:
             answer = await self._client.get("v1/workers")
         except httpx.HTTPError as error:
-            raise WhisperfleetError(f"{self._name} cannot be reached: {_cause(error)}") from None
+            raise WhisperfleetError(f"{self._name} cannot be reached: {cause(error)}") from None
         if answer.is_redirect:
             raise WhisperfleetError(
                 f"{self._name} sends to {answer.headers.get('location')}: name that address with --server"
             )
         if answer.status_code in (401, 403):
-            raise WhisperfleetError(f"{_message(answer)} Give the key with --api-key or WHISPER_API_KEY.")
+            raise WhisperfleetError(
+                f"{error_message(answer)} Give the key with --api-key or WHISPER_API_KEY."
+            )
         if answer.status_code in _TRANSIENT:
             return MIN_JOBS_AT_ONCE
         try:
             workers = len(answer.json()["data"])
         except (ValueError, KeyError, TypeError):
-            found = _error_of(answer) or f"status {answer.status_code}"
-            raise WhisperfleetError(f"there is no whisperfleet at {self._name}: {found}") from None
+            raise WhisperfleetError(
+                f"there is no whisperfleet at {self._name}: {error_message(answer)}"
+            ) from None
         return min(max(MIN_JOBS_AT_ONCE, 2 * workers), MAX_JOBS_AT_ONCE)
 
     async def transcribe(self, target: Target, bar: FileBar) -> bytes:
@@ -149,12 +137,12 @@ class Remote:
             except httpx.LocalProtocolError as error:
                 raise WhisperfleetError(f"the file has changed while it was sent: {error}") from None
             except httpx.TransportError as error:
-                reason = f"{self._name} cannot be reached: {_cause(error)}"
+                reason = f"{self._name} cannot be reached: {cause(error)}"
             else:
                 if answer.status_code not in _TRANSIENT:
                     return answer
-                reason = _message(answer)
-                wait = max(pause, _retry_after(answer))
+                reason = error_message(answer)
+                wait = max(pause, retry_after_s(answer))
                 if answer.status_code == 429:
                     failing_since = None  # it is there, and has no room yet
             now = time.monotonic()
@@ -177,7 +165,7 @@ class Remote:
             if answer.status_code == 404:
                 raise WhisperfleetError("its job was deleted on the service")
             if answer.is_error:
-                raise WhisperfleetError(_message(answer))
+                raise WhisperfleetError(error_message(answer))
             job = _object(answer)
             progress = job["progress"]
             bar.advance(progress["done_s"], progress["total_s"])
@@ -196,16 +184,16 @@ class Remote:
         answer = await self.send("GET", f"v1/jobs/{job_id}/result", params={"format": self._chosen})
         if answer.status_code == 400:  # the format cannot hold the transcript
             stored = await asyncio.to_thread(store_beside, target, await self._json(job_id))
-            raise UnsuitableFormat(f"{_message(answer)} The transcript is stored in {stored}.")
+            raise UnsuitableFormat(f"{error_message(answer)} The transcript is stored in {stored}.")
         if answer.is_error:
-            raise WhisperfleetError(_message(answer))
+            raise WhisperfleetError(error_message(answer))
         return answer.content
 
     async def _json(self, job_id: str) -> bytes:
         """The transcript as `--format json` writes it here, which has more than the service's `json`."""
         answer = await self.send("GET", f"v1/jobs/{job_id}/result", params={"format": "verbose_json"})
         if answer.is_error:
-            raise WhisperfleetError(_message(answer))
+            raise WhisperfleetError(error_message(answer))
         return await asyncio.to_thread(_as_json, answer.content, self._options)
 
 
@@ -259,7 +247,7 @@ class _Submission:
             answer = await self._remote.submit(form, self._key)
         self._answer_lost = False
         if answer.status_code != 202:
-            raise WhisperfleetError(_message(answer))
+            raise WhisperfleetError(error_message(answer))
         self.job_id = str(_object(answer)["id"])
 
     def _report(self, sent: int, size: int) -> None:
@@ -305,25 +293,3 @@ def _field(value: object) -> str:
 def _as_json(content: bytes, options: Options) -> bytes:
     transcript = read_transcript(content, task=options.task).transcript
     return render_transcript(transcript, options, "json")
-
-
-def _message(answer: httpx.Response) -> str:
-    """The error in an answer, or its status if it has none, as those of proxies."""
-    return _error_of(answer) or f"the server answered {answer.status_code} {answer.reason_phrase}".rstrip()
-
-
-def _error_of(answer: httpx.Response) -> str | None:
-    try:
-        return str(answer.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def _cause(error: httpx.HTTPError) -> str:
-    return str(error) or type(error).__name__
-
-
-def _retry_after(answer: httpx.Response) -> float:
-    """What the service asks for (s), a minute at most; 0 if it says nothing."""
-    text = answer.headers.get("retry-after", "")
-    return min(float(text), 60.0) if text.isdecimal() else 0.0

@@ -13,8 +13,9 @@ import httpx
 from app.commands.arguments import check_options, choose_format
 from app.errors import InvalidInput, InvalidSetting
 from app.languages import language_code
+from app.service_answers import public_name, service_url
 from app.settings import Settings, load_settings
-from app.watch.client import JobClient, service_url
+from app.watch.client import JobClient
 from app.watch.folder_locks import FolderLocks
 from app.watch.report import Report
 from app.watch.rules import Rules
@@ -94,7 +95,7 @@ async def _watch(
     report = Report()
     service = _remote(server, api_key) if server else _local(settings)
     async with service as http:
-        client = JobClient(http, server or "the service", report.say)
+        client = JobClient(http, public_name(http.base_url) if server else "the service", report.say)
         await client.check()
         watcher = Watcher(
             roots, rules, state, client, report, sound_dir=sound_dir, settle_s=settle_s, poll_s=poll_s

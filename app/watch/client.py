@@ -5,11 +5,11 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from typing import Any, BinaryIO, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 
-from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
+from app.errors import InvalidSetting, WhisperfleetError
+from app.service_answers import cause, error_code, error_message, retry_after_s
 
 T = TypeVar("T")
 
@@ -47,17 +47,6 @@ class NotRead(WhisperfleetError):
     """The recording could not be read, or changed, while it was sent."""
 
 
-def service_url(address: str) -> str:
-    """The address of a service without a trailing `/v1`, which addresses for OpenAI's clients have.
-
-    Raises InvalidInput if it is no address.
-    """
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise InvalidInput(f"--server {address} is no address: write it as http://host:8000")
-    return address.split("?")[0].rstrip("/").removesuffix("/v1")
-
-
 class JobClient:
     """Submits jobs and asks for them. Waits while the service is away or busy, and says so once."""
 
@@ -75,7 +64,7 @@ class JobClient:
         except httpx.HTTPError:
             return  # it may start later
         if answer.status_code in (401, 403):
-            raise InvalidSetting(f"{self._name} refuses the key: {_message(answer)}")
+            raise InvalidSetting(f"{self._name} refuses the key: {error_message(answer)}")
         if answer.status_code in (404, 405) or answer.is_redirect:
             raise InvalidSetting(
                 f"{self._name} is not a whisperfleet service: it has no /v1/jobs. Name its address, "
@@ -176,7 +165,7 @@ class JobClient:
         try:
             return await self._http.request(method, path, **arguments)
         except httpx.HTTPError as error:
-            raise NotNow(f"it cannot be reached ({str(error) or type(error).__name__})") from None
+            raise NotNow(f"it cannot be reached ({cause(error)})") from None
 
     async def _patiently(self, request: Callable[[], Awaitable[T]], *, submits: bool = False) -> T:
         """Repeat a request until the service takes it."""
@@ -248,31 +237,14 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     """The answer, if it is none of an error. Raises NotNow, Refused or KeyTaken."""
     if answer.is_success:
         return answer
-    status, message = answer.status_code, _message(answer)
-    if status == HTTPStatus.CONFLICT and _code(answer) == "idempotency_key_reused":
+    status, message = answer.status_code, error_message(answer)
+    if status == HTTPStatus.CONFLICT and error_code(answer) == "idempotency_key_reused":
         raise KeyTaken(message)
     if status in _NOT_NOW or answer.is_redirect:
-        wait = answer.headers.get("retry-after", "")
-        raise NotNow(message, float(wait) if wait.isdigit() else 0.0)
+        raise NotNow(message, retry_after_s(answer))
     raise ServiceFault(message) if answer.is_server_error else Refused(message)
 
 
 def _is_gone(answer: httpx.Response) -> bool:
     """Whether the service does not have the job."""
-    return answer.status_code == HTTPStatus.NOT_FOUND and _code(answer) == "job_not_found"
-
-
-def _error(answer: httpx.Response) -> dict[str, Any]:
-    try:
-        error = answer.json()["error"]
-    except (ValueError, KeyError, TypeError):
-        return {}
-    return error if isinstance(error, dict) else {}
-
-
-def _code(answer: httpx.Response) -> str:
-    return str(_error(answer).get("code") or "")
-
-
-def _message(answer: httpx.Response) -> str:
-    return str(_error(answer).get("message") or f"the server answered {answer.status_code}")
+    return answer.status_code == HTTPStatus.NOT_FOUND and error_code(answer) == "job_not_found"

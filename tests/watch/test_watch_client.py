@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.errors import InvalidInput, InvalidSetting
+from app.errors import InvalidSetting
 from app.watch import client as client_module
-from app.watch.client import JobClient, KeyTaken, NotRead, Refused, service_url
+from app.watch.client import JobClient, KeyTaken, NotRead, Refused
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -198,17 +198,3 @@ async def test_something_else_answers(serve: Callable[..., Service], answer: Ans
 @pytest.mark.parametrize("answer", [GONE, httpx.Response(200, json={}), error(503)])
 async def test_a_service_that_may_start_later(serve: Callable[..., Service], answer: Answer) -> None:
     await serve(answer).client.check()
-
-
-@pytest.mark.parametrize(
-    "address", ["http://host:8000", "http://host:8000/", "http://host:8000/v1", "http://host:8000/v1/"]
-)
-def test_addresses(address: str) -> None:
-    assert service_url(address) == "http://host:8000"
-    assert service_url("https://host/whisper/v1") == "https://host/whisper"
-
-
-@pytest.mark.parametrize("address", ["host:8000", "ftp://host", "http://", ""])
-def test_what_is_no_address(address: str) -> None:
-    with pytest.raises(InvalidInput, match="http://host:8000"):
-        service_url(address)
