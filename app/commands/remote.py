@@ -16,9 +16,9 @@ import httpx
 from app.commands.arguments import Target, store_beside
 from app.commands.progress import FileBar, shown
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
-from app.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
+from app.errors import UnsuitableFormat, WhisperfleetError
 from app.options import Options
-from app.service_answers import cause, error_message, public_name, retry_after_s, service_url
+from app.service_answers import cause, error_message, key_headers, public_name, retry_after_s, service_url
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 
@@ -49,11 +49,7 @@ class Remote:
     ) -> None:
         """Raises `InvalidInput` for a malformed address or key."""
         url = service_url(server)
-        headers = {}
-        if api_key:
-            if not (api_key.isascii() and api_key.isprintable()):
-                raise InvalidInput("the API key has characters that no key may have: check it")
-            headers["Authorization"] = f"Bearer {api_key}"
+        headers = key_headers(api_key)
         self._name = public_name(url)
         self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=_TIMEOUT, transport=transport)
         self._options = options

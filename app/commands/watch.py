@@ -13,7 +13,7 @@ import httpx
 from app.commands.arguments import check_options, choose_format
 from app.errors import InvalidInput, InvalidSetting
 from app.languages import language_code
-from app.service_answers import public_name, service_url
+from app.service_answers import key_headers, public_name, service_url
 from app.settings import Settings, load_settings
 from app.watch.client import JobClient
 from app.watch.folder_locks import FolderLocks
@@ -106,7 +106,7 @@ async def _watch(
 
 @asynccontextmanager
 async def _remote(server: str, api_key: str | None) -> AsyncIterator[httpx.AsyncClient]:
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    headers = key_headers(api_key)
     # A service that is busy answers late; one that is gone closes the connection.
     timeout = httpx.Timeout(600, connect=_CONNECT_S)
     async with httpx.AsyncClient(base_url=service_url(server), headers=headers, timeout=timeout) as client:
