@@ -63,9 +63,15 @@ def cause(error: httpx.HTTPError) -> str:
     return str(error) or type(error).__name__
 
 
-def _error(answer: httpx.Response) -> dict[str, Any]:
+def json_object(answer: httpx.Response) -> dict[str, Any]:
+    """The JSON object in an answer; an empty one if there is none, as in the pages of proxies."""
     try:
-        error = answer.json()["error"]
-    except (ValueError, KeyError, TypeError):
+        document = answer.json()
+    except ValueError:
         return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _error(answer: httpx.Response) -> dict[str, Any]:
+    error = json_object(answer).get("error")
     return error if isinstance(error, dict) else {}
