@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from app.commands.arguments import check_options, choose_format
-from app.errors import InvalidInput, InvalidSetting
+from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
 from app.languages import language_code
 from app.service_answers import key_headers, public_name, service_url
 from app.settings import Settings, load_settings
@@ -45,7 +45,10 @@ def run_watch(
     settle_s: float,
     poll_s: float | None,
 ) -> int:
-    """Watch folders until a signal ends it. Returns the exit code: 2 for wrong usage."""
+    """Watch folders until a signal ends it.
+
+    Returns the exit code: 2 for wrong usage, 1 if its files or its service cannot be used.
+    """
     locks: FolderLocks | None = None
     try:
         rules = Rules(
@@ -75,6 +78,9 @@ def run_watch(
     except (InvalidInput, InvalidSetting) as error:
         print(f"whisperfleet: {error.message}", file=sys.stderr)
         return 2
+    except (WhisperfleetError, OSError) as error:  # such as a full disk
+        print(f"whisperfleet: {error}", file=sys.stderr)
+        return 1
     finally:
         if locks is not None:
             locks.release()
