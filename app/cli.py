@@ -45,9 +45,22 @@ _Format = Annotated[
         autocompletion=_complete(*_FORMATS),
     ),
 ]
+_Task = Annotated[
+    str, typer.Option(help="transcribe, or translate into English.", autocompletion=_complete(*_TASKS))
+]
+_Prompt = Annotated[str | None, typer.Option(help="Text that sets style and spelling.")]
+_Hotwords = Annotated[str | None, typer.Option(help="Words to expect.")]
+_Model = Annotated[
+    str | None,
+    typer.Option("--model", "-m", help="Model [WHISPER_MODEL].", autocompletion=_complete_model),
+]
 _NamedOptions = Annotated[
     list[str] | None,
     typer.Option(help="Any other option as NAME=VALUE; can be repeated.", autocompletion=_complete_option),
+]
+_Server = Annotated[str | None, typer.Option(help="Address of a running service. Default: start one here.")]
+_ApiKey = Annotated[
+    str | None, typer.Option(help="Key for the server.", envvar="WHISPER_API_KEY", show_default=False)
 ]
 
 cli = typer.Typer(
@@ -96,26 +109,16 @@ def transcribe(
     output: _Output = None,
     file_format: _Format = None,
     language: Annotated[str | None, typer.Option("--language", "-l", help="Spoken language.")] = None,
-    task: Annotated[
-        str,
-        typer.Option(help="transcribe, or translate into English.", autocompletion=_complete(*_TASKS)),
-    ] = "transcribe",
-    prompt: Annotated[str | None, typer.Option(help="Text that sets style and spelling.")] = None,
-    hotwords: Annotated[str | None, typer.Option(help="Words to expect.")] = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", help="Model [WHISPER_MODEL].", autocompletion=_complete_model),
-    ] = None,
+    task: _Task = "transcribe",
+    prompt: _Prompt = None,
+    hotwords: _Hotwords = None,
+    model: _Model = None,
     option: _NamedOptions = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="In folders, replace outputs that exist.")
     ] = False,
-    server: Annotated[
-        str | None, typer.Option(help="Address of a running service. Default: start one here.")
-    ] = None,
-    api_key: Annotated[
-        str | None, typer.Option(help="Key for the server.", envvar="WHISPER_API_KEY", show_default=False)
-    ] = None,
+    server: _Server = None,
+    api_key: _ApiKey = None,
 ) -> None:
     """Transcribe recordings into subtitles."""
     from app.commands.transcribe import run_transcribe
@@ -157,17 +160,13 @@ def watch(
         float | None,
         typer.Option(help="Search the folders so often (s), for network mounts. Default: follow events."),
     ] = None,
-    task: Annotated[str, typer.Option(help="transcribe, or translate into English.")] = "transcribe",
-    prompt: Annotated[str | None, typer.Option(help="Text that sets style and spelling.")] = None,
-    hotwords: Annotated[str | None, typer.Option(help="Words to expect.")] = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Model [WHISPER_MODEL].")] = None,
+    task: _Task = "transcribe",
+    prompt: _Prompt = None,
+    hotwords: _Hotwords = None,
+    model: _Model = None,
     option: _NamedOptions = None,
-    server: Annotated[
-        str | None, typer.Option(help="Address of a running service. Default: start one here.")
-    ] = None,
-    api_key: Annotated[
-        str | None, typer.Option(help="Key for the server.", envvar="WHISPER_API_KEY", show_default=False)
-    ] = None,
+    server: _Server = None,
+    api_key: _ApiKey = None,
 ) -> None:
     """Write subtitles beside the recordings in folders, now and as they come."""
     from app.commands.watch import run_watch

@@ -3,12 +3,12 @@
 from pathlib import PurePath
 
 _AUDIO = (
-    ".3ga .aac .ac3 .aif .aiff .amr .ape .au .caf .dts .eac3 .flac .gsm .m4a .m4b .mka .mp2 .mp3 .oga .ogg "
-    ".opus .ra .spx .tta .voc .w64 .wav .weba .wma .wv"
+    ".3ga .aac .ac3 .aif .aifc .aiff .amr .ape .au .caf .dts .eac3 .flac .gsm .m4a .m4b .mka .mp2 .mp3 .mpc "
+    ".oga .ogg .opus .ra .spx .tak .tta .voc .w64 .wav .weba .wma .wv"
 )
 _VIDEO = (
     ".3g2 .3gp .asf .avi .divx .dv .f4v .flv .m2ts .m2v .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .nut .ogm "
-    ".ogv .rm .rmvb .ts .vob .webm .wmv"
+    ".ogv .rm .rmvb .ts .vob .webm .wmv .wtv"
 )
 SUFFIXES = frozenset((*_AUDIO.split(), *_VIDEO.split()))
 

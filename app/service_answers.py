@@ -25,6 +25,15 @@ def service_url(server: str) -> httpx.URL:
     return url.copy_with(path=f"{path}/", query=None, fragment=None)
 
 
+def key_headers(api_key: str | None) -> dict[str, str]:
+    """The headers with an API key; none without a key. Raises InvalidInput for a malformed one."""
+    if not api_key:
+        return {}
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise InvalidInput("the API key has characters that no key may have: check it")
+    return {"Authorization": f"Bearer {api_key}"}
+
+
 def public_name(url: httpx.URL) -> str:
     """The address without a password, for lines that people read."""
     return str(url.copy_with(userinfo=b""))
@@ -54,9 +63,15 @@ def cause(error: httpx.HTTPError) -> str:
     return str(error) or type(error).__name__
 
 
-def _error(answer: httpx.Response) -> dict[str, Any]:
+def json_object(answer: httpx.Response) -> dict[str, Any]:
+    """The JSON object in an answer; an empty one if there is none, as in the pages of proxies."""
     try:
-        error = answer.json()["error"]
-    except (ValueError, KeyError, TypeError):
+        document = answer.json()
+    except ValueError:
         return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _error(answer: httpx.Response) -> dict[str, Any]:
+    error = json_object(answer).get("error")
     return error if isinstance(error, dict) else {}

@@ -29,6 +29,7 @@ class Hub:
     cut_after: int | None = None  # the next answers with weights end after so many bytes
     stalled: threading.Event = field(default_factory=threading.Event)  # set once one has been cut so
     holds: bool = False  # a cut answer stays open instead of ending
+    hides_cuts: bool = False  # a cut answer says that it is whole
     ignores_range: bool = False
     sent: int = 0  # bytes of weights
     starts: list[int] = field(default_factory=list)  # first byte of each answer with weights
@@ -95,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
         hub = self.hub
         hub.starts.append(start)
         end = len(content) if hub.cut_after is None else min(start + hub.cut_after, len(content))
-        self._head(status, len(content) - start, headers)
+        self._head(status, (end if hub.hides_cuts else len(content)) - start, headers)
         self.wfile.write(content[start:end])
         self.wfile.flush()
         hub.sent += end - start
@@ -103,7 +104,7 @@ class _Handler(BaseHTTPRequestHandler):
             hub.stalled.set()
             if hub.holds:
                 hub.closing.wait(60)
-            self.close_connection = True
+            self.close_connection = not hub.hides_cuts
         return
 
     def _send(self, status: int, body: bytes, headers: dict[str, str], with_body: bool) -> None:

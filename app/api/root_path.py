@@ -21,7 +21,9 @@ class RootPath:
         path = scope["path"]
         if path == self._root:
             # The page's addresses are relative: without the slash, they would lead out of `root`.
-            await RedirectResponse(f"{self._root}/")(scope, receive, send)
+            query = scope["query_string"].decode("latin-1")
+            target = f"{self._root}/?{query}" if query else f"{self._root}/"
+            await RedirectResponse(target)(scope, receive, send)
             return
         if not path.startswith(f"{self._root}/"):
             path = self._root + path

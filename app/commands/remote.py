@@ -16,9 +16,17 @@ import httpx
 from app.commands.arguments import Target, store_beside
 from app.commands.progress import FileBar, shown
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
-from app.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
+from app.errors import UnsuitableFormat, WhisperfleetError
 from app.options import Options
-from app.service_answers import cause, error_message, public_name, retry_after_s, service_url
+from app.service_answers import (
+    cause,
+    error_message,
+    json_object,
+    key_headers,
+    public_name,
+    retry_after_s,
+    service_url,
+)
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 
@@ -49,11 +57,7 @@ class Remote:
     ) -> None:
         """Raises `InvalidInput` for a malformed address or key."""
         url = service_url(server)
-        headers = {}
-        if api_key:
-            if not (api_key.isascii() and api_key.isprintable()):
-                raise InvalidInput("the API key has characters that no key may have: check it")
-            headers["Authorization"] = f"Bearer {api_key}"
+        headers = key_headers(api_key)
         self._name = public_name(url)
         self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=_TIMEOUT, transport=transport)
         self._options = options
@@ -166,7 +170,7 @@ class Remote:
                 raise WhisperfleetError("its job was deleted on the service")
             if answer.is_error:
                 raise WhisperfleetError(error_message(answer))
-            job = _object(answer)
+            job = _job(answer)
             progress = job["progress"]
             bar.advance(progress["done_s"], progress["total_s"])
             if job["status"] in _TERMINAL:
@@ -248,7 +252,7 @@ class _Submission:
         self._answer_lost = False
         if answer.status_code != 202:
             raise WhisperfleetError(error_message(answer))
-        self.job_id = str(_object(answer)["id"])
+        self.job_id = str(_job(answer)["id"])
 
     def _report(self, sent: int, size: int) -> None:
         self._all_sent = sent >= size
@@ -278,12 +282,11 @@ class _SentFile:
         return self._file.fileno()
 
 
-def _object(answer: httpx.Response) -> dict[str, Any]:
-    """The JSON object in an answer. Raises WhisperfleetError: a proxy may answer with a page of its own."""
-    with suppress(ValueError):
-        if isinstance(document := answer.json(), dict) and "id" in document:
-            return document
-    raise WhisperfleetError(f"the server answered {answer.status_code} without a job")
+def _job(answer: httpx.Response) -> dict[str, Any]:
+    """The job in an answer. Raises WhisperfleetError: a proxy may answer with a page of its own."""
+    if "id" not in (job := json_object(answer)):
+        raise WhisperfleetError(f"the server answered {answer.status_code} without a job")
+    return job
 
 
 def _field(value: object) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 
 from app.commands.arguments import check_options, choose_format
-from app.errors import InvalidInput, InvalidSetting
+from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
 from app.languages import language_code
-from app.service_answers import public_name, service_url
+from app.service_answers import key_headers, public_name, service_url
 from app.settings import Settings, load_settings
 from app.watch.client import JobClient
 from app.watch.folder_locks import FolderLocks
@@ -45,7 +45,10 @@ def run_watch(
     settle_s: float,
     poll_s: float | None,
 ) -> int:
-    """Watch folders until a signal ends it. Returns the exit code: 2 for wrong usage."""
+    """Watch folders until a signal ends it.
+
+    Returns the exit code: 2 for wrong usage, 1 if its files or its service cannot be used.
+    """
     locks: FolderLocks | None = None
     try:
         rules = Rules(
@@ -75,6 +78,9 @@ def run_watch(
     except (InvalidInput, InvalidSetting) as error:
         print(f"whisperfleet: {error.message}", file=sys.stderr)
         return 2
+    except (WhisperfleetError, OSError) as error:  # such as a full disk
+        print(f"whisperfleet: {error}", file=sys.stderr)
+        return 1
     finally:
         if locks is not None:
             locks.release()
@@ -106,7 +112,7 @@ async def _watch(
 
 @asynccontextmanager
 async def _remote(server: str, api_key: str | None) -> AsyncIterator[httpx.AsyncClient]:
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    headers = key_headers(api_key)
     # A service that is busy answers late; one that is gone closes the connection.
     timeout = httpx.Timeout(600, connect=_CONNECT_S)
     async with httpx.AsyncClient(base_url=service_url(server), headers=headers, timeout=timeout) as client:

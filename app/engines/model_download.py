@@ -163,9 +163,14 @@ def _fetch(url: str, part: Path, size: int, report: Report) -> None:
             except (httpx2.TransportError, HfHubHTTPError) as error:
                 if isinstance(error, HfHubHTTPError) and error.response.status_code not in _TRANSIENT:
                     raise
-                failures = failures + 1 if file.tell() == start else 0
+                fault: Exception = error
+            else:
+                fault = OSError(f"{url.partition('?')[0]} ends before byte {size}")
+            if file.tell() < size:
+                # An answer without the range may bring less than there was.
+                failures = failures + 1 if file.tell() <= start else 0
                 if failures == _ATTEMPTS:
-                    raise
+                    raise fault
                 time.sleep(_PAUSE_S)
 
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, TypeVar
 import httpx
 
 from app.errors import InvalidSetting, WhisperfleetError
-from app.service_answers import cause, error_code, error_message, retry_after_s
+from app.service_answers import cause, error_code, error_message, json_object, retry_after_s
 
 T = TypeVar("T")
 
@@ -88,8 +88,7 @@ class JobClient:
             }
             params = fields | {"filename": filename}
             answer = await self._send(body, "/v1/jobs", params=params, headers=headers, content=body.chunks())
-            job: dict[str, Any] = answer.json()
-            return job
+            return _content(answer, "id")
 
         return await self._patiently(request, submits=True)
 
@@ -111,7 +110,7 @@ class JobClient:
             }
             content = body.chunks(head, tail)
             answer = await self._send(body, "/detect-language", headers=headers, content=content)
-            return str(answer.json()["language_code"])
+            return str(_content(answer, "language_code")["language_code"])
 
         return await self._patiently(request, submits=True)
 
@@ -122,8 +121,7 @@ class JobClient:
             answer = await self._request("GET", f"/v1/jobs/{job_id}")
             if _is_gone(answer):
                 return None
-            job: dict[str, Any] = _checked(answer).json()
-            return job
+            return _content(_checked(answer), "status")
 
         return await self._patiently(request)
 
@@ -243,6 +241,13 @@ def _checked(answer: httpx.Response) -> httpx.Response:
     if status in _NOT_NOW or answer.is_redirect:
         raise NotNow(message, retry_after_s(answer))
     raise ServiceFault(message) if answer.is_server_error else Refused(message)
+
+
+def _content(answer: httpx.Response, name: str) -> dict[str, Any]:
+    """The JSON object in an answer, which has a member of this name. Raises NotNow: a proxy has answered."""
+    if name not in (content := json_object(answer)):
+        raise NotNow(f"it answered {answer.status_code} with something else")
+    return content
 
 
 def _is_gone(answer: httpx.Response) -> bool:

@@ -5,74 +5,11 @@ import json
 import re
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
+from pathlib import PurePath
 
+from app.media_names import is_recording
 from app.options import Options
 
-# What FFmpeg reads, and media players play.
-_VIDEO = frozenset(
-    {
-        "3g2",
-        "3gp",
-        "asf",
-        "avi",
-        "divx",
-        "f4v",
-        "flv",
-        "m2ts",
-        "m2v",
-        "m4v",
-        "mkv",
-        "mov",
-        "mp4",
-        "mpeg",
-        "mpg",
-        "mts",
-        "mxf",
-        "ogm",
-        "ogv",
-        "rm",
-        "rmvb",
-        "ts",
-        "vob",
-        "webm",
-        "wmv",
-        "wtv",
-    }
-)
-_AUDIO = frozenset(
-    {
-        "aac",
-        "ac3",
-        "aif",
-        "aifc",
-        "aiff",
-        "amr",
-        "ape",
-        "au",
-        "caf",
-        "dts",
-        "eac3",
-        "flac",
-        "m4a",
-        "m4b",
-        "mka",
-        "mp2",
-        "mp3",
-        "mpc",
-        "oga",
-        "ogg",
-        "opus",
-        "ra",
-        "spx",
-        "tak",
-        "tta",
-        "w64",
-        "wav",
-        "wma",
-        "wv",
-    }
-)
-RECORDING_SUFFIXES = _VIDEO | _AUDIO
 # Of files that a program is still writing.
 _UNFINISHED = re.compile(
     r"~$|\.(part|partial|crdownload|download|downloading|tmp|temp|incomplete|aria2|opdownload|!qb|!ut|bc!|filepart)$"
@@ -126,7 +63,7 @@ class Rules:
             return False
         if self.include:
             return any(_matches(relative, name, glob) for glob in self.include)
-        return name.rpartition(".")[2].lower() in RECORDING_SUFFIXES
+        return is_recording(PurePath(name))
 
 
 def is_hidden(name: str) -> bool:

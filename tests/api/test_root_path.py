@@ -37,8 +37,9 @@ def test_pages_and_their_files(below, sent):
 
 
 def test_the_page_has_a_slash_at_its_end(below):
-    answer = below.client.get(ROOT)
-    assert (answer.status_code, answer.headers["location"]) == (307, f"{ROOT}/")
+    for query in ("", "?q=a%20b&page=2"):
+        answer = below.client.get(ROOT + query)
+        assert (answer.status_code, answer.headers["location"]) == (307, f"{ROOT}/{query}")
 
 
 def test_clients_of_the_document_use_the_root_path(below, sent):

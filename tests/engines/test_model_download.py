@@ -60,6 +60,24 @@ def test_a_connection_that_brings_nothing_is_an_error_in_the_end(hub: Hub, tmp_p
     assert len(hub.starts) == model_download._ATTEMPTS
 
 
+@pytest.mark.parametrize(("cut_after", "ignores_range"), [(0, False), (1_000_000, True)])
+def test_answers_that_end_early_without_an_error_end_the_download(
+    hub: Hub, tmp_path: Path, cut_after: int, ignores_range: bool
+) -> None:
+    hub.cut_after, hub.hides_cuts, hub.ignores_range = cut_after, True, ignores_range
+    with pytest.raises(OSError, match="ends before byte"):
+        fetch(hub, tmp_path / digest(hub))
+    assert len(hub.starts) == model_download._ATTEMPTS + ignores_range
+
+
+def test_a_hub_that_is_gone_after_a_part(hub: Hub, tmp_path: Path) -> None:
+    blob = tmp_path / digest(hub)
+    blob.with_name(f"{blob.name}.incomplete").write_bytes(b"x" * 1000)
+    gone = Hub(url="http://127.0.0.1:9")  # nobody listens there
+    with pytest.raises(Exception, match="refused"):
+        fetch(gone, blob)
+
+
 def test_a_proxy_that_drops_the_range(hub: Hub, tmp_path: Path) -> None:
     blob = tmp_path / digest(hub)
     blob.with_name(f"{blob.name}.incomplete").write_bytes(b"x" * 1000)

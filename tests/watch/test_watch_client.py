@@ -96,6 +96,7 @@ async def test_the_request_of_a_job(serve: Callable[..., Service], film: Path) -
         error(507, "disk_full"),
         httpx.Response(502, text="<html>Bad Gateway</html>"),
         httpx.Response(404, text="<html>nginx</html>"),
+        httpx.Response(200, text="<html>Log in to the network</html>"),
         error(401),
         GONE,
         httpx.RemoteProtocolError("Server disconnected"),

@@ -1,5 +1,7 @@
 """Wrong usage of `whisperfleet watch`."""
 
+import hashlib
+import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,8 @@ from app.cli import cli
         ([".", "--only-language", "klingon"], "klingon"),
         ([".", "--language", "en", "--only-language", "de"], "--only-language excludes it"),
         ([".", "--format", "doc"], "doc"),
-        ([".", "--server", "localhost:8000"], "http://host:8000"),
+        ([".", "--server", "ftp://localhost"], "http://host:8000"),
+        ([".", "--server", "localhost", "--api-key", "kéy"], "API key"),
         ([".", "--poll", "0"], "--poll"),
         ([".", "--settle", "0"], "--settle"),
         ([".", "--min-duration", "-1"], "--min-duration"),
@@ -40,3 +43,13 @@ def test_a_data_folder_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest.M
     refused = CliRunner().invoke(cli, ["watch", str(tmp_path)])
     assert refused.exit_code == 2
     assert "WHISPER_DATA_DIR" in refused.output
+
+
+def test_a_lock_that_cannot_be_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest = hashlib.sha256(os.fsencode(tmp_path.resolve())).hexdigest()[:16]
+    lock = tmp_path / "data" / "watch" / f"{digest}.lock"
+    lock.mkdir(parents=True)
+    monkeypatch.setenv("WHISPER_DATA_DIR", str(tmp_path / "data"))
+    refused = CliRunner().invoke(cli, ["watch", str(tmp_path)])
+    assert refused.exit_code == 1
+    assert refused.output == f"whisperfleet: [Errno 21] Is a directory: '{lock}'\n"
