@@ -12,11 +12,11 @@
 # make screenshots   take the pictures of the page in docs/images again, with the machine's Chromium
 # make clean   remove all generated files
 #
-# Variables: PYTHON (3.11 to 3.13; another one makes .venv anew), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default
+# Variables: PYTHON (3.11 to 3.13; another one makes .venv anew; default: that of .venv, else python3), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default
 # if there is an NVIDIA driver; more are added to what is installed), TORCH_INDEX: the package index for torch. Only the package of the speech detector needs torch, so the
 # default is the index of PyTorch's CPU builds, about 200 MB. A wheel that pip finds locally (PIP_FIND_LINKS)
 # takes precedence. `TORCH_INDEX=` uses pip's own index.
-PYTHON ?= python3
+PYTHON ?= $(or $(lastword $(patsubst python=%,%,$(filter python=%,$(INSTALLED)))),python3)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 EXTRAS ?= $(if $(shell command -v nvidia-smi),gpu)
 
@@ -94,6 +94,9 @@ clean:
 	rm -rf .venv node_modules build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 
 .venv/.installed: pyproject.toml constraints.txt $(if $(strip $(MISSING)),another-installation)
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
+	echo "whisperfleet needs Python 3.11 to 3.13, and $(PYTHON) is not one of them. Install one and name it:" \
+	"make $(firstword $(MAKECMDGOALS) install) PYTHON=python3.12 (docs/install.md#platforms)" >&2; exit 1; }
 	$(PYTHON) -m venv $(if $(OTHER_PYTHON),--clear) .venv
 	$(INSTALL) --no-index --no-deps torch 2>/dev/null \
 	|| $(INSTALL) --no-deps $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch

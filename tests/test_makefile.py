@@ -3,13 +3,19 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 
+OLD_PYTHON = """#!/bin/sh
+exec "$REAL" -c 'import sys; sys.version_info = (3, 10, 12); exec(sys.argv[1])' "$2"
+"""
+
 PYTHON = """#!/bin/sh
+test "$1" = -c && exit
 echo "$(basename "$0") $*" >> "$CALLS"
 case "$*" in
     *-m\\ venv*) for last; do :; done; mkdir -p "$last/bin" && cp "$0" "$last/bin/python" ;;
@@ -25,23 +31,27 @@ class Tree:
         for name in ("Makefile", "pyproject.toml", "constraints.txt"):
             shutil.copy(ROOT / name, folder)
         (folder / "stubs").mkdir()
-        programs = {"python3": PYTHON, "python3.12": PYTHON, "node": "#!/bin/sh\n", "npm": "#!/bin/sh\n"}
+        programs = {"python3": PYTHON, "python3.10": OLD_PYTHON, "python3.12": PYTHON, "node": "#!/bin/sh\n", "npm": "#!/bin/sh\n"}
         for name, program in programs.items():
             (folder / "stubs" / name).write_text(program)
             (folder / "stubs" / name).chmod(0o755)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """make, when it has ended."""
+        path = f"{self.folder / 'stubs'}:{os.defpath}"
+        return subprocess.run(
+            ["make", "--no-print-directory", *arguments],
+            cwd=self.folder,
+            env={"PATH": path, "CALLS": str(self.folder / "calls"), "REAL": sys.executable},
+            capture_output=True,
+            text=True,
+        )
 
     def make(self, *arguments: str) -> list[str]:
         """The commands that make runs. Fails if make does."""
         calls = self.folder / "calls"
         calls.unlink(missing_ok=True)
-        path = f"{self.folder / 'stubs'}:{os.defpath}"
-        done = subprocess.run(
-            ["make", "--no-print-directory", *arguments],
-            cwd=self.folder,
-            env={"PATH": path, "CALLS": str(calls)},
-            capture_output=True,
-            text=True,
-        )
+        done = self.run(*arguments)
         assert done.returncode == 0, done.stderr
         return calls.read_text().splitlines() if calls.exists() else []
 
@@ -85,6 +95,20 @@ def test_another_python_makes_the_environment_anew(tree: Tree) -> None:
     assert tree.make("install") == [], "the default is not another one"
     assert tree.make("install", "PYTHON=python3.12") == []
     assert tree.installs("EXTRAS=url") == ".[url]", "it went with the old environment"
+
+
+def test_the_python_of_the_environment_is_the_default(tree: Tree) -> None:
+    tree.installs("PYTHON=python3.12")
+    assert tree.make("install", "EXTRAS=url")[0] == "python3.12 -m venv .venv"
+
+
+@pytest.mark.parametrize("python", ["python3.10", "python-that-is-not-here"])
+def test_an_unsuitable_python_is_refused_with_the_cure(tree: Tree, python: str) -> None:
+    done = tree.run("run", f"PYTHON={python}")
+    assert done.returncode != 0
+    assert f"whisperfleet needs Python 3.11 to 3.13, and {python} is not one of them." in done.stderr
+    assert "make run PYTHON=python3.12" in done.stderr
+    assert not (tree.folder / ".venv").exists()
 
 
 def test_an_installation_of_an_older_makefile_is_kept(tree: Tree) -> None:
