@@ -199,6 +199,7 @@ class TranscriptionService:
             max_duration_s=self.settings.max_duration_s,
             max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
             min_context_s=self.catalogue.options[model].min_context_s,
+            selection=options.selection,
             decoded_samples=decoded_samples,
         )
 
