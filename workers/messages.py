@@ -141,12 +141,16 @@ class WindowResult:
         return not self.silent and (self.repetitive or self.avg_logprob < self.thresholds.logprob)
 
 
+# Which sound track of a file: its place among them, from 0, or the names that its language may have in the
+# file. None: the one that FFmpeg would play.
+TrackChoice = int | tuple[str, ...] | None
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which part of a recording is wanted; by default all of the track that FFmpeg would play."""
+    """Which part of a recording is wanted, and from which sound track. By default all of it."""
 
-    # Its place among the sound tracks, from 0, or the names that its language may have in the file.
-    track: int | tuple[str, ...] | None = None
+    track: TrackChoice = None
     start: int = 0  # first sample
     end: int | None = None  # first sample that is not wanted; None: until the recording ends
 

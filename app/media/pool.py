@@ -63,6 +63,15 @@ class Call:
     args: tuple[object, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """How far a recording is decoded."""
+
+    samples: int  # up to which sample of the recording
+    finished: bool
+    tracks: tuple[SoundTrack, ...]  # that its file has
+
+
 class MediaWorkerSlot:
     """One media worker."""
 
@@ -129,12 +138,10 @@ class MediaPool:
         max_duration_s: float = math.inf,
         peaks: PeakCollector | None = None,
         selection: Selection = EVERYTHING,
-        on_tracks: Callable[[Sequence[SoundTrack]], None] = lambda tracks: None,
-    ) -> AsyncGenerator[tuple[int, bool]]:
+    ) -> AsyncGenerator[Decoded]:
         """Decode an upload, or what is selected of it, into 16 kHz mono int16 at `pcm_path`, step by step.
 
-        Yields up to which sample of the recording it is decoded and whether that is all; `peaks` has their
-        peaks then. Calls `on_tracks` with the file's sound tracks before it yields. Raises InvalidInput
+        Yields how far it is decoded after each step; `peaks` has the peaks up to there. Raises InvalidInput
         for a file that has nothing to decode, that lacks what is selected or that crashes decoders, TooLarge
         for one that says that it is too long, and DiskFull, or OutgrowsDisk if the decoded audio itself fills
         the disk.
@@ -146,6 +153,7 @@ class MediaPool:
         slot: int | None = None
         finished = False
         crashes = 0
+        tracks: tuple[SoundTrack, ...] = ()
         step: asyncio.Future[TaskResult[Any]] | None = None
         with self._disk.reservation() as space:
             space.written = max(0, size - selection.start * BYTES_PER_SAMPLE)
@@ -162,8 +170,7 @@ class MediaPool:
                     step = step or await start_step(slot)
                     decoded, slot, crash_count = await asyncio.shield(step)
                     finished = decoded.finished
-                    if decoded.tracks:
-                        on_tracks(decoded.tracks)
+                    tracks = decoded.tracks or tracks
                     if peaks is not None:
                         peaks.add(decoded.samples, decoded.peaks, finished=finished)
                     # A new process decodes from the start, so it may reach the step before the one that
@@ -178,7 +185,7 @@ class MediaPool:
                         # The next step is queued before the chunks of this one: a worker that took such a
                         # chunk first would keep all others waiting for it.
                         step = await start_step(slot)
-                    yield decoded.samples, finished
+                    yield Decoded(decoded.samples, finished, tracks)
             except DiskFull as error:
                 raise await budget.explain(error) from error
             finally:

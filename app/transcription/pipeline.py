@@ -18,7 +18,7 @@ from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.pcm_budget import audio_too_long
 from app.media.peaks import PeakCollector
-from app.media.pool import MediaPool
+from app.media.pool import Decoded, MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from app.options import Options
@@ -38,7 +38,6 @@ from workers.messages import (
     Decoding,
     Segment,
     Selection,
-    SoundTrack,
     Span,
     WindowResult,
 )
@@ -66,14 +65,8 @@ class Progress:
 class Observer:
     """Is called as a pipeline makes progress. Override what you need."""
 
-    def found_tracks(self, tracks: Sequence[SoundTrack]) -> None:
-        """Called when the decoding begins, with the sound tracks of the file.
-
-        Not called if an earlier run decoded it.
-        """
-
-    def decoded(self, samples: int, peaks: PeakCollector) -> None:
-        """Called once, when the recording is decoded, with its number of samples and its peaks.
+    def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
+        """Called once, when the recording is decoded, with its peaks.
 
         Not called if an earlier run decoded it.
         """
@@ -162,6 +155,7 @@ class Pipeline:
             segments=self._segments,
             failed_spans=tuple(sorted(self.failed_spans)),
             clips=tuple(self._transcribed),
+            start=self.selection.start,
         )
 
     async def detect_language(self) -> tuple[str, float]:
@@ -265,13 +259,12 @@ class Pipeline:
             self.max_duration_s,
             peaks,
             self.selection,
-            self.observer.found_tracks,
         )
         async with aclosing(decoding) as steps:
-            async for samples, finished in steps:
-                if finished:
-                    self.observer.decoded(samples, peaks)
-                self._record_decoded(samples, finished)
+            async for decoded in steps:
+                if decoded.finished:
+                    self.observer.decoded(decoded, peaks)
+                self._record_decoded(decoded.samples, decoded.finished)
                 self._advanced.set()
 
     def _record_decoded(self, samples: int, finished: bool) -> None:

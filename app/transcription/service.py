@@ -32,7 +32,7 @@ from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.work_blocks import WorkBlocks, bare_id, clips_by_job, new_request, public_jobs
-from workers.messages import SAMPLE_RATE
+from workers.messages import EVERYTHING, SAMPLE_RATE, Selection
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
 _LOOKUP_S = 8.0  # a request waits so long for the model to be found, before it gets an error
@@ -149,8 +149,8 @@ class TranscriptionService:
         finally:
             await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
 
-    async def peaks(self, upload: Upload) -> bytes:
-        """The packed peaks of a recording, which is decoded for them: see `media.peaks`.
+    async def peaks(self, upload: Upload, selection: Selection = EVERYTHING) -> bytes:
+        """The packed peaks of a recording up to the end of what is selected: see `media.peaks`.
 
         Does not remove the upload's file. Cancelling the caller cancels the work. Raises InvalidInput if the
         file cannot be decoded, TooLarge if the recording is too long, FileNotFoundError if the file is gone,
@@ -161,9 +161,10 @@ class TranscriptionService:
         limit_s = self.settings.max_duration_s
         peaks = PeakCollector()
         try:
-            async with aclosing(self._media.decode(job, upload, pcm_path, limit_s, peaks)) as steps:
-                async for samples, _ in steps:
-                    if samples > limit_s * SAMPLE_RATE:
+            decoding = self._media.decode(job, upload, pcm_path, limit_s, peaks, selection)
+            async with aclosing(decoding) as steps:
+                async for decoded in steps:
+                    if decoded.samples > limit_s * SAMPLE_RATE:
                         raise audio_too_long(limit_s)
             return await asyncio.to_thread(peaks.pack)
         finally:

@@ -11,7 +11,7 @@ from typing import Any
 from workers.media import refusal
 from workers.media.clock import Clock
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, SoundTrack
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, SoundTrack, TrackChoice
 
 # The demuxers that FFmpeg may use. Missing are those that open other files or devices (hls, dash, concat,
 # sdp, image2, lavfi, ...), pictures, subtitles, and formats that FFmpeg recognises by their file name only.
@@ -73,7 +73,7 @@ class Findings:
         return " ".join(sentences) or None
 
 
-def raw_pcm(source: Path, findings: Findings, track: int | tuple[str, ...] | None = None) -> Pcm:
+def raw_pcm(source: Path, findings: Findings, track: TrackChoice = None) -> Pcm:
     """The content of a file that already is s16le mono 16 kHz. Half a sample at its end is dropped.
 
     The first chunk is empty, as in `decoded_pcm`. Raises `RecordingRefused` for a `track` other than 0.
@@ -91,11 +91,10 @@ def decoded_pcm(
     source: Path,
     findings: Findings,
     output: PcmFormat | None = SPEECH,
-    track: int | tuple[str, ...] | None = None,
+    track: TrackChoice = None,
 ) -> Pcm:
     """A sound track of a file as s16le, in chunks; without `output`, in a format like its own.
 
-    `track`: as in `Selection`; None is the track that FFmpeg would play.
 
     The first chunk is empty: then the file is open, `findings.declared_s` is known, and nothing is decoded.
     Sample 0 is the start of the file, which may be earlier than the start of its sound. Gaps between
@@ -169,7 +168,7 @@ def _open(source: Path, file: Any) -> Any:
         raise refusal.unreadable(source) from None
 
 
-def _sound_track(container: Any, wanted: int | tuple[str, ...] | None, tracks: Sequence[SoundTrack]) -> Any:
+def _sound_track(container: Any, wanted: TrackChoice, tracks: Sequence[SoundTrack]) -> Any:
     """The audio stream that is wanted. Switches the others off."""
     from av.stream import Discard
 
