@@ -49,6 +49,26 @@ def language_code(value: str | None) -> str | None:
     )
 
 
+def names_in_files(value: str) -> tuple[str, ...]:
+    """What media files may call the language `value`: as it is given, its codes in ISO 639 and its name."""
+    import langcodes  # takes a while, and few requests need it
+
+    wanted = value.strip().lower()
+    try:
+        code = language_code(wanted) or wanted
+    except ValueError:
+        try:
+            code = langcodes.standardize_tag(wanted, macro=True).partition("-")[0]
+        except ValueError:
+            return (wanted,)
+    language = langcodes.get({"jw": "jv"}.get(code, code))
+    try:
+        long = {language.to_alpha3("B"), language.to_alpha3("T")}  # German is `ger` or `deu`
+    except LookupError:
+        long = set()
+    return tuple(dict.fromkeys((wanted, code, *sorted(long), language_name(code))))
+
+
 def language_name(code: str) -> str:
     """The lower-case English name of a code."""
     return LANGUAGES.get(code, code)

@@ -9,13 +9,19 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    ValidationInfo,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     WrapValidator,
+    field_validator,
 )
 from pydantic_core import PydanticCustomError
 
-from app.languages import language_code
+from app.languages import language_code, names_in_files
+from workers.messages import SAMPLE_RATE, Selection
+
+MAX_POSITION_S = 1_000_000  # over eleven days
+SHORTEST_PART_S = 0.1  # as the shortest recording
 
 
 def _blank_is_none(value: object) -> object:
@@ -48,6 +54,10 @@ FrameRate = Annotated[Annotated[float, Field(ge=10, le=120)] | None, BeforeValid
 ProfileName = Literal["netflix", "bbc", "broadcast", "social"]
 Language = Annotated[str | None, AfterValidator(language_code), BeforeValidator(_blank_is_none)]
 Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
+Position = Annotated[
+    Annotated[float, Field(ge=0, le=MAX_POSITION_S, allow_inf_nan=False)] | None,
+    BeforeValidator(_blank_is_none),
+]
 
 
 class Options(BaseModel):
@@ -82,6 +92,16 @@ class Options(BaseModel):
     )
     beam_size: int = Field(5, ge=1, le=20, description="Beams of the search at temperature 0.")
     word_timestamps: bool = Field(False, description="Times for each word.")
+    audio_track: Text = Field(
+        None,
+        max_length=40,
+        description="Which sound track of a film: its place among them, from 0, or its language, as ISO 639 "
+        "code or English name. If absent, the one that a player would choose.",
+    )
+    start: Position = Field(
+        None, description="Transcribe the recording from here on only (s). Times stay those of the recording."
+    )
+    end: Position = Field(None, description="Transcribe the recording up to here only (s).")
     vad_threshold: float = Field(
         0.5, ge=0.01, le=0.99, description="Speech probability that counts as speech, as in silero-vad."
     )
@@ -131,6 +151,31 @@ class Options(BaseModel):
         description="Continue without a span that cannot be transcribed. `failed_spans` lists it, in jobs "
         "and in `verbose_json`.",
     )
+
+    @field_validator("end")
+    @classmethod
+    def _check_order(cls, end: float | None, others: ValidationInfo) -> float | None:
+        start = others.data.get("start")
+        if end is not None and start is not None and end - start < SHORTEST_PART_S:
+            raise PydanticCustomError(
+                "end_before_start",
+                "must be at least {least} s after `start`, which is {start} s",
+                {"least": SHORTEST_PART_S, "start": start},
+            )
+        return end
+
+    @property
+    def selection(self) -> Selection:
+        """The part of a recording that is transcribed, and from which sound track."""
+        return Selection(
+            track=None if self.audio_track is None else _track(self.audio_track),
+            start=0 if self.start is None else round(self.start * SAMPLE_RATE),
+            end=None if self.end is None else round(self.end * SAMPLE_RATE),
+        )
+
+
+def _track(value: str) -> int | tuple[str, ...]:
+    return int(value) if value.isdecimal() else names_in_files(value)
 
 
 # What matters only once the transcript is there: no clip's result depends on these options.

@@ -78,7 +78,7 @@ def probabilities_of(paths: Sequence[Path]) -> npt.NDArray[np.float32]:
 async def _probabilities(media: MediaPool, path: Path, folder: Path) -> list[npt.NDArray[np.float32]]:
     pcm, samples = folder / path.stem, 0
     async for step in media.decode(path.stem, Upload(path, path.name, 0, sha256=""), pcm):
-        samples, _ = step
+        samples = step.samples
     frames = -(-samples // FRAME_SAMPLES)
     return [
         await media.speech_probabilities(path.stem, pcm, first, min(CHUNK_FRAMES, frames - first))

@@ -346,3 +346,24 @@ def mov_with_external_sound(path: Path) -> bytes:
         size = int.from_bytes(movie[at : at + 4]) + len(new) - len(old)
         movie = movie[:at] + size.to_bytes(4) + movie[at + 4 :]
     return movie.replace(old, new)
+
+
+def film(tracks: dict[str, Pcm], container: str = "matroska", default: int = 0) -> bytes:
+    """A file with several sound tracks: by language, their samples. `default`: the one that it prefers."""
+    from av.stream import Disposition
+
+    file = io.BytesIO()
+    with av.open(file, "w", format=container) as output:
+        streams: list[Any] = []
+        for number, language in enumerate(tracks):
+            codec = "flac" if container == "matroska" else "aac"
+            stream: Any = output.add_stream(codec, rate=RATE, layout="mono")
+            stream.metadata["language"] = language
+            stream.disposition = Disposition.default if number == default else Disposition(0)
+            streams.append(stream)
+        for stream, pcm in zip(streams, tracks.values(), strict=True):
+            encoder = _SoundEncoder(stream, RATE, "mono", 0.0)
+            for start in range(0, len(pcm), RATE):
+                output.mux(encoder.encode(pcm[start : start + RATE]))
+            output.mux(encoder.finish())
+    return file.getvalue()

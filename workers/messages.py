@@ -141,6 +141,35 @@ class WindowResult:
         return not self.silent and (self.repetitive or self.avg_logprob < self.thresholds.logprob)
 
 
+# Which sound track of a file: its place among them, from 0, or the names that its language may have in the
+# file. None: the one that FFmpeg would play.
+TrackChoice = int | tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which part of a recording is wanted, and from which sound track. By default all of it."""
+
+    track: TrackChoice = None
+    start: int = 0  # first sample
+    end: int | None = None  # first sample that is not wanted; None: until the recording ends
+
+
+EVERYTHING = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class SoundTrack:
+    """One of the sound tracks of a recording, as the file describes it: anything may be wrong."""
+
+    index: int  # among the sound tracks, from 0
+    language: str | None  # as in the file, nearly always ISO 639-2: `ger` or `deu`
+    title: str | None
+    codec: str | None
+    channels: int | None
+    default: bool  # the file says that players should prefer it
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
     """The options for loading a model in a worker."""

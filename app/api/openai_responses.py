@@ -84,5 +84,5 @@ def _word(word: Word) -> TranscriptionWord:
 
 
 def usage(transcript: Transcript) -> Usage:
-    """The duration that OpenAI would bill: full seconds, rounded up."""
-    return Usage(seconds=-(-transcript.samples // SAMPLE_RATE))
+    """The duration that OpenAI would bill: full seconds of what was transcribed, rounded up."""
+    return Usage(seconds=-(-(transcript.samples - transcript.start) // SAMPLE_RATE))

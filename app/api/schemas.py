@@ -21,7 +21,7 @@ class Error(BaseModel):
 
 class Usage(BaseModel):
     type: Literal["duration"] = "duration"
-    seconds: int = Field(description="Length of the recording, rounded up (s).")
+    seconds: int = Field(description="Length of what was transcribed, rounded up (s).")
 
 
 class Transcription(BaseModel):
@@ -187,10 +187,21 @@ class Fleet(ChangedWorkers, ChangedQueue):
 class JobProgress(BaseModel):
     stage: Literal["queued", "downloading", "decoding", "transcribing", "done"]
     done_s: float = Field(description="Audio transcribed so far (s); never decreases.")
-    total_s: float | None = Field(description="Length of the recording (s), as soon as it is known.")
+    total_s: float | None = Field(
+        description="Length of the recording, or of the part that is transcribed (s), as soon as it is known."
+    )
     clips_done: int
     clips_total: int | None
     realtime_factor: float | None = Field(description="Seconds of audio transcribed per second.")
+
+
+class SoundTrack(BaseModel):
+    index: int = Field(description="Place among the sound tracks, from 0: a value of `audio_track`.")
+    language: str | None = Field(description="As in the file, usually ISO 639-2.")
+    title: str | None
+    codec: str | None
+    channels: int | None
+    default: bool = Field(description="Whether the file asks players to prefer it.")
 
 
 class JobError(BaseModel):
@@ -207,7 +218,12 @@ class Job(BaseModel):
     finished_at: datetime | None
     filename: str | None
     url: str | None = Field(description="URL of the recording.")
-    duration: float | None = Field(description="Length of the recording (s).")
+    duration: float | None = Field(
+        description="Length of the recording (s); where the part ends that was transcribed, if it was one."
+    )
+    audio_tracks: list[SoundTrack] | None = Field(
+        description="The recording's sound tracks; null until it is decoded."
+    )
     language: str | None = Field(description="Spoken language, ISO 639-1.")
     model: str
     options: Options

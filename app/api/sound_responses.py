@@ -46,10 +46,11 @@ async def sound_response(
     start_s, end_s = start_s or 0.0, math.inf if end_s is None else end_s
     recording = await _recording(service, job)
     held = AsyncExitStack()
+    track = job.submission.options.selection.track
     file = (
-        service.copies.span(recording, form, start_s, end_s)
+        service.copies.span(recording, form, start_s, end_s, track)
         if is_span
-        else service.copies.hold(recording, form)
+        else service.copies.hold(recording, form, track)
     )
     with places.hold(request):
         path = await run_unless_disconnected(request, held.enter_async_context(file))
@@ -91,7 +92,8 @@ class SoundFileResponse(AudioFileResponse):
 def _check_span(job: Job, start_s: float, end_s: float) -> None:
     if end_s <= start_s:
         raise InvalidInput(f"`end` is {end_s:g} s, and must be after `start`, {start_s:g} s.", param="end")
-    if job.duration is not None:  # else the encoder finds it out
+    # Else the encoder finds it out.
+    if job.duration is not None and job.submission.options.end is None:
         check_within("start", start_s, job.duration)
         if not math.isinf(end_s):
             check_within("end", end_s, job.duration)

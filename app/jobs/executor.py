@@ -30,6 +30,7 @@ from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
 from app.media.downloads import download
 from app.media.peaks import PeakCollector
+from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.settings import Settings
 from app.transcript.formats import FORMATS
@@ -59,8 +60,8 @@ class JobObserver(Observer):
     lengths: Lengths
     published_before: frozenset[ClipKey]  # by an earlier run
 
-    def decoded(self, samples: int, peaks: PeakCollector) -> None:
-        self.progress.decoded(self.job_id, _pcm_marker(samples), peaks)
+    def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
+        self.progress.decoded(self.job_id, _pcm_marker(decoded.samples), decoded.tracks, peaks)
 
     def progressed(self, progress: Progress) -> None:
         self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)

@@ -1,12 +1,12 @@
 """A job, its states and their transitions."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from app.options import Options
-from workers.messages import Span, seconds
+from workers.messages import SoundTrack, Span, seconds
 
 
 class Status(StrEnum):
@@ -105,12 +105,13 @@ class Job:
     finished_at: float | None
     submission: Submission
     progress: JobProgress
-    duration: float | None  # of the recording, in s
+    duration: float | None  # of the recording, or up to where it was transcribed, in s
     language: str | None  # ISO 639-1
     error: Failure | None
     failed_spans: tuple[Span, ...]  # samples
     result_digest: str | None  # of everything that the stored clip results depend on
     pcm: str | None  # describes the complete decoded audio; see `app.jobs.executor`
+    audio_tracks: tuple[SoundTrack, ...] | None = None  # of the recording; None until it is decoded
     revision: int = 0  # number of the newest correction; 0: the transcript is the original
 
     def public(self, now: float) -> dict[str, Any]:
@@ -126,6 +127,9 @@ class Job:
             "filename": submission.filename or None,
             "url": submission.url,
             "duration": self.duration,
+            "audio_tracks": None
+            if self.audio_tracks is None
+            else [asdict(track) for track in self.audio_tracks],
             "language": self.language,
             "model": submission.model,
             "options": submission.options.model_dump(mode="json"),
@@ -147,11 +151,10 @@ class Job:
 
     def _realtime_factor(self, now: float) -> float | None:
         """Seconds of the recording done per second since the job started; None while nothing is done."""
-        done_s = self.duration if self.status is Status.SUCCEEDED else self.progress.done_s
-        if self.started_at is None or not done_s:
+        if self.started_at is None or not self.progress.done_s:
             return None
         elapsed_s = (now if self.finished_at is None else self.finished_at) - self.started_at
-        return round(done_s / max(elapsed_s, 1e-3), 2)
+        return round(self.progress.done_s / max(elapsed_s, 1e-3), 2)
 
 
 def timestamp(moment: float | None) -> str | None:

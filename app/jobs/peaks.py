@@ -77,7 +77,7 @@ class JobPeaks:
         upload = Upload(path, submission.filename, submission.size or 0, submission.sha256 or "")
         async with self._turns:
             try:
-                packed = await self._service.peaks(upload)
+                packed = await self._service.peaks(upload, submission.options.selection)
             except FileNotFoundError:
                 raise AudioNotKept(NOT_KEPT) from None
         await self._store.store_peaks(job.id, packed)

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TypeVar
 
 from app.errors import DatabaseUnavailable, DiskFull
@@ -12,6 +13,7 @@ from app.jobs.published_clips import PublishedClip
 from app.jobs.store import Store
 from app.media.peaks import PeakCollector
 from app.wakeup import Wakeup
+from workers.messages import SoundTrack
 
 T = TypeVar("T")
 
@@ -20,7 +22,7 @@ _INTERVAL_FRACTION = 1 / 1000  # of the time since the job began: the interval b
 
 
 class ProgressBuffer:
-    """The latest progress of jobs, their published clips, and the markers and peaks of their decoded audio.
+    """The latest progress of jobs, their published clips, and what is known of their decoded audio.
 
     All of it until it is stored.
     """
@@ -29,7 +31,8 @@ class ProgressBuffer:
         self._store = store
         self._progress: dict[str, JobProgress] = {}  # not stored yet
         self._published: dict[str, list[PublishedClip]] = {}  # not stored yet, in order
-        self._pcm: dict[str, tuple[str, PeakCollector]] = {}  # not stored yet
+        # Not stored yet.
+        self._decoded: dict[str, tuple[str, Sequence[SoundTrack], PeakCollector]] = {}
         self._began_at: dict[str, float] = {}
         self._stored_at: dict[str, float] = {}
         self._storing = asyncio.Lock()
@@ -41,7 +44,7 @@ class ProgressBuffer:
 
     def end(self, job_id: str) -> None:
         """Forget a job."""
-        for values in (self._progress, self._published, self._pcm, self._began_at, self._stored_at):
+        for values in (self._progress, self._published, self._decoded, self._began_at, self._stored_at):
             values.pop(job_id, None)
 
     def progressed(self, job_id: str, progress: JobProgress) -> None:
@@ -54,9 +57,9 @@ class ProgressBuffer:
         self._published.setdefault(job_id, []).append(clip)
         self._wakeup.set()
 
-    def decoded(self, job_id: str, pcm: str, peaks: PeakCollector) -> None:
-        """Buffer the marker of a job's complete decoded audio, and the peaks of that."""
-        self._pcm[job_id] = (pcm, peaks)
+    def decoded(self, job_id: str, pcm: str, tracks: Sequence[SoundTrack], peaks: PeakCollector) -> None:
+        """Buffer the marker of a job's complete decoded audio, the recording's tracks, and its peaks."""
+        self._decoded[job_id] = (pcm, tracks, peaks)
         self._wakeup.set()
 
     async def store_forever(self) -> None:
@@ -66,7 +69,7 @@ class ProgressBuffer:
             await asyncio.sleep(TICK_S)
             with suppress(DatabaseUnavailable, DiskFull):
                 await self._store_jobs([job_id for job_id in self._waiting if self._is_due(job_id)])
-            if self._waiting or self._pcm:
+            if self._waiting or self._decoded:
                 self._wakeup.set()
 
     async def store(self) -> None:
@@ -80,17 +83,18 @@ class ProgressBuffer:
 
     async def _store_jobs(self, job_ids: list[str]) -> None:
         async with self._storing:  # so a caller that finds nothing buffered knows that all is stored
-            pcm, self._pcm = self._pcm, {}
+            decoded, self._decoded = self._decoded, {}
             progress = _taken(self._progress, job_ids)
             published = _taken(self._published, job_ids)
             try:
-                for job_id, (marker, peaks) in pcm.items():
+                for job_id, (pcm, tracks, peaks) in decoded.items():
                     packed = await asyncio.to_thread(peaks.pack)
-                    await self._store.store_peaks(job_id, packed, pcm=marker)
+                    listed = [asdict(track) for track in tracks]
+                    await self._store.store_peaks(job_id, packed, pcm=pcm, audio_tracks=listed)
                 if progress or published:
                     await self._store.store_progress(progress, published)
             except BaseException:  # keep the values for the next time, unless there are newer ones
-                self._pcm = _only(self._began_at, pcm) | self._pcm
+                self._decoded = _only(self._began_at, decoded) | self._decoded
                 self._progress = _only(self._began_at, progress) | self._progress
                 for job_id, clips in _only(self._began_at, published).items():
                     self._published[job_id] = [*clips, *self._published.get(job_id, ())]

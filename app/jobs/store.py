@@ -257,11 +257,11 @@ class Store:
         """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition."""
         filename = job.submission.filename
         content = await self._helper.run(transcript.seconds, pack_with_words, transcript, filename)
-        duration = seconds(transcript.samples)
+        total_s = seconds(transcript.samples - transcript.start)
         changes = {
-            "duration": duration,
-            "done_s": duration,  # everything outside the clips is silence
-            "total_s": duration,
+            "duration": seconds(transcript.samples),
+            "done_s": total_s,  # everything outside the clips is silence
+            "total_s": total_s,
             "language": transcript.language,
             "failed_spans": list(transcript.failed_spans),
             **({} if keep_file else {"file": None}),

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from app.jobs.job import Failure, Job, JobProgress, Stage, Status, Submission
 from app.options import Options
+from workers.messages import SoundTrack
 
 metadata = sa.MetaData()
 
@@ -55,6 +56,7 @@ jobs = sa.Table(
     sa.Column("failed_spans", sa.JSON, nullable=False),
     sa.Column("identity", sa.String(64)),
     sa.Column("pcm", sa.Text),
+    sa.Column("audio_tracks", sa.JSON(none_as_null=True)),  # of the recording, once it is decoded
     sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # the newest; 0 is the original
     sa.Column("indexed", sa.Boolean, nullable=False, server_default=sa.false()),  # see `search`
     sa.Column("request_id", sa.String(128)),  # of the request that submitted the job
@@ -204,5 +206,8 @@ def job_from_row(row: sa.Row[Any]) -> Job:
         failed_spans=tuple((start, end) for start, end in row.failed_spans),
         result_digest=row.identity,
         pcm=row.pcm,
+        audio_tracks=None
+        if row.audio_tracks is None
+        else tuple(SoundTrack(**track) for track in row.audio_tracks),
         revision=row.revision,
     )

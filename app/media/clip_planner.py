@@ -40,16 +40,17 @@ class PlannedClip:
 class ClipPlanner:
     """Groups speech spans into clips as they become known.
 
-    `max_silence`: silence of more samples separates clips.
+    `max_silence`: silence of more samples separates clips. No clip starts before the sample `start`, and the
+    first probability is that of its frame.
     """
 
-    def __init__(self, max_silence: int = MAX_SILENCE_SAMPLES) -> None:
+    def __init__(self, max_silence: int = MAX_SILENCE_SAMPLES, start: int = 0) -> None:
         self._max_silence = max_silence
         self._planned = 0  # clips returned so far
         self._spans: list[Span] = []  # speech that is in no clip yet
-        self._floor = 0  # no clip may start before this sample
+        self._floor = start  # no clip may start before this sample
         self._probabilities = np.zeros(0, np.float32)
-        self._first_frame = 0  # of `_probabilities`
+        self._first_frame = start // FRAME_SAMPLES  # of `_probabilities`
 
     def extend(
         self,

@@ -12,7 +12,8 @@ from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 class PcmBudget:
     """Checks each step of decoding a recording into the file at `pcm_path`.
 
-    `reservation` is the one of that file. A step decodes `step_samples`.
+    `reservation` is the one of that file. A step decodes `step_samples`. The file has a hole before the
+    sample `start`.
     """
 
     def __init__(
@@ -22,12 +23,14 @@ class PcmBudget:
         pcm_path: Path,
         step_samples: int,
         max_duration_s: float,
+        start: int = 0,
     ) -> None:
         self._disk = disk
         self._reservation = reservation
         self._pcm_path = pcm_path
         self._step_bytes = step_samples * BYTES_PER_SAMPLE
         self._max_duration_s = max_duration_s
+        self._start = start
         self._needed = 0  # bytes of all decoded audio, as the recording declares it
 
     async def before_step(self) -> float:
@@ -36,7 +39,7 @@ class PcmBudget:
         Raises DiskFull if there is no space for another step.
         """
         space = await asyncio.to_thread(self._check_step)
-        return min(self._max_duration_s * SAMPLE_RATE, space / BYTES_PER_SAMPLE)
+        return min(self._max_duration_s * SAMPLE_RATE, self._start + space / BYTES_PER_SAMPLE)
 
     async def after_step(self, samples: int, declared: int) -> None:
         """Record how many samples are decoded, and how many the recording declares; 0 if it does not say.
@@ -46,9 +49,9 @@ class PcmBudget:
         if declared > self._max_duration_s * SAMPLE_RATE:
             raise audio_too_long(self._max_duration_s)
         # A media worker that takes over from a crashed one writes into the same file, from its beginning.
-        self._reservation.written = max(self._reservation.written, samples * BYTES_PER_SAMPLE)
+        self._reservation.written = max(self._reservation.written, self._kept_bytes(samples))
         is_new = not samples or not self._needed
-        self._needed = declared * BYTES_PER_SAMPLE
+        self._needed = self._kept_bytes(declared)
         if self._needed and is_new:
             await asyncio.to_thread(self._reservation.expect, self._needed)
 
@@ -63,6 +66,10 @@ class PcmBudget:
             code="audio_outgrows_disk",
         )
 
+    def _kept_bytes(self, samples: int) -> int:
+        """The size in bytes of what the file keeps of the first `samples`."""
+        return max(0, samples - self._start) * BYTES_PER_SAMPLE
+
     def _check_step(self) -> int:
         """The size in bytes to which the file may grow."""
         self._reservation.check(self._step_bytes)
@@ -74,7 +81,10 @@ class PcmBudget:
         for path in self._pcm_path.parent.iterdir():
             with suppress(FileNotFoundError):
                 size = path.stat().st_size
-                own, others = (size, others) if path == self._pcm_path else (own, others + size)
+                if path == self._pcm_path:
+                    own = max(0, size - self._start * BYTES_PER_SAMPLE)
+                else:
+                    others += size
         free = self._disk.free()
         return free + own >= self._step_bytes and free + others < max(self._step_bytes, self._needed - own)
 

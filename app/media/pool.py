@@ -34,7 +34,14 @@ from app.scheduling.tasks import Batch, Outcome, SlotStatus, TaskResult
 from app.shielding import run_shielded
 from workers import runtime
 from workers.media import encode, tasks
-from workers.messages import FRAME_SAMPLES, RecordingRefused
+from workers.messages import (
+    BYTES_PER_SAMPLE,
+    EVERYTHING,
+    FRAME_SAMPLES,
+    RecordingRefused,
+    Selection,
+    SoundTrack,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -45,6 +52,8 @@ _HEADROOM_BYTES = 2 << 30  # address space that a worker may use beyond its libr
 _NICENESS = 15
 _START_DEADLINE_S = 120.0
 _SLEEP_AFTER_S = 300.0  # without work, after which all but the first end, for the memory that they take
+# The fields at fault when a recording is refused for what was selected of it.
+_REFUSED_PARAMS = {"no_such_track": "audio_track", "start_after_end": "start"}
 _DEADLINE_S = 120.0  # for a step or a chunk, which take a second at most
 _SPAN_NAMES: dict[Callable[..., Any], str] = {
     tasks.decode: "decode recording",
@@ -59,6 +68,15 @@ class Call:
 
     function: Callable[..., Any]
     args: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """How far a recording is decoded."""
+
+    samples: int  # up to which sample of the recording
+    finished: bool
+    tracks: tuple[SoundTrack, ...]  # that its file has
 
 
 class MediaWorkerSlot:
@@ -133,12 +151,14 @@ class MediaPool:
         pcm_path: Path,
         max_duration_s: float = math.inf,
         peaks: PeakCollector | None = None,
-    ) -> AsyncGenerator[tuple[int, bool]]:
-        """Decode an upload into 16 kHz mono int16 at `pcm_path`, step by step.
+        selection: Selection = EVERYTHING,
+    ) -> AsyncGenerator[Decoded]:
+        """Decode an upload, or what is selected of it, into 16 kHz mono int16 at `pcm_path`, step by step.
 
-        Yields how many samples are decoded and whether that is all; `peaks` has their peaks then. Raises
-        InvalidInput for a file that has nothing to decode or that crashes decoders, TooLarge for one that
-        says that it is too long, and DiskFull, or OutgrowsDisk if the decoded audio itself fills the disk.
+        Yields how far it is decoded after each step; `peaks` has the peaks up to there. Raises InvalidInput
+        for a file that has nothing to decode, that lacks what is selected or that crashes decoders, TooLarge
+        for one that says that it is too long, and DiskFull, or OutgrowsDisk if the decoded audio itself fills
+        the disk.
         """
         # A cancelled caller removes the file afterwards, so it must not be created after the cancellation.
         size = await run_shielded(asyncio.to_thread(_create, pcm_path))
@@ -147,15 +167,24 @@ class MediaPool:
         slot: int | None = None
         finished = False
         crashes = 0
+        tracks: tuple[SoundTrack, ...] = ()
         step: asyncio.Future[TaskResult[Any]] | None = None
         with self._disk.reservation() as space:
-            space.written = size
-            budget = PcmBudget(self._disk, space, pcm_path, STEP_SAMPLES, max_duration_s)
+            space.written = max(0, size - selection.start * BYTES_PER_SAMPLE)
+            budget = PcmBudget(self._disk, space, pcm_path, STEP_SAMPLES, max_duration_s, selection.start)
+
+            async def start_step(slot: int | None) -> asyncio.Future[TaskResult[Any]]:
+                max_declared = await budget.before_step()
+                args = (session, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
+                call = Call(tasks.decode, (*args, selection))
+                return asyncio.ensure_future(self._run(_decoding_line(job), call, slot))
+
             try:
                 while not finished:
-                    step = step or await self._start_step(job, session, upload, pcm_path, budget, slot)
+                    step = step or await start_step(slot)
                     decoded, slot, crash_count = await asyncio.shield(step)
                     finished = decoded.finished
+                    tracks = decoded.tracks or tracks
                     if peaks is not None:
                         peaks.add(decoded.samples, decoded.peaks, finished=finished)
                     # A new process decodes from the start, so it may reach the step before the one that
@@ -169,27 +198,13 @@ class MediaPool:
                         await budget.after_step(decoded.samples, decoded.declared)
                         # The next step is queued before the chunks of this one: a worker that took such a
                         # chunk first would keep all others waiting for it.
-                        step = await self._start_step(job, session, upload, pcm_path, budget, slot)
-                    yield decoded.samples, finished
+                        step = await start_step(slot)
+                    yield Decoded(decoded.samples, finished, tracks)
             except DiskFull as error:
                 raise await budget.explain(error) from error
             finally:
                 if step is not None and not finished:
                     self._close_later(tasks.close, session, step, slot)
-
-    async def _start_step(
-        self,
-        job: str,
-        session: str,
-        upload: Upload,
-        pcm_path: Path,
-        budget: PcmBudget,
-        slot: int | None,
-    ) -> asyncio.Future[TaskResult[Any]]:
-        """Queue the next step of decoding a recording. Raises as `PcmBudget.before_step` does."""
-        max_declared = await budget.before_step()
-        args = (session, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
-        return asyncio.ensure_future(self._run(_decoding_line(job), Call(tasks.decode, args), slot))
 
     def start_encoding_step(
         self, session: str, encoding: encode.Encoding, seconds: float, slot: int | None
@@ -252,7 +267,8 @@ class MediaPool:
         try:
             return await self._dispatcher.submit(line, call, key=object(), affinity=slot)
         except RecordingRefused as error:
-            raise InvalidInput(error.message, param="file", code=error.code) from None
+            param = _REFUSED_PARAMS.get(error.code, "file")
+            raise InvalidInput(error.message, param=param, code=error.code) from None
         except MemoryError:
             raise InvalidInput(
                 "The file needs more memory to decode than a recording should. Convert it to WAV or FLAC.",

@@ -16,6 +16,7 @@ from app.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetE
 from app.ids import ID
 from app.media.sound_encoder import SoundEncoder
 from app.shielding import run_shielded
+from workers.messages import TrackChoice
 
 _COPY_NAME = re.compile(rf"({ID.pattern})\.(flac|ogg)")
 _PART_SUFFIX = ".part"  # of files that are not complete, are spans, or are about to be removed
@@ -60,14 +61,15 @@ class SoundCopies:
         await _cancel(self._copies.values())
 
     @asynccontextmanager
-    async def hold(self, recording: str, form: str) -> AsyncGenerator[Path]:
+    async def hold(self, recording: str, form: str, track: TrackChoice = None) -> AsyncGenerator[Path]:
         """The copy of a recording in a format. It is made if it is not there, and stays inside the block.
 
-        `recording` is the name of its file. Concurrent callers share one making, which goes on if they are
-        cancelled: a client that gave up may ask again. Raises as `SoundEncoder.encode` does, AudioNotKept if
-        the recording is removed meanwhile, and NotReady if the service stops.
+        `recording` is the name of its file, and `track` the same in each call. Concurrent callers share one
+        making, which goes on if they are cancelled: a client that gave up may ask again. Raises as
+        `SoundEncoder.encode` does, AudioNotKept if the recording is removed meanwhile, and NotReady if the
+        service stops.
         """
-        copy = self._find_or_make(recording, form)
+        copy = self._find_or_make(recording, form, track)
         copy.holders += 1
         try:
             if copy.making is not None:
@@ -79,15 +81,19 @@ class SoundCopies:
             await run_shielded(self._release(copy))
 
     @asynccontextmanager
-    async def span(self, recording: str, form: str, start_s: float, end_s: float) -> AsyncGenerator[Path]:
+    async def span(
+        self, recording: str, form: str, start_s: float, end_s: float, track: TrackChoice = None
+    ) -> AsyncGenerator[Path]:
         """A file with a span of a recording, in s, which is there inside the block.
 
         Cancelling the caller ends its making. Raises as `SoundEncoder.encode` does.
         """
         part = self._new_part()
         try:
-            async with self._source(recording) as (source, is_copy):
-                await self._encoder.encode(source, part, form, is_copy=is_copy, start_s=start_s, end_s=end_s)
+            async with self._source(recording, track) as (source, is_copy):
+                await self._encoder.encode(
+                    source, part, form, is_copy=is_copy, track=track, start_s=start_s, end_s=end_s
+                )
             yield part
         finally:
             await run_shielded(asyncio.to_thread(part.unlink, missing_ok=True))
@@ -98,20 +104,22 @@ class SoundCopies:
         await _cancel(copies)
         await self._drop([copy for copy in copies if self._copies.get(copy.name) is copy])
 
-    def _find_or_make(self, recording: str, form: str) -> _Copy:
+    def _find_or_make(self, recording: str, form: str, track: TrackChoice) -> _Copy:
         name = f"{recording}.{form}"
         copy = self._copies.get(name)
         if copy is None or (copy.size is not None and not _is_file(self._folder / name)):
             copy = self._copies[name] = _Copy(name)
-            copy.making = asyncio.create_task(self._make(copy, recording, form), name=f"sound copy {name}")
+            copy.making = asyncio.create_task(
+                self._make(copy, recording, form, track), name=f"sound copy {name}"
+            )
             copy.making.add_done_callback(_log_failure)
         return copy
 
-    async def _make(self, copy: _Copy, recording: str, form: str) -> None:
+    async def _make(self, copy: _Copy, recording: str, form: str, track: TrackChoice) -> None:
         part = self._new_part()
         try:
-            async with self._source(recording) as (source, is_copy):
-                await self._encoder.encode(source, part, form, is_copy=is_copy)
+            async with self._source(recording, track) as (source, is_copy):
+                await self._encoder.encode(source, part, form, is_copy=is_copy, track=track)
             copy.size = _publish(part, self._folder / copy.name)
         finally:
             if copy.size is None:
@@ -130,13 +138,13 @@ class SoundCopies:
             raise AudioNotKept(NOT_KEPT)
 
     @asynccontextmanager
-    async def _source(self, recording: str) -> AsyncGenerator[tuple[Path, bool]]:
+    async def _source(self, recording: str, track: TrackChoice) -> AsyncGenerator[tuple[Path, bool]]:
         """The file to encode, and whether it is the FLAC copy: the same samples, and faster to read."""
         flac = self._copies.get(f"{recording}.flac")
         if flac is None or flac.size is None:
             yield self._uploads / recording, False
         else:
-            async with self.hold(recording, "flac") as path:
+            async with self.hold(recording, "flac", track) as path:
                 yield path, True
 
     async def _release(self, copy: _Copy) -> None:

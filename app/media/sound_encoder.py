@@ -14,6 +14,7 @@ from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import TaskResult
 from app.shielding import run_shielded
 from workers.media.encode import EncodeStep, Encoding
+from workers.messages import TrackChoice
 
 _STEP_S = 60.0  # of the recording, decoded at a time
 _STEP_BYTES = 12 << 20  # that a step adds at most: 48 kHz stereo that FLAC cannot make smaller
@@ -37,18 +38,19 @@ class SoundEncoder:
         form: str,
         *,
         is_copy: bool = False,
+        track: TrackChoice = None,
         start_s: float = 0.0,
         end_s: float = math.inf,
     ) -> None:
-        """Encode a recording, or the span from `start_s` to `end_s` of it, into the new file `target`.
+        """Encode a track of a recording, or the span from `start_s` to `end_s`, into the new file `target`.
 
-        `form` is `flac` or `ogg`. `is_copy`: the source is a FLAC file from here. The caller removes the
-        target, also after an error or a cancellation. No worker creates it again.
+        `form` is `flac` or `ogg`. `is_copy`: the source is a FLAC file from here, of that track. The caller
+        removes the target, also after an error or a cancellation. No worker creates it again.
 
         Raises AudioNotKept if the source is gone, InvalidInput if the span is not one of the recording or
         nothing can be decoded, TooLarge if the recording is longer than the limit, and DiskFull.
         """
-        encoding = Encoding(str(source), str(target), form, is_copy, start_s, end_s)
+        encoding = Encoding(str(source), str(target), form, is_copy, track, start_s, end_s)
         async with self._turns:
             await run_shielded(asyncio.to_thread(_create, target))
             with self._disk.reservation() as space:

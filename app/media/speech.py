@@ -35,9 +35,12 @@ class VadParameters:
 
 
 class SpeechDetector:
-    """Finds the speech of one recording. Positions are samples; spans are in order and do not overlap."""
+    """Finds the speech of one recording. Positions are samples; spans are in order and do not overlap.
 
-    def __init__(self, parameters: VadParameters) -> None:
+    From the sample `start` on: the first frame is the one that has it.
+    """
+
+    def __init__(self, parameters: VadParameters, start: int = 0) -> None:
         # Probabilities are 32-bit floats: only a threshold rounded like them compares equal.
         threshold, low = parameters.threshold, parameters.neg_threshold
         self._threshold = float(np.float32(threshold))
@@ -45,7 +48,8 @@ class SpeechDetector:
         self._min_speech = parameters.min_speech_ms * SAMPLES_PER_MS
         self._min_silence = parameters.min_silence_ms * SAMPLES_PER_MS
         self._pad = parameters.speech_pad_ms * SAMPLES_PER_MS
-        self._position = 0  # of the next frame
+        self._first = start
+        self._position = start // FRAME_SAMPLES * FRAME_SAMPLES  # of the next frame
         self._start: int | None = None  # of the ongoing speech, not widened
         self._begin: int | None = None  # the same, widened, once the speech is certainly long enough
         self._pause: int | None = None  # where it may have ended
@@ -94,7 +98,7 @@ class SpeechDetector:
             return self._ended[0]
         if self._begin is not None:
             return self._begin
-        return max(0, (self._position if self._start is None else self._start) - self._pad)
+        return max(self._first, (self._position if self._start is None else self._start) - self._pad)
 
     @property
     def ongoing(self) -> Span | None:
@@ -119,7 +123,7 @@ class SpeechDetector:
     def _widen(self, start: int) -> list[Span]:
         """Widen the start of speech that is long enough. Returns the span before it, final now."""
         before, self._ended = self._ended, None
-        self._begin = max(0, start - self._pad)
+        self._begin = max(self._first, start - self._pad)
         if before is None:
             return []
         gap = start - before[1]

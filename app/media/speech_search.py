@@ -50,10 +50,11 @@ async def find_speech(
     samples = 0
     try:
         async with aclosing(media.decode(job, upload, pcm_path, max_duration_s)) as steps:
-            async for samples, finished in steps:
+            async for decoded in steps:
+                samples = decoded.samples
                 if samples > max_duration_s * SAMPLE_RATE:
                     raise audio_too_long(max_duration_s)
-                search.request(samples, finished=finished)
+                search.request(samples, finished=decoded.finished)
                 await search.take(leave=_CHUNKS_PER_WORKER * media.worker_count)
         await search.take(leave=0)
     finally:

@@ -28,11 +28,12 @@ class Transcript:
     task: str
     model: str
     language: str  # ISO 639-1 code of what is spoken
-    samples: int  # length of the recording
+    samples: int  # length of the recording, or of what precedes the end of the part that was transcribed
     speech: tuple[Span, ...]  # where the recording has speech
     segments: Sequence[Segment]
     failed_spans: tuple[Span, ...] = ()  # what could not be transcribed
     clips: tuple[Span, ...] = ()  # that were transcribed, in order; empty if it is not known
+    start: int = 0  # of the part that was transcribed
 
     @property
     def seconds(self) -> float:

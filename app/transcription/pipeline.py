@@ -18,7 +18,7 @@ from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.pcm_budget import audio_too_long
 from app.media.peaks import PeakCollector
-from app.media.pool import MediaPool
+from app.media.pool import Decoded, MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
 from app.media.uploads import Upload
 from app.options import Options
@@ -30,7 +30,17 @@ from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
-from workers.messages import FRAME_SAMPLES, FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
+from workers.messages import (
+    EVERYTHING,
+    FRAME_SAMPLES,
+    FULL_CONTEXT_S,
+    SAMPLE_RATE,
+    Decoding,
+    Segment,
+    Selection,
+    Span,
+    WindowResult,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +53,7 @@ _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a recording. Times in s; totals are None until they are known."""
+    """The progress of a recording, or of its part. Times in s; totals are None until they are known."""
 
     decoded_s: float = 0.0
     total_s: float | None = None
@@ -55,8 +65,8 @@ class Progress:
 class Observer:
     """Is called as a pipeline makes progress. Override what you need."""
 
-    def decoded(self, samples: int, peaks: PeakCollector) -> None:
-        """Called once, when the recording is decoded, with its number of samples and its peaks.
+    def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
+        """Called once, when the recording is decoded, with its peaks.
 
         Not called if an earlier run decoded it.
         """
@@ -98,6 +108,7 @@ class Pipeline:
     max_duration_s: float = math.inf
     max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
+    selection: Selection = EVERYTHING  # what of the recording is transcribed
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
     failed_spans: list[Span] = field(default_factory=list)
     _progress: Progress = field(default_factory=Progress)
@@ -144,6 +155,7 @@ class Pipeline:
             segments=self._segments,
             failed_spans=tuple(sorted(self.failed_spans)),
             clips=tuple(self._transcribed),
+            start=self.selection.start,
         )
 
     async def detect_language(self) -> tuple[str, float]:
@@ -180,9 +192,10 @@ class Pipeline:
         detector = SpeechDetector(
             VadParameters(
                 options.vad_threshold, options.min_speech_ms, options.min_silence_ms, options.speech_pad_ms
-            )
+            ),
+            self.selection.start,
         )
-        planner = ClipPlanner(self.max_silence)
+        planner = ClipPlanner(self.max_silence, self.selection.start)
         async with aclosing(self._probabilities()) as parts:
             async for probabilities in parts:
                 spans = detector.feed(probabilities)
@@ -197,7 +210,7 @@ class Pipeline:
     async def _probabilities(self) -> AsyncGenerator[Probabilities]:
         """The frames' speech probabilities, in order, chunk by chunk, while decoding goes on."""
         chunks: deque[asyncio.Task[Probabilities]] = deque()
-        requested = 0  # frames
+        requested = self.selection.start // FRAME_SAMPLES  # frames, those before the part too
         decoding = asyncio.create_task(self._decode())
         decoding.add_done_callback(lambda _: self._advanced.set())
         try:
@@ -239,20 +252,27 @@ class Pipeline:
             self._record_decoded(self.decoded_samples, finished=True)
             return
         peaks = PeakCollector()
-        decoding = self.media.decode(self.job, self.upload, self.pcm_path, self.max_duration_s, peaks)
+        decoding = self.media.decode(
+            self.job,
+            self.upload,
+            self.pcm_path,
+            self.max_duration_s,
+            peaks,
+            self.selection,
+        )
         async with aclosing(decoding) as steps:
-            async for samples, finished in steps:
-                if finished:
-                    self.observer.decoded(samples, peaks)
-                self._record_decoded(samples, finished)
+            async for decoded in steps:
+                if decoded.finished:
+                    self.observer.decoded(decoded, peaks)
+                self._record_decoded(decoded.samples, decoded.finished)
                 self._advanced.set()
 
     def _record_decoded(self, samples: int, finished: bool) -> None:
         # A media worker that takes over from a crashed one starts again at 0.
         self._samples = samples if finished else max(self._samples, samples)
-        seconds = self._samples / SAMPLE_RATE
-        if seconds > self.max_duration_s:
+        if self._samples / SAMPLE_RATE > self.max_duration_s:
             raise audio_too_long(self.max_duration_s)
+        seconds = max(0, self._samples - self.selection.start) / SAMPLE_RATE
         self._report(decoded_s=seconds, total_s=seconds if finished else None)
 
     async def _transcribe(self, clip: PlannedClip) -> _Transcribed | None:

@@ -43,7 +43,7 @@ from app.transcription.work_blocks import (
     public_jobs,
 )
 from app.transcription.work_totals import WorkTotals
-from workers.messages import SAMPLE_RATE
+from workers.messages import EVERYTHING, SAMPLE_RATE, Selection
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
 _LOOKUP_S = 8.0  # a request waits so long for the model to be found, before it gets an error
@@ -165,8 +165,8 @@ class TranscriptionService:
         finally:
             await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
 
-    async def peaks(self, upload: Upload) -> bytes:
-        """The packed peaks of a recording, which is decoded for them: see `media.peaks`.
+    async def peaks(self, upload: Upload, selection: Selection = EVERYTHING) -> bytes:
+        """The packed peaks of a recording up to the end of what is selected: see `media.peaks`.
 
         Does not remove the upload's file. Cancelling the caller cancels the work. Raises InvalidInput if the
         file cannot be decoded, TooLarge if the recording is too long, FileNotFoundError if the file is gone,
@@ -177,9 +177,10 @@ class TranscriptionService:
         limit_s = self.settings.max_duration_s
         peaks = PeakCollector()
         try:
-            async with aclosing(self._media.decode(job, upload, pcm_path, limit_s, peaks)) as steps:
-                async for samples, _ in steps:
-                    if samples > limit_s * SAMPLE_RATE:
+            decoding = self._media.decode(job, upload, pcm_path, limit_s, peaks, selection)
+            async with aclosing(decoding) as steps:
+                async for decoded in steps:
+                    if decoded.samples > limit_s * SAMPLE_RATE:
                         raise audio_too_long(limit_s)
             return await asyncio.to_thread(peaks.pack)
         finally:
@@ -215,6 +216,7 @@ class TranscriptionService:
             max_duration_s=self.settings.max_duration_s,
             max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
             min_context_s=self.catalogue.options[model].min_context_s,
+            selection=options.selection,
             decoded_samples=decoded_samples,
         )
 

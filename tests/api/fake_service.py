@@ -14,6 +14,7 @@ import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.gpu_usage import GpuMonitor
+from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
 from app.media.speech_search import FoundSpeech
@@ -30,7 +31,18 @@ from app.transcription.result_cache import ClipResults
 from app.transcription.work_blocks import WorkBlocks
 from app.transcription.work_totals import WorkTotals
 from tests.sample_peaks import collected
-from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Segment, Span, Word
+from workers.messages import (
+    EVERYTHING,
+    SAMPLE_RATE,
+    Decoding,
+    LoadOptions,
+    Segment,
+    Selection,
+    SoundTrack,
+    Span,
+    TrackChoice,
+    Word,
+)
 
 OTHER_MODEL = "Systran/faster-whisper-tiny.en"  # cannot translate
 
@@ -65,6 +77,7 @@ FOUND = FoundSpeech(
 )
 
 # A tone of 4.2 s, from the amplitude -0.9922 to 0.5. It is half as loud in its second third, and then silent.
+TRACKS = (SoundTrack(0, "eng", None, "flac", 1, True),)
 TONE = np.concatenate(
     [
         np.resize(np.array(wave, np.int16), TRANSCRIPT.samples // 3)
@@ -139,6 +152,7 @@ class FakeEncoder:
         form: str,
         *,
         is_copy: bool = False,
+        track: TrackChoice = None,
         start_s: float = 0.0,
         end_s: float = math.inf,
     ) -> None:
@@ -259,7 +273,7 @@ class FakeService:
             self.cancelled.set()
             raise
 
-    async def peaks(self, upload: Upload) -> bytes:
+    async def peaks(self, upload: Upload, selection: Selection = EVERYTHING) -> bytes:
         self.peaks_made += 1
         await self.record(upload, Options(), "")
         await self.resumed()
@@ -343,7 +357,7 @@ class FakePipeline:
             self.pcm_path.write_bytes(bytes(100))
             await service.record(self.upload, self.options, self.model)
             if service.finds_peaks:
-                self.observer.decoded(len(TONE), collected(TONE))
+                self.observer.decoded(Decoded(len(TONE), True, TRACKS), collected(TONE))
             half = len(service.clips) // 2
             await self._publish(service.clips[:half])
             self.observer.progressed(Progress(total_s, total_s, total_s / 2, 1, 2))

@@ -9,7 +9,7 @@ from app.jobs.job import Submission
 from app.options import Options
 from app.transcript.timeline import ClipResult, Transcript
 from tests.sample_peaks import collected
-from workers.messages import SAMPLE_RATE, Segment, Word
+from workers.messages import SAMPLE_RATE, Segment, SoundTrack, Word
 
 SUBMISSION = Submission(
     filename="talk.flac",
@@ -45,6 +45,7 @@ TRANSCRIPT = Transcript(
     segments=(SEGMENT, replace(SEGMENT, start=40_000, end=41_000, words=())),
     failed_spans=((60_000, 70_000),),
 )
+TRACK = SoundTrack(0, "ger", "Kommentar", "flac", 2, default=True)
 PEAKS = collected(np.arange(-8000, 8000, dtype=np.int16))
 
 

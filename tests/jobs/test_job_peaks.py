@@ -16,9 +16,11 @@ from app.jobs.lengths import Lengths
 from app.jobs.peaks import _AT_ONCE, JobPeaks
 from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.store import Store
+from app.media.pool import Decoded
 from app.media.uploads import Upload
 from tests.jobs.databases import opened
-from tests.jobs.samples import PEAKS, TRANSCRIPT, submission
+from tests.jobs.samples import PEAKS, TRACK, TRANSCRIPT, submission
+from workers.messages import Selection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -37,7 +39,7 @@ class FakeService:
         self.in_progress = 0
         self.error: Exception | None = None
 
-    async def peaks(self, upload: Upload) -> bytes:
+    async def peaks(self, upload: Upload, selection: Selection) -> bytes:
         self.made.append(upload)
         self.in_progress += 1
         try:
@@ -74,7 +76,9 @@ async def test_a_decoded_recording_is_stored_with_its_peaks(store: Store, peaks:
         await peaks.stored(job)
     assert early.value.code == "audio_not_decoded"
     buffer = ProgressBuffer(store)
-    JobObserver(job.id, buffer, Lengths(lambda: None), frozenset()).decoded(16_000, PEAKS)
+    JobObserver(job.id, buffer, Lengths(lambda: None), frozenset()).decoded(
+        Decoded(16_000, True, (TRACK,)), PEAKS
+    )
     await buffer.store()
     job = await store.get(job.id)
     assert (job.pcm or "").startswith("16000 ")

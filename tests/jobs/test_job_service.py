@@ -18,6 +18,7 @@ from app.media.uploads import Upload
 from app.settings import Settings
 from tests.jobs.samples import TRANSCRIPT, submission
 from tests.jobs.sites import FakeService
+from workers.messages import Selection
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -155,7 +156,7 @@ async def test_expired_jobs_are_read_in_parts_and_all_deleted(
 async def test_a_stop_ends_the_making_of_peaks(tmp_path: Path) -> None:
     began = asyncio.Event()
 
-    async def peaks(upload: Upload) -> bytes:
+    async def peaks(upload: Upload, selection: Selection) -> bytes:
         began.set()
         await asyncio.Event().wait()
         raise AssertionError

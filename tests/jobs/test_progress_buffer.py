@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from app.jobs.job import JobProgress, Stage
 from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.published_clips import PublishedClip
 from app.media.peaks import PeakCollector, Peaks
+from tests.jobs.samples import TRACK
 from tests.sample_peaks import collected
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
@@ -33,8 +35,8 @@ class FakeStore:
         self.stored: list[Any] = []
         self.called = asyncio.Event()
 
-    async def store_peaks(self, job_id: str, content: bytes, *, pcm: str) -> None:
-        await self._store((job_id, Peaks.unpack(content).samples, pcm))
+    async def store_peaks(self, job_id: str, content: bytes, *, pcm: str, audio_tracks: Any) -> None:
+        await self._store((job_id, Peaks.unpack(content).samples, pcm, audio_tracks))
 
     async def store_progress(
         self, progress: Mapping[str, JobProgress], published: Mapping[str, Sequence[PublishedClip]]
@@ -71,29 +73,32 @@ async def test_the_latest_value_is_stored_once(buffer: ProgressBuffer, store: Fa
     for done_s in (1.0, 2.0):
         buffer.progressed("a", at(done_s))
     buffer.progressed("b", at(5.0))
-    buffer.decoded("a", "100 boot", peaks(100))
+    buffer.decoded("a", "100 boot", [TRACK], peaks(100))
     await buffer.store()
     await buffer.store()
-    assert store.stored == [("a", 100, "100 boot"), ({"a": at(2.0), "b": at(5.0)}, {})]
+    assert store.stored == [("a", 100, "100 boot", [asdict(TRACK)]), ({"a": at(2.0), "b": at(5.0)}, {})]
 
 
 async def test_nothing_is_lost_if_storing_fails(buffer: ProgressBuffer, store: FakeStore) -> None:
     store.fails = True
     for job_id in ("a", "b", "done"):
         buffer.progressed(job_id, at(1.0))
-        buffer.decoded(job_id, "100 boot", peaks(100))
+        buffer.decoded(job_id, "100 boot", [], peaks(100))
         buffer.published(job_id, CLIPS[0])
     storing = asyncio.create_task(buffer.store())
     await store.called.wait()
     buffer.progressed("b", at(2.0))
-    buffer.decoded("b", "200 boot", peaks(200))
+    buffer.decoded("b", "200 boot", [TRACK], peaks(200))
     buffer.published("b", CLIPS[1])
     buffer.end("done")
     with pytest.raises(DatabaseUnavailable):
         await storing
     store.fails = False
     await buffer.store()
-    assert store.stored[:-1] == [("a", 100, "100 boot"), ("b", 200, "200 boot")]
+    assert store.stored[:-1] == [
+        ("a", 100, "100 boot", []),
+        ("b", 200, "200 boot", [asdict(TRACK)]),
+    ]
     assert store.stored[-1] == (
         {"a": at(1.0), "b": at(2.0)},
         {"a": [CLIPS[0]], "b": [CLIPS[0], CLIPS[1]]},

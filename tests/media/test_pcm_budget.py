@@ -78,7 +78,7 @@ async def decode(
 ) -> int:
     """The number of samples of a recording."""
     async with aclosing(pool.decode(job, recording, pcm, max_duration_s)) as steps:
-        return max([samples async for samples, _ in steps])
+        return max([decoded.samples async for decoded in steps])
 
 
 def size(path: Path) -> int:
@@ -173,7 +173,7 @@ async def test_a_running_recording_keeps_the_space_that_it_still_needs(
         other = pcm.parent / "other"
         error, decoded = await refused(pool, recording, other)
         assert (type(error), decoded) == (DiskFull, 0)
-        assert max([samples async for samples, _ in steps]) == 900 * RATE
+        assert max([decoded.samples async for decoded in steps]) == 900 * RATE
     await asyncio.to_thread(pcm.unlink)
     assert await decode(pool, recording, other) == 900 * RATE
 

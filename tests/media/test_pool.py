@@ -83,9 +83,9 @@ async def test_one_worker_decodes_while_the_other_finds_speech(
     )
     pool.start()
     spans = []
-    async for samples, _ in pool.decode("job", upload, tmp_path / "pcm"):
+    async for decoded in pool.decode("job", upload, tmp_path / "pcm"):
         may_start[1 - decoding].set()
-        span = pool.speech_probabilities("job", tmp_path / "pcm", samples - 1, 1)
+        span = pool.speech_probabilities("job", tmp_path / "pcm", decoded.samples - 1, 1)
         spans.append(asyncio.create_task(span))
     assert [len(probabilities) for probabilities in await asyncio.gather(*spans)] == [1] * STEPS
     await pool.stop()

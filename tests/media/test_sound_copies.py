@@ -10,6 +10,7 @@ import pytest
 
 from app.errors import AudioNotKept, InvalidInput, NotReady
 from app.media.sound_copies import SoundCopies, remove_leftover_copies
+from workers.messages import TrackChoice
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -34,6 +35,7 @@ class FakeEncoder:
         form: str,
         *,
         is_copy: bool = False,
+        track: TrackChoice = None,
         start_s: float = 0.0,
         end_s: float = math.inf,
     ) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from app.errors import DiskFull, TooLarge
+from app.media.pool import Decoded
 from app.media.speech import CHUNK_FRAMES, VadParameters
 from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
@@ -39,11 +40,11 @@ class FakeMedia:
 
     async def decode(
         self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float
-    ) -> AsyncGenerator[tuple[int, bool]]:
+    ) -> AsyncGenerator[Decoded]:
         try:
             for number, samples in enumerate(self.steps, start=1):
                 await asyncio.sleep(0)
-                yield samples, number == len(self.steps)
+                yield Decoded(samples, number == len(self.steps), ())
         finally:
             self.closed = True
 

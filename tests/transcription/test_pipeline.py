@@ -13,6 +13,7 @@ from app.engines.window_request import WindowRequest
 from app.errors import ClipFailed, TaskCrashes, TooLarge
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.peaks import PeakCollector
+from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
@@ -20,7 +21,7 @@ from app.transcript.timeline import Transcript
 from app.transcription.clip_request import ClipKey
 from app.transcription.pipeline import Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults
-from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Span, WindowResult
+from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Selection, Span, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -40,11 +41,17 @@ class FakeMedia:
         self.cancelled: list[str] = []
 
     async def decode(
-        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float, peaks: PeakCollector
-    ) -> AsyncGenerator[tuple[int, bool]]:
+        self,
+        job: str,
+        upload: Upload,
+        pcm_path: Path,
+        max_duration_s: float,
+        peaks: PeakCollector,
+        selection: Selection,
+    ) -> AsyncGenerator[Decoded]:
         for samples in range(60 * SAMPLE_RATE, self.samples, 60 * SAMPLE_RATE):
-            yield samples, False
-        yield self.samples, True
+            yield Decoded(samples, False, ())
+        yield Decoded(self.samples, True, ())
 
     async def speech_probabilities(self, job: str, pcm_path: Path, start: int, frames: int) -> Any:
         await asyncio.sleep(0)

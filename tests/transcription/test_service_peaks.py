@@ -100,8 +100,8 @@ async def test_a_crash_of_the_worker_changes_nothing(tmp_path, speech):
     decoding = pool.decode("job", wav(tmp_path, speech), tmp_path / "pcm", peaks=peaks)
     seen = []
     async with aclosing(decoding) as steps:
-        async for samples, _ in steps:
-            seen.append(samples)
+        async for decoded in steps:
+            seen.append(decoded.samples)
             if len(seen) == 2:
                 [slot] = pool._dispatcher.slots
                 os.kill(slot._child.pid, signal.SIGKILL)  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
 """Decodes a recording of any format to int16 chunk by chunk, with a player's timing."""
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import SEEK_SET, FileIO
@@ -11,7 +11,7 @@ from typing import Any
 from workers.media import refusal
 from workers.media.clock import Clock
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, SoundTrack, TrackChoice
 
 # The demuxers that FFmpeg may use. Missing are those that open other files or devices (hls, dash, concat,
 # sdp, image2, lavfi, ...), pictures, subtitles, and formats that FFmpeg recognises by their file name only.
@@ -38,6 +38,7 @@ READ_BYTES = 1 << 18  # per read from disk
 CHUNK_SAMPLES = 10 * SAMPLE_RATE  # of silence and of raw PCM
 SOUND_RATES = range(8000, 48_001)  # Hz, of sound for people
 MAX_READ_FAILURES = 100  # after them, the rest of the file is skipped
+MAX_TAG_CHARS = 200  # of the language or the title of a track
 
 # A header with other values is damaged; FFmpeg's mixer also supports no more channels.
 RATES = range(1000, 1_000_001)  # Hz
@@ -57,6 +58,7 @@ class Findings:
     cut_off: bool = False
     declared_s: float = 0.0  # length as the file gives it; 0 if it does not
     pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
+    tracks: tuple[SoundTrack, ...] = ()  # those that the file has; known with the first chunk
 
     @property
     def warning(self) -> str | None:
@@ -71,11 +73,13 @@ class Findings:
         return " ".join(sentences) or None
 
 
-def raw_pcm(source: Path, findings: Findings) -> Pcm:
+def raw_pcm(source: Path, findings: Findings, track: TrackChoice = None) -> Pcm:
     """The content of a file that already is s16le mono 16 kHz. Half a sample at its end is dropped.
 
-    The first chunk is empty, as in `decoded_pcm`.
+    The first chunk is empty, as in `decoded_pcm`. Raises `RecordingRefused` for a `track` other than 0.
     """
+    if track is not None:
+        _place(track, [SoundTrack(0, None, None, None, 1, True)])
     with source.open("rb") as file:
         findings.declared_s = source.stat().st_size / BYTES_PER_SAMPLE / SAMPLE_RATE
         yield b""
@@ -83,16 +87,23 @@ def raw_pcm(source: Path, findings: Findings) -> Pcm:
             yield chunk[: len(chunk) // BYTES_PER_SAMPLE * BYTES_PER_SAMPLE]
 
 
-def decoded_pcm(source: Path, findings: Findings, output: PcmFormat | None = SPEECH) -> Pcm:
-    """The best sound track of a file as s16le, in chunks; without `output`, in a format like its own.
+def decoded_pcm(
+    source: Path,
+    findings: Findings,
+    output: PcmFormat | None = SPEECH,
+    track: TrackChoice = None,
+) -> Pcm:
+    """A sound track of a file as s16le, in chunks; without `output`, in a format like its own.
+
 
     The first chunk is empty: then the file is open, `findings.declared_s` is known, and nothing is decoded.
     Sample 0 is the start of the file, which may be earlier than the start of its sound. Gaps between
     timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
-    `RecordingRefused` if the file cannot be read or has no sound track.
+    `RecordingRefused` if the file cannot be read or does not have the track.
     """
     with _translate_errors(), _Source(source) as file, _open(source, file) as container:
-        stream = _sound_track(container)
+        findings.tracks = tuple(_described(index, each) for index, each in enumerate(container.streams.audio))
+        stream = _sound_track(container, track, findings.tracks)
         findings.declared_s = _declared_s(container, stream, KNOWN_DURATION)
         yield b""
         origin, duration = _seconds(container.start_time), _seconds(container.duration)
@@ -157,21 +168,55 @@ def _open(source: Path, file: Any) -> Any:
         raise refusal.unreadable(source) from None
 
 
-def _sound_track(container: Any) -> Any:
-    """The audio stream that FFmpeg would play. Switches the others off."""
+def _sound_track(container: Any, wanted: TrackChoice, tracks: Sequence[SoundTrack]) -> Any:
+    """The audio stream that is wanted. Switches the others off."""
     from av.stream import Discard
 
-    # FFmpeg finds none best while the rate and channels of a track are unknown: use the first one then.
-    best = container.streams.best("audio") or next(iter(container.streams.audio), None)
-    if best is None:
+    if not tracks:
         raise refusal.no_sound_track(has_video=bool(container.streams.video))
-    if best.codec_context is None:
+    if wanted is None:
+        # FFmpeg finds none best while the rate and channels of a track are unknown: use the first one then.
+        chosen = container.streams.best("audio") or container.streams.audio[0]
+    else:
+        chosen = container.streams.audio[_place(wanted, tracks)]
+    if chosen.codec_context is None:
         raise refusal.unsupported_codec()
-    best.codec_context.thread_count = 1
+    chosen.codec_context.thread_count = 1
     for stream in container.streams:
-        if stream.index != best.index:
+        if stream.index != chosen.index:
             stream.discard = Discard.all
-    return best
+    return chosen
+
+
+def _place(wanted: int | tuple[str, ...], tracks: Sequence[SoundTrack]) -> int:
+    """The place of a track. Of several in one language, the default one or else the first."""
+    if isinstance(wanted, int):
+        found = [track for track in tracks if track.index == wanted]
+    else:
+        found = [track for track in tracks if (track.language or "").lower().split("-")[0] in wanted]
+    if not found:
+        raise refusal.no_such_track(wanted, tracks)
+    return next((track for track in found if track.default), found[0]).index
+
+
+def _described(index: int, stream: Any) -> SoundTrack:
+    from av.stream import Disposition
+
+    context = stream.codec_context
+    return SoundTrack(
+        index=index,
+        language=_text(stream.metadata.get("language")),
+        title=_text(stream.metadata.get("title")),
+        codec=None if context is None else context.name,
+        channels=None if context is None else context.channels or None,
+        default=bool(stream.disposition & Disposition.default),
+    )
+
+
+def _text(value: str | None) -> str | None:
+    """A tag of a file on one line, of bounded length; None if it says nothing."""
+    text = " ".join((value or "").split())[:MAX_TAG_CHARS]
+    return None if text.lower() in ("", "und") else text
 
 
 def _frames(container: Any, stream: Any, findings: Findings) -> Iterator[TimedFrame]:

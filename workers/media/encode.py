@@ -16,6 +16,7 @@ import numpy as np
 from workers.media import refusal
 from workers.media.decode import Findings, Pcm, decoded_pcm
 from workers.media.mixer import PcmFormat
+from workers.messages import TrackChoice
 
 SUBTYPES = {"flac": "PCM_16", "ogg": "VORBIS"}  # as libsndfile calls them, by format
 READ_S = 10  # of a copy at a time
@@ -29,6 +30,7 @@ class Encoding:
     target: str  # a file that exists
     form: str  # a key of `SUBTYPES`
     is_copy: bool = False  # the source is a FLAC file that this module wrote, which allows seeking
+    track: TrackChoice = None  # of a source that is no copy
     start_s: float = 0.0
     end_s: float = math.inf
 
@@ -70,7 +72,7 @@ class _Session:
         self._chunks = (
             _copied_pcm(source, encoding.start_s, self._findings)
             if encoding.is_copy
-            else decoded_pcm(source, self._findings, output=None)
+            else decoded_pcm(source, self._findings, None, encoding.track)
         )
         self._position: int | None = None  # of the next sample in the recording, once its rate is known
         self._samples = 0  # written

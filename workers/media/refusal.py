@@ -1,11 +1,15 @@
 """The errors for files that cannot be transcribed, with messages for their senders."""
 
 import codecs
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
-from workers.messages import RecordingRefused
+from workers.messages import RecordingRefused, SoundTrack
 
 HEAD_BYTES = 4096  # of a file, enough to recognise its type
+MAX_NAMED_TRACKS = 20  # in one message
+MAX_TITLE_CHARS = 60  # of a track
 
 # First bytes of files without sound, and the usual names of their types.
 _OTHER_FILES: tuple[tuple[bytes, str], ...] = (
@@ -88,6 +92,25 @@ def too_short(seconds: float) -> RecordingRefused:
     )
 
 
+def no_such_track(wanted: int | tuple[str, ...], tracks: Sequence[SoundTrack]) -> RecordingRefused:
+    """For a sound track that a file does not have. Names those that it has."""
+    what = f"no sound track {wanted}" if isinstance(wanted, int) else f"no sound track in {wanted[0]!r}"
+    there = ", ".join(_track_name(track) for track in tracks[:MAX_NAMED_TRACKS])
+    more = f" and {len(tracks) - MAX_NAMED_TRACKS} more" if len(tracks) > MAX_NAMED_TRACKS else ""
+    return RecordingRefused(
+        "no_such_track", f"The file has {what}. It has {there}{more}: name one of these, or none."
+    )
+
+
+def outside(start_s: float, recording_s: float) -> RecordingRefused:
+    """For a part that begins where the recording has ended, or just before."""
+    return RecordingRefused(
+        "start_after_end",
+        f"The recording ends at {recording_s:.2f} s, so there is nothing to transcribe from `start` "
+        f"({start_s:.2f} s) on. Choose an earlier `start`.",
+    )
+
+
 def encrypted() -> RecordingRefused:
     return RecordingRefused(
         "encrypted", "The recording is copy-protected (encrypted). Send a file without copy protection."
@@ -107,6 +130,13 @@ def too_demanding() -> RecordingRefused:
         "Decoding the file takes more memory than a recording should need; it may be damaged. "
         "Convert it to MP3, FLAC or WAV.",
     )
+
+
+def _track_name(track: SoundTrack) -> str:
+    """Such as `1 (ger, "Director's comment")`."""
+    title = json.dumps(track.title[:MAX_TITLE_CHARS], ensure_ascii=False) if track.title else None
+    details = ", ".join(detail for detail in (track.language, title) if detail)
+    return f"{track.index} ({details})" if details else str(track.index)
 
 
 def _broken(what: str) -> RecordingRefused:

@@ -18,7 +18,7 @@ from workers.media import refusal
 from workers.media.decode import Findings, Pcm, decoded_pcm, raw_pcm
 from workers.media.peaks import PeakFinder
 from workers.media.silero import SileroModel
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE
+from workers.messages import BYTES_PER_SAMPLE, EVERYTHING, FRAME_SAMPLES, SAMPLE_RATE, Selection, SoundTrack
 
 __all__ = [
     "WARM_UP_FRAMES",
@@ -37,13 +37,14 @@ WARM_UP_FRAMES = -(-10 * SAMPLE_RATE // FRAME_SAMPLES)  # 10 s before each span,
 
 @dataclass(frozen=True, slots=True)
 class DecodeStep:
-    """The progress of decoding a recording."""
+    """The progress of decoding a recording, or a part of it. Positions are those in the recording."""
 
-    samples: int  # decoded so far
+    samples: int  # how far it is decoded
     finished: bool
     warning: str | None  # for the sender, once finished
-    declared: int = 0  # samples of the recording, as the file gives them; 0 if it does not
+    declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
     peaks: bytes = b""  # of the bins that are complete since the last step, as `PeakFinder.take` gives them
+    tracks: tuple[SoundTrack, ...] = ()  # of the file, with the first step
 
 
 @dataclass(slots=True)
@@ -53,24 +54,30 @@ class _Session:
     chunks: Pcm
     output: BinaryIO
     findings: Findings
-    samples: int = 0  # written so far
+    selection: Selection
+    samples: int = 0  # decoded so far, those before the part too
     peaks: PeakFinder = field(default_factory=PeakFinder)
 
     @property
     def declared(self) -> int:
-        """Samples of the recording, as the file gives them; 0 if it does not."""
-        return round(self.findings.declared_s * SAMPLE_RATE)
+        """Where the recording or the part ends, as the file gives it; 0 if it does not."""
+        declared = round(self.findings.declared_s * SAMPLE_RATE)
+        return declared if self.selection.end is None else min(declared, self.selection.end)
 
     def advance(self, max_samples: int) -> bool:
-        """Decode about `max_samples` more. Returns whether the recording has ended."""
+        """Decode about `max_samples` more. Returns whether the recording or the part has ended."""
         target = self.samples + max_samples
         while self.samples < target:
             chunk = next(self.chunks, None)
             if chunk is None:
                 return True
-            self.output.write(chunk)
+            if self.selection.end is not None:
+                chunk = chunk[: (self.selection.end - self.samples) * BYTES_PER_SAMPLE]
+            self.output.write(chunk[max(0, self.selection.start - self.samples) * BYTES_PER_SAMPLE :])
             self.peaks.feed(chunk)
             self.samples += len(chunk) // BYTES_PER_SAMPLE
+            if self.samples == self.selection.end:
+                return True
         return False
 
     def close(self) -> None:
@@ -88,27 +95,31 @@ def decode(
     max_samples: int,
     raw: bool = False,
     max_declared: float = math.inf,
+    selection: Selection = EVERYTHING,
 ) -> DecodeStep:
     """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
 
-    If nothing is decoded yet, and the file gives a length over `max_declared` samples, this decodes nothing.
+    If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.
 
     The PCM is s16le, mono, 16 kHz; with `raw`, the source has that format already. The first call for a `job`
     in this process starts at the beginning: decoding is deterministic, so a worker that replaces a crashed
     one writes the same samples again. It overwrites the file in place, because other processes may be reading
     it. After the last step, the file ends with its samples, and the worker forgets the job.
 
+    A sample has the same place in the file as in the recording, so a part has a hole before it, which takes
+    no space. All that precedes the part is decoded: seeking in a file rarely arrives at the sample.
+
     Raises `RecordingRefused` if the file contains nothing to transcribe, `OSError` if a file operation fails.
     """
     session = _sessions.get(job)
     is_new = session is None
     if session is None:
-        session = _sessions[job] = _start(Path(source), Path(pcm_path), raw)
+        session = _sessions[job] = _start(Path(source), Path(pcm_path), raw, selection)
     try:
         if is_new:
             next(session.chunks)
         if not session.samples and session.declared > max_declared:
-            return DecodeStep(0, False, None, session.declared)
+            return DecodeStep(0, False, None, session.declared, tracks=session.findings.tracks)
         finished = session.advance(max_samples)
         session.output.flush()
         if finished:
@@ -122,7 +133,8 @@ def decode(
     log.debug("decoded %d samples of a recording", session.samples)
     warning = session.findings.warning if finished else None
     peaks = session.peaks.take(finished=finished)
-    return DecodeStep(session.samples, finished, warning, session.declared, peaks)
+    tracks = session.findings.tracks if is_new else ()
+    return DecodeStep(session.samples, finished, warning, session.declared, peaks, tracks)
 
 
 def close(job: str) -> None:
@@ -161,20 +173,29 @@ def limit_memory(headroom_bytes: int) -> None:
     runtime.limit_memory(headroom_bytes)
 
 
-def _start(source: Path, pcm_path: Path, raw: bool) -> _Session:
+def _start(source: Path, pcm_path: Path, raw: bool, selection: Selection) -> _Session:
     if source.stat().st_size == 0:
         raise refusal.empty_file()
     findings = Findings()
-    chunks = raw_pcm(source, findings) if raw else decoded_pcm(source, findings)
-    return _Session(chunks, pcm_path.open("r+b"), findings)
+    chunks = (
+        raw_pcm(source, findings, selection.track)
+        if raw
+        else decoded_pcm(source, findings, track=selection.track)
+    )
+    output = pcm_path.open("r+b")
+    output.seek(selection.start * BYTES_PER_SAMPLE)
+    return _Session(chunks, output, findings, selection)
 
 
 def _check(session: _Session) -> None:
-    """Raise `RecordingRefused` if the decoded recording is too short to transcribe."""
-    if session.samples >= MIN_SAMPLES:
+    """Raise `RecordingRefused` if the decoded recording, or its part, is too short to transcribe."""
+    start = session.selection.start
+    if session.samples - start >= MIN_SAMPLES:
         return
     if session.findings.damaged:
         raise refusal.nothing_decoded()
+    if start:
+        raise refusal.outside(start / SAMPLE_RATE, session.samples / SAMPLE_RATE)
     raise refusal.too_short(session.samples / SAMPLE_RATE)
 
 

@@ -1,0 +1,133 @@
+"""One of several sound tracks, and a part of a recording."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.media_files import GOOD, RATE, Pcm, film, read_pcm
+from workers.media import tasks
+from workers.media.tasks import DecodeStep
+from workers.messages import RecordingRefused, Selection
+
+SPEECH = read_pcm(Path(__file__).parents[2] / "data" / "short01.flac")
+FILM = {"ger": SPEECH, "eng": SPEECH[::-1].copy(), "jpn": SPEECH // 2}
+
+jobs = (f"selection-{number}" for number in itertools.count())
+
+
+def decode(
+    path: Path, selection: Selection, *, step: int = RATE, raw: bool = False
+) -> tuple[list[DecodeStep], Pcm]:
+    job, pcm_path = next(jobs), path.with_suffix(".pcm")
+    pcm_path.write_bytes(b"")
+    steps = []
+    while not steps or not steps[-1].finished:
+        steps.append(tasks.decode(job, str(path), str(pcm_path), step, raw, selection=selection))
+    return steps, np.fromfile(pcm_path, "<i2")
+
+
+@pytest.fixture(scope="module")
+def three_tracks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("film") / "film.mkv"
+    path.write_bytes(film(FILM, default=1))
+    return path
+
+
+@pytest.fixture(scope="module")
+def flac(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("flac") / "talk.flac"
+    path.write_bytes(GOOD["flac"].encode(SPEECH))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("track", "language"),
+    [
+        (0, "ger"),
+        (2, "jpn"),
+        (("de", "ger", "deu", "german"), "ger"),
+        (("ja", "jpn"), "jpn"),
+        (None, "eng"),  # the file's own choice
+    ],
+)
+def test_a_track_is_chosen_by_place_or_language(
+    track: int | tuple[str, ...] | None, language: str, three_tracks: Path
+) -> None:
+    steps, pcm = decode(three_tracks, Selection(track))
+    assert np.array_equal(pcm[: len(SPEECH)], FILM[language])
+    assert [(each.index, each.language, each.default) for each in steps[0].tracks] == [
+        (0, "ger", False),
+        (1, "eng", True),
+        (2, "jpn", False),
+    ]
+    assert not any(step.tracks for step in steps[1:])
+
+
+def test_of_several_in_a_language_the_default_one(tmp_path: Path) -> None:
+    path = tmp_path / "film.mkv"
+    path.write_bytes(film({"eng": SPEECH, "en": SPEECH // 3, "fre": SPEECH // 2}, default=1))
+    _, pcm = decode(path, Selection(("en", "eng")))
+    assert np.array_equal(pcm[: len(SPEECH)], SPEECH // 3)
+
+
+@pytest.mark.parametrize(
+    ("track", "named"), [(3, "no sound track 3"), (("fr", "fre", "fra"), "no sound track in 'fr'")]
+)
+def test_a_track_that_is_not_there_is_refused_with_those_that_are(
+    track: int | tuple[str, ...], named: str, three_tracks: Path
+) -> None:
+    with pytest.raises(RecordingRefused) as refused:
+        decode(three_tracks, Selection(track))
+    assert refused.value.code == "no_such_track"
+    assert named in refused.value.message
+    assert "0 (ger), 1 (eng), 2 (jpn)" in refused.value.message
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_single_track_is_number_0(raw: bool, flac: Path, tmp_path: Path) -> None:
+    path = flac
+    if raw:
+        path = tmp_path / "upload"
+        path.write_bytes(SPEECH.tobytes())
+    _, pcm = decode(path, Selection(0), raw=raw)
+    assert np.array_equal(pcm, SPEECH)
+    with pytest.raises(RecordingRefused, match="no sound track 1"):
+        decode(path, Selection(1), raw=raw)
+
+
+@given(
+    start=st.integers(0, len(SPEECH) - RATE // 10),
+    length=st.none() | st.integers(RATE // 10, len(SPEECH)),
+    step=st.integers(100, 2 * len(SPEECH)),
+)
+@settings(max_examples=30, deadline=None)
+def test_a_part_keeps_its_place_and_nothing_around_it(
+    flac: Path, start: int, length: int | None, step: int
+) -> None:
+    end = None if length is None else start + length
+    steps, pcm = decode(flac, Selection(None, start, end), step=step)
+    last = len(SPEECH) if end is None else min(end, len(SPEECH))
+    assert len(pcm) == steps[-1].samples == last
+    assert not pcm[:start].any()
+    assert np.array_equal(pcm[start:], SPEECH[start:last])
+    assert steps[0].declared == (len(SPEECH) if end is None else min(end, len(SPEECH)))
+
+
+def test_what_precedes_a_part_takes_no_space(flac: Path) -> None:
+    path = flac.with_suffix(".pcm")
+    start = len(SPEECH) - RATE // 5
+    decode(flac, Selection(start=start))
+    status = path.stat()
+    assert status.st_size == 2 * len(SPEECH)
+    assert status.st_blocks * 512 < status.st_size // 4
+
+
+def test_a_part_after_the_end_is_refused_with_the_length(flac: Path) -> None:
+    with pytest.raises(RecordingRefused) as refused:
+        decode(flac, Selection(start=len(SPEECH) + RATE))
+    assert refused.value.code == "start_after_end"
+    assert f"ends at {len(SPEECH) / RATE:.2f} s" in refused.value.message
