@@ -302,6 +302,12 @@ def test_a_port_in_use() -> None:
     assert finding.remedy.endswith("#port-in-use)")
 
 
+def test_a_host_that_no_machine_can_have() -> None:
+    finding = machine.check_port(load_settings(host="a" * 70))
+    assert finding.severity is Severity.FAIL
+    assert "WHISPER_HOST" in finding.remedy
+
+
 async def test_children_are_spawned() -> None:
     assert await fleet.child_start_method() == "spawn"
     assert machine.check_start_method("spawn", None).severity is Severity.OK

@@ -48,6 +48,8 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(transcribe, "TranscriptionService", FakeService)
     monkeypatch.setattr(transcribe, "check_compute_type", lambda plan: None)
+    # Loggers that are configured stay so, and `capture_logs` of other tests would not see their lines.
+    monkeypatch.setattr(transcribe, "configure_logs", lambda settings: None)
     monkeypatch.setenv("WHISPER_DEVICE", "cpu")
     path = tmp_path / "cat.wav"
     path.write_bytes(b"any")
@@ -235,6 +237,14 @@ def test_half_a_file_is_never_seen(recording: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Path, "write_bytes", full)
     assert run(recording, "out.srt", None) == 1
     assert sorted(Path().iterdir()) == [Path("cat.wav")]
+
+
+def test_a_file_that_is_replaced_keeps_who_may_read_it(recording: Path) -> None:
+    output = Path("out.srt")
+    output.touch(0o600)
+    assert run(recording, str(output), None) == 0
+    assert output.read_text()
+    assert output.stat().st_mode & 0o777 == 0o600
 
 
 def test_speed_and_time_left() -> None:

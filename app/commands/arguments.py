@@ -1,6 +1,7 @@
 """What `transcribe` and `subtitles` have in common: files in, files out, and options."""
 
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Sequence
@@ -146,7 +147,10 @@ def check_options(options: dict[str, object]) -> Options:
 
 
 def write_output(target: Path | None, content: bytes) -> None:
-    """Write the file, whole or not at all, or standard output. Creates the file's folder. Raises OSError."""
+    """Write the file, whole or not at all, or standard output. Creates the file's folder. Raises OSError.
+
+    A file that is replaced keeps who may read it.
+    """
     if target is None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -159,6 +163,8 @@ def write_output(target: Path | None, content: bytes) -> None:
     part = target.with_name(f".whisperfleet-{uuid.uuid4().hex}.part")
     try:
         part.write_bytes(content)
+        if target.exists():
+            shutil.copymode(target, part)
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)

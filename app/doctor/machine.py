@@ -72,6 +72,8 @@ def check_port(settings: Settings) -> Finding:
         found = [_bind_error(*address) for address in addresses]
     except OSError as error:
         found = [error]
+    except UnicodeError:  # such as a name with a part of more than 63 characters
+        found = [OSError("no name of a machine")]
     errors = [error for error in found if error is not None]
     if any(error.errno == errno.EADDRINUSE for error in errors):
         remedy = "`ss -ltnp` names the program, perhaps another whisperfleet. Stop it, or set WHISPER_PORT."
