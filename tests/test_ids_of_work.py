@@ -166,6 +166,7 @@ async def test_a_crash_is_logged_with_the_ids_of_all_that_it_may_have_been() -> 
     assert {line["request_id"] for line in retries} == {"a"}  # one by one, it turns out which it was
     replaced = [line for line in lines if line["event"] == "replacing the process"]
     assert replaced
+    assert {line["reason"] for line in replaced} == {"crash"}
     assert not any("request_id" in line for line in replaced)
 
 

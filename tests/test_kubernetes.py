@@ -19,6 +19,7 @@ from tests.test_containers import COMPOSE, instructions
 
 ROOT = Path(__file__).parents[1]
 MANIFEST = list(yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text()))
+RESTORE = yaml.safe_load((ROOT / "deploy" / "kubernetes-restore.yaml").read_text())
 OWN_SERVICES = ("gpu", "cpu")
 OLDEST = "1.29"  # that providers still maintain
 THIRD_PARTY = {"HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HOME", "CUDA_CACHE_PATH"}
@@ -35,7 +36,7 @@ POD = only("Deployment")["spec"]["template"]["spec"]
 
 @pytest.mark.parametrize("version", [OLDEST, kubernetes_validate.latest_version()])
 def test_the_manifest_is_valid(version: str) -> None:
-    for document in MANIFEST:
+    for document in [*MANIFEST, RESTORE]:
         kubernetes_validate.validate(document, version, strict=True)
     broken = json.loads(json.dumps(only("Service")))
     broken["spec"]["port"] = 8000
@@ -158,3 +159,19 @@ def test_secrets_are_not_in_the_manifest() -> None:
     assert created in (ROOT / "deploy" / "kubernetes.yaml").read_text()
     assert secret["WHISPER_API_KEYS"] == {"name": "whisperfleet", "key": "WHISPER_API_KEYS"}
     assert secret["HF_TOKEN"]["optional"] is True
+
+
+def test_a_restoring_pod_has_the_data_and_gets_no_requests() -> None:
+    pod = RESTORE["spec"]
+    [container] = pod["containers"]
+    assert container["image"] == CONTAINER["image"]
+    assert container["securityContext"] == CONTAINER["securityContext"]
+    assert pod["securityContext"] == POD["securityContext"]
+    assert {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]} == {
+        mount["name"]: mount["mountPath"]
+        for mount in CONTAINER["volumeMounts"]
+        if mount["name"] in ("data", "tmp")
+    }
+    assert all(volume in POD["volumes"] for volume in pod["volumes"])
+    assert "labels" not in RESTORE["metadata"]
+    assert container["command"] == ["sleep", "infinity"], "the service must not run"

@@ -238,8 +238,9 @@ class Dispatcher(Generic[P, R]):
                 await asyncio.sleep(self._failures.next_backoff(slot.index))
 
     def _note_end(self, slot: Slot[P, R]) -> None:
-        log.warning("replacing the process", pool=self._name, slot=slot.index)
-        slot.status.restarts_by[slot.status.ending or RestartReason.CRASH] += 1
+        reason = slot.status.ending or RestartReason.CRASH
+        log.warning("replacing the process", pool=self._name, slot=slot.index, reason=str(reason))
+        slot.status.restarts_by[reason] += 1
         if slot.status.state != "failed":
             slot.status.state = "restarting"
 
@@ -250,7 +251,15 @@ class Dispatcher(Generic[P, R]):
 
     def _note_failed_start(self, slot: Slot[P, R], error: Exception) -> None:
         if isinstance(error, DeviceFailed):
-            slot.status.restarts_by[restart_reason(error)] += 1
+            reason = restart_reason(error)
+            log.warning(
+                "replacing the process",
+                pool=self._name,
+                slot=slot.index,
+                reason=str(reason),
+                error=error.message,
+            )
+            slot.status.restarts_by[reason] += 1
         if slot.status.state != "failed":
             slot.status.error = explain(error)
         self._perform(self._failures.after_failed_start(slot.index, error))

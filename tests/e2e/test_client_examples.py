@@ -1,5 +1,6 @@
 """The programs of docs/clients.md, run as they are written there."""
 
+import base64
 import os
 import re
 import signal
@@ -23,7 +24,7 @@ GUIDE = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
 
 def blocks(language: str) -> list[str]:
     """The blocks of a language that say nothing against being run."""
-    found = re.findall(rf"(<!-- not run: .*-->\n)?```{language}\n(.*?)```", GUIDE, re.DOTALL)
+    found = re.findall(rf"(<!-- not run: [^\n]*-->\n)?```{language}\n(.*?)```", GUIDE, re.DOTALL)
     return [block for reason, block in found if not reason]
 
 
@@ -131,6 +132,45 @@ def test_a_job_is_submitted_again_while_the_service_is_full_or_restarts(folder, 
     assert {content for _, content in asked[:5]} == {size}, "each attempt sends the whole recording"
     assert len({key for key, _ in asked[:5]}) == 1
     assert asked[-1][0] not in {None, asked[0][0]}
+
+
+def test_a_receiver_of_webhooks_believes_the_service_only(commands, folder, tmp_path):
+    [code] = re.findall(r"```python\n(\"\"\"python receiver\.py.*?)```", GUIDE, re.DOTALL)
+    (tmp_path / "receiver.py").write_text(code)
+    secret, port = "whsec_" + base64.b64encode(bytes(24)).decode(), free_port()
+    receiver = subprocess.Popen(
+        [sys.executable, "receiver.py", str(port)],
+        cwd=tmp_path,
+        env=environment(WHISPER_WEBHOOK_SECRET=secret),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        url = f"http://127.0.0.1:{port}/"
+        forged = {"type": "job.succeeded", "data": {"id": "1", "filename": "forged"}}
+        answer = wait_for(lambda: posted(url, forged))
+        assert answer.status_code == 400
+        server = commands.serve(
+            **SIMULATED,
+            WHISPER_CPU_WORKERS=1,
+            WHISPER_WEBHOOK_SECRET=secret,
+            WHISPER_WEBHOOK_ALLOW_PRIVATE=1,
+            folder=tmp_path / "service",
+        ).wait_until_up()
+        job = server.submit(folder / "talk.mp3", webhook_url=url)
+        assert receiver.stdout.readline() == f"job.succeeded {job['id']} talk.mp3\n"
+    finally:
+        receiver.kill()
+        receiver.communicate()
+
+
+def posted(url: str, body: dict) -> httpx.Response | None:
+    """The answer, once somebody listens."""
+    try:
+        return httpx.post(url, json=body, trust_env=False)
+    except httpx.ConnectError:
+        return None
 
 
 def test_the_shared_network_has_the_service_under_the_name_that_clients_use() -> None:

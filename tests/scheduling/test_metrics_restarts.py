@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from app.errors import DeviceFailed, ProcessCrashed, ProcessHung
 from app.scheduling.dispatcher import Dispatcher
@@ -88,9 +89,12 @@ async def test_a_probe_that_fails_counts_as_the_device(new_dispatcher: NewDispat
 
     slot = Sick(DeviceFailed("an illegal memory access was encountered"))
     dispatcher = new_dispatcher(slot)
-    dispatcher.start()
-    await dispatcher.submit("job", "a")
+    with capture_logs() as lines:
+        dispatcher.start()
+        await dispatcher.submit("job", "a")
     assert slot.status.restarts_by == {RestartReason.DEVICE: 1, RestartReason.HANG: 1}
+    logged = [line["reason"] for line in lines if line["event"] == "replacing the process"]
+    assert sorted(logged) == ["device", "hang"]
 
 
 async def test_a_fault_of_the_service_is_no_fault_of_the_process(
