@@ -31,7 +31,8 @@ class Tree:
         for name in ("Makefile", "pyproject.toml", "constraints.txt"):
             shutil.copy(ROOT / name, folder)
         (folder / "stubs").mkdir()
-        programs = {"python3": PYTHON, "python3.10": OLD_PYTHON, "python3.12": PYTHON, "node": "#!/bin/sh\n", "npm": "#!/bin/sh\n"}
+        pythons = {"python3": PYTHON, "python3.10": OLD_PYTHON, "python3.12": PYTHON}
+        programs = {**pythons, "node": "#!/bin/sh\n", "npm": "#!/bin/sh\n"}
         for name, program in programs.items():
             (folder / "stubs" / name).write_text(program)
             (folder / "stubs" / name).chmod(0o755)

@@ -15,7 +15,7 @@ from app.cli import cli
         ([".", "--only-language", "klingon"], "klingon"),
         ([".", "--language", "en", "--only-language", "de"], "--only-language excludes it"),
         ([".", "--format", "doc"], "doc"),
-        ([".", "--server", "localhost:8000"], "http://host:8000"),
+        ([".", "--server", "ftp://localhost"], "http://host:8000"),
         ([".", "--poll", "0"], "--poll"),
         ([".", "--settle", "0"], "--settle"),
         ([".", "--min-duration", "-1"], "--min-duration"),
