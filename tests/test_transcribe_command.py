@@ -247,6 +247,20 @@ def test_a_file_that_is_replaced_keeps_who_may_read_it(recording: Path) -> None:
     assert output.stat().st_mode & 0o777 == 0o600
 
 
+def test_a_transcript_that_cannot_be_written_is_kept(
+    recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    assert run(recording, "/dev/full", "srt") == 1
+    [kept] = temporary.rglob("full")
+    assert "猫が好き" in kept.read_text("utf-8")
+    assert f"/dev/full cannot be written: No space left on device. It is kept as {kept}." in (
+        capfd.readouterr().err
+    )
+
+
 def test_speed_and_time_left() -> None:
     now = 100.0
     long, short = Path("long"), Path("short")

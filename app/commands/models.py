@@ -132,8 +132,11 @@ def _pull(name: str) -> bool:
         files = asyncio.run(find_with_bar(name))
         problem = _problem(files.path)
         if problem is not None:
+            cached = repository_folder(repository_of(name))
+            cure = f" Delete {cached}, and pull it again." if cached in files.path.parents else ""
             print(
-                f"whisperfleet: the model {name!r} in {files.path} cannot be used: {problem}", file=sys.stderr
+                f"whisperfleet: the model {name!r} in {files.path} cannot be used: {problem}.{cure}",
+                file=sys.stderr,
             )
             return False
     except ModelUnavailable as error:

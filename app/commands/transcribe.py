@@ -206,6 +206,23 @@ async def _transcribe_there(
         return await _transcribe_all(targets, remote.transcribe, await remote.jobs_at_once())
 
 
+def _write(output: Path | None, content: bytes) -> None:
+    """Write the output. One that cannot be written is kept in a temporary folder: it may have taken hours.
+
+    Raises WhisperfleetError, which names the kept file.
+    """
+    try:
+        write_output(output, content)
+    except OSError as error:
+        reason = f"{output or 'standard output'} cannot be written: {error.strerror}."
+        try:
+            kept = Path(tempfile.mkdtemp(prefix="whisperfleet-")) / (output.name if output else "transcript")
+            write_output(kept, content)
+        except OSError:
+            raise WhisperfleetError(reason) from None
+        raise WhisperfleetError(f"{reason} It is kept as {kept}.") from None
+
+
 async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber, at_once: int) -> int:
     """Transcribe several files at once. If one fails, the others continue. Returns the exit code."""
     limit = asyncio.Semaphore(at_once)
@@ -216,7 +233,7 @@ async def _transcribe_all(targets: Sequence[Target], transcriber: Transcriber, a
                 bar = board.begin(target[0])
                 try:
                     content = await transcriber(target, bar)
-                    await asyncio.to_thread(write_output, target[1], content)
+                    await asyncio.to_thread(_write, target[1], content)
                 except (WhisperfleetError, OSError) as error:
                     bar.fail(error)
                 else:

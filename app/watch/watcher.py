@@ -156,10 +156,14 @@ class Watcher:
     def _no_events(self, root: Path, error: Exception) -> None:
         self._search_s = min(self._search_s, FALLBACK_POLL_S)
         self._search.set()
+        if "decode path" in str(error):
+            cure = "The name of that file is not UTF-8: rename it."
+        else:
+            cure = "With many folders, raise fs.inotify.max_user_watches."
         self._report.say_once(
             f"events {root}",
             f"changes in {shown(root)} cannot be followed ({error}): all of it is searched each "
-            f"{self._search_s:g} s. With many folders, raise fs.inotify.max_user_watches.",
+            f"{self._search_s:g} s. {cure}",
         )
 
     def _search_soon(self, folders: Iterable[Path]) -> None:

@@ -1,6 +1,7 @@
 """`whisperfleet models` with a small hub on loopback: cuts, refusals, and a start without a network."""
 
 import os
+import shutil
 import signal
 
 import pytest
@@ -99,4 +100,20 @@ def test_a_folder_that_is_no_model(commands, tmp_path):
     pulled = commands.run("models", "pull", folder, "demo")
     assert pulled.process.returncode == 1
     assert "model.bin is not a Whisper model in CTranslate2 format" in pulled.stderr
+    assert "pull it again" not in pulled.stderr, "it is the user's own folder"
     assert "demo: is already here" in pulled.stdout
+
+
+def test_a_damaged_model_in_the_cache(commands, tmp_path):
+    home = {"HF_HOME": tmp_path}
+    with model_hub() as hub:
+        online = {**home, "HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": 0}
+        assert commands.run("models", "pull", "tiny", **online).process.returncode == 0
+        [tokenizer] = tmp_path.rglob("snapshots/*/tokenizer.json")
+        tokenizer.resolve().write_text('{"model"')
+        refused = commands.run("models", "pull", "tiny", **online)
+        [cached] = tmp_path.glob("hub/models--*")
+        assert refused.process.returncode == 1
+        assert f"tokenizer.json is damaged. Delete {cached}, and pull it again." in refused.stderr
+        shutil.rmtree(cached)
+        assert "tiny: downloaded" in commands.run("models", "pull", "tiny", **online).stdout

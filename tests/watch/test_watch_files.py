@@ -434,6 +434,24 @@ async def test_a_name_of_odd_bytes(watched: Watched) -> None:
     assert "too long" in failed
 
 
+async def test_a_name_that_ends_the_events(watched: Watched) -> None:
+    """The library for events fails at names that are not UTF-8."""
+    odd = watched.add(os.fsdecode(b"\xff.mkv"), "odd")
+
+    def noticed() -> bool:
+        odd.chmod(0o644)  # an event, once the folder is followed
+        return bool(watched.report.notices)
+
+    async with watched.watch():
+        await until(noticed)
+        watched.add("later.mkv")
+        await until(lambda: len(watched.report.lines) == 2)
+
+    assert len(watched.subtitles()) == 2
+    [notice] = watched.report.notices
+    assert "is not UTF-8: rename it" in notice
+
+
 async def test_at_most_ten_at_once(watched: Watched) -> None:
     for number in range(25):
         watched.add(f"{number}.mkv")
