@@ -133,7 +133,15 @@ def watch(
         list[Path],
         typer.Argument(help="Folders with recordings, searched with all below.", show_default=False),
     ],
-    file_format: _Format = None,
+    file_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json.",
+            autocompletion=_complete(*_FORMATS),
+        ),
+    ] = "srt",
     language: Annotated[
         str | None, typer.Option("--language", "-l", help="Spoken language of all recordings.")
     ] = None,

@@ -142,7 +142,10 @@ def check_options(options: dict[str, object]) -> Options:
         return Options.model_validate(options)
     except ValidationError as error:
         # A check of several fields together names none of them.
-        faults = [": ".join([*map(str, fault["loc"][:1]), fault["msg"]]) for fault in error.errors()]
+        faults = [
+            ": ".join([*map(str, fault["loc"][:1]), fault["msg"].removeprefix("Value error, ")])
+            for fault in error.errors()
+        ]
         raise InvalidInput("; ".join(faults)) from None
 
 
