@@ -65,7 +65,8 @@ class JobClient:
             return  # it may start later
         if answer.status_code in (401, 403):
             raise InvalidSetting(f"{self._name} refuses the key: {error_message(answer)}")
-        if answer.status_code in (404, 405) or answer.is_redirect:
+        is_page = answer.is_success and "data" not in json_object(answer)
+        if answer.status_code in (404, 405) or answer.is_redirect or is_page:
             raise InvalidSetting(
                 f"{self._name} is not a whisperfleet service: it has no /v1/jobs. Name its address, "
                 "such as --server http://host:8000"

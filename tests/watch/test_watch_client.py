@@ -189,6 +189,7 @@ async def test_detection_sends_the_file_as_a_form(serve: Callable[..., Service],
         (error(401, message="The key is wrong."), "The key is wrong."),
         (error(404), "not a whisperfleet service"),
         (httpx.Response(301, headers={"location": "/login"}), "not a whisperfleet service"),
+        (httpx.Response(200, text="<html>Another service</html>"), "not a whisperfleet service"),
     ],
 )
 async def test_something_else_answers(serve: Callable[..., Service], answer: Answer, named: str) -> None:
@@ -196,6 +197,6 @@ async def test_something_else_answers(serve: Callable[..., Service], answer: Ans
         await serve(answer).client.check()
 
 
-@pytest.mark.parametrize("answer", [GONE, httpx.Response(200, json={}), error(503)])
+@pytest.mark.parametrize("answer", [GONE, httpx.Response(200, json={"data": []}), error(503)])
 async def test_a_service_that_may_start_later(serve: Callable[..., Service], answer: Answer) -> None:
     await serve(answer).client.check()
