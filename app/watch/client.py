@@ -58,11 +58,12 @@ class JobClient:
         self._trouble: dict[bool, str] = {}  # of submissions, and of all requests
 
     async def check(self) -> None:
-        """Raise InvalidSetting if something answers that is no service for this client."""
+        """Raise InvalidSetting if what answers is no service for this client. Says if nothing answers."""
         try:
             answer = await self._http.get("/v1/jobs", params={"limit": 1})
-        except httpx.HTTPError:
-            return  # it may start later
+        except httpx.HTTPError as error:  # it may start later, or the address is wrong
+            self._troubled(f"it cannot be reached ({cause(error)})", submits=False)
+            return
         if answer.status_code in (401, 403):
             raise InvalidSetting(f"{self._name} refuses the key: {error_message(answer)}")
         is_page = answer.is_success and "data" not in json_object(answer)

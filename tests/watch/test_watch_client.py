@@ -199,4 +199,6 @@ async def test_something_else_answers(serve: Callable[..., Service], answer: Ans
 
 @pytest.mark.parametrize("answer", [GONE, httpx.Response(200, json={"data": []}), error(503)])
 async def test_a_service_that_may_start_later(serve: Callable[..., Service], answer: Answer) -> None:
-    await serve(answer).client.check()
+    service = serve(answer)
+    await service.client.check()
+    assert len(service.notices) == (answer is GONE), "whoever mistyped the address sees it at once"
