@@ -91,7 +91,8 @@ def test_silence_has_empty_lists(site):
 def test_every_option_reaches_the_service(site):
     options = Options(
         language="de", multilingual=True, prompt=" Hallo, ", hotwords="Zürich", temperature=0.25, beam_size=3,
-        word_timestamps=True, vad_threshold=0.4, min_speech_ms=1, min_silence_ms=2, speech_pad_ms=3,
+        word_timestamps=True, audio_track="spa", start=0.5, end=60,
+        vad_threshold=0.4, min_speech_ms=1, min_silence_ms=2, speech_pad_ms=3,
         max_line_chars=20, max_lines=1, max_cps=15, min_cue_s=1, max_cue_s=5, min_gap_s=0.5, profile="bbc",
         fps=23.976, start_offset_s=0.25, word_level=True, srt_bom=True, srt_crlf=True, chinese="simplified",
         allow_partial=True,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.e2e.running import DATA
+from tests.e2e.running import DATA, wait_for
 
 pytestmark = pytest.mark.timeout(170)
 
@@ -25,7 +25,8 @@ def test_the_subtitles_depend_neither_on_batches_nor_on_other_files(
     expected = [alone.srt(file) for file in files]
     assert alone.end() == []
     batched = commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=8, **ONE_WORKER)
-    long = background.submit(batched.srt, two_minutes)  # clips queue up behind it
+    long = background.submit(batched.srt, two_minutes)
+    wait_for(lambda: batched.workers()[0]["state"] == "busy")  # so clips queue up behind it
     requests = [background.submit(batched.srt, file) for file in files * 2]
     assert [request.result() for request in requests] == expected * 2
     assert long.result()

@@ -42,6 +42,7 @@ OTHER_VALUES = {
     "temperature": 0.5, "beam_size": 3, "word_timestamps": True, "vad_threshold": 0.4, "min_speech_ms": 1,
     "min_silence_ms": 2, "speech_pad_ms": 3, "profile": "bbc", "max_line_chars": 42, "max_lines": 1,
     "max_cps": 15, "min_cue_s": 1, "max_cue_s": 5, "min_gap_s": 0.5, "fps": 25, "start_offset_s": 0.5,
+    "audio_track": "es", "start": 1.5, "end": 60,
     "word_level": True, "srt_bom": True, "srt_crlf": True, "chinese": "simplified", "allow_partial": True,
 }  # fmt: skip
 
