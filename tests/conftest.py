@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from tests import prometheus
+from tests import prometheus, systemd
 from tests.browser.chromium import FOLDER as BROWSER_TESTS
 from tests.browser.chromium import MISSING
 from tests.nginx import MISSING as NGINX_MISSING
@@ -39,6 +39,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         f"browser tests ({folder})": MISSING,
         "tests behind nginx": NGINX_MISSING,
         "tests of the monitoring": prometheus.MISSING,
+        "tests of the systemd unit": systemd.MISSING,
     }
     for kind, reason in kinds.items():
         skipped = [report for report in reporter.stats.get("skipped", []) if reason in str(report.longrepr)]

@@ -133,8 +133,8 @@ def test_the_installed_program_comes_from_the_wheel(installed: Path, tmp_path: P
     code = "import app, workers; print(app.__file__, workers.__file__)"
     found = subprocess.run([installed / "python", "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert [Path(path).is_relative_to(installed.parent) for path in found.stdout.split()] == [True, True]
-    told = run(installed, tmp_path, "--version")
-    assert (told.returncode, told.stdout) == (0, f"whisperfleet {PROJECT['version']}\n")
+    printed = run(installed, tmp_path, "--version")
+    assert (printed.returncode, printed.stdout) == (0, f"whisperfleet {PROJECT['version']}\n")
 
 
 def test_the_installed_program_transcribes_and_passes_its_own_checks(installed: Path, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The unit for systemd: the paths, variables and exit codes that it names exist."""
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from typer.testing import CliRunner
 from app.cli import cli
 from app.commands.serve import GRACE_S
 from app.settings import load_settings
+from tests import systemd
 from tests.test_kubernetes import THIRD_PARTY
 
 UNIT = Path(__file__).parents[1] / "deploy" / "whisperfleet.service"
@@ -57,7 +57,7 @@ def test_its_hardening_leaves_the_gpus() -> None:
     assert {"NoNewPrivileges=true", "ProtectSystem=strict", "CapabilityBoundingSet="} <= set(LINES)
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd to ask")
+@pytest.mark.skipif(systemd.ANALYZE is None, reason=systemd.MISSING)
 def test_systemd_knows_every_line(tmp_path: Path) -> None:
     unit = tmp_path / UNIT.name
     program = tmp_path / "whisperfleet"

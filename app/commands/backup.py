@@ -16,6 +16,7 @@ from pathlib import Path
 
 from app.errors import InvalidSetting, WhisperfleetError
 from app.file_lock import try_lock
+from app.file_sync import sync
 from app.jobs.database import Database
 from app.settings import Settings, load_settings
 from app.transcription.data_folder import DataFolder
@@ -62,9 +63,9 @@ def back_up(file: Path) -> str:
     with _draft_beside(file) as draft:
         _vacuum(database, draft)
         jobs = _check(draft, draft)
-        _sync(draft)
+        sync(draft)
         _publish(draft, file)
-        _sync(file.absolute().parent)
+        sync(file.absolute().parent)
     return f"{file}: {jobs} jobs, {file.stat().st_size / 10**6:.1f} MB"
 
 
@@ -86,10 +87,10 @@ def restore(file: Path) -> str:
                 raise BackupFailed(f"{file} cannot be copied: {error.strerror}") from None
             jobs = _check(draft, file)
             _give_to_owner(draft)
-            _sync(draft)
+            sync(draft)
             kept = _set_aside(database)
             draft.replace(database)
-            _sync(database.parent)
+            sync(database.parent)
     finally:
         folder.release()
     return f"{database}: {jobs} jobs" + (f"; the database before is {kept}" if kept else "")
@@ -211,15 +212,6 @@ def _give_to_owner(draft: Path) -> None:
     if os.geteuid() == 0:
         folder = draft.parent.stat()
         os.chown(draft, folder.st_uid, folder.st_gid)
-
-
-def _sync(path: Path) -> None:
-    """Wait until the disk has a file, or the names in a folder."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 def _exists(file: Path) -> BackupFailed:

@@ -148,7 +148,7 @@ class Remote:
                 reason = error_message(answer)
                 wait = max(pause, retry_after_s(answer))
                 if answer.status_code == 429:
-                    failing_since = None  # it is there, and has no room yet
+                    failing_since = None  # it is there, and its queue is full
             now = time.monotonic()
             failing_since = failing_since or now
             if now - failing_since > GIVE_UP_S:

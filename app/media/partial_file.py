@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import hashlib
-import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.errors import ChecksumMismatch, TooLarge, UploadConflict
+from app.file_sync import sync
 from app.media.disk import Reservation
 from app.media.file_sink import FileSink, Prefix, raise_if_full
 from app.shielding import run_shielded
@@ -101,7 +101,7 @@ class PartialFile:
         with _disk_errors():
             prefix = await self._catch_up()
             if not self._is_durable:
-                await run_shielded(asyncio.to_thread(_sync, self.path))
+                await run_shielded(asyncio.to_thread(sync, self.path))
                 self._is_durable = True
         return prefix.hash.hexdigest()
 
@@ -230,11 +230,3 @@ def _hash_more(path: Path, start: Prefix, end: int) -> Prefix:
             found.update(block)
             size += len(block)
     return Prefix(size, found)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

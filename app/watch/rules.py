@@ -37,7 +37,7 @@ class Rules:
 
     @property
     def language(self) -> str | None:
-        """The language of the subtitles, if it is known before a recording is heard."""
+        """The language of the subtitles, if it is known before a transcription."""
         return "en" if self.options.task == "translate" else self.options.language
 
     @property

@@ -124,7 +124,7 @@ def test_langchain(client, speech, said):
 
 
 def test_litellm(client, wav, said):
-    """It reads the duration, for its accounts, so it asks for verbose_json unless told otherwise."""
+    """It reads the duration, for its accounts, so its default format is verbose_json."""
     answer = client.audio.transcriptions.create(
         model="gpt-4o-transcribe",
         file=("talk.wav", wav, "audio/wav"),

@@ -64,8 +64,8 @@ def test_a_part_has_the_words_and_times_of_all_of_it(server, talk):
     cues = read_srt(server.srt(talk.path, start=start, end=end))
     assert start <= cues[0].start
     assert cues[-1].end <= end
-    heard = " ".join(cue.text for cue in cues)
-    assert word_error_rate(" ".join(cue["text"] for cue in expected), heard) < 0.35  # the edges cut words
+    text = " ".join(cue.text for cue in cues)
+    assert word_error_rate(" ".join(cue["text"] for cue in expected), text) < 0.35  # the edges cut words
     for cue in expected[1:-1]:
         assert min(abs(cue["start"] - other.start) for other in cues) < 0.2
 

@@ -69,7 +69,7 @@ async def until(what: Callable[[], Any], timeout_s: float = 10.0) -> None:
 
 
 async def idle(watching: Watcher) -> None:
-    """Wait until a search finds nothing that is to be done."""
+    """Wait until a search finds nothing to do."""
     for _ in range(2):
         await watching.search_again()
         await until(lambda: not (watching._growing or watching._ready or watching._running))
