@@ -22,6 +22,8 @@ from workers.messages import SAMPLE_RATE, Selection
 
 MAX_POSITION_S = 1_000_000  # over eleven days
 SHORTEST_PART_S = 0.1  # as the shortest recording
+MAX_SPEAKERS = 100
+MAX_SPEAKER_CHARS = 100  # of a name
 
 
 def _blank_is_none(value: object) -> object:
@@ -57,6 +59,41 @@ Text = Annotated[str | None, BeforeValidator(_blank_is_none)]
 Position = Annotated[
     Annotated[float, Field(ge=0, le=MAX_POSITION_S, allow_inf_nan=False)] | None,
     BeforeValidator(_blank_is_none),
+]
+SpeakerCount = Annotated[Annotated[int, Field(ge=1, le=MAX_SPEAKERS)] | None, BeforeValidator(_blank_is_none)]
+
+
+def _joined_names(value: object) -> object:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _check_names(names: str | None) -> str | None:
+    """Checks names that are separated by commas."""
+    seen: set[str] = set()
+    for name in _names(names):
+        if not name or len(name) > MAX_SPEAKER_CHARS or not name.isprintable():
+            raise PydanticCustomError(
+                "speaker_name",
+                "must be names of 1 to {most} printable characters, separated by commas",
+                {"most": MAX_SPEAKER_CHARS},
+            )
+        if name in seen:
+            raise PydanticCustomError(
+                "repeated_name", "has {name} twice: give each speaker another name", {"name": repr(name)}
+            )
+        seen.add(name)
+    return names
+
+
+def _names(names: str | None) -> tuple[str, ...]:
+    return () if names is None else tuple(name.strip() for name in names.split(","))
+
+
+SpeakerNames = Annotated[
+    Annotated[str, Field(max_length=5000)] | None,
+    AfterValidator(_check_names),
+    BeforeValidator(_blank_is_none),
+    BeforeValidator(_joined_names),
 ]
 
 
@@ -102,6 +139,24 @@ class Options(BaseModel):
         None, description="Transcribe the recording from here on only (s). Times stay those of the recording."
     )
     end: Position = Field(None, description="Transcribe the recording up to here only (s).")
+    diarize: bool = Field(
+        False, description="Say who speaks. The speakers are `S1`, `S2`, … in the order in which they appear."
+    )
+    num_speakers: SpeakerCount = Field(
+        None, description="How many people speak, with `diarize`. If absent, the voices decide."
+    )
+    min_speakers: SpeakerCount = Field(None, description="The fewest people that may speak, with `diarize`.")
+    max_speakers: SpeakerCount = Field(None, description="The most people that may speak, with `diarize`.")
+    speaker_names: SpeakerNames = Field(
+        None,
+        description="Names instead of `S1`, `S2`, …, separated by commas: in the order in which the speakers "
+        "appear, or of the channels.",
+    )
+    channels: Literal["mix", "separate"] = Field(
+        "mix",
+        description="`separate`: transcribe each channel by itself, up to 8. The channel is the speaker, "
+        "as in telephone calls recorded in stereo.",
+    )
     vad_threshold: float = Field(
         0.5, ge=0.01, le=0.99, description="Speech probability that counts as speech, as in silero-vad."
     )
@@ -164,6 +219,36 @@ class Options(BaseModel):
             )
         return end
 
+    @field_validator("min_speakers", "max_speakers")
+    @classmethod
+    def _check_count(cls, count: int | None, others: ValidationInfo) -> int | None:
+        number, least = others.data.get("num_speakers"), others.data.get("min_speakers")
+        if count is not None and number is not None:
+            raise PydanticCustomError(
+                "two_counts", "cannot be combined with `num_speakers`: leave one of them out"
+            )
+        if count is not None and least is not None and count < least:
+            raise PydanticCustomError(
+                "most_below_least", "must be at least `min_speakers`, which is {least}", {"least": least}
+            )
+        return count
+
+    @field_validator("channels")
+    @classmethod
+    def _check_channels(cls, channels: str, others: ValidationInfo) -> str:
+        if channels == "separate" and others.data.get("diarize"):
+            raise PydanticCustomError(
+                "channels_and_diarize",
+                "`separate` makes each channel a speaker, and `diarize` finds the speakers by their voices: "
+                "choose one of them",
+            )
+        return channels
+
+    @property
+    def names_of_speakers(self) -> tuple[str, ...]:
+        """The names in `speaker_names`."""
+        return _names(self.speaker_names)
+
     @property
     def selection(self) -> Selection:
         """The part of a recording that is transcribed, and from which sound track."""
@@ -178,7 +263,8 @@ def _track(value: str) -> int | tuple[str, ...]:
     return int(value) if value.isdecimal() else names_in_files(value)
 
 
-# What matters only once the transcript is there: no clip's result depends on these options.
+# No clip's result depends on the options that follow: they matter once the transcript is there.
+SPEAKER_OPTIONS = frozenset({"diarize", "num_speakers", "min_speakers", "max_speakers", "speaker_names"})
 CUE_OPTIONS = frozenset(
     {
         "profile",

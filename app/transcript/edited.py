@@ -16,13 +16,29 @@ class EditedSegment(Segment):
     """
 
     id: str = ""
-    speaker: str | None = None  # None: not known
+    speaker: str | None = None  # None: not known. Of its first word, if it has `turns`
     timed_by_hand: bool = False  # someone chose its start and end: no cue may cross or move them
+    speaker_by_hand: bool = False  # someone chose its speaker
+    # The words at which another speaker begins, in order: index in `words`, and who that is. None at 0.
+    turns: tuple[tuple[int, str | None], ...] = ()
 
 
 def is_timed_by_hand(segment: Segment) -> bool:
     """Whether someone chose the times of the segment."""
     return isinstance(segment, EditedSegment) and segment.timed_by_hand
+
+
+def speaker_of(segment: Segment) -> str | None:
+    """Who speaks the segment, or its first words; None if that is not known."""
+    return segment.speaker if isinstance(segment, EditedSegment) else None
+
+
+def word_speakers(segment: Segment) -> list[str | None]:
+    """Who speaks each word of the segment: as many as it has words."""
+    speakers = [speaker_of(segment)] * len(segment.words)
+    for first, speaker in segment.turns if isinstance(segment, EditedSegment) else ():
+        speakers[first:] = [speaker] * len(speakers[first:])
+    return speakers
 
 
 def with_ids(segments: Iterable[Segment], clips: Sequence[Span]) -> Iterator[EditedSegment]:

@@ -95,9 +95,9 @@ def test_every_option_reaches_the_service(site):
         vad_threshold=0.4, min_speech_ms=1, min_silence_ms=2, speech_pad_ms=3,
         max_line_chars=20, max_lines=1, max_cps=15, min_cue_s=1, max_cue_s=5, min_gap_s=0.5, profile="bbc",
         fps=23.976, start_offset_s=0.25, word_level=True, srt_bom=True, srt_crlf=True, chinese="simplified",
-        allow_partial=True,
+        allow_partial=True, diarize=True, num_speakers=3, speaker_names="Ann,Bob",
     )  # fmt: skip
-    fields = {name: str(value) for name, value in options.model_dump().items()}
+    fields = {name: str(value) for name, value in options.model_dump(exclude_none=True).items()}
     assert site.transcribe(**fields).status_code == 200
     assert site.service.calls[0].options == options
     assert type(site.service.calls[0].options) is Options

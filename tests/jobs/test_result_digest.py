@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.jobs.result_digest import _files, result_digest
-from app.options import CUE_OPTIONS, Options
+from app.options import CUE_OPTIONS, SPEAKER_OPTIONS, Options
 from workers.messages import LoadOptions
 
 
@@ -42,6 +42,8 @@ OTHER_VALUES = {
     "temperature": 0.5, "beam_size": 3, "word_timestamps": True, "vad_threshold": 0.4, "min_speech_ms": 1,
     "min_silence_ms": 2, "speech_pad_ms": 3, "profile": "bbc", "max_line_chars": 42, "max_lines": 1,
     "max_cps": 15, "min_cue_s": 1, "max_cue_s": 5, "min_gap_s": 0.5, "fps": 25, "start_offset_s": 0.5,
+    "diarize": True, "num_speakers": 2, "min_speakers": 2, "max_speakers": 3, "speaker_names": "Ann, Bob",
+    "channels": "separate",
     "audio_track": "es", "start": 1.5, "end": 60,
     "word_level": True, "srt_bom": True, "srt_crlf": True, "chinese": "simplified", "allow_partial": True,
 }  # fmt: skip
@@ -52,11 +54,11 @@ def test_every_option_is_tested_below() -> None:
 
 
 @pytest.mark.parametrize(("option", "value"), OTHER_VALUES.items())
-def test_the_digest_does_not_depend_on_options_of_subtitles(option: str, value: object) -> None:
+def test_the_digest_does_not_depend_on_options_of_subtitles_and_speakers(option: str, value: object) -> None:
     options = Options.model_validate({option: value})
     assert options != Options()
     same = result_digest(options, load_options("")) == result_digest(Options(), load_options(""))
-    assert same == (option in CUE_OPTIONS)
+    assert same == (option in CUE_OPTIONS | SPEAKER_OPTIONS)
 
 
 def test_the_digest_of_a_model_without_files_does_not_depend_on_the_working_directory(
