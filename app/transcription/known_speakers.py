@@ -21,7 +21,6 @@ from app.shielding import run_shielded
 from app.speakers.labelling import KnownSpeaker
 from app.speakers.windows import voice_windows
 from app.transcription.data_folder import DataFolder
-from workers.messages import SAMPLE_RATE
 
 PARAM = "known_speaker_references[]"
 MIN_S, MAX_S = 2, 10  # of a recording, as in OpenAI's API
@@ -102,7 +101,8 @@ class _Reference:
         windows = voice_windows(found.spans) or voice_windows([(0, found.samples)])
         embeddings = await self._media.embed_voices(self._id, self._pcm_path, windows)
         mean: npt.NDArray[np.float32] = embeddings.mean(0)
-        return mean / np.maximum(np.linalg.norm(mean), np.float32(1e-6))
+        mean /= np.maximum(np.linalg.norm(mean), np.float32(1e-6))
+        return mean
 
 
 def _remove(*paths: Path) -> None:
