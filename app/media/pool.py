@@ -286,13 +286,14 @@ class MediaPool:
         if not windows:
             return np.zeros((0, 0), np.float32)
         model = await self._speaker_model()
-        done = await self._run(job, Call(embed.embed, (str(pcm_path), tuple(windows), model)))
+        done = await self._run(_voices_line(job), Call(embed.embed, (str(pcm_path), tuple(windows), model)))
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
     def cancel(self, job: str) -> None:
         """Remove a job's tasks from the queue."""
         self._dispatcher.cancel(job)
         self._dispatcher.cancel(_decoding_line(job))
+        self._dispatcher.cancel(_voices_line(job))
 
     async def _run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given."""
@@ -351,6 +352,15 @@ def _decoding_line(job: str) -> str:
     other workers while that one is busy.
     """
     return f"decode {job}"
+
+
+def _voices_line(job: str) -> str:
+    """The queue's name for a job's voices.
+
+    The voices of many clips may wait. In one line with the job's chunks, they would keep Whisper waiting for
+    its next clips.
+    """
+    return f"voices {job}"
 
 
 def crashes_decoders() -> InvalidInput:
