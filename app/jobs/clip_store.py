@@ -39,8 +39,14 @@ class _Row:
     stored: asyncio.Future[None]
 
     def key(self) -> dict[str, Any]:
-        start, end, language = self.clip
-        return {"job_number": self.job_number, "start": start, "end": end, "language": language or ""}
+        start, end, language, channel = self.clip
+        return {
+            "job_number": self.job_number,
+            "start": start,
+            "end": end,
+            "language": language or "",
+            "channel": channel,
+        }
 
     def values(self) -> dict[str, Any]:
         return self.key() | {"deaths": self.crash_count, "result": self.result}
@@ -160,7 +166,7 @@ class StoredRecording:
 
 
 def _clip_key(row: sa.Row[Any]) -> ClipKey:
-    return (row.start, row.end, row.language or None)
+    return (row.start, row.end, row.language or None, row.channel)
 
 
 async def _replace(connection: AsyncConnection, row: _Row) -> None:

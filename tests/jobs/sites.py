@@ -19,6 +19,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
 from app.transcript.timeline import Transcript
+from app.transcription.channels import DecodedAudio
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Observer
@@ -38,7 +39,7 @@ class FakePipeline:
     upload: Upload
     options: Options
     observer: Observer
-    decoded_samples: int | None
+    decoded: DecodedAudio | None
     pcm_path: Path
     failed_spans: list[Span] = field(default_factory=list)
 
@@ -103,9 +104,9 @@ class FakeService:
         fleet: None,
         results: ClipResults,
         observer: Observer,
-        decoded_samples: int | None,
+        decoded: DecodedAudio | None,
     ) -> FakePipeline:
-        return FakePipeline(self, upload, options, observer, decoded_samples, self.folder.pcm / job)
+        return FakePipeline(self, upload, options, observer, decoded, self.folder.pcm / job)
 
 
 class Site:
