@@ -383,7 +383,7 @@ async def test_each_clip_is_published_in_order_with_its_segments_and_the_key_of_
 ) -> None:
     published = Published()
     transcript = await transcribe(tmp_path, FakeFleet(clip_result), observer=published, language=language)
-    assert published.clips == [((start, end), (start, end, requested)) for start, end in transcript.clips]
+    assert published.clips == [((start, end), (start, end, requested, 0)) for start, end in transcript.clips]
     assert len(transcript.clips) == 8
     assert published.before == list(range(1, 9))
     for (start, end), segment in zip(transcript.clips, transcript.segments, strict=True):
