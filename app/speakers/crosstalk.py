@@ -3,27 +3,34 @@
 Only words that coincide with words on a louder channel can be crosstalk.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import median
 from typing import Protocol
 
 from app.transcript.edited import EditedSegment
-from workers.messages import SAMPLE_RATE, Word
+from workers.messages import SAMPLE_RATE, Span, Word
 
-# A word that a louder channel has as well is dropped if its sound there is so much louder.
+# A word that is on a louder channel as well is crosstalk if its sound there is so much louder.
 SAME_WORD_DB = 6.0
-# Any other word, at the time of words on a louder channel, is dropped if its sound there is so much louder,
-# and if it is so much quieter than what else is said on its own channel.
-OTHER_WORD_DB = 10.0
-QUIETER_DB = 6.0
-# The times of the same word on two channels differ by so much at most.
-TOLERANCE = 3 * SAMPLE_RATE // 10
 # Recognition differs with the level: spellings with this similarity (see `difflib`) are of the same word.
 SIMILAR = 0.7
+# So many such words show by how much one channel is quieter on the other. What else coincides with words
+# there is crosstalk too if its sound is that much quieter, or nearly, and quieter than usual on its channel.
+FEWEST_SAME_WORDS = 3
+MARGIN_DB = 4.0
+QUIETER_DB = 3.0
+# If there are fewer, the channels are well separated, and only what is so much quieter is crosstalk.
+OTHER_WORD_DB = 20.0
+# A word that is so much quieter than usual has no sound of its own. Some words beside crosstalk are like
+# this: word times are rough where a voice is hardly heard.
+INAUDIBLE_DB = 20.0
+TOLERANCE = 3 * SAMPLE_RATE // 10  # samples: the times of the same word on two channels differ by less
+_SHORTEST = SAMPLE_RATE // 5  # samples for which a level is measured, at least
 
 
 class Loudness(Protocol):
@@ -40,8 +47,13 @@ class _Word:
     end: int
     segment: int  # its index
     level: float
-    normalised: str
     is_crosstalk: bool = False
+
+    @property
+    def measured(self) -> Span:
+        """The samples that say how loud it is."""
+        more = max(0, _SHORTEST - (self.end - self.start)) // 2
+        return max(0, self.start - more), self.end + more
 
 
 class _Channel:
@@ -49,22 +61,28 @@ class _Channel:
 
     def __init__(self, segments: Sequence[EditedSegment], loudness: Loudness) -> None:
         self.segments = segments
-        self.loudness = loudness
         self.words = [
-            _Word(text, start, end, index, loudness.level(start, end), _normalised(text))
+            _Word(_normalised(text), start, end, index, 0.0)
             for index, segment in enumerate(segments)
             for text, start, end in _spoken(segment)
         ]
+        self._loudness = loudness
         self._starts = [word.start for word in self.words]
         self._ends = [word.end for word in self.words]
+        for word in self.words:
+            word.level = self.level(word)
 
-    def near(self, word: _Word, tolerance: int) -> list[_Word]:
-        """The words whose time overlaps that of another channel's word."""
-        first = bisect_right(self._ends, word.start - tolerance)
-        return self.words[first : bisect_left(self._starts, word.end + tolerance)]
+    def level(self, word: _Word) -> float:
+        """How loud this channel is during a word of any channel."""
+        return self._loudness.level(*word.measured)
 
-    def kept(self) -> Iterator[EditedSegment]:
-        """The segments without crosstalk. Words that it separates become segments of their own."""
+    def near(self, word: _Word) -> Sequence[_Word]:
+        """The words at the time of another channel's word."""
+        first = bisect_right(self._ends, word.start - TOLERANCE)
+        return self.words[first : bisect_left(self._starts, word.end + TOLERANCE)]
+
+    def without_crosstalk(self) -> Iterator[EditedSegment]:
+        """The segments. Words that crosstalk separates become segments of their own."""
         for index, words in groupby(self.words, key=lambda word: word.segment):
             yield from _without_crosstalk(self.segments[index], list(words))
 
@@ -79,28 +97,44 @@ def without_crosstalk(
     parts = [_Channel(*of_channel) for of_channel in zip(channels, loudness, strict=True)]
     for part in parts:
         _mark(part, [other for other in parts if other is not part])
-    return [list(part.kept()) for part in parts]
+    return [list(part.without_crosstalk()) for part in parts]
 
 
 def _mark(channel: _Channel, others: Sequence[_Channel]) -> None:
-    """Mark the words of a channel that are crosstalk."""
-    usual: list[float] = []  # levels of words at whose time no other channel is louder
-    doubtful: list[_Word] = []
-    for word in channel.words:
-        louder_by = {other: other.loudness.level(word.start, word.end) - word.level for other in others}
-        word.is_crosstalk = any(
-            by >= SAME_WORD_DB and any(_are_similar(word, same) for same in other.near(word, TOLERANCE))
-            for other, by in louder_by.items()
+    """Mark the words of a channel that are crosstalk from the others."""
+    # Each word at the time of words on other channels, with these and how much louder they are.
+    shared = [
+        (
+            word,
+            [(other, near, other.level(word) - word.level) for other in others if (near := other.near(word))],
         )
-        if not word.is_crosstalk and any(
-            by >= OTHER_WORD_DB and _covers_half(other.near(word, 0), word) for other, by in louder_by.items()
-        ):
-            doubtful.append(word)
-        if all(by < 0 for by in louder_by.values()):
-            usual.append(word.level)
-    limit = median(usual) - QUIETER_DB if usual else float("inf")
-    for word in doubtful:
-        word.is_crosstalk = word.level <= limit
+        for word in channel.words
+    ]
+    louder: dict[_Channel, list[float]] = {other: [] for other in others}  # by how much, with the same word
+    for word, found in shared:
+        for other, near, by in found:
+            if by >= SAME_WORD_DB and _is_one_of(word, near):
+                word.is_crosstalk = True
+                louder[other].append(by)
+    own = [word.level for word, found in shared if not any(by > 0 for _, _, by in found)]
+    usual = median(own) if own else math.inf
+    for word, found in shared:
+        if word.level <= usual - QUIETER_DB and any(by >= _limit(louder[other]) for other, _, by in found):
+            word.is_crosstalk = True
+    is_beside = {id(word) for pair in pairwise(channel.words) if _one_is_crosstalk(pair) for word in pair}
+    for word, found in shared:
+        if found and word.level <= usual - INAUDIBLE_DB:
+            is_same = any(_is_one_of(word, near) for _, near, _ in found)
+            word.is_crosstalk |= is_same or id(word) in is_beside
+
+
+def _limit(louder: Sequence[float]) -> float:
+    """How much louder another channel is during crosstalk from it, at least."""
+    return median(louder) - MARGIN_DB if len(louder) >= FEWEST_SAME_WORDS else OTHER_WORD_DB
+
+
+def _one_is_crosstalk(pair: tuple[_Word, _Word]) -> bool:
+    return pair[0].is_crosstalk != pair[1].is_crosstalk
 
 
 def _spoken(segment: EditedSegment) -> Iterator[tuple[str, int, int]]:
@@ -137,15 +171,12 @@ def _is_crosstalk(pair: tuple[_Word, Word]) -> bool:
     return pair[0].is_crosstalk
 
 
-def _covers_half(words: Sequence[_Word], word: _Word) -> bool:
-    """Whether other words last for at least half of a word's time."""
-    covered = sum(min(other.end, word.end) - max(other.start, word.start) for other in words)
-    return 2 * covered >= word.end - word.start
-
-
-def _are_similar(word: _Word, other: _Word) -> bool:
-    first, second = word.normalised, other.normalised
-    return first == second or SequenceMatcher(None, first, second, autojunk=False).ratio() >= SIMILAR
+def _is_one_of(word: _Word, others: Sequence[_Word]) -> bool:
+    return any(
+        word.text == other.text
+        or SequenceMatcher(None, word.text, other.text, autojunk=False).ratio() >= SIMILAR
+        for other in others
+    )
 
 
 def _normalised(text: str) -> str:
