@@ -8,12 +8,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import groupby, pairwise
 from statistics import median
 from typing import Protocol
 
 from app.transcript.edited import EditedSegment
-from workers.messages import SAMPLE_RATE, Span, Word
+from app.transcript.timeline import in_bounds
+from workers.messages import SAMPLE_RATE, Word
 
 # A word that is on a louder channel as well is crosstalk if its sound there is so much louder.
 SAME_WORD_DB = 6.0
@@ -40,20 +42,13 @@ class Loudness(Protocol):
         """The mean level between two samples, in dB relative to any constant."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Word:
-    text: str
+    text: str  # without case and punctuation
     start: int
     end: int
     segment: int  # its index
-    level: float
     is_crosstalk: bool = False
-
-    @property
-    def measured(self) -> Span:
-        """The samples that say how loud it is."""
-        more = max(0, _SHORTEST - (self.end - self.start)) // 2
-        return max(0, self.start - more), self.end + more
 
 
 class _Channel:
@@ -62,19 +57,19 @@ class _Channel:
     def __init__(self, segments: Sequence[EditedSegment], loudness: Loudness) -> None:
         self.segments = segments
         self.words = [
-            _Word(_normalised(text), start, end, index, 0.0)
+            _Word(_normalised(text), start, end, index)
             for index, segment in enumerate(segments)
             for text, start, end in _spoken(segment)
         ]
         self._loudness = loudness
         self._starts = [word.start for word in self.words]
         self._ends = [word.end for word in self.words]
-        for word in self.words:
-            word.level = self.level(word)
 
-    def level(self, word: _Word) -> float:
-        """How loud this channel is during a word of any channel."""
-        return self._loudness.level(*word.measured)
+    def level(self, *words: _Word) -> float:
+        """How loud this channel is while words of any channels are spoken."""
+        start, end = min(word.start for word in words), max(word.end for word in words)
+        more = max(0, _SHORTEST - (end - start)) // 2
+        return self._loudness.level(max(0, start - more), end + more)
 
     def near(self, word: _Word) -> Sequence[_Word]:
         """The words at the time of another channel's word."""
@@ -85,6 +80,22 @@ class _Channel:
         """The segments. Words that crosstalk separates become segments of their own."""
         for index, words in groupby(self.words, key=lambda word: word.segment):
             yield from _without_crosstalk(self.segments[index], list(words))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A word at whose time another channel has words, too."""
+
+    word: _Word
+    level: float
+    other: _Channel
+    near: Sequence[_Word]  # of the other channel
+    louder_by: float  # the other channel; negative if it is quieter
+
+    @property
+    def same(self) -> Iterator[_Word]:
+        """The other channel's words that are the same."""
+        return (word for word in self.near if _are_similar(self.word.text, word.text))
 
 
 def without_crosstalk(
@@ -102,39 +113,55 @@ def without_crosstalk(
 
 def _mark(channel: _Channel, others: Sequence[_Channel]) -> None:
     """Mark the words of a channel that are crosstalk from the others."""
-    # Each word at the time of words on other channels, with these and how much louder they are.
     shared = [
-        (
-            word,
-            [(other, near, other.level(word) - word.level) for other in others if (near := other.near(word))],
-        )
+        _Shared(word, level, other, near, other.level(word) - level)
         for word in channel.words
+        for level in [channel.level(word)]
+        for other in others
+        if (near := other.near(word))
     ]
-    louder: dict[_Channel, list[float]] = {other: [] for other in others}  # by how much, with the same word
-    for word, found in shared:
-        for other, near, by in found:
-            if by >= SAME_WORD_DB and _is_one_of(word, near):
-                word.is_crosstalk = True
-                louder[other].append(by)
-    own = [word.level for word, found in shared if not any(by > 0 for _, _, by in found)]
+    limits = {other: _mark_same_words(channel, other, shared) for other in others}
+    louder_elsewhere = {each.word for each in shared if each.louder_by > 0}
+    own = [channel.level(word) for word in channel.words if word not in louder_elsewhere]
     usual = median(own) if own else math.inf
-    for word, found in shared:
-        if word.level <= usual - QUIETER_DB and any(by >= _limit(louder[other]) for other, _, by in found):
-            word.is_crosstalk = True
-    is_beside = {id(word) for pair in pairwise(channel.words) if _one_is_crosstalk(pair) for word in pair}
-    for word, found in shared:
-        if found and word.level <= usual - INAUDIBLE_DB:
-            is_same = any(_is_one_of(word, near) for _, near, _ in found)
-            word.is_crosstalk |= is_same or id(word) in is_beside
+    for each in shared:
+        if each.level <= usual - QUIETER_DB and each.louder_by >= limits[each.other]:
+            each.word.is_crosstalk = True
+    if own:
+        _mark_inaudible_words(channel, shared, usual - INAUDIBLE_DB)
 
 
-def _limit(louder: Sequence[float]) -> float:
-    """How much louder another channel is during crosstalk from it, at least."""
-    return median(louder) - MARGIN_DB if len(louder) >= FEWEST_SAME_WORDS else OTHER_WORD_DB
+def _mark_same_words(channel: _Channel, other: _Channel, shared: Sequence[_Shared]) -> float:
+    """Mark the words that are on a louder channel as well.
+
+    Returns how much louder that channel is, at least, during any crosstalk from it.
+    """
+    louder_by = []
+    for each in shared:
+        # The second comparison says the opposite for the other word of a pair: one of them stays.
+        if (
+            each.other is other
+            and each.louder_by >= SAME_WORD_DB
+            and any(other.level(each.word, same) > channel.level(each.word, same) for same in each.same)
+        ):
+            each.word.is_crosstalk = True
+            louder_by.append(each.louder_by)
+    return median(louder_by) - MARGIN_DB if len(louder_by) >= FEWEST_SAME_WORDS else OTHER_WORD_DB
 
 
-def _one_is_crosstalk(pair: tuple[_Word, _Word]) -> bool:
-    return pair[0].is_crosstalk != pair[1].is_crosstalk
+def _mark_inaudible_words(channel: _Channel, shared: Sequence[_Shared], limit: float) -> None:
+    """Mark words without sound that another channel has, or that are beside crosstalk."""
+    beside = {
+        word
+        for pair in pairwise(channel.words)
+        if pair[0].is_crosstalk != pair[1].is_crosstalk
+        for word in pair
+    }
+    for each in shared:
+        if each.level <= limit and (
+            each.word in beside or any(each.other.level(same) > limit for same in each.same)
+        ):
+            each.word.is_crosstalk = True
 
 
 def _spoken(segment: EditedSegment) -> Iterator[tuple[str, int, int]]:
@@ -155,28 +182,28 @@ def _without_crosstalk(segment: EditedSegment, words: Sequence[_Word]) -> Iterat
     runs = [
         [word for _, word in run] for is_crosstalk, run in groupby(pairs, _is_crosstalk) if not is_crosstalk
     ]
-    for number, run in enumerate(runs):
-        yield replace(
+    parts = [
+        replace(
             segment,
             start=run[0].start,
-            end=max(run[-1].end, run[0].start + 1),
+            end=run[-1].end,
             text="".join(word.text for word in run),
-            tokens=(),
+            tokens=(),  # those of the model say all of it
             words=tuple(run),
             id=f"{segment.id}.{number}" if number else segment.id,
         )
+        for number, run in enumerate(runs)
+    ]
+    yield from in_bounds(parts, (segment.start, segment.end)) if parts else ()
 
 
 def _is_crosstalk(pair: tuple[_Word, Word]) -> bool:
     return pair[0].is_crosstalk
 
 
-def _is_one_of(word: _Word, others: Sequence[_Word]) -> bool:
-    return any(
-        word.text == other.text
-        or SequenceMatcher(None, word.text, other.text, autojunk=False).ratio() >= SIMILAR
-        for other in others
-    )
+@lru_cache(4096)
+def _are_similar(text: str, other: str) -> bool:
+    return text == other or SequenceMatcher(None, text, other, autojunk=False).ratio() >= SIMILAR
 
 
 def _normalised(text: str) -> str:
