@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
 from app.options import Options
 from app.transcript.clip_segments import clip_segments
-from app.transcript.edited import EditedSegment, with_ids
+from app.transcript.edited import EditedSegment, with_ids, word_speakers
 from workers.messages import Span, seconds
 
 if TYPE_CHECKING:
@@ -86,8 +86,9 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
                 "start": seconds(word.start),
                 "end": seconds(word.end),
                 "probability": word.probability,
+                **({} if speaker is None else {"speaker": speaker}),
             }
-            for word in segment.words
+            for word, speaker in zip(segment.words, word_speakers(segment), strict=True)
             if (text := word.text.strip())
         ]
         yield _json(

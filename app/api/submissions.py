@@ -21,6 +21,7 @@ from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, req
 from app.api.json_bodies import json_object
 from app.api.receiving import media_type, receive, receive_body, receive_document
 from app.api.requests import public_path
+from app.api.speaker_fields import LARGE_FIELDS, with_implied
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
@@ -54,6 +55,7 @@ async def submit_job(
     owner = owner_of(request)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
     service.catalogue.resolve(query.model.strip())
+    service.check_diarize(query.options)
     await _check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
 
@@ -97,8 +99,15 @@ async def _read_body(
     content_type = media_type(request)
     defaults = query.model_dump(exclude_unset=True, by_alias=True)
     if content_type == "multipart/form-data":
-        check = partial(check_early, JobForm, service.catalogue, defaults=defaults)
-        form = await receive(service, request, admission.uploads, before_file=check, durable=True)
+        check = partial(check_early, JobForm, service, defaults=defaults)
+        form = await receive(
+            service,
+            request,
+            admission.uploads,
+            before_file=check,
+            durable=True,
+            large_fields=LARGE_FIELDS,
+        )
         try:
             return parse(JobForm, form.fields, form.file, defaults), form.file
         except BaseException:
@@ -140,7 +149,7 @@ async def _check_webhook(service: "TranscriptionService", url: str | None) -> No
 def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
     document = json_object(body, '{"url": "https://…"}')
     try:
-        return JobSource.model_validate({**defaults, **document})
+        return JobSource.model_validate(with_implied(JobSource, {**defaults, **document}))
     except ValidationError as error:
         raise invalid_input(error.errors(include_url=False)) from None
 
@@ -150,6 +159,7 @@ async def _submission(
 ) -> Submission:
     await _check_webhook(service, fields.webhook_url)
     options = fields.options
+    service.check_diarize(options)
     url = (fields.url or None) if isinstance(fields, JobSource) else None
     model = service.catalogue.resolve(fields.model.strip(), options.task)
     filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())
@@ -182,5 +192,5 @@ def submission_body() -> dict[str, Any]:
     """OpenAPI's description of the bodies that `submit_job` accepts."""
     form = request_body(JobForm)["requestBody"]["content"]
     types = ("application/octet-stream", "audio/*", "video/*")
-    source = {"application/json": {"schema": JobSource.model_json_schema(mode="validation")}}
+    source = {"application/json": {"schema": JobSource.model_json_schema(mode="validation", by_alias=False)}}
     return {"requestBody": {"required": True, "content": form | dict.fromkeys(types, BINARY) | source}}
