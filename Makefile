@@ -101,6 +101,7 @@ clean:
 	$(INSTALL) --no-index --no-deps torch 2>/dev/null \
 	|| $(INSTALL) --no-deps $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(INSTALL) --editable .$(if $(EXTRAS),[$(EXTRAS)])
+	$(INSTALL) --no-deps resemblyzer
 	@echo $(sort $(WORDS) $(if $(OTHER_PYTHON),,$(INSTALLED))) > $@
 
 .PHONY: another-installation

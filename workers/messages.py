@@ -184,6 +184,16 @@ class LoadOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class SpeakerModel:
+    """A model that embeds voices."""
+
+    name: str  # as the setting names it; that of the package if it is the bundled one
+    path: str  # of its file
+    # Embeddings of models with equal identities may be compared: the name, and the state of the file.
+    identity: str
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerInfo:
     """A worker's report after it has loaded a model."""
 

@@ -9,7 +9,7 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import structlog
 
 from app import tracing
-from app.errors import DiskFull, InvalidInput, TaskCrashes
+from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
 from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
 from app.media.pcm_budget import PcmBudget
@@ -34,6 +34,7 @@ from app.scheduling.tasks import Batch, Outcome, SlotStatus, TaskResult
 from app.shielding import run_shielded
 from workers import runtime
 from workers.media import encode, tasks
+from workers.media.voices import embed
 from workers.messages import (
     BYTES_PER_SAMPLE,
     EVERYTHING,
@@ -41,6 +42,8 @@ from workers.messages import (
     RecordingRefused,
     Selection,
     SoundTrack,
+    Span,
+    SpeakerModel,
 )
 
 log = structlog.get_logger(__name__)
@@ -59,6 +62,7 @@ _SPAN_NAMES: dict[Callable[..., Any], str] = {
     tasks.decode: "decode recording",
     tasks.speech_probabilities: "detect speech",
     encode.encode: "encode copy",
+    embed.embed: "embed voices",
 }
 
 
@@ -111,12 +115,26 @@ class MediaWorkerSlot:
         await self._child.close()
 
 
-class MediaPool:
-    """Decodes recordings and detects speech in them."""
+async def _no_speaker_model() -> SpeakerModel:
+    """Of media workers that embed no voices."""
+    raise SpeakerModelUnavailable("These media workers embed no voices.")
 
-    def __init__(self, workers: int, disk: DiskSpace) -> None:
-        """`workers` is their number, and `disk` the one to which recordings are decoded."""
+
+class MediaPool:
+    """Decodes recordings, detects speech in them and embeds the voices."""
+
+    def __init__(
+        self,
+        workers: int,
+        disk: DiskSpace,
+        speaker_model: Callable[[], Awaitable[SpeakerModel]] = _no_speaker_model,
+    ) -> None:
+        """`workers` is their number, and `disk` the one to which recordings are decoded.
+
+        `speaker_model` returns the model that embeds voices, or raises SpeakerModelUnavailable.
+        """
         self.worker_count = workers
+        self._speaker_model = speaker_model
         self._disk = disk
         self._dispatcher = Dispatcher[Call, Any](
             "media process",
@@ -256,6 +274,20 @@ class MediaPool:
         """
         done = await self._run(job, Call(tasks.speech_probabilities, (str(pcm_path), start_frame, frames)))
         return np.frombuffer(done.result, "<f4")
+
+    async def embed_voices(
+        self, job: str, pcm_path: Path, windows: Sequence[Span]
+    ) -> npt.NDArray[np.float32]:
+        """The embedding of the voice in each window of a recording, all of them decoded.
+
+        Shape (windows, values), rows of length 1; (0, 0) without windows. One call of a worker embeds all of
+        them: give those of one clip. Raises as `decode` does, and SpeakerModelUnavailable.
+        """
+        if not windows:
+            return np.zeros((0, 0), np.float32)
+        model = await self._speaker_model()
+        done = await self._run(job, Call(embed.embed, (str(pcm_path), tuple(windows), model)))
+        return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
     def cancel(self, job: str) -> None:
         """Remove a job's tasks from the queue."""

@@ -34,6 +34,7 @@ from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
+from app.transcription.speaker_models import SpeakerModels
 from app.transcription.work_blocks import (
     FleetBatch,
     WorkBlocks,
@@ -43,7 +44,7 @@ from app.transcription.work_blocks import (
     public_jobs,
 )
 from app.transcription.work_totals import WorkTotals
-from workers.messages import EVERYTHING, SAMPLE_RATE, Selection
+from workers.messages import EVERYTHING, SAMPLE_RATE, Selection, SpeakerModel
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
 _LOOKUP_S = 8.0  # a request waits so long for the model to be found, before it gets an error
@@ -67,7 +68,10 @@ class TranscriptionService:
         self.blocks = WorkBlocks()
         self.totals = WorkTotals()
         self._plan = plan
-        self._media = MediaPool(media_workers(settings, plan, usable_cores()), self.folder.disk)
+        self._speaker_models = SpeakerModels("")
+        self._media = MediaPool(
+            media_workers(settings, plan, usable_cores()), self.folder.disk, self._speaker_models.get
+        )
         self.copies = SoundCopies(
             self.folder.uploads,
             self.folder.copies,
@@ -219,6 +223,15 @@ class TranscriptionService:
             selection=options.selection,
             decoded_samples=decoded_samples,
         )
+
+    def check_diarize(self, options: Options) -> None:
+        """Raise SpeakerModelUnavailable if the options ask who speaks and the model for that is not here."""
+        if options.diarize:
+            self._speaker_models.check()
+
+    async def speaker_model(self) -> SpeakerModel:
+        """The model that embeds voices. Raises SpeakerModelUnavailable."""
+        return await self._speaker_models.get()
 
     @property
     def is_asleep(self) -> bool:
