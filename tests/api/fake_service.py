@@ -14,6 +14,7 @@ import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.gpu_usage import GpuMonitor
+from app.errors import WhisperfleetError
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
@@ -22,6 +23,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
+from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_request import ClipRequest
 from app.transcription.data_folder import DataFolder
@@ -131,6 +133,7 @@ class Call:
     sha256: str  # of the file on disk
     options: Options
     model: str
+    known: Sequence[KnownSpeaker] = ()
 
 
 class FakeEncoder:
@@ -183,6 +186,7 @@ class FakeService:
     peaks_made: int = 0  # on demand
     error: BaseException | None = None
     clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
+    no_voices: WhisperfleetError | None = None  # why voices cannot be embedded
     late_error: BaseException | None = None  # raised after all segments were published
     reason: str | None = None  # why the service is not ready
     paused: bool = False  # no transcription ends while this is set
@@ -238,9 +242,10 @@ class FakeService:
         options: Options,
         model: str,
         observer: Observer | None = None,
+        known: Sequence[KnownSpeaker] = (),
     ) -> Transcript:
         try:
-            await self.record(upload, options, model)
+            await self.record(upload, options, model, known)
             if self.error is not None:
                 raise self.error
             await self.resumed()
@@ -280,6 +285,10 @@ class FakeService:
         if self.error is not None:
             raise self.error
         return collected(TONE).pack()
+
+    def check_diarize(self, options: Options) -> None:
+        if options.diarize and self.no_voices is not None:
+            raise self.no_voices
 
     async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
         return None, model
@@ -321,10 +330,12 @@ class FakeService:
     def backlog(self) -> tuple[int, float]:
         return self.waiting
 
-    async def record(self, upload: Upload, options: Options, model: str) -> None:
+    async def record(
+        self, upload: Upload, options: Options, model: str, known: Sequence[KnownSpeaker] = ()
+    ) -> None:
         """Record a call."""
         content = await asyncio.to_thread(upload.path.read_bytes)
-        self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), options, model))
+        self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), options, model, known))
         self.started.set()
 
     async def resumed(self) -> None:

@@ -164,7 +164,7 @@ def test_model_that_cannot_translate(site, path):
     [
         ({"model": None}, "model", "required"),
         ({"model": " "}, "model", "required"),
-        ({"response_format": "ass"}, "response_format", "'verbose_json' or 'vtt'"),
+        ({"response_format": "ass"}, "response_format", "'vtt' or 'diarized_json'"),
         ({"timestamp_granularities[]": "letter"}, "timestamp_granularities[]", "'segment' or 'word'"),
         ({"timestamp_granularities[]": ["word"]}, "timestamp_granularities[]", "verbose_json"),
         ({"temperature": "1.5"}, "temperature", "less than or equal to 1"),
