@@ -1,27 +1,22 @@
 """Gives each word of a transcript its speaker, and does so again with what people know. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from itertools import chain
 
-from app.speakers.voices import Embeddings
-from app.transcript.edited import EditedSegment
+import numpy as np
+
+from app.errors import InvalidInput
+from app.speakers.clustering import SpeakerCount, find_speakers
+from app.speakers.naming import KnownSpeaker, first_names
+from app.speakers.splitting import split, with_turns
+from app.speakers.voices import Voices, unpack_voices
+from app.speakers.windows import window_parts
+from app.speakers.word_labels import label_words
+from app.transcript.edited import EditedSegment, with_ids, word_speakers
 from app.transcript.timeline import Transcript
 
-
-@dataclass(frozen=True, slots=True)
-class SpeakerCount:
-    """How many people speak."""
-
-    least: int = 1
-    most: int | None = None  # None: the voices decide
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KnownSpeaker:
-    """A voice with a name."""
-
-    name: str
-    embedding: Embeddings  # shape (values,), of length 1
+__all__ = ["KnownSpeaker", "SpeakerCount", "relabelled", "renamed", "with_speakers"]
 
 
 def with_speakers(
@@ -36,7 +31,22 @@ def with_speakers(
     `voices`: of each clip, in order, from `pack_voices`. Speakers have the names of `known` voices, else
     `names` in order of their first appearance, else `S1`, `S2`, … likewise.
     """
-    raise NotImplementedError
+    segments = list(with_ids(transcript.segments, transcript.clips))
+    spoken = _joined(voices)
+    if not segments or not spoken.windows:
+        return replace(transcript, segments=tuple(segments))
+    parts = window_parts(spoken.windows)
+    clusters = find_speakers(spoken.embeddings, (parts[:, 1] - parts[:, 0]).astype(np.float64), count)
+    labels = label_words(segments, parts, clusters)
+    speakers = first_names(list(chain.from_iterable(labels)), spoken.embeddings, clusters, names, known)
+    return replace(
+        transcript,
+        segments=tuple(
+            part
+            for segment, of_words in zip(segments, labels, strict=True)
+            for part in split(segment, [speakers[label] for label in of_words])
+        ),
+    )
 
 
 def relabelled(
@@ -60,4 +70,28 @@ def renamed(segments: Sequence[EditedSegment], names: Mapping[str, str]) -> tupl
 
     Raises InvalidInput for a label that no segment has.
     """
-    raise NotImplementedError
+    speakers = [_speakers(segment) for segment in segments]
+    known = {speaker for of_words in speakers for speaker in of_words if speaker is not None}
+    if unknown := sorted(names.keys() - known):
+        raise InvalidInput(
+            f"No segment has the speaker {unknown[0]!r}. The speakers are {', '.join(sorted(known)) or 'not known'}.",
+            param="names",
+        )
+    return tuple(
+        with_turns(segment, [names.get(speaker or "", speaker) for speaker in of_words])
+        for segment, of_words in zip(segments, speakers, strict=True)
+    )
+
+
+def _speakers(segment: EditedSegment) -> list[str | None]:
+    """The speaker of each word, or the one speaker of a segment without words."""
+    return word_speakers(segment) or [segment.speaker]
+
+
+def _joined(voices: Sequence[bytes]) -> Voices:
+    """The voices of all clips."""
+    of_clips = [clip for clip in map(unpack_voices, voices) if clip.windows]
+    if not of_clips:
+        return Voices((), np.zeros((0, 0), np.float32))
+    windows = tuple(chain.from_iterable(clip.windows for clip in of_clips))
+    return Voices(windows, np.concatenate([clip.embeddings for clip in of_clips]))

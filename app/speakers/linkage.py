@@ -1,0 +1,80 @@
+"""Agglomerative clustering with average linkage. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Merge:
+    """Two clusters become one. Each is named by one of its items."""
+
+    distance: float
+    first: int
+    second: int
+
+
+def average_linkage(
+    sums: Vectors, weights: npt.NDArray[np.float64], apart: Iterable[tuple[int, int]] = ()
+) -> list[Merge]:
+    """The merges of items, nearest first, until only one is left, or only items that must stay apart.
+
+    `sums`: shape (n, values), of the vectors of length 1 in each item, weighted; `weights`: shape (n,), their
+    total weight. The distance of two clusters is the average of 1 - cosine over their pairs of vectors. For
+    sums, that is one product: mean(a)·mean(b). Nearest-neighbour chain (Murtagh 1983): n² steps.
+    """
+    means = sums / weights[:, None].astype(np.float32)
+    distances = means @ means.T
+    np.subtract(1, distances, out=distances)
+    np.fill_diagonal(distances, np.inf)
+    for one, other in apart:
+        distances[one, other] = distances[other, one] = np.inf
+    sizes = weights.astype(np.float64)
+    merges: list[Merge] = []
+    open_items = np.ones(len(sums), bool)
+    chain: list[int] = []
+    while True:
+        if not chain:
+            if not open_items.any():
+                return sorted(merges)
+            chain = [int(open_items.argmax())]
+        last = chain[-1]
+        nearest = int(distances[last].argmin())
+        distance = distances[last, nearest]
+        if not np.isfinite(distance):  # it may join none of those that are left
+            open_items[chain.pop()] = False
+            continue
+        if len(chain) < 2 or distances[last, chain[-2]] > distance:
+            chain.append(nearest)
+            continue
+        kept, gone = sorted((chain.pop(), chain.pop()))
+        merges.append(Merge(float(distance), kept, gone))
+        share = np.float32(sizes[kept] / (sizes[kept] + sizes[gone]))
+        joined = share * distances[kept] + (1 - share) * distances[gone]
+        joined[kept] = np.inf
+        distances[kept] = distances[:, kept] = joined
+        distances[gone] = distances[:, gone] = np.inf
+        sizes[kept] += sizes[gone]
+        open_items[gone] = False
+
+
+def root(parents: list[int], item: int) -> int:
+    """The item that stands for the cluster of this one. Shortens the way to it."""
+    while parents[item] != item:
+        parents[item] = parents[parents[item]]
+        item = parents[item]
+    return item
+
+
+def joined(count: int, merges: Sequence[Merge]) -> npt.NDArray[np.int64]:
+    """The cluster of each of `count` items after these merges, numbered from 0 by their first items."""
+    parents = list(range(count))
+    for merge in merges:
+        first, second = sorted((root(parents, merge.first), root(parents, merge.second)))
+        parents[second] = first
+    roots = [root(parents, item) for item in range(count)]
+    return np.unique(roots, return_inverse=True)[1].astype(np.int64)
