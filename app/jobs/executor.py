@@ -155,7 +155,8 @@ class JobExecutor:
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
         load_options = self._service.catalogue.options[model]
-        digest = await asyncio.to_thread(result_digest, options, load_options)
+        speaker_model = (await self._service.speaker_model()).identity if options.diarize else None
+        digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
         job = await self._store.set_result_digest(job, digest)
         submission = job.submission
         upload = Upload(
@@ -163,9 +164,10 @@ class JobExecutor:
         )
         results = await self._clips.load(job)
         decoded_samples = await asyncio.to_thread(_decoded_samples, job.pcm, self._pcm_path(job))
+        known = await self._store.known_speakers(job) if options.diarize else ()
         observer = JobObserver(job.id, self._progress, self._lengths, results.published)
         pipeline = self._service.pipeline(
-            job.id, upload, options, model, fleet, results, observer, decoded_samples
+            job.id, upload, options, model, fleet, results, observer, decoded_samples, known
         )
         return job, pipeline
 

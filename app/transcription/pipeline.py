@@ -30,6 +30,7 @@ from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
+from app.transcription.speakers import SpeakerFinder
 from workers.messages import (
     EVERYTHING,
     FRAME_SAMPLES,
@@ -109,6 +110,7 @@ class Pipeline:
     max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
     selection: Selection = EVERYTHING  # what of the recording is transcribed
+    speakers: SpeakerFinder | None = None  # None: nobody asks who speaks
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
     failed_spans: list[Span] = field(default_factory=list)
     _progress: Progress = field(default_factory=Progress)
@@ -139,6 +141,8 @@ class Pipeline:
             async for clip in clips:
                 task = group.create_task(self._transcribe(clip))
                 self._unpublished.put_nowait((clip, task))
+                if self.speakers is not None:
+                    group.create_task(self.speakers.embed(clip))
                 self._unfinished += 1
                 task.add_done_callback(self._clip_done)
                 planned += 1
@@ -146,7 +150,7 @@ class Pipeline:
             self._report(clips_total=planned)
             self._unpublished.put_nowait(None)
         silent = self.options.language or _SILENT_LANGUAGE
-        return Transcript(
+        transcript = Transcript(
             task=self.options.task,
             model=self.model,
             language=max(sorted(self._languages), key=self._languages.__getitem__, default=silent),
@@ -157,6 +161,7 @@ class Pipeline:
             clips=tuple(self._transcribed),
             start=self.selection.start,
         )
+        return transcript if self.speakers is None else await self.speakers.label(transcript)
 
     async def detect_language(self) -> tuple[str, float]:
         """The language, ISO 639-1, and its probability, 0 to 1. Transcribes only as many clips as that needs.
@@ -344,7 +349,8 @@ class Pipeline:
                 hotwords=options.hotwords,
                 temperature=options.temperature,
                 beam_size=options.beam_size,
-                word_timestamps=options.word_timestamps,
+                # A speaker has words, not segments.
+                word_timestamps=options.word_timestamps or options.diarize,
             ),
             late_language=(lambda: self._vote.elected) if follows_vote else None,
             speculative=follows_vote and self._vote.elected is None,

@@ -2,6 +2,7 @@
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Outcome, SlotStatus
 from app.settings import Settings
+from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.batch_traces import trace_batch
 from app.transcription.data_folder import DataFolder
@@ -35,6 +37,7 @@ from app.transcription.helper import Helper
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.speaker_models import SpeakerModels
+from app.transcription.speakers import SpeakerFinder
 from app.transcription.work_blocks import (
     FleetBatch,
     WorkBlocks,
@@ -118,6 +121,7 @@ class TranscriptionService:
         options: Options,
         model: str,
         observer: Observer | None = None,
+        known: Sequence[KnownSpeaker] = (),
     ) -> Transcript:
         """The transcript of a recording. Does not remove the upload's file.
 
@@ -130,7 +134,7 @@ class TranscriptionService:
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
         with self._cache.recording(key) as results:
             pipeline = self.pipeline(
-                new_request(), upload, options, model, fleet, results, observer or Observer()
+                new_request(), upload, options, model, fleet, results, observer or Observer(), known=known
             )
             try:
                 with tracing.span("transcribe") as span:
@@ -201,12 +205,18 @@ class TranscriptionService:
         results: ClipResults,
         observer: Observer,
         decoded_samples: int | None = None,
+        known: Sequence[KnownSpeaker] = (),
     ) -> Pipeline:
         """A pipeline for a recording, with the workers and the model from `ready`.
 
         The caller removes the decoded audio: the id of `job` in the folder `pcm`. `decoded_samples`: how many
-        samples are there from an earlier run, if that decoded all of the recording.
+        samples are there from an earlier run, if that decoded all of the recording. `known`: voices that the
+        client knows, for `options.diarize`.
         """
+        pcm_path = self.folder.pcm / bare_id(job)
+        speakers = None
+        if options.diarize:
+            speakers = SpeakerFinder(job, pcm_path, options, self._media, self.helper, results, known)
         return Pipeline(
             job=job,
             upload=upload,
@@ -214,13 +224,14 @@ class TranscriptionService:
             model=model,
             media=self._media,
             fleet=fleet,
-            pcm_path=self.folder.pcm / bare_id(job),
+            pcm_path=pcm_path,
             results=results,
             observer=observer,
             max_duration_s=self.settings.max_duration_s,
             max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
             min_context_s=self.catalogue.options[model].min_context_s,
             selection=options.selection,
+            speakers=speakers,
             decoded_samples=decoded_samples,
         )
 

@@ -24,6 +24,7 @@ from app.jobs.outbox import DatabaseOutbox
 from app.jobs.service import JobService
 from app.jobs.store import Store
 from app.jobs.tables import metadata
+from app.options import SPEAKER_OPTIONS, Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
 from tests.jobs.databases import opened
@@ -117,7 +118,8 @@ async def test_finished_jobs_are_readable(old_url: str, tmp_path: Path) -> None:
     async with started(old_url, tmp_path, block) as jobs:
         job = await jobs.store.get(IDS["Vorlesung.mkv"])
         announced = json.loads(ROWS["deliveries"][0]["body"])["data"]
-        options = {"audio_track": None, "start": None, "end": None} | announced["options"]
+        later = ("audio_track", "start", "end", "channels", *SPEAKER_OPTIONS)  # than that version
+        options = {name: Options().model_dump()[name] for name in later} | announced["options"]
         assert job.public(0.0) == announced | {"revision": 0, "audio_tracks": None, "options": options}
         for form in ("json", "verbose_json", *FORMATS.keys() - {"scc", "stl"}):  # these lack characters of it
             response = await result_response(jobs._service, jobs, job, form)  # type: ignore[arg-type]
