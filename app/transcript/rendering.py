@@ -13,8 +13,8 @@ CUE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.has_cue
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:
-    """The options, with word times if one of the formats consists of cues: cues are split between words."""
-    if CUE_FORMATS.isdisjoint(file_formats):
+    """The options, with word times if cues or speakers are asked for: both change between words."""
+    if CUE_FORMATS.isdisjoint(file_formats) and not options.diarize:
         return options
     return options.model_copy(update={"word_timestamps": True})
 

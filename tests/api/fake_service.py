@@ -5,7 +5,7 @@ import hashlib
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -24,6 +24,7 @@ from app.options import Options
 from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
+from app.transcript.edited import EditedSegment
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_request import ClipRequest
 from app.transcription.data_folder import DataFolder
@@ -69,6 +70,23 @@ TRANSCRIPT = Transcript(
     samples=int(4.2 * SAMPLE_RATE),
     speech=((int(0.5 * SAMPLE_RATE), int(3.9 * SAMPLE_RATE)),),
     segments=(segment("The quick brown fox.", 0.5, 2.0), segment("Über the lazy dog.", 2.3, 3.9)),
+)
+
+
+def spoken(speaker: str | None, *turns: tuple[int, str], id: str, of: Segment) -> EditedSegment:
+    """A segment with its speaker, and other speakers from some of its words on."""
+    values = {field.name: getattr(of, field.name) for field in fields(Segment)}
+    return EditedSegment(**values, id=id, speaker=speaker, turns=turns)
+
+
+# Somebody, Bob, and somebody else.
+DIALOGUE = replace(
+    TRANSCRIPT,
+    segments=(
+        spoken("S1", id="0-0", of=TRANSCRIPT.segments[0]),
+        spoken("Bob", id="0-1", of=TRANSCRIPT.segments[1]),
+        spoken("S2", id="0-2", of=segment("Amen.", 3.9, 4.1)),
+    ),
 )
 
 # Twenty seconds, in which somebody speaks from 0.5 s to 18 s. At 10 s it is least likely.
