@@ -289,6 +289,12 @@ class MediaPool:
         done = await self._run(job, Call(embed.embed, (str(pcm_path), tuple(windows), model)))
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
+    async def fault_of_speaker_model(self, model: SpeakerModel) -> str | None:
+        """What is wrong with the file of a model that embeds voices, in one line; None if it can be used."""
+        done = await self._run("speaker model", Call(embed.fault_of, (model,)))
+        fault: str | None = done.result
+        return fault
+
     def cancel(self, job: str) -> None:
         """Remove a job's tasks from the queue."""
         self._dispatcher.cancel(job)

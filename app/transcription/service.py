@@ -34,6 +34,7 @@ from app.transcript.timeline import Transcript
 from app.transcription.batch_traces import trace_batch
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
+from app.transcription.known_speakers import find_known_speakers
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.speaker_models import SpeakerModels
@@ -71,7 +72,7 @@ class TranscriptionService:
         self.blocks = WorkBlocks()
         self.totals = WorkTotals()
         self._plan = plan
-        self._speaker_models = SpeakerModels("")
+        self._speaker_models = SpeakerModels(settings.speaker_model)
         self._media = MediaPool(
             media_workers(settings, plan, usable_cores()), self.folder.disk, self._speaker_models.get
         )
@@ -95,6 +96,7 @@ class TranscriptionService:
         """
         await asyncio.to_thread(self.folder.lock)
         self._media.start()
+        self._speaker_models.start(self._media.fault_of_speaker_model)
         self._starting = asyncio.create_task(self._start_workers())
 
     async def stop(self) -> None:
@@ -102,6 +104,7 @@ class TranscriptionService:
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
+        await self._speaker_models.stop()
         await asyncio.gather(
             self.copies.stop(),
             self._media.stop(),
@@ -239,6 +242,12 @@ class TranscriptionService:
         """Raise SpeakerModelUnavailable if the options ask who speaks and the model for that is not here."""
         if options.diarize:
             self._speaker_models.check()
+
+    async def known_speakers(
+        self, names: Sequence[str], references: Sequence[str]
+    ) -> tuple[KnownSpeaker, ...]:
+        """The voices of the speakers in data URLs. Raises as `known_speakers.find_known_speakers` does."""
+        return await find_known_speakers(self._media, self.folder, names, references)
 
     async def speaker_model(self) -> SpeakerModel:
         """The model that embeds voices. Raises SpeakerModelUnavailable."""
