@@ -24,6 +24,7 @@ from app.options import Options
 from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
+from app.speakers.voices import Voices, pack_voices
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_request import ClipRequest
@@ -43,6 +44,7 @@ from workers.messages import (
     Selection,
     SoundTrack,
     Span,
+    SpeakerModel,
     TrackChoice,
     Word,
 )
@@ -204,6 +206,7 @@ class FakeService:
     peaks_made: int = 0  # on demand
     error: BaseException | None = None
     clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
+    voices: Voices | None = None  # in recordings of jobs with `diarize`
     no_voices: WhisperfleetError | None = None  # why voices cannot be embedded
     late_error: BaseException | None = None  # raised after all segments were published
     reason: str | None = None  # why the service is not ready
@@ -308,6 +311,18 @@ class FakeService:
         if options.diarize and self.no_voices is not None:
             raise self.no_voices
 
+    async def speaker_model(self) -> SpeakerModel:
+        return SpeakerModel("fake", "", "fake")
+
+    async def known_speakers(
+        self, names: Sequence[str], references: Sequence[str]
+    ) -> tuple[KnownSpeaker, ...]:
+        """Voices that tell the length of the references."""
+        return tuple(
+            KnownSpeaker(name, np.array([len(reference)], np.float32))
+            for name, reference in zip(names, references, strict=True)
+        )
+
     async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
         return None, model
 
@@ -321,9 +336,10 @@ class FakeService:
         results: ClipResults,
         observer: Observer,
         decoded_samples: int | None = None,
+        known: Sequence[KnownSpeaker] = (),
     ) -> "FakePipeline":
         return FakePipeline(
-            self, self.folder.pcm / job, upload, options, model, results, observer, decoded_samples
+            self, self.folder.pcm / job, upload, options, model, results, observer, decoded_samples, known
         )
 
     is_asleep = False
@@ -377,6 +393,7 @@ class FakePipeline:
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
     decoded_samples: int | None = None
+    known: Sequence[KnownSpeaker] = ()
     failed_spans: list[Span] = field(default_factory=list)
 
     async def run(self) -> Transcript:
@@ -384,7 +401,9 @@ class FakePipeline:
         total_s = service.transcript.samples / SAMPLE_RATE
         try:
             self.pcm_path.write_bytes(bytes(100))
-            await service.record(self.upload, self.options, self.model)
+            await service.record(self.upload, self.options, self.model, self.known)
+            if self.options.diarize and service.voices is not None:
+                await self.results.get_or_embed((0, service.transcript.samples), self._voices)
             if service.finds_peaks:
                 self.observer.decoded(Decoded(len(TONE), True, TRACKS), collected(TONE))
             half = len(service.clips) // 2
@@ -399,6 +418,10 @@ class FakePipeline:
         except asyncio.CancelledError:
             service.cancelled.set()
             raise
+
+    async def _voices(self, clip: Span) -> bytes:
+        assert self.service.voices is not None
+        return pack_voices(self.service.voices)
 
     async def _publish(self, clips: Sequence[tuple[Span, ClipResult | None]]) -> None:
         decoding = Decoding(self.model, language=self.options.language)

@@ -190,3 +190,101 @@ def test_without_a_speaker_model_other_requests_pass(site):
     body = {"url": "https://example.com/a.mp3", "diarize": True}
     assert site.client.post("/v1/jobs", json=body).status_code == 400
     assert not site.uploads
+
+
+# Known speakers
+
+
+def known(*people, brackets="[]"):
+    """Fields of a form, as OpenAI's clients send them."""
+    names = [(f"known_speaker_names{brackets}", (None, name)) for name, _ in people]
+    return [*names, *((f"known_speaker_references{brackets}", (None, url)) for _, url in people)]
+
+
+def send(site, *fields, path="/v1/audio/transcriptions"):
+    form = [("model", (None, "whisper-1")), *fields, ("file", ("talk.wav", b"RIFF\0audio"))]
+    return site.client.post(path, files=form)
+
+
+def url_of(size):
+    return "data:audio/wav;base64," + "A" * size
+
+
+@pytest.mark.parametrize("path", ["/v1/audio/transcriptions", "/v1/jobs"])
+@pytest.mark.parametrize("brackets", ["[]", ""])
+def test_known_speakers_reach_the_service(site, path, brackets):
+    people = (" Ann ", url_of(2_600_000)), ("Bob", url_of(4))
+    response = send(site, *known(*people, brackets=brackets), path=path)
+    assert response.status_code in (200, 202), response.text
+    if path == "/v1/jobs":
+        site.finished(response.json()["id"])
+    call = site.service.calls[0]
+    assert [(speaker.name, speaker.embedding.tolist()) for speaker in call.known] == [
+        ("Ann", [2_600_022.0]), ("Bob", [26.0]),
+    ]  # fmt: skip
+    assert call.options.diarize
+
+
+def test_known_speakers_of_a_json_body(site):
+    upload = site.client.post(
+        "/v1/uploads",
+        content=b"RIFF\0audio",
+        headers={
+            "Tus-Resumable": "1.0.0",
+            "Upload-Length": "10",
+            "Content-Type": "application/offset+octet-stream",
+        },
+    )
+    body = {"upload": upload.headers["location"].rpartition("/")[2], "diarize": True}
+    people = {"known_speaker_names": ["Ann"], "known_speaker_references": [url_of(4)]}
+    wrong = site.client.post("/v1/jobs", json=body | {"known_speaker_names": ["Ann"]})
+    assert wrong.json()["error"]["param"] == "known_speaker_references[]"
+    job = site.client.post("/v1/jobs", json=body | people).json()
+    site.finished(job["id"])
+    assert [speaker.name for speaker in site.service.calls[0].known] == ["Ann"]
+
+
+def test_other_known_speakers_are_another_job(site):
+    def submit(*people):
+        form = [*known(*people), ("file", ("talk.wav", b"RIFF"))]
+        return site.client.post("/v1/jobs", files=form, headers={"Idempotency-Key": "one"})
+
+    first = submit(("Ann", url_of(4)))
+    assert submit(("Ann", url_of(4))).json()["id"] == first.json()["id"]
+    assert submit(("Ann", url_of(8))).status_code == submit(("Eve", url_of(4))).status_code == 409
+
+
+ANN, BOB = ("Ann", url_of(4)), ("Bob", url_of(4))
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "hint"),
+    [
+        (known(ANN, BOB)[:3], "known_speaker_references[]", "2 names"),
+        (known(ANN)[1:], "known_speaker_references[]", "0 names"),
+        (known(ANN, ANN), "known_speaker_names[]", "twice"),
+        (known(("Ann\n", url_of(4)), ("\t\x07", url_of(4))), "known_speaker_names[]", "printable"),
+        (known(("x" * 101, url_of(4))), "known_speaker_names[]", "100"),
+        (known(*((str(n), url_of(4)) for n in range(11))), "known_speaker_names[]", "at most 10"),
+        (known(("Ann", "https://example.com/ann.wav")), "known_speaker_references[]", "data:"),
+        (known(("Ann", url_of(4 << 20))), "known_speaker_references[]", "at most 4194304"),
+        (known(*((str(n), url_of(3 << 20)) for n in range(6))), "known_speaker_references[]", "16777216"),
+        ([*known(ANN), ("diarize", (None, "0"))], "known_speaker_names[]", "rules out"),
+        ([*known(ANN), ("channels", (None, "separate"))], "known_speaker_names[]", "rules out"),
+        ([("prompt", (None, "x" * (1 << 20)))], "prompt", "text fields exceed"),
+    ],
+)
+def test_known_speakers_that_do_not_fit_are_refused(site, fields, param, hint):
+    for path in ("/v1/audio/transcriptions", "/v1/jobs"):
+        response = send(site, *fields, path=path)
+        error = response.json()["error"]
+        assert (response.status_code, error["param"]) == (400, param), error
+        assert hint in error["message"]
+    assert not site.service.calls
+    assert not site.uploads
+
+
+def test_other_paths_have_no_large_fields(site):
+    fields = [("audio_file", ("a.wav", b"RIFF")), *known(("Ann", url_of(1 << 20)))]
+    error = site.client.post("/asr", files=fields).json()["error"]
+    assert "text fields exceed 1048576 bytes" in error["message"]
