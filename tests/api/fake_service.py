@@ -27,6 +27,7 @@ from app.speakers.labelling import KnownSpeaker
 from app.speakers.voices import Voices, pack_voices
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import ClipResult, Transcript
+from app.transcription.channels import DecodedAudio
 from app.transcription.clip_request import ClipRequest
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
@@ -335,11 +336,11 @@ class FakeService:
         fleet: Fleet | None,
         results: ClipResults,
         observer: Observer,
-        decoded_samples: int | None = None,
+        decoded: DecodedAudio | None = None,
         known: Sequence[KnownSpeaker] = (),
     ) -> "FakePipeline":
         return FakePipeline(
-            self, self.folder.pcm / job, upload, options, model, results, observer, decoded_samples, known
+            self, self.folder.pcm / job, upload, options, model, results, observer, decoded, known
         )
 
     is_asleep = False
@@ -392,7 +393,7 @@ class FakePipeline:
     model: str
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
-    decoded_samples: int | None = None
+    decoded: DecodedAudio | None = None
     known: Sequence[KnownSpeaker] = ()
     failed_spans: list[Span] = field(default_factory=list)
 
