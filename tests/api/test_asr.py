@@ -119,6 +119,17 @@ def test_speakr(site):
     assert call.model == OTHER_MODEL
 
 
+@pytest.mark.parametrize("output", ["txt", "srt", "vtt"])
+def test_speakers_in_text(site, output):
+    site.service.transcript = DIALOGUE
+    text = post(site, output=output, diarize="true").text
+    assert [line for line in text.splitlines() if line.endswith(".")] == [
+        "[SPEAKER_00]: The quick brown fox.",
+        "[Bob]: Über the lazy dog.",
+        "[SPEAKER_01]: Amen.",
+    ]
+
+
 def test_words_of_speakers(site):
     site.service.transcript = DIALOGUE
     segments = post(site, output="json", diarize="true", word_timestamps="true").json()["segments"]
