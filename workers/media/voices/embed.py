@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from workers import runtime
 from workers.media.voices.ge2e import Ge2e
-from workers.media.voices.onnx_model import SUPPORTED, OnnxModel, UnknownVoiceModel
+from workers.media.voices.onnx_model import SUPPORTED, OnnxModel, UnknownVoiceModel, first_line
 from workers.media.voices.units import unit_rows
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Span, SpeakerModel
 
@@ -55,8 +55,8 @@ def fault_of(model: SpeakerModel) -> str | None:
         _load(model).embed([noise])
     except UnknownVoiceModel as error:
         return f"{error}. {SUPPORTED}"
-    except Exception as error:  # those of onnxruntime cannot be pickled
-        return f"it fails: {(str(error).splitlines() or [repr(error)])[0]}"
+    except Exception as error:  # whatever the model's file makes of the noise
+        return f"it fails with {first_line(error)}"
     return None
 
 

@@ -43,9 +43,8 @@ class OnnxModel:
             self._session: Any = onnxruntime.InferenceSession(
                 path, sess_options=options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # of a dozen classes, most of which cannot be pickled
-            reason = (str(error).splitlines() or [repr(error)])[0]
-            raise UnknownVoiceModel(f"onnxruntime cannot load it ({reason})") from None
+        except Exception as error:  # a dozen classes of onnxruntime, which the parent must not import
+            raise UnknownVoiceModel(f"onnxruntime cannot load it ({first_line(error)})") from None
         self._front_end = front_end_of(
             {value.name: value.shape for value in self._session.get_inputs()},
             {value.name: value.shape for value in self._session.get_outputs()},
@@ -59,8 +58,16 @@ class OnnxModel:
 
     def _embed(self, window: Floats) -> Floats:
         inputs, output = self._front_end(np.pad(window, (0, max(0, _LEAST_SAMPLES - len(window)))))
-        embedding: Floats = self._session.run([output], inputs)[0].reshape(-1)
+        try:
+            embedding: Floats = self._session.run([output], inputs)[0].reshape(-1)
+        except Exception as error:  # as above
+            raise RuntimeError(first_line(error)) from None
         return embedding
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    return (str(error).splitlines() or [repr(error)])[0]
 
 
 # From samples, -1 to 1, to the model's inputs and the name of the output with the embedding.
