@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from workers import runtime
 from workers.media.voices.ge2e import Ge2e
 from workers.media.voices.onnx_model import SUPPORTED, OnnxModel, UnknownVoiceModel, first_line
-from workers.media.voices.units import unit_rows
+from workers.media.voices.units import Floats, unit_rows
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Span, SpeakerModel
 
 log = logging.getLogger(__name__)
-
-Floats = npt.NDArray[np.float32]
 
 ONNX = ".onnx"  # what the names of such files end in
 

@@ -4,12 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from workers.media.voices.units import unit_rows
+from workers.media.voices.units import Floats, unit_rows
 from workers.messages import SAMPLE_RATE
-
-Floats = npt.NDArray[np.float32]
 
 SUPPORTED = (
     "Supported are ONNX files of WeSpeaker (as CAM++ and ResNet34), of 3D-Speaker (as CAM++ and ERes2Net) "
@@ -38,7 +35,7 @@ class OnnxModel:
 
         options = onnxruntime.SessionOptions()
         options.inter_op_num_threads = options.intra_op_num_threads = 1
-        options.log_severity_level = 3  # errors; the model's author cannot hear the warnings
+        options.log_severity_level = 3  # errors: warnings are for the model's author
         try:
             self._session: Any = onnxruntime.InferenceSession(
                 path, sess_options=options, providers=["CPUExecutionProvider"]
