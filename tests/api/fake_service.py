@@ -296,9 +296,7 @@ class FakeService:
         observer: Observer,
         decoded: DecodedAudio | None = None,
     ) -> "FakePipeline":
-        return FakePipeline(
-            self, self.folder.pcm / job, upload, options, model, results, observer, decoded
-        )
+        return FakePipeline(self, self.folder.pcm / job, upload, options, model, results, observer, decoded)
 
     is_asleep = False
 
