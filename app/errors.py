@@ -48,6 +48,15 @@ class UnsuitableFormat(InvalidInput):
     """The requested format cannot hold the transcript. Another format can."""
 
 
+class SpeakerModelUnavailable(InvalidInput):
+    """The model that embeds voices is not here, so nobody can say who speaks."""
+
+    def __init__(
+        self, message: str, *, param: str | None = "diarize", code: str | None = "speaker_model_unavailable"
+    ) -> None:
+        super().__init__(message, param=param, code=code)
+
+
 class Unauthorized(WhisperfleetError):
     """The API key is missing or wrong."""
 

@@ -62,9 +62,9 @@ class Tree:
         return calls.read_text().splitlines() if calls.exists() else []
 
     def installs(self, *arguments: str) -> str:
-        """What the last pip of `make install` installs; empty if none ran."""
+        """What `make install` installs from this tree; empty if nothing."""
         calls = self.make("install", *arguments)
-        return calls[-1].rpartition(" ")[2] if calls else ""
+        return "".join(call.rpartition(" ")[2] for call in calls if " --editable " in call)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ MAX_CLIP_SAMPLES = 30 * SAMPLE_RATE  # Whisper's window
 FULL_CONTEXT_S = 30  # of audio that Whisper's encoder sees
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
 PEAK_SAMPLES = 320  # one bin of a waveform: 20 ms
+MAX_SEPARATE_CHANNELS = 8  # of a recording whose channels are transcribed separately
 
 LOWEST_LOGPROB = -100.0  # stands for a log-probability that is not finite: far below any that a model gives
 SILENT_LOGPROB = -1.0  # nobody speaks if the average is lower and the no-speech probability is high
@@ -181,6 +182,16 @@ class LoadOptions:
     cpu_threads: int
     safe: bool = False  # `auto` then means the compute type that takes the least memory
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, with short windows
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerModel:
+    """A model that embeds voices."""
+
+    name: str  # as the setting names it; that of the package if it is the bundled one
+    path: str  # of its file
+    # Embeddings of models with equal identities may be compared: the name, and the state of the file.
+    identity: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import os
 import resource
 import signal
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing import parent_process
 from pathlib import Path
 
@@ -60,13 +61,36 @@ def limit_memory(headroom_bytes: int) -> None:
     Beyond that, allocations fail: Python raises MemoryError, and libraries fail in their own ways. Only Linux
     says how much is mapped, and keeps this limit: elsewhere, nothing happens.
     """
-    try:
-        pages = int(_STATM.read_text().split()[0])
-    except FileNotFoundError:
+    mapped = _mapped_bytes()
+    if mapped is None:
         return
-    limit = pages * resource.getpagesize() + headroom_bytes
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + headroom_bytes, hard))
+
+
+@contextmanager
+def raised_memory_limit() -> Iterator[None]:
+    """Run a block that loads libraries or models: the limit of `limit_memory` grows by what they map."""
+    before = _mapped_bytes()
+    limit, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if before is None or limit == resource.RLIM_INFINITY:
+        yield
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    try:
+        yield
+    finally:
+        raised = limit + max(0, (_mapped_bytes() or 0) - before)
+        soft = raised if hard == resource.RLIM_INFINITY else min(raised, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def _mapped_bytes() -> int | None:
+    """How much this process has mapped; None where the system does not say."""
+    try:
+        return int(_STATM.read_text().split()[0]) * resource.getpagesize()
+    except FileNotFoundError:
+        return None
 
 
 def keep_freed_memory() -> None:
