@@ -1,7 +1,7 @@
-"""Stores the clip results of unfinished jobs: a restarted service does not transcribe these clips again."""
+"""Stores the results and voices of clips of unfinished jobs: a restarted service does not make them again."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,12 +15,14 @@ from app.errors import WhisperfleetError
 from app.jobs.database import Database
 from app.jobs.job import Job
 from app.jobs.serialization import pack_result, unpack_result
-from app.jobs.tables import clips
+from app.jobs.tables import clips, voices
+from app.jobs.voices import read_voices
 from app.shielding import shielded
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_request import ClipKey, ClipRequest
-from app.transcription.result_cache import Transcribe
+from app.transcription.result_cache import Embed, Transcribe
 from app.wakeup import Wakeup
+from workers.messages import Span
 
 _RETRY_S = 1.0  # after an error of the database
 _FLUSH_S = 2.0  # a stop waits so long for unstored rows
@@ -30,20 +32,12 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row to store: a clip's result, or the number of workers that crashed on the clip."""
+    """A row to store."""
 
-    job_number: int
-    clip: ClipKey
-    crash_count: int
-    result: bytes | None
+    table: sa.Table
+    key: Mapping[str, Any]
+    values: Mapping[str, Any]  # of the other columns
     stored: asyncio.Future[None]
-
-    def key(self) -> dict[str, Any]:
-        start, end, language = self.clip
-        return {"job_number": self.job_number, "start": start, "end": end, "language": language or ""}
-
-    def values(self) -> dict[str, Any]:
-        return self.key() | {"deaths": self.crash_count, "result": self.result}
 
 
 class ClipStore:
@@ -72,22 +66,44 @@ class ClipStore:
 
     @shielded
     async def load(self, job: Job) -> "StoredRecording":
-        """The stored results of a job's clips."""
+        """The stored results and voices of a job's clips."""
         query = sa.select(clips).where(clips.c.job_number == job.number)
         async with self._database.read() as connection:
             rows = (await connection.execute(query)).all()
+            voices_by_clip = await read_voices(connection, job)
         results = {_clip_key(row): row.result for row in rows if row.result is not None}
         published = frozenset(_clip_key(row) for row in rows if row.published)
         crash_counts = {_clip_key(row): row.deaths for row in rows}
-        return StoredRecording(self, job.number, results, crash_counts, published)
+        return StoredRecording(self, job.number, results, voices_by_clip, crash_counts, published)
 
     def put(
         self, job_number: int, clip: ClipKey, crash_count: int, result: ClipResult | None
     ) -> asyncio.Future[None]:
-        """Store a clip's row in the background, with retries. The future is done once the row is stored."""
-        stored = asyncio.get_running_loop().create_future()
+        """Store a clip's result, or how many workers crashed on it, in the background, with retries.
+
+        The future is done once that is stored.
+        """
         packed = None if result is None else pack_result(result)
-        self._unstored.append(_Row(job_number, clip, crash_count, packed, stored))
+        start, end, language, channel = clip
+        key = {
+            "job_number": job_number,
+            "start": start,
+            "end": end,
+            "language": language or "",
+            "channel": channel,
+        }
+        return self._put(clips, key, {"deaths": crash_count, "result": packed})
+
+    def put_voices(self, job_number: int, clip: Span, content: bytes) -> asyncio.Future[None]:
+        """Store the voices in a clip, as `put` stores its result."""
+        key = {"job_number": job_number, "start": clip[0], "end": clip[1]}
+        return self._put(voices, key, {"content": content})
+
+    def _put(
+        self, table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]
+    ) -> asyncio.Future[None]:
+        stored = asyncio.get_running_loop().create_future()
+        self._unstored.append(_Row(table, key, values, stored))
         self._idle.clear()
         self._wakeup.set()
         return stored
@@ -99,7 +115,7 @@ class ClipStore:
             try:
                 await self._store(rows)
             except WhisperfleetError as error:
-                log.error("clip results cannot be stored; retrying", clips=len(rows), error=error.message)
+                log.error("clip results cannot be stored; retrying", rows=len(rows), error=error.message)
                 self._unstored = rows + self._unstored
                 self._wakeup.set()
                 await asyncio.sleep(_RETRY_S)
@@ -123,13 +139,14 @@ class ClipStore:
 
 
 class StoredRecording:
-    """The stored results of one job's clips; see `app.transcription.result_cache.ClipResults`."""
+    """The stored results and voices of one job's clips; see `app.transcription.result_cache.ClipResults`."""
 
     def __init__(
         self,
         store: ClipStore,
         job_number: int,
         results: dict[ClipKey, bytes],  # packed: unpacking thousands of them at once would block the loop
+        voices: dict[Span, bytes],
         crash_counts: dict[ClipKey, int],
         published: frozenset[ClipKey],
     ) -> None:
@@ -137,6 +154,7 @@ class StoredRecording:
         self._store = store
         self._job_number = job_number
         self._results = results
+        self._voices = voices
         self._crash_counts = crash_counts
 
     async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
@@ -149,6 +167,14 @@ class StoredRecording:
         await asyncio.shield(self._store.put(self._job_number, key, self.crash_count(key), result))
         return result
 
+    async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
+        """The clip's stored voices, or else new ones, which are stored before this returns."""
+        if clip in self._voices:
+            return self._voices[clip]
+        content = await embed(clip)
+        await asyncio.shield(self._store.put_voices(self._job_number, clip, content))
+        return content
+
     def crash_count(self, clip: ClipKey) -> int:
         """How many workers crashed while this clip was their only one."""
         return self._crash_counts.get(clip, 0)
@@ -160,11 +186,11 @@ class StoredRecording:
 
 
 def _clip_key(row: sa.Row[Any]) -> ClipKey:
-    return (row.start, row.end, row.language or None)
+    return (row.start, row.end, row.language or None, row.channel)
 
 
 async def _replace(connection: AsyncConnection, row: _Row) -> None:
     """Insert a row in place of the one with its key. Databases differ in their syntax for an upsert."""
-    same_key = [clips.c[name] == value for name, value in row.key().items()]
-    await connection.execute(sa.delete(clips).where(*same_key))
-    await connection.execute(sa.insert(clips).values(row.values()))
+    same_key = [row.table.c[name] == value for name, value in row.key.items()]
+    await connection.execute(sa.delete(row.table).where(*same_key))
+    await connection.execute(sa.insert(row.table).values({**row.key, **row.values}))

@@ -5,12 +5,15 @@ Its process starts anew after a pause, while a client waits: this module imports
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.jobs.search_terms import text_words
 from app.jobs.serialization import PackedTranscript, identified, pack_with_words, unpack_transcript
 from app.transcript.corrections import SegmentEdit, correct
 from app.transcript.edited import EditedSegment
+
+if TYPE_CHECKING:
+    from app.speakers.correction import SpeakerCorrection
 
 Segments = tuple[EditedSegment, ...]
 
@@ -52,6 +55,30 @@ def restore(
     restored = PackedTranscript(base.revision + 1, earlier.content)
     words = text_words(filename, transcript.text)
     return PackedCorrection(restored, words, _differing(before, after)), after
+
+
+def relabel(
+    base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection", filename: str
+) -> tuple[PackedCorrection | None, Segments]:
+    """The transcript with other speakers, None if none differs, and all segments after it.
+
+    `voices`: of the job, as `Store.voices` has them; only needed if `wanted.needs_voices`. `filename`: of the
+    recording. Raises as `relabelled` and `renamed` do.
+    """
+    from app.speakers.labelling import SpeakerCount, relabelled, renamed  # numpy and more: no other needs it
+
+    transcript = unpack_transcript(base.content)
+    before = after = identified(transcript)
+    if wanted.needs_voices:
+        count = wanted.count or SpeakerCount()
+        after = relabelled(after, voices, count, wanted.same, wanted.different)
+    if wanted.names:
+        after = renamed(after, wanted.names)
+    if after == before:
+        return None, before
+    content, words = pack_with_words(replace(transcript, segments=after), filename)
+    packed = PackedTranscript(base.revision + 1, content)
+    return PackedCorrection(packed, words, _differing(before, after)), after
 
 
 def _differing(before: Segments, after: Segments) -> int:

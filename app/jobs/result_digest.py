@@ -1,4 +1,4 @@
-"""The digest of everything that a clip's result depends on: stored results are valid only if it is equal."""
+"""The digest of all that a clip's result and voices depend on: stored ones are valid only if it is equal."""
 
 import hashlib
 import json
@@ -14,14 +14,19 @@ _PACKAGES = ("whisperfleet", "av", "silero-vad", "onnxruntime", "faster-whisper"
 _MAX_HASHED_BYTES = 1 << 22  # of larger files, the digest covers the size and the time of change
 
 
-def result_digest(options: Options, model: LoadOptions) -> str:
-    """The digest, in hex. Reads the model's small files: call it in a thread."""
+def result_digest(options: Options, model: LoadOptions, speaker_model: str | None = None) -> str:
+    """The digest, in hex. Reads the model's small files: call it in a thread.
+
+    `speaker_model`: the identity of the model that embeds voices; None if nobody asks who speaks.
+    """
     parts = {
         "versions": {package: version(package) for package in _PACKAGES},
         "options": options.model_dump(mode="json", exclude={*CUE_OPTIONS, *SPEAKER_OPTIONS}),
         "model": [model.model, model.device, model.compute_type, model.safe, model.min_context_s],
         "files": _files(Path(model.path)) if model.path else [],
     }
+    if speaker_model is not None:
+        parts["speaker_model"] = speaker_model
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

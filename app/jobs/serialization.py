@@ -75,8 +75,10 @@ def _lines(transcript: Transcript) -> Iterator[bytes]:
     yield _line(_TRANSCRIPT, replace(transcript, segments=()))
     for segment in transcript.segments:
         _check_finite(segment)
-        kind: TypeAdapter[Any] = _EDITED if isinstance(segment, EditedSegment) else _SEGMENT
-        yield kind.dump_json(segment)  # four times as fast as `_line`
+        if isinstance(segment, EditedSegment):
+            yield _EDITED.dump_json(segment, exclude_defaults=True)
+        else:
+            yield _SEGMENT.dump_json(segment)  # four times as fast as `_line`
 
 
 def _check_finite(segment: Segment) -> None:

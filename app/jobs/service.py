@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 
 import structlog
@@ -36,6 +36,7 @@ from app.jobs.uploads import Uploads
 from app.jobs.webhooks import Webhooks
 from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
+from app.speakers.labelling import KnownSpeaker
 from app.transcription.service import TranscriptionService
 
 UNFINISHED = (Status.QUEUED, Status.RUNNING)
@@ -154,8 +155,10 @@ class JobService:
                 "(WHISPER_MAX_JOBS_PER_KEY); try again when one is."
             )
 
-    async def submit(self, submission: Submission) -> tuple[Job, bool]:
+    async def submit(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> tuple[Job, bool]:
         """Add a job to the queue. Returns it, and whether the submission's file belongs to it.
+
+        `known`: the voices that its client knows.
 
         If the idempotency key has a job already, that is returned. Its file is replaced if it is gone.
 
@@ -174,7 +177,7 @@ class JobService:
                     return await self._resubmit(earlier, submission)
             await self._check_capacity(submission.owner)
             try:
-                job = await self.store.add(submission)
+                job = await self.store.add(submission, known)
             except IntegrityError:
                 # A commit that seemed to fail has come through meanwhile.
                 earlier = await self.store.find(submission.owner, key) if key is not None else None

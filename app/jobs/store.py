@@ -51,7 +51,15 @@ from app.jobs.search_terms import query_words, text_words
 from app.jobs.serialization import PackedTranscript, pack_with_words
 from app.jobs.tables import clips, job_from_row, jobs, peaks, progress_row, submission_row
 from app.jobs.upload_rows import mark_used
+from app.jobs.voices import (
+    add_known_speakers,
+    drop_known_speakers,
+    drop_voices,
+    read_known_speakers,
+    read_voices,
+)
 from app.shielding import shielded
+from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
 from workers.messages import Span, seconds
@@ -87,8 +95,10 @@ class Store:
         self.on_delivery: Callable[[], None] = lambda: None
 
     @shielded
-    async def add(self, submission: Submission) -> Job:
+    async def add(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> Job:
         """Add a job to the queue, and mark its resumable upload as used if it has one.
+
+        `known`: the voices that its client knows.
 
         Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`.
         Raises OutcomeUnknown if the job may be in the database, now or a little later.
@@ -107,6 +117,7 @@ class Store:
                     await mark_used(connection, submission.file, values["id"], values["created_at"])
                 job = await _get(connection, values["id"])
                 await index_text(connection, job.number, text_words(job.submission.filename))
+                await add_known_speakers(connection, job, known)
                 event = await add_event(connection, job, f"job.{job.status}", self._clock())
         except OutcomeUnknown as unknown:
             try:
@@ -235,13 +246,14 @@ class Store:
     async def set_result_digest(self, job: Job, digest: str) -> Job:
         """Store the digest of everything that clip results depend on.
 
-        Removes the clip results and the decoded audio of another digest. Raises UnknownJob.
+        Removes the clip results, the voices and the decoded audio of another digest. Raises UnknownJob.
         """
         if job.result_digest == digest:
             return job
         values = {"identity": digest, "pcm": None}
         async with self._write() as connection:
             event = await drop_published(connection, job)
+            await drop_voices(connection, job)
             await connection.execute(sa.update(jobs).where(jobs.c.id == job.id).values(values))
             job = await _get(connection, job.id)
         self._cache.put(job)
@@ -283,7 +295,7 @@ class Store:
 
     @shielded
     async def delete(self, job: Job) -> None:
-        """Delete a job with its clips, events and transcript. Its unsent webhooks stay."""
+        """Delete a job with its clips, voices, events and transcript. Its unsent webhooks stay."""
         async with self._write() as connection:
             before = await _status(connection, job.id)
             await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number))
@@ -358,6 +370,18 @@ class Store:
         """
         async with self._database.read() as connection:
             return await read_revision(connection, job, revision)
+
+    @shielded
+    async def voices(self, job: Job) -> list[bytes]:
+        """The voices in the clips of a job, from `pack_voices`, in order; empty without `diarize`."""
+        async with self._database.read() as connection:
+            return list((await read_voices(connection, job)).values())
+
+    @shielded
+    async def known_speakers(self, job: Job) -> tuple[KnownSpeaker, ...]:
+        """The voices that the client of a job knows, while the job has not ended."""
+        async with self._database.read() as connection:
+            return await read_known_speakers(connection, job)
 
     @shielded
     async def revisions(self, job: Job) -> list[Revision]:
@@ -437,7 +461,7 @@ class Store:
         `transcript`: to store, packed, and its words, from `pack_with_words`.
 
         A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
-        job stay. Raises IllegalTransition and UnknownJob.
+        job stay, and the voices of one that succeeds. Raises IllegalTransition and UnknownJob.
         """
         now = self._clock()
         allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
@@ -455,6 +479,9 @@ class Store:
                 removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
                 of_job = clips.c.job_number == job.number
                 await connection.execute(sa.delete(clips).where(of_job, removed))
+                await drop_known_speakers(connection, job)
+                if status is not Status.SUCCEEDED:
+                    await drop_voices(connection, job)
             if transcript is not None:
                 content, words = transcript
                 original = PackedTranscript(ORIGINAL, content)

@@ -75,9 +75,33 @@ clips = sa.Table(
     sa.Column("start", sa.BigInteger, primary_key=True),
     sa.Column("end", sa.BigInteger, primary_key=True),
     sa.Column("language", sa.String(16), primary_key=True),  # as requested; "" if none was
+    sa.Column(
+        "channel", sa.Integer, primary_key=True, autoincrement=False, server_default="0"
+    ),  # 0 for the mix of all
     sa.Column("deaths", sa.Integer, nullable=False),
     sa.Column("result", sa.LargeBinary),
     sa.Column("published", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+
+# The voices in the clips of a job that says who speaks, from `pack_voices`. They stay as long as the job: its
+# speakers can be found again.
+voices = sa.Table(
+    "voices",
+    metadata,
+    _job_number(),
+    sa.Column("start", sa.BigInteger, primary_key=True),
+    sa.Column("end", sa.BigInteger, primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+# The voices that the client has sent with their names, in the order of `place`, until the job has ended.
+known_speakers = sa.Table(
+    "known_speakers",
+    metadata,
+    _job_number(),
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("embedding", sa.LargeBinary, nullable=False),  # 32-bit floats, little-endian
 )
 
 transcripts = sa.Table(

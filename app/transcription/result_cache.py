@@ -3,22 +3,29 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from app.compression import pack, unpack
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_request import ClipKey, ClipRequest
+from workers.messages import Span
+
+R = TypeVar("R")
 
 KEEP_S = 600.0  # clients retry after their own timeout, without an idempotency key
 
 Transcribe = Callable[[ClipRequest], Awaitable[ClipResult]]
+Embed = Callable[[Span], Awaitable[bytes]]  # the voices in a clip, packed
 
 
 class ClipResults(Protocol):
-    """The results of one recording's clips, for one set of options."""
+    """The results and voices of one recording's clips, for one set of options."""
 
     async def get_or_transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
         """The clip's stored result, or else the new one, which is stored."""
+
+    async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
+        """The clip's stored voices, packed, or else the new ones, which are stored."""
 
     def crash_count(self, clip: ClipKey) -> int:
         """How many workers crashed while this clip was their only one."""
@@ -33,8 +40,9 @@ class CachedRecording:
     def __init__(self) -> None:
         self.users = 0
         self.expiry: asyncio.TimerHandle | None = None
-        self._results: dict[ClipKey, bytes] = {}  # packed: most of them are never read again
-        self._running: dict[ClipKey, asyncio.Task[ClipResult]] = {}
+        # Results by the clip's key, voices by its span. Packed: most of them are never read again.
+        self._made: dict[ClipKey | Span, bytes] = {}
+        self._running: dict[ClipKey | Span, asyncio.Task[Any]] = {}
         self._crash_counts: dict[ClipKey, int] = {}
 
     def crash_count(self, clip: ClipKey) -> int:
@@ -50,12 +58,18 @@ class CachedRecording:
 
         Transcribing goes on when the caller is cancelled, until its owner cancels the task itself.
         """
-        key = request.key
-        while (content := self._results.get(key)) is None:
-            task = self._running.get(key)
+        return await self._get_or_make(request.key, lambda: transcribe(request))
+
+    async def get_or_embed(self, clip: Span, embed: Embed) -> bytes:
+        """The voices in the clip, in the same way."""
+        return await self._get_or_make(clip, lambda: embed(clip))
+
+    async def _get_or_make(self, key: ClipKey | Span, make: Callable[[], Awaitable[R]]) -> R:
+        while (content := self._made.get(key)) is None:
+            task: asyncio.Task[R] | None = self._running.get(key)
             is_own = task is None or task.done()
             if task is None or is_own:
-                task = self._running[key] = asyncio.create_task(self._transcribe(request, transcribe))
+                task = self._running[key] = asyncio.create_task(self._make(key, make))
             try:
                 return await asyncio.shield(task)
             except asyncio.CancelledError:
@@ -67,16 +81,16 @@ class CachedRecording:
                 if is_own:
                     raise
                 # The cancelled request took its audio away before a worker read it. This one has its own.
-        result: ClipResult = unpack(content)
-        return result
+        value: R = unpack(content)
+        return value
 
-    async def _transcribe(self, request: ClipRequest, transcribe: Transcribe) -> ClipResult:
+    async def _make(self, key: ClipKey | Span, make: Callable[[], Awaitable[R]]) -> R:
         try:
-            result = await transcribe(request)
-            self._results[request.key] = pack(result)
+            value = await make()
+            self._made[key] = pack(value)
         finally:
-            self._running.pop(request.key, None)
-        return result
+            self._running.pop(key, None)
+        return value
 
 
 class ResultCache:

@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -16,6 +17,7 @@ from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, media_workers
 from app.engines.slot import WhisperSlot
 from app.errors import ModelUnavailable, NotReady
+from app.media.channel_files import remove_channels
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.pcm_budget import audio_too_long
 from app.media.peaks import PeakCollector
@@ -32,12 +34,14 @@ from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.batch_traces import trace_batch
+from app.transcription.channels import ChannelPipelines, DecodedAudio
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.known_speakers import find_known_speakers
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.speaker_models import SpeakerModels
+from app.transcription.speakers import SpeakerFinder
 from app.transcription.work_blocks import (
     FleetBatch,
     WorkBlocks,
@@ -123,6 +127,7 @@ class TranscriptionService:
         options: Options,
         model: str,
         observer: Observer | None = None,
+        known: Sequence[KnownSpeaker] = (),
     ) -> Transcript:
         """The transcript of a recording. Does not remove the upload's file.
 
@@ -135,7 +140,7 @@ class TranscriptionService:
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
         with self._cache.recording(key) as results:
             pipeline = self.pipeline(
-                new_request(), upload, options, model, fleet, results, observer or Observer()
+                new_request(), upload, options, model, fleet, results, observer or Observer(), known=known
             )
             try:
                 with tracing.span("transcribe") as span:
@@ -143,7 +148,7 @@ class TranscriptionService:
                     span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
                 return transcript
             finally:
-                await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
+                await asyncio.to_thread(remove_channels, pipeline.pcm_path)
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
         """The language of a recording, ISO 639-1, and its probability, 0 to 1.
@@ -153,11 +158,12 @@ class TranscriptionService:
         options = Options()
         fleet, model = await self.ready(self.catalogue.default, options)
         pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
+        assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
             with tracing.span("transcribe"):
                 return await pipeline.detect_language()
         finally:
-            await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
+            await asyncio.to_thread(remove_channels, pipeline.pcm_path)
 
     async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
         """Where somebody speaks in a recording. Needs no model but that of the media workers.
@@ -205,28 +211,53 @@ class TranscriptionService:
         fleet: Fleet,
         results: ClipResults,
         observer: Observer,
-        decoded_samples: int | None = None,
-    ) -> Pipeline:
-        """A pipeline for a recording, with the workers and the model from `ready`.
+        decoded: DecodedAudio | None = None,
+        known: Sequence[KnownSpeaker] = (),
+    ) -> Pipeline | ChannelPipelines:
+        """A pipeline for a recording, or one for its channels, with the workers and the model from `ready`.
 
-        The caller removes the decoded audio: the id of `job` in the folder `pcm`. `decoded_samples`: how many
-        samples are there from an earlier run, if that decoded all of the recording.
+        The caller removes the decoded audio, by `remove_channels`: the id of `job` in the folder `pcm`.
+        `decoded`: what is there from an earlier run, if that decoded all of the recording. `known`: voices
+        that the client knows, for `options.diarize`.
         """
-        return Pipeline(
+        is_separate = options.channels == "separate"
+        pcm_path = self.folder.pcm / bare_id(job)
+        new_pipeline = partial(
+            Pipeline,
             job=job,
             upload=upload,
-            options=options,
+            # Words may be crosstalk one by one.
+            options=options.model_copy(update={"word_timestamps": True}) if is_separate else options,
             model=model,
             media=self._media,
             fleet=fleet,
-            pcm_path=self.folder.pcm / bare_id(job),
             results=results,
-            observer=observer,
             max_duration_s=self.settings.max_duration_s,
             max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
             min_context_s=self.catalogue.options[model].min_context_s,
             selection=options.selection,
-            decoded_samples=decoded_samples,
+        )
+        if not is_separate:
+            speakers = None
+            if options.diarize:
+                speakers = SpeakerFinder(job, pcm_path, options, self._media, self.helper, results, known)
+            samples = None if decoded is None else decoded.samples
+            return new_pipeline(
+                pcm_path=pcm_path, observer=observer, decoded_samples=samples, speakers=speakers
+            )
+        return ChannelPipelines(
+            job=job,
+            upload=upload,
+            media=self._media,
+            fleet=fleet,
+            pcm_path=pcm_path,
+            observer=observer,
+            helper=self.helper,
+            new_pipeline=new_pipeline,
+            names=options.names_of_speakers,
+            max_duration_s=self.settings.max_duration_s,
+            selection=options.selection,
+            decoded=decoded,
         )
 
     def check_diarize(self, options: Options) -> None:

@@ -23,6 +23,7 @@ from app.options import Options
 from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
 from app.transcript.timeline import ClipResult, Transcript
+from app.transcription.channels import DecodedAudio
 from app.transcription.clip_request import ClipRequest
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
@@ -293,11 +294,9 @@ class FakeService:
         fleet: Fleet | None,
         results: ClipResults,
         observer: Observer,
-        decoded_samples: int | None = None,
+        decoded: DecodedAudio | None = None,
     ) -> "FakePipeline":
-        return FakePipeline(
-            self, self.folder.pcm / job, upload, options, model, results, observer, decoded_samples
-        )
+        return FakePipeline(self, self.folder.pcm / job, upload, options, model, results, observer, decoded)
 
     is_asleep = False
 
@@ -347,7 +346,7 @@ class FakePipeline:
     model: str
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
-    decoded_samples: int | None = None
+    decoded: DecodedAudio | None = None
     failed_spans: list[Span] = field(default_factory=list)
 
     async def run(self) -> Transcript:

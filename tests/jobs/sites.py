@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from app.jobs.clip_store import ClipStore
@@ -18,7 +19,9 @@ from app.media.sound_copies import SoundCopies
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
+from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
+from app.transcription.channels import DecodedAudio
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Observer
@@ -38,8 +41,10 @@ class FakePipeline:
     upload: Upload
     options: Options
     observer: Observer
-    decoded_samples: int | None
+    decoded: DecodedAudio | None
     pcm_path: Path
+    results: ClipResults
+    known: Sequence[KnownSpeaker]
     failed_spans: list[Span] = field(default_factory=list)
 
     async def run(self) -> Transcript:
@@ -85,12 +90,16 @@ class FakeService:
         self.helper = Helper()
         self.not_ready: str | None = None
         self.work = work
+        self.speakers = SimpleNamespace(identity="first model")
 
     def readiness(self) -> str | None:
         return self.not_ready
 
     async def ready(self, model: str, options: Options) -> tuple[None, str]:
         return None, model
+
+    async def speaker_model(self) -> Any:
+        return self.speakers
 
     async def drain(self, timeout_s: float) -> None: ...
 
@@ -103,9 +112,11 @@ class FakeService:
         fleet: None,
         results: ClipResults,
         observer: Observer,
-        decoded_samples: int | None,
+        decoded: DecodedAudio | None,
+        known: Sequence[KnownSpeaker],
     ) -> FakePipeline:
-        return FakePipeline(self, upload, options, observer, decoded_samples, self.folder.pcm / job)
+        pcm_path = self.folder.pcm / job
+        return FakePipeline(self, upload, options, observer, decoded, pcm_path, results, known)
 
 
 class Site:

@@ -24,6 +24,7 @@ from app.jobs.outbox import DatabaseOutbox
 from app.jobs.service import JobService
 from app.jobs.store import Store
 from app.jobs.tables import metadata
+from app.options import SPEAKER_OPTIONS, Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
 from tests.jobs.databases import opened
@@ -117,7 +118,8 @@ async def test_finished_jobs_are_readable(old_url: str, tmp_path: Path) -> None:
     async with started(old_url, tmp_path, block) as jobs:
         job = await jobs.store.get(IDS["Vorlesung.mkv"])
         announced = json.loads(ROWS["deliveries"][0]["body"])["data"]
-        options = {"audio_track": None, "start": None, "end": None} | announced["options"]
+        later = ("audio_track", "start", "end", "channels", *SPEAKER_OPTIONS)  # than that version
+        options = {name: Options().model_dump()[name] for name in later} | announced["options"]
         assert job.public(0.0) == announced | {"revision": 0, "audio_tracks": None, "options": options}
         for form in ("json", "verbose_json", *FORMATS.keys() - {"scc", "stl"}):  # these lack characters of it
             response = await result_response(jobs._service, jobs, job, form)  # type: ignore[arg-type]
@@ -170,9 +172,9 @@ async def test_clip_results_stay(old_url: str) -> None:
     async with opened(old_url) as database:
         job = await Store(database).get(IDS["interrupted.wav"])
         stored = await ClipStore(database).load(job)
-        request: Any = type("Request", (), {"key": (0, 48_000, None)})
+        request: Any = type("Request", (), {"key": (0, 48_000, None, 0)})
         assert await stored.get_or_transcribe(request, None) == RESULT  # type: ignore[arg-type]
-        assert stored.crash_count((50_000, 80_000, "de")) == 2
+        assert stored.crash_count((50_000, 80_000, "de", 0)) == 2
         assert job.pcm == "80000 boot"
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from app.transcript.corrections.diff import longest_increasing
 from app.transcript.corrections.edits import PlacedEdit, SegmentEdit, placed_edits
 from app.transcript.corrections.words import NewText, NewWords, OldText, new_words
-from app.transcript.edited import EditedSegment, clip_start
+from app.transcript.edited import EditedSegment, clip_start, speaker_of, word_speakers
 from app.transcript.reading.alignment import align
 from app.transcript.reading.words import ReadWord, fill_word_times
 from app.transcript.scripts import is_unspaced
@@ -65,13 +65,16 @@ def correct(
 
 def _corrected(segment: EditedSegment, edit: PlacedEdit, text: str, words: NewWords | None) -> EditedSegment:
     """The segment with the text, times and speaker of the edit."""
-    by_hand = segment.timed_by_hand or edit.is_moved
-    corrected = replace(segment, speaker=edit.speaker, timed_by_hand=by_hand)
+    corrected = replace(segment, timed_by_hand=segment.timed_by_hand or edit.is_moved)
+    if edit.speaker != segment.speaker:
+        corrected = replace(corrected, speaker=edit.speaker, speaker_by_hand=True, turns=())
     if text != segment.text:
         of_text = words.words if words and segment.words else ()
-        corrected = replace(corrected, text=text, tokens=(), words=of_text)
+        corrected = replace(corrected, text=text, tokens=(), words=of_text, turns=())
     if (edit.start, edit.end) != (segment.start, segment.end):
         corrected = moved(corrected, edit.start, edit.end)
+        if len(corrected.words) != len(segment.words):  # words without text are gone
+            corrected = replace(corrected, turns=())
     return corrected
 
 
@@ -88,7 +91,15 @@ def _new_segment(
         id=ids.next(edit.start),
         speaker=edit.speaker,
         timed_by_hand=True,
+        speaker_by_hand=_is_chosen(edit.speaker, origin),
     )
+
+
+def _is_chosen(speaker: str | None, origin: Segment) -> bool:
+    """Whether someone chose the speaker of a new segment: not if it is a part of one, and has its speaker."""
+    if speaker in {speaker_of(origin), *word_speakers(origin)}:
+        return isinstance(origin, EditedSegment) and origin.speaker_by_hand
+    return speaker is not None
 
 
 class _Ids:

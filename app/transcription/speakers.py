@@ -1,0 +1,123 @@
+"""Who speaks in one recording: the voices in its clips, and the speakers of its transcript."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import structlog
+
+from app import tracing
+from app.errors import ClipFailed, InvalidInput, SpeakerModelUnavailable, WhisperfleetError
+from app.media.clip_planner import PlannedClip
+from app.media.pool import MediaPool
+from app.options import Options
+from app.speakers.labelling import KnownSpeaker, SpeakerCount, with_speakers
+from app.speakers.voices import Voices, pack_voices
+from app.speakers.windows import voice_windows
+from app.transcript.packed_segments import PackedSegments
+from app.transcript.timeline import Transcript
+from app.transcription.helper import Helper
+from app.transcription.result_cache import ClipResults
+from workers.messages import SAMPLE_RATE, Segment, Span
+
+_PACKED_TOGETHER = 100  # segments
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class SpeakerFinder:
+    """Embeds the voices in the clips of one recording, in any order, and labels its transcript in the end.
+
+    The voices of a clip depend on its span alone, and the labels on all voices in order of time.
+    """
+
+    job: str
+    pcm_path: Path
+    options: Options
+    media: MediaPool
+    helper: Helper
+    results: ClipResults
+    known: Sequence[KnownSpeaker] = ()
+    _voices: dict[Span, bytes] = field(default_factory=dict, repr=False)  # packed, by clip
+
+    async def embed(self, clip: PlannedClip) -> None:
+        """Embed the voices in a clip, unless that is done.
+
+        A clip that fails for good has no voices if the request allows a partial transcript. Otherwise this
+        raises ClipFailed.
+        """
+        windows = voice_windows(clip.speech)
+        if not windows:
+            return
+
+        async def embed(span: Span) -> bytes:
+            embeddings = await self.media.embed_voices(self.job, self.pcm_path, windows)
+            return pack_voices(Voices(windows, embeddings))
+
+        span = (clip.start, clip.end)
+        try:
+            self._voices[span] = await self.results.get_or_embed(span, embed)
+        except Exception as error:
+            if not _is_due_to_clip(error):
+                raise
+            if not self.options.allow_partial:
+                raise _without_voices(span, error) from error
+            log.warning("continuing without the voices of a clip", error=str(error))
+
+    async def label(self, transcript: Transcript) -> Transcript:
+        """The transcript with its speakers, once all clips are embedded."""
+        voices = [self._voices[span] for span in sorted(self._voices)]
+        with tracing.span("find speakers") as span:
+            labelled = await self.helper.run(
+                transcript.seconds,
+                _labelled,
+                transcript,
+                voices,
+                _count(self.options),
+                self.options.names_of_speakers,
+                self.known,
+            )
+            span.set(clips=len(voices))
+        return labelled
+
+
+def _labelled(
+    transcript: Transcript,
+    voices: Sequence[bytes],
+    count: SpeakerCount,
+    names: Sequence[str],
+    known: Sequence[KnownSpeaker],
+) -> Transcript:
+    """The transcript with its speakers, and its segments packed: the server reads it from a pipe."""
+    labelled = with_speakers(transcript, voices, count, names, known)
+    return replace(labelled, segments=_packed(labelled.segments))
+
+
+def _packed(segments: Sequence[Segment]) -> PackedSegments:
+    packed = PackedSegments()
+    for start in range(0, len(segments), _PACKED_TOGETHER):
+        packed.extend(segments[start : start + _PACKED_TOGETHER])
+    return packed
+
+
+def _count(options: Options) -> SpeakerCount:
+    """How many people may speak."""
+    if options.num_speakers is not None:
+        return SpeakerCount(options.num_speakers, options.num_speakers)
+    return SpeakerCount(options.min_speakers or 1, options.max_speakers)
+
+
+def _is_due_to_clip(error: Exception) -> bool:
+    """Whether others may not fail: media workers crash on this clip, or lack the memory for it."""
+    if isinstance(error, WhisperfleetError):
+        return isinstance(error, InvalidInput) and not isinstance(error, SpeakerModelUnavailable)
+    return True
+
+
+def _without_voices(span: Span, error: Exception) -> ClipFailed:
+    start_s, end_s = (sample / SAMPLE_RATE for sample in span)
+    return ClipFailed(
+        f"The voices between {start_s:.2f} s and {end_s:.2f} s could not be compared: {error}",
+        code="clip_failed",
+    )
