@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import count
 
 from app.speakers.crosstalk import Loudness, without_crosstalk
 from app.transcript.edited import EditedSegment, with_ids

@@ -3,27 +3,36 @@
 Only words that coincide with words on a louder channel can be crosstalk.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from itertools import groupby
+from functools import lru_cache
+from itertools import groupby, pairwise
 from statistics import median
 from typing import Protocol
 
 from app.transcript.edited import EditedSegment
+from app.transcript.timeline import in_bounds
 from workers.messages import SAMPLE_RATE, Word
 
-# A word that a louder channel has as well is dropped if its sound there is so much louder.
+# A word that is on a louder channel as well is crosstalk if its sound there is so much louder.
 SAME_WORD_DB = 6.0
-# Any other word, at the time of words on a louder channel, is dropped if its sound there is so much louder,
-# and if it is so much quieter than what else is said on its own channel.
-OTHER_WORD_DB = 10.0
-QUIETER_DB = 6.0
-# The times of the same word on two channels differ by so much at most.
-TOLERANCE = 3 * SAMPLE_RATE // 10
 # Recognition differs with the level: spellings with this similarity (see `difflib`) are of the same word.
 SIMILAR = 0.7
+# So many such words show by how much one channel is quieter on the other. What else coincides with words
+# there is crosstalk too if its sound is that much quieter, or nearly, and quieter than usual on its channel.
+FEWEST_SAME_WORDS = 3
+MARGIN_DB = 4.0
+QUIETER_DB = 3.0
+# If there are fewer, the channels are well separated, and only what is so much quieter is crosstalk.
+OTHER_WORD_DB = 20.0
+# A word that is so much quieter than usual has no sound of its own. Some words beside crosstalk are like
+# this: word times are rough where a voice is hardly heard.
+INAUDIBLE_DB = 20.0
+TOLERANCE = 3 * SAMPLE_RATE // 10  # samples: the times of the same word on two channels differ by less
+_SHORTEST = SAMPLE_RATE // 5  # samples for which a level is measured, at least
 
 
 class Loudness(Protocol):
@@ -33,14 +42,12 @@ class Loudness(Protocol):
         """The mean level between two samples, in dB relative to any constant."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Word:
-    text: str
+    text: str  # without case and punctuation
     start: int
     end: int
     segment: int  # its index
-    level: float
-    normalised: str
     is_crosstalk: bool = False
 
 
@@ -49,24 +56,46 @@ class _Channel:
 
     def __init__(self, segments: Sequence[EditedSegment], loudness: Loudness) -> None:
         self.segments = segments
-        self.loudness = loudness
         self.words = [
-            _Word(text, start, end, index, loudness.level(start, end), _normalised(text))
+            _Word(_normalised(text), start, end, index)
             for index, segment in enumerate(segments)
             for text, start, end in _spoken(segment)
         ]
+        self._loudness = loudness
         self._starts = [word.start for word in self.words]
         self._ends = [word.end for word in self.words]
 
-    def near(self, word: _Word, tolerance: int) -> list[_Word]:
-        """The words whose time overlaps that of another channel's word."""
-        first = bisect_right(self._ends, word.start - tolerance)
-        return self.words[first : bisect_left(self._starts, word.end + tolerance)]
+    def level(self, *words: _Word) -> float:
+        """How loud this channel is while words of any channels are spoken."""
+        start, end = min(word.start for word in words), max(word.end for word in words)
+        more = max(0, _SHORTEST - (end - start)) // 2
+        return self._loudness.level(max(0, start - more), end + more)
 
-    def kept(self) -> Iterator[EditedSegment]:
-        """The segments without crosstalk. Words that it separates become segments of their own."""
+    def near(self, word: _Word) -> Sequence[_Word]:
+        """The words at the time of another channel's word."""
+        first = bisect_right(self._ends, word.start - TOLERANCE)
+        return self.words[first : bisect_left(self._starts, word.end + TOLERANCE)]
+
+    def without_crosstalk(self) -> Iterator[EditedSegment]:
+        """The segments. Words that crosstalk separates become segments of their own."""
         for index, words in groupby(self.words, key=lambda word: word.segment):
             yield from _without_crosstalk(self.segments[index], list(words))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """A word at whose time another channel has words, too."""
+
+    word: _Word
+    level: float
+    other: _Channel
+    near: Sequence[_Word]  # of the other channel
+    louder_by: float  # the other channel; negative if it is quieter
+
+    @property
+    def same(self) -> Iterator[_Word]:
+        """The other channel's words that are the same."""
+        return (word for word in self.near if _are_similar(self.word.text, word.text))
 
 
 def without_crosstalk(
@@ -79,28 +108,60 @@ def without_crosstalk(
     parts = [_Channel(*of_channel) for of_channel in zip(channels, loudness, strict=True)]
     for part in parts:
         _mark(part, [other for other in parts if other is not part])
-    return [list(part.kept()) for part in parts]
+    return [list(part.without_crosstalk()) for part in parts]
 
 
 def _mark(channel: _Channel, others: Sequence[_Channel]) -> None:
-    """Mark the words of a channel that are crosstalk."""
-    usual: list[float] = []  # levels of words at whose time no other channel is louder
-    doubtful: list[_Word] = []
-    for word in channel.words:
-        louder_by = {other: other.loudness.level(word.start, word.end) - word.level for other in others}
-        word.is_crosstalk = any(
-            by >= SAME_WORD_DB and any(_are_similar(word, same) for same in other.near(word, TOLERANCE))
-            for other, by in louder_by.items()
-        )
-        if not word.is_crosstalk and any(
-            by >= OTHER_WORD_DB and _covers_half(other.near(word, 0), word) for other, by in louder_by.items()
+    """Mark the words of a channel that are crosstalk from the others."""
+    shared = [
+        _Shared(word, level, other, near, other.level(word) - level)
+        for word in channel.words
+        for level in [channel.level(word)]
+        for other in others
+        if (near := other.near(word))
+    ]
+    limits = {other: _mark_same_words(channel, other, shared) for other in others}
+    louder_elsewhere = {each.word for each in shared if each.louder_by > 0}
+    own = [channel.level(word) for word in channel.words if word not in louder_elsewhere]
+    usual = median(own) if own else math.inf
+    for each in shared:
+        if each.level <= usual - QUIETER_DB and each.louder_by >= limits[each.other]:
+            each.word.is_crosstalk = True
+    if own:
+        _mark_inaudible_words(channel, shared, usual - INAUDIBLE_DB)
+
+
+def _mark_same_words(channel: _Channel, other: _Channel, shared: Sequence[_Shared]) -> float:
+    """Mark the words that are on a louder channel as well.
+
+    Returns how much louder that channel is, at least, during any crosstalk from it.
+    """
+    louder_by = []
+    for each in shared:
+        # The second comparison says the opposite for the other word of a pair: one of them stays.
+        if (
+            each.other is other
+            and each.louder_by >= SAME_WORD_DB
+            and any(other.level(each.word, same) > channel.level(each.word, same) for same in each.same)
         ):
-            doubtful.append(word)
-        if all(by < 0 for by in louder_by.values()):
-            usual.append(word.level)
-    limit = median(usual) - QUIETER_DB if usual else float("inf")
-    for word in doubtful:
-        word.is_crosstalk = word.level <= limit
+            each.word.is_crosstalk = True
+            louder_by.append(each.louder_by)
+    return median(louder_by) - MARGIN_DB if len(louder_by) >= FEWEST_SAME_WORDS else OTHER_WORD_DB
+
+
+def _mark_inaudible_words(channel: _Channel, shared: Sequence[_Shared], limit: float) -> None:
+    """Mark words without sound that another channel has, or that are beside crosstalk."""
+    beside = {
+        word
+        for pair in pairwise(channel.words)
+        if pair[0].is_crosstalk != pair[1].is_crosstalk
+        for word in pair
+    }
+    for each in shared:
+        if each.level <= limit and (
+            each.word in beside or any(each.other.level(same) > limit for same in each.same)
+        ):
+            each.word.is_crosstalk = True
 
 
 def _spoken(segment: EditedSegment) -> Iterator[tuple[str, int, int]]:
@@ -121,31 +182,28 @@ def _without_crosstalk(segment: EditedSegment, words: Sequence[_Word]) -> Iterat
     runs = [
         [word for _, word in run] for is_crosstalk, run in groupby(pairs, _is_crosstalk) if not is_crosstalk
     ]
-    for number, run in enumerate(runs):
-        yield replace(
+    parts = [
+        replace(
             segment,
             start=run[0].start,
-            end=max(run[-1].end, run[0].start + 1),
+            end=run[-1].end,
             text="".join(word.text for word in run),
-            tokens=(),
+            tokens=(),  # those of the model say all of it
             words=tuple(run),
             id=f"{segment.id}.{number}" if number else segment.id,
         )
+        for number, run in enumerate(runs)
+    ]
+    yield from in_bounds(parts, (segment.start, segment.end)) if parts else ()
 
 
 def _is_crosstalk(pair: tuple[_Word, Word]) -> bool:
     return pair[0].is_crosstalk
 
 
-def _covers_half(words: Sequence[_Word], word: _Word) -> bool:
-    """Whether other words last for at least half of a word's time."""
-    covered = sum(min(other.end, word.end) - max(other.start, word.start) for other in words)
-    return 2 * covered >= word.end - word.start
-
-
-def _are_similar(word: _Word, other: _Word) -> bool:
-    first, second = word.normalised, other.normalised
-    return first == second or SequenceMatcher(None, first, second, autojunk=False).ratio() >= SIMILAR
+@lru_cache(4096)
+def _are_similar(text: str, other: str) -> bool:
+    return text == other or SequenceMatcher(None, text, other, autojunk=False).ratio() >= SIMILAR
 
 
 def _normalised(text: str) -> str:

@@ -11,9 +11,9 @@ from workers.messages import Segment, Span
 class EditedSegment(Segment):
     """A segment of a transcript or of a correction of it. Times in samples of the recording.
 
-    Its `id` consists of the first sample of its clip, its place there and, unless that is 0, its channel; that
-    of a segment added by a correction also has the revision. No other segment of the transcript gets the same
-    one.
+    Its `id` consists of the first sample of its clip, its place there and, unless that is 0, its channel;
+    that of a segment added by a correction also has the revision. No other segment of the transcript gets the
+    same one.
     """
 
     id: str = ""
@@ -42,9 +42,7 @@ def word_speakers(segment: Segment) -> list[str | None]:
     return speakers
 
 
-def with_ids(
-    segments: Iterable[Segment], clips: Sequence[Span], channel: int = 0
-) -> Iterator[EditedSegment]:
+def with_ids(segments: Iterable[Segment], clips: Sequence[Span], channel: int = 0) -> Iterator[EditedSegment]:
     """The segments of a transcript, or of one channel, in order, with their ids.
 
     `clips`: the spans of its clips, in order, without overlap. Each segment belongs to the last clip that

@@ -106,9 +106,7 @@ class ChannelPipelines:
     async def _joined(self, decoded: DecodedAudio, transcripts: Sequence[Transcript]) -> Transcript:
         paths = [channel_path(self.pcm_path, channel) for channel in decoded.channels]
         first = transcripts[0]
-        joined = await self.helper.run(
-            first.seconds, _join, transcripts, decoded.channels, paths, self.names
-        )
+        joined = await self.helper.run(first.seconds, _join, transcripts, decoded.channels, paths, self.names)
         self.observer.transcribed(joined.segments)
         return joined
 
@@ -158,14 +156,15 @@ class _ChannelObserver(Observer):
     def progressed(self, progress: Progress) -> None:
         self.joint.progressed(self.channel, progress)
 
-    def published(
-        self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None
-    ) -> None:
+    def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
         self.joint.published(self.channel, clip, key)
 
 
 def _join(
-    transcripts: Sequence[Transcript], channels: Sequence[int], pcm_paths: Sequence[Path], names: Sequence[str]
+    transcripts: Sequence[Transcript],
+    channels: Sequence[int],
+    pcm_paths: Sequence[Path],
+    names: Sequence[str],
 ) -> Transcript:
     """As `join_channels`, with the channels' decoded audio, all of which this reads. Raises OSError."""
     return join_channels(transcripts, channels, [SoundLevels(path) for path in pcm_paths], names)

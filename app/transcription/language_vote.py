@@ -19,8 +19,8 @@ class LanguageVote:
     """Collects the languages that were detected in the first clips of a recording.
 
     A vote weighs as much as its clip has speech, so the outcome does not depend on the order of the votes.
-    The language is certain as soon as the missing votes cannot change it. A clip is known by its index, and by
-    its channel.
+    The language is certain as soon as the missing votes cannot change it. A clip is known by its channel and
+    its index there.
     """
 
     def __init__(self, channels: Sequence[int] = (0,)) -> None:

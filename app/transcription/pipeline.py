@@ -78,9 +78,7 @@ class Observer:
     def transcribed(self, segments: Sequence[Segment]) -> None:
         """Called with the next segments of the transcript, in order and without a gap."""
 
-    def published(
-        self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None
-    ) -> None:
+    def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
         """Called for each clip, in the order of its channel, once the transcript has its segments.
 
         `key`: of the clip's result. None if the clip failed and the request allows that. `until`: the

@@ -147,9 +147,7 @@ def decode(
     peaks = session.peaks.take(finished=finished)
     tracks = session.findings.tracks if is_new else ()
     channels = session.output.channels
-    return DecodeStep(
-        session.samples, finished, warning, session.declared, peaks, tracks, channels, distinct
-    )
+    return DecodeStep(session.samples, finished, warning, session.declared, peaks, tracks, channels, distinct)
 
 
 def close(job: str) -> None:

@@ -35,5 +35,5 @@ def _rebuild(*more_of_key: sa.Column[int]) -> None:
         sa.Column("result", sa.LargeBinary),
         sa.Column("published", sa.Boolean, nullable=False, server_default=sa.false()),
     )
-    op.execute(f"INSERT INTO clips ({COLUMNS}) SELECT {COLUMNS} FROM old_clips")  # noqa: S608 (constants)
+    op.execute(f"INSERT INTO clips ({COLUMNS}) SELECT {COLUMNS} FROM old_clips")
     op.drop_table("old_clips")
