@@ -133,6 +133,11 @@ def test_labels_are_those_of_one_speaker():
         ({"response_format": "diarized_json", "diarize": "false"}, "diarize", "Leave out diarize=false"),
         ({"response_format": "diarized_json", "task": "translate"}, "response_format", "verbose_json"),
         ({"diarize": "true", "channels": "separate"}, "channels", "choose one"),
+        (
+            {"response_format": "diarized_json", "timestamp_granularities[]": "word"},
+            "timestamp_granularities[]",
+            "verbose_json",
+        ),
         ({"chunking_strategy": "none"}, "chunking_strategy", "auto"),
         ({"chunking_strategy": '{"type": "client_vad"}'}, "chunking_strategy", "server_vad"),
     ],
