@@ -94,6 +94,12 @@ class Settings(BaseSettings):
         description="`false`: a worker that has had no work for `WHISPER_MODEL_IDLE_S` ends, and returns "
         "all of its memory. The next request starts it again.",
     )
+    speaker_model: str = Field(
+        "",
+        description="Model that embeds voices, for `diarize`: an ONNX file of WeSpeaker, 3D-Speaker or "
+        "TitaNet, or one on Hugging Face, as `OWNER/REPOSITORY` or `OWNER/REPOSITORY/FILE.onnx`. If absent, "
+        "the weights of the package resemblyzer.",
+    )
     device: Literal["auto", "cuda", "cpu"] = Field(
         "auto", description="`cuda`, `cpu`; `auto` is `cuda` if there is a GPU."
     )

@@ -13,6 +13,7 @@ MAX_CLIP_SAMPLES = 30 * SAMPLE_RATE  # Whisper's window
 FULL_CONTEXT_S = 30  # of audio that Whisper's encoder sees
 FRAME_SAMPLES = 512  # one step of silero-vad: 32 ms
 PEAK_SAMPLES = 320  # one bin of a waveform: 20 ms
+MAX_SEPARATE_CHANNELS = 8  # of a recording whose channels are transcribed separately
 
 LOWEST_LOGPROB = -100.0  # stands for a log-probability that is not finite: far below any that a model gives
 SILENT_LOGPROB = -1.0  # nobody speaks if the average is lower and the no-speech probability is high

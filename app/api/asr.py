@@ -27,6 +27,7 @@ from app.media.uploads import Upload
 from app.options import Options, Text
 from app.transcript.edited import word_speakers
 from app.transcript.rendering import render_transcript, with_word_times
+from app.transcript.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word, seconds
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 FILE_FIELD = "audio_file"
 ENGINE = "faster_whisper"  # the name by which clients know an engine with these models
+_PREFIX = SpeakerPrefix("[{name}]: ", is_repeated=True)  # as whisperX writes it
 
 Encode = Annotated[
     bool,
@@ -187,7 +189,7 @@ def _body(transcript: Transcript, query: AsrQuery) -> bytes:
     transcript = with_labels(transcript, speaker_00)
     if query.output == "json":
         return _json(transcript, words=query.word_timestamps)
-    return render_transcript(transcript, query.options, query.output)
+    return render_transcript(transcript, query.options, query.output, _PREFIX)
 
 
 def _json(transcript: Transcript, *, words: bool) -> bytes:

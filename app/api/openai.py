@@ -1,6 +1,7 @@
 """OpenAI's audio endpoints."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,10 @@ from app.api.forms import (
 from app.api.openai_responses import diarized_done, transcript_response
 from app.api.receiving import receive
 from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
-from app.api.speaker_fields import LARGE_FIELDS
+from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speakers
 from app.api.streaming import done_event, stream_response
 from app.media.uploads import Fields
+from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 
 if TYPE_CHECKING:
@@ -85,7 +87,10 @@ async def _respond(
             form = parse(form_type, upload.fields, upload.file)
             model = service.catalogue.resolve(form.model.strip(), form.task)
             service.check_diarize(form.options)
-            transcribe = partial(service.transcribe, form.file, form.options, model)
+            known: Sequence[KnownSpeaker] = ()
+            if isinstance(form, KnownSpeakerFields):
+                known = await run_unless_disconnected(request, known_speakers(service, form))
+            transcribe = partial(service.transcribe, form.file, form.options, model, known=known)
             if isinstance(form, TranscriptionForm) and form.stream:
                 places.enter_context(admission.streams.hold(request))
                 streaming = True  # the stream removes the file at its end

@@ -6,12 +6,15 @@ These functions use CPU time on long recordings: let `Helper` call them.
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pydantic_core import to_json
 
 from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
 from app.options import Options
+from app.speakers.channels import channel_name, in_order
 from app.transcript.clip_segments import clip_segments
 from app.transcript.edited import EditedSegment, with_ids, word_speakers
 from workers.messages import Span, seconds
@@ -60,11 +63,27 @@ def transcript_events(packed: bytes, spans: Mapping[int, Span]) -> dict[int, byt
     return {number: zlib.compress(data(span), _LEVEL) for number, span in spans.items()}
 
 
-def _published_segments(clips: Sequence["PackedClip"], options: Options) -> Iterator[EditedSegment]:
+def _published_segments(clips: Sequence["PackedClip"], options: Options) -> Sequence[EditedSegment]:
+    by_channel = sorted(clips, key=lambda clip: clip.channel)
+    return in_order(
+        segment
+        for channel, of_channel in groupby(by_channel, lambda clip: clip.channel)
+        for segment in _channel_segments(channel, list(of_channel), options)
+    )
+
+
+def _channel_segments(
+    channel: int, clips: Sequence["PackedClip"], options: Options
+) -> Iterator[EditedSegment]:
+    """The segments of one channel. Who speaks is known if that depends on the channel alone."""
+    speaker = channel_name(channel, options.names_of_speakers) if options.channels == "separate" else None
+    until = clips[0].until
     segments = (
         segment for clip in clips for segment in clip_segments(clip.span, unpack_result(clip.result), options)
     )
-    return with_ids(segments, [clip.span for clip in clips])
+    for segment in with_ids(segments, [clip.span for clip in clips], channel):
+        if until is None or segment.start < until:
+            yield replace(segment, speaker=speaker) if speaker else segment
 
 
 def _event(span: Span, entries: Iterable[bytes]) -> bytes:

@@ -1,13 +1,17 @@
 """The fields of requests that say whose voices are known."""
 
-from collections.abc import Mapping
-from typing import Annotated, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from app.errors import InvalidInput
 from app.options import MAX_SPEAKER_CHARS, Options
+from app.speakers.labelling import KnownSpeaker
+
+if TYPE_CHECKING:
+    from app.transcription.service import TranscriptionService
 
 KNOWN_NAMES = "known_speaker_names[]"
 KNOWN_REFERENCES = "known_speaker_references[]"
@@ -72,10 +76,14 @@ class KnownSpeakerFields(Options):
             )
         return self
 
-    @property
-    def known_speakers(self) -> list[tuple[str, str]]:
-        """Each name with its reference."""
-        return list(zip(self.known_speaker_names, self.known_speaker_references, strict=True))
+
+async def known_speakers(
+    service: "TranscriptionService", fields: KnownSpeakerFields
+) -> Sequence[KnownSpeaker]:
+    """The voices that a request knows. Raises as `TranscriptionService.known_speakers` does."""
+    if not fields.known_speaker_names:
+        return ()
+    return await service.known_speakers(fields.known_speaker_names, fields.known_speaker_references)
 
 
 def with_implied(form: type[BaseModel], fields: Mapping[str, object]) -> dict[str, object]:

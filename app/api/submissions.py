@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,13 +21,14 @@ from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, req
 from app.api.json_bodies import json_object
 from app.api.receiving import media_type, receive, receive_body, receive_document
 from app.api.requests import public_path
-from app.api.speaker_fields import LARGE_FIELDS, with_implied
+from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speakers, with_implied
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
 from app.shielding import run_shielded
+from app.speakers.labelling import KnownSpeaker
 from app.work import current_work
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ async def submit_job(
         keep_file = False
         try:
             submission = await _submission(service, fields, upload, owner, key)
-            job, keep_file = await jobs.submit(submission)
+            known = await _known_speakers(service, fields)
+            job, keep_file = await jobs.submit(submission, known)
         except OutcomeUnknown:
             keep_file = True  # the job may be in the database
             raise
@@ -88,7 +90,8 @@ async def _submit_upload(
         if fields.filename:
             upload = replace(upload, filename=base_name(fields.filename.encode()))
         submission = await _submission(service, fields, upload, owner, key)
-        job, _ = await jobs.submit(replace(submission, from_upload=True))
+        known = await _known_speakers(service, fields)
+        job, _ = await jobs.submit(replace(submission, from_upload=True), known)
     return job
 
 
@@ -154,6 +157,10 @@ def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
         raise invalid_input(error.errors(include_url=False)) from None
 
 
+async def _known_speakers(service: "TranscriptionService", fields: JobFields) -> Sequence[KnownSpeaker]:
+    return await known_speakers(service, fields) if isinstance(fields, KnownSpeakerFields) else ()
+
+
 async def _submission(
     service: "TranscriptionService", fields: JobFields, upload: Upload | None, owner: str, key: str | None
 ) -> Submission:
@@ -171,6 +178,8 @@ async def _submission(
         "options": options.model_dump(mode="json", exclude_defaults=True),
         "webhook_url": fields.webhook_url,
     }
+    if isinstance(fields, KnownSpeakerFields) and fields.known_speaker_names:
+        fingerprint["known_speakers"] = [fields.known_speaker_names, fields.known_speaker_references]
     return Submission(
         filename=filename,
         file=upload.path.name if upload else None,

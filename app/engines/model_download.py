@@ -74,23 +74,33 @@ def download(name: str, repository: str, report: Report | None = None) -> Path:
     Without `report`, the log shows the progress. Raises ModelUnavailable, whose message says what to do.
     Without a connection that takes `CONNECT_TIMEOUT_S` at most.
     """
+    with connection(name, repository, _NETWORK):
+        return _download(name, repository, report or _log_progress(name))
+
+
+@contextmanager
+def connection(name: str, repository: str, remedy: str) -> Iterator[None]:
+    """Check the connection to Hugging Face, then download files of a model's repository in the block.
+
+    Raises ModelUnavailable, also for what the block raises. `remedy` is the one if the network is at fault.
+    """
     import httpx
     from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
-        raise _unavailable(name, "HF_HUB_OFFLINE is set")
+        raise _unavailable(name, "HF_HUB_OFFLINE is set", remedy)
     try:
         # Check the connection first: the download itself would retry for a long time.
         httpx.head(constants.ENDPOINT, timeout=CONNECT_TIMEOUT_S)
     except httpx.HTTPError as error:
-        raise _unavailable(name, f"{constants.ENDPOINT} cannot be reached: {error}") from None
+        raise _unavailable(name, f"{constants.ENDPOINT} cannot be reached: {error}", remedy) from None
     try:
         with _no_bars():
-            return _download(name, repository, report or _log_progress(name))
+            yield
     except ModelUnavailable:
         raise
     except Exception as error:  # three libraries raise a dozen kinds
-        raise _explained(name, repository, error) from error
+        raise _explained(name, repository, error, remedy) from error
 
 
 def _download(name: str, repository: str, report: Report) -> Path:
@@ -248,7 +258,7 @@ def _no_bars() -> Iterator[None]:
         enable_progress_bars()
 
 
-def _explained(name: str, repository: str, error: Exception) -> ModelUnavailable:
+def _explained(name: str, repository: str, error: Exception, remedy: str = _NETWORK) -> ModelUnavailable:
     """The error for the user: the cause in one line, and the remedy for it."""
     from huggingface_hub import constants
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
@@ -276,7 +286,7 @@ def _explained(name: str, repository: str, error: Exception) -> ModelUnavailable
             f"{error.filename or cache_folder()}: {error.strerror}",
             "Let this user write to the cache, or set HF_HOME to a folder that it can write to.",
         )
-    return _unavailable(name, cause)
+    return _unavailable(name, cause, remedy)
 
 
 def _disk_full(name: str, reason: str) -> ModelUnavailable:

@@ -1,14 +1,13 @@
 """Which model a setting names, and where its files are. Downloads them once, not in each worker."""
 
-import asyncio
 import json
 import os
 import re
-import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.engines.daemon_thread import in_daemon_thread
 from app.engines.model_download import Report, cached_folder, download
 from app.errors import InvalidSetting
 from workers.messages import FULL_CONTEXT_S
@@ -67,7 +66,7 @@ def model_name(variable: str, setting: str, device: str) -> str:
                 "format with ct2-transformers-converter"
             )
         return setting
-    if _is_hub_id(setting):
+    if is_hub_id(setting):
         return setting
     kind = (
         "there is no such folder"
@@ -77,7 +76,7 @@ def model_name(variable: str, setting: str, device: str) -> str:
     raise InvalidSetting(f"{variable}={setting}: {kind}")
 
 
-def _is_hub_id(name: str) -> bool:
+def is_hub_id(name: str) -> bool:
     """Whether a name can be `owner/model` on Hugging Face."""
     parts = name.split("/")
     well_formed = all(re.fullmatch(r"\w([\w.-]*\w)?", part) for part in parts)
@@ -127,29 +126,5 @@ def local_folder(name: str) -> Path | None:
 
 
 async def find(name: str, report: Report | None = None) -> ModelFiles:
-    """`locate` in a daemon thread: a download may take minutes, and must not keep the process from ending.
-
-    The thread calls `report`.
-    """
-    loop = asyncio.get_running_loop()
-    found: asyncio.Future[ModelFiles] = loop.create_future()
-
-    def resolve(files: ModelFiles | None, error: Exception | None) -> None:
-        if found.done():
-            return
-        if files is not None:
-            found.set_result(files)
-        else:
-            found.set_exception(error or RuntimeError("nothing was found"))
-
-    def work() -> None:
-        files, error = None, None
-        try:
-            files = locate(name, report)
-        except Exception as raised:
-            error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits for the files
-            loop.call_soon_threadsafe(resolve, files, error)
-
-    threading.Thread(target=work, name=f"find {name}", daemon=True).start()
-    return await found
+    """`locate` in a daemon thread, which calls `report`."""
+    return await in_daemon_thread(f"find {name}", lambda: locate(name, report))

@@ -84,8 +84,14 @@ class ClipStore:
         The future is done once that is stored.
         """
         packed = None if result is None else pack_result(result)
-        start, end, language = clip
-        key = {"job_number": job_number, "start": start, "end": end, "language": language or ""}
+        start, end, language, channel = clip
+        key = {
+            "job_number": job_number,
+            "start": start,
+            "end": end,
+            "language": language or "",
+            "channel": channel,
+        }
         return self._put(clips, key, {"deaths": crash_count, "result": packed})
 
     def put_voices(self, job_number: int, clip: Span, content: bytes) -> asyncio.Future[None]:
@@ -180,7 +186,7 @@ class StoredRecording:
 
 
 def _clip_key(row: sa.Row[Any]) -> ClipKey:
-    return (row.start, row.end, row.language or None)
+    return (row.start, row.end, row.language or None, row.channel)
 
 
 async def _replace(connection: AsyncConnection, row: _Row) -> None:

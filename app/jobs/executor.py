@@ -28,6 +28,7 @@ from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.published_clips import PublishedClip
 from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
+from app.media.channel_files import channel_path, remove_channels
 from app.media.downloads import download
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
@@ -36,6 +37,7 @@ from app.settings import Settings
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
+from app.transcription.channels import ChannelPipelines, DecodedAudio
 from app.transcription.clip_request import ClipKey
 from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.service import TranscriptionService
@@ -61,7 +63,8 @@ class JobObserver(Observer):
     published_before: frozenset[ClipKey]  # by an earlier run
 
     def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
-        self.progress.decoded(self.job_id, _pcm_marker(decoded.samples), decoded.tracks, peaks)
+        marker = _pcm_marker(DecodedAudio(decoded.samples, decoded.channels))
+        self.progress.decoded(self.job_id, marker, decoded.tracks, peaks)
 
     def progressed(self, progress: Progress) -> None:
         self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)
@@ -71,9 +74,10 @@ class JobObserver(Observer):
             JobProgress(stage, progress.done_s, progress.total_s, progress.clips_done, progress.clips_total),
         )
 
-    def published(self, clip: Span, key: ClipKey | None) -> None:
-        if key not in self.published_before:
-            self.progress.published(self.job_id, PublishedClip(clip, key))
+    def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
+        # A clip of one channel may let the clips of others, published before, into the transcript.
+        if key not in self.published_before or until is not None:
+            self.progress.published(self.job_id, PublishedClip(clip, key, channel, until))
 
 
 class JobExecutor:
@@ -139,17 +143,16 @@ class JobExecutor:
 
     def remove_decoded(self, job: Job) -> None:
         """Remove the decoded audio of a job."""
-        self._pcm_path(job).unlink(missing_ok=True)
+        remove_channels(self._pcm_path(job))
 
     async def remove_partly_decoded(self, job_id: str) -> None:
         """Remove the decoded audio of a job that does not run, unless all of it is there."""
         with suppress(UnknownJob):
             if (await self._store.get(job_id)).pcm is not None:
                 return
-        path = self._service.folder.pcm / job_id
-        await asyncio.to_thread(path.unlink, missing_ok=True)
+        await asyncio.to_thread(remove_channels, self._service.folder.pcm / job_id)
 
-    async def _prepare(self, job: Job) -> tuple[Job, Pipeline]:
+    async def _prepare(self, job: Job) -> tuple[Job, Pipeline | ChannelPipelines]:
         """Returns the job with the digest of its results, and its pipeline."""
         fleet, model = await self._service.ready(job.submission.model, job.submission.options)
         # The client may request the transcript in any format.
@@ -163,11 +166,11 @@ class JobExecutor:
             self._upload_path(job), submission.filename, submission.size or 0, submission.sha256 or ""
         )
         results = await self._clips.load(job)
-        decoded_samples = await asyncio.to_thread(_decoded_samples, job.pcm, self._pcm_path(job))
+        decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
         known = await self._store.known_speakers(job) if options.diarize else ()
         observer = JobObserver(job.id, self._progress, self._lengths, results.published)
         pipeline = self._service.pipeline(
-            job.id, upload, options, model, fleet, results, observer, decoded_samples, known
+            job.id, upload, options, model, fleet, results, observer, decoded, known
         )
         return job, pipeline
 
@@ -221,20 +224,26 @@ class JobExecutor:
         return self._service.folder.pcm / job.id
 
 
-def _pcm_marker(samples: int) -> str:
+def _pcm_marker(audio: DecodedAudio) -> str:
     """A marker for complete decoded audio: its number of samples, and the boot in which it was written.
 
-    It is valid in that boot only: after a power failure, the disk may lack parts of the file.
+    Of more files than one, also the numbers of their channels. It is valid in that boot only: after a power
+    failure, the disk may lack parts of the files.
     """
-    return f"{samples} {_boot_id()}"
+    channels = "" if audio.channels == (0,) else f" {','.join(map(str, audio.channels))}"
+    return f"{audio.samples} {_boot_id()}{channels}"
 
 
-def _decoded_samples(marker: str | None, path: Path) -> int | None:
-    """The number of samples at `path` if the decoded audio there is complete, else None."""
+def _decoded_audio(marker: str | None, path: Path) -> DecodedAudio | None:
+    """The decoded audio at `path`, and beside it, if it is complete, else None."""
     if marker is None or not path.is_file():
         return None
-    samples = path.stat().st_size // BYTES_PER_SAMPLE
-    return samples if marker == _pcm_marker(samples) else None
+    channels = tuple(map(int, marker.split(" ")[2].split(","))) if marker.count(" ") > 1 else (0,)
+    audio = DecodedAudio(path.stat().st_size // BYTES_PER_SAMPLE, channels)
+    paths = [channel_path(path, channel) for channel in channels]
+    if marker != _pcm_marker(audio) or not all(each.is_file() for each in paths):
+        return None
+    return audio if len({each.stat().st_size for each in paths}) == 1 else None
 
 
 @cache

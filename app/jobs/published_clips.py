@@ -23,6 +23,13 @@ class PublishedClip(NamedTuple):
 
     span: Span  # samples
     key: ClipKey | None  # of its result; None if it failed
+    channel: int = 0
+    until: int | None = None  # the transcript has all segments up to this sample. None: up to the clip's end
+
+    @property
+    def complete_until(self) -> int:
+        """Up to which sample the transcript has all segments."""
+        return self.span[1] if self.until is None else self.until
 
 
 class PackedClip(NamedTuple):
@@ -30,6 +37,9 @@ class PackedClip(NamedTuple):
 
     span: Span
     result: bytes
+    channel: int = 0
+    # Segments that start here or later are not in the transcript yet: another channel lacks what precedes.
+    until: int | None = None
 
 
 async def publish_clips(
@@ -38,13 +48,13 @@ async def publish_clips(
     """Mark the results of clips as published, and add the event. None if all of this was done before.
 
     The event begins where the last one ended, or at the first clip that changes the transcript before that.
+    It ends where the transcript has a gap: a channel may be ahead of the others.
     """
     _, (_, end) = await last_segments_event(connection, job)
-    changed = [clip.span for clip in published if await _mark(connection, job, clip) or clip.span[1] > end]
-    if not changed:
-        return None
-    first, last = min(changed), max(changed)
-    return await add_segments_event(connection, job, (min(end, first[0]), max(end, last[1])))
+    clips_until = [clip.complete_until for clip in published]
+    changed = [clip.span[0] for clip in published if await _mark(connection, job, clip)]
+    first, last = min([end, *changed]), max([end, *clips_until])
+    return await add_segments_event(connection, job, (first, last)) if first < last else None
 
 
 async def _mark(connection: AsyncConnection, job: Job, clip: PublishedClip) -> bool:
@@ -55,6 +65,7 @@ async def _mark(connection: AsyncConnection, job: Job, clip: PublishedClip) -> b
     start, end = clip.span
     used = sa.false() if clip.key is None else clips.c.language == (clip.key[2] or "")
     of_clip = (clips.c.job_number == job.number) & (clips.c.start == start) & (clips.c.end == end)
+    of_clip &= clips.c.channel == clip.channel
     change = sa.update(clips).where(of_clip, clips.c.published != used).values(published=used)
     return bool((await connection.execute(change)).rowcount)
 
@@ -71,10 +82,11 @@ async def read_published(connection: AsyncConnection, job: Job, span: Span | Non
 
     A segment may start just before the span, at the same millisecond.
     """
-    query = sa.select(clips.c.start, clips.c.end, clips.c.result).where(
+    _, (_, until) = await last_segments_event(connection, job)
+    query = sa.select(clips.c.start, clips.c.end, clips.c.result, clips.c.channel).where(
         clips.c.job_number == job.number, clips.c.published
     )
     if span is not None:
         query = query.where(clips.c.end > span[0] - _ROUNDING, clips.c.start < span[1])
-    rows = await connection.execute(query.order_by(clips.c.start))
-    return [PackedClip((row.start, row.end), row.result) for row in rows]
+    rows = await connection.execute(query.order_by(clips.c.start, clips.c.channel))
+    return [PackedClip((row.start, row.end), row.result, row.channel, until) for row in rows]

@@ -75,6 +75,9 @@ clips = sa.Table(
     sa.Column("start", sa.BigInteger, primary_key=True),
     sa.Column("end", sa.BigInteger, primary_key=True),
     sa.Column("language", sa.String(16), primary_key=True),  # as requested; "" if none was
+    sa.Column(
+        "channel", sa.Integer, primary_key=True, autoincrement=False, server_default="0"
+    ),  # 0 for the mix of all
     sa.Column("deaths", sa.Integer, nullable=False),
     sa.Column("result", sa.LargeBinary),
     sa.Column("published", sa.Boolean, nullable=False, server_default=sa.false()),

@@ -5,15 +5,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from app.errors import DiskFull, OutgrowsDisk, TooLarge
+from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace, Reservation
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
 
 class PcmBudget:
-    """Checks each step of decoding a recording into the file at `pcm_path`.
+    """Checks each step of decoding a recording into the file at `pcm_path`, or a file for each channel.
 
-    `reservation` is the one of that file. A step decodes `step_samples`. The file has a hole before the
-    sample `start`.
+    `reservation` is the one of these files. A step decodes `step_samples`. The files have a hole before the
+    sample `start`. `channels`: how many files there are, or may be at most until `after_step` says so.
     """
 
     def __init__(
@@ -24,11 +25,13 @@ class PcmBudget:
         step_samples: int,
         max_duration_s: float,
         start: int = 0,
+        channels: int = 1,
     ) -> None:
         self._disk = disk
         self._reservation = reservation
         self._pcm_path = pcm_path
-        self._step_bytes = step_samples * BYTES_PER_SAMPLE
+        self._step_samples = step_samples
+        self._sample_bytes = channels * BYTES_PER_SAMPLE
         self._max_duration_s = max_duration_s
         self._start = start
         self._needed = 0  # bytes of all decoded audio, as the recording declares it
@@ -39,15 +42,18 @@ class PcmBudget:
         Raises DiskFull if there is no space for another step.
         """
         space = await asyncio.to_thread(self._check_step)
-        return min(self._max_duration_s * SAMPLE_RATE, self._start + space / BYTES_PER_SAMPLE)
+        return min(self._max_duration_s * SAMPLE_RATE, self._start + space / self._sample_bytes)
 
-    async def after_step(self, samples: int, declared: int) -> None:
+    async def after_step(self, samples: int, declared: int, channels: int = 1) -> None:
         """Record how many samples are decoded, and how many the recording declares; 0 if it does not say.
+
+        `channels`: how many files there are; 0 if that is not known yet.
 
         Raises TooLarge if it declares too many, and DiskFull if there is no space for them.
         """
         if declared > self._max_duration_s * SAMPLE_RATE:
             raise audio_too_long(self._max_duration_s)
+        self._sample_bytes = channels * BYTES_PER_SAMPLE or self._sample_bytes
         # A media worker that takes over from a crashed one writes into the same file, from its beginning.
         self._reservation.written = max(self._reservation.written, self._kept_bytes(samples))
         is_new = not samples or not self._needed
@@ -67,8 +73,12 @@ class PcmBudget:
         )
 
     def _kept_bytes(self, samples: int) -> int:
-        """The size in bytes of what the file keeps of the first `samples`."""
-        return max(0, samples - self._start) * BYTES_PER_SAMPLE
+        """The size in bytes of what the files keep of the first `samples`."""
+        return max(0, samples - self._start) * self._sample_bytes
+
+    @property
+    def _step_bytes(self) -> int:
+        return self._step_samples * self._sample_bytes
 
     def _check_step(self) -> int:
         """The size in bytes to which the file may grow."""
@@ -77,12 +87,13 @@ class PcmBudget:
 
     def _outgrows_disk(self) -> bool:
         """Whether there is space without this recording's audio, but too little without all other audio."""
+        own_paths = channel_paths(self._pcm_path)
         own = others = 0
         for path in self._pcm_path.parent.iterdir():
             with suppress(FileNotFoundError):
                 size = path.stat().st_size
-                if path == self._pcm_path:
-                    own = max(0, size - self._start * BYTES_PER_SAMPLE)
+                if path in own_paths:
+                    own += max(0, size - self._start * BYTES_PER_SAMPLE)
                 else:
                     others += size
         free = self._disk.free()

@@ -21,6 +21,7 @@ import structlog
 
 from app import tracing
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
+from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
 from app.media.pcm_budget import PcmBudget
@@ -56,7 +57,11 @@ _NICENESS = 15
 _START_DEADLINE_S = 120.0
 _SLEEP_AFTER_S = 300.0  # without work, after which all but the first end, for the memory that they take
 # The fields at fault when a recording is refused for what was selected of it.
-_REFUSED_PARAMS = {"no_such_track": "audio_track", "start_after_end": "start"}
+_REFUSED_PARAMS = {
+    "no_such_track": "audio_track",
+    "start_after_end": "start",
+    "too_many_channels": "channels",
+}
 _DEADLINE_S = 120.0  # for a step or a chunk, which take a second at most
 _SPAN_NAMES: dict[Callable[..., Any], str] = {
     tasks.decode: "decode recording",
@@ -81,6 +86,7 @@ class Decoded:
     samples: int  # up to which sample of the recording
     finished: bool
     tracks: tuple[SoundTrack, ...]  # that its file has
+    channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
 
 
 class MediaWorkerSlot:
@@ -170,16 +176,21 @@ class MediaPool:
         max_duration_s: float = math.inf,
         peaks: PeakCollector | None = None,
         selection: Selection = EVERYTHING,
+        separate: bool = False,
     ) -> AsyncGenerator[Decoded]:
         """Decode an upload, or what is selected of it, into 16 kHz mono int16 at `pcm_path`, step by step.
 
+        `separate`: each channel by itself at its `channel_path`; of those that are the same, only the first.
+
         Yields how far it is decoded after each step; `peaks` has the peaks up to there. Raises InvalidInput
-        for a file that has nothing to decode, that lacks what is selected or that crashes decoders, TooLarge
+        for a file that has nothing to decode, that lacks what is selected, that has too many channels to
+        separate or that crashes decoders, TooLarge
         for one that says that it is too long, and DiskFull, or OutgrowsDisk if the decoded audio itself fills
         the disk.
         """
         # A cancelled caller removes the file afterwards, so it must not be created after the cancellation.
-        size = await run_shielded(asyncio.to_thread(_create, pcm_path))
+        paths = channel_paths(pcm_path) if separate else (pcm_path,)
+        sizes = await run_shielded(asyncio.to_thread(_create, paths))
         # The decoder of a job that was cancelled and starts again may not be closed yet.
         session = uuid.uuid4().hex
         slot: int | None = None
@@ -188,13 +199,15 @@ class MediaPool:
         tracks: tuple[SoundTrack, ...] = ()
         step: asyncio.Future[TaskResult[Any]] | None = None
         with self._disk.reservation() as space:
-            space.written = max(0, size - selection.start * BYTES_PER_SAMPLE)
-            budget = PcmBudget(self._disk, space, pcm_path, STEP_SAMPLES, max_duration_s, selection.start)
+            space.written = sum(max(0, size - selection.start * BYTES_PER_SAMPLE) for size in sizes)
+            budget = PcmBudget(
+                self._disk, space, pcm_path, STEP_SAMPLES, max_duration_s, selection.start, len(paths)
+            )
 
             async def start_step(slot: int | None) -> asyncio.Future[TaskResult[Any]]:
                 max_declared = await budget.before_step()
                 args = (session, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
-                call = Call(tasks.decode, (*args, selection))
+                call = Call(tasks.decode, (*args, selection, tuple(map(str, paths[1:]))))
                 return asyncio.ensure_future(self._run(_decoding_line(job), call, slot))
 
             try:
@@ -213,11 +226,14 @@ class MediaPool:
                     if decoded.warning:
                         log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
                     if not finished:
-                        await budget.after_step(decoded.samples, decoded.declared)
+                        await budget.after_step(decoded.samples, decoded.declared, decoded.channels)
                         # The next step is queued before the chunks of this one: a worker that took such a
                         # chunk first would keep all others waiting for it.
                         step = await start_step(slot)
-                    yield Decoded(decoded.samples, finished, tracks)
+                    elif separate:
+                        unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
+                        await asyncio.to_thread(_remove, unused)
+                    yield Decoded(decoded.samples, finished, tracks, decoded.distinct)
             except DiskFull as error:
                 raise await budget.explain(error) from error
             finally:
@@ -286,13 +302,20 @@ class MediaPool:
         if not windows:
             return np.zeros((0, 0), np.float32)
         model = await self._speaker_model()
-        done = await self._run(job, Call(embed.embed, (str(pcm_path), tuple(windows), model)))
+        done = await self._run(_voices_line(job), Call(embed.embed, (str(pcm_path), tuple(windows), model)))
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
+
+    async def fault_of_speaker_model(self, model: SpeakerModel) -> str | None:
+        """What is wrong with the file of a model that embeds voices, in one line; None if it can be used."""
+        done = await self._run("speaker model", Call(embed.fault_of, (model,)))
+        fault: str | None = done.result
+        return fault
 
     def cancel(self, job: str) -> None:
         """Remove a job's tasks from the queue."""
         self._dispatcher.cancel(job)
         self._dispatcher.cancel(_decoding_line(job))
+        self._dispatcher.cancel(_voices_line(job))
 
     async def _run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given."""
@@ -334,14 +357,20 @@ def _trace_call(batch: Batch[Call, Any], outcome: Outcome) -> None:
         )
 
 
-def _create(path: Path) -> int:
-    """Create a file unless an earlier run did. Returns its size in bytes. Raises DiskFull."""
+def _create(paths: Sequence[Path]) -> list[int]:
+    """Create files unless an earlier run did. Returns their sizes in bytes. Raises DiskFull."""
     try:
-        path.touch()
-        return path.stat().st_size
+        for path in paths:
+            path.touch()
+        return [path.stat().st_size for path in paths]
     except OSError as error:
         raise_if_full(error)
         raise
+
+
+def _remove(paths: Sequence[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
 
 
 def _decoding_line(job: str) -> str:
@@ -351,6 +380,15 @@ def _decoding_line(job: str) -> str:
     other workers while that one is busy.
     """
     return f"decode {job}"
+
+
+def _voices_line(job: str) -> str:
+    """The queue's name for a job's voices.
+
+    The voices of many clips may wait. In one line with the job's chunks, they would keep Whisper waiting for
+    its next clips.
+    """
+    return f"voices {job}"
 
 
 def crashes_decoders() -> InvalidInput:

@@ -141,12 +141,14 @@ async def receive_raw(
 def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
     """Remove files that a killed process left in `folder`, except those named in `keep`.
 
-    Only files with names like those of uploads are removed.
+    Only files with names like those of uploads are removed, and files of channels, which have the number of
+    the channel after such a name.
     """
     if not folder.is_dir():
         return
     for path in folder.iterdir():
-        if ID.fullmatch(path.name) and path.name not in keep and path.is_file():
+        name = path.name if not path.suffix[1:].isdecimal() else path.stem
+        if ID.fullmatch(name) and name not in keep and path.is_file():
             path.unlink(missing_ok=True)
 
 

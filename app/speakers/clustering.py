@@ -45,7 +45,7 @@ def find_speakers(
     if not len(embeddings):
         return np.zeros(0, np.int64)
     items = _items(embeddings, weights, together)
-    speech = np.bincount(items, weights)
+    speech = np.bincount(items, weights).astype(np.float64)
     sums = _sums(embeddings * weights[:, None].astype(np.float32), items)
     merges = average_linkage(sums, speech, apart)
     sure = speech.copy()
@@ -123,7 +123,8 @@ def _at_most(
     if most is None or count <= most:
         return labels
     pairs = [(int(labels[one]), int(labels[other])) for one, other in apart]
-    merges = average_linkage(_sums(sums, labels), np.bincount(labels, speech), pairs)
+    totals = np.bincount(labels, speech).astype(np.float64)
+    merges = average_linkage(_sums(sums, labels), totals, pairs)
     return joined(count, merges[: count - most])[labels]
 
 

@@ -9,11 +9,12 @@ import numpy as np
 from app.errors import InvalidInput
 from app.speakers.clustering import SpeakerCount, find_speakers
 from app.speakers.naming import KnownSpeaker, first_names
-from app.speakers.splitting import split, with_turns
-from app.speakers.voices import Voices, unpack_voices
+from app.speakers.relabelling import relabelled
+from app.speakers.splitting import speakers_of, split, with_turns
+from app.speakers.voices import unpack_all
 from app.speakers.windows import window_parts
 from app.speakers.word_labels import label_words
-from app.transcript.edited import EditedSegment, with_ids, word_speakers
+from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.timeline import Transcript
 
 __all__ = ["KnownSpeaker", "SpeakerCount", "relabelled", "renamed", "with_speakers"]
@@ -32,7 +33,7 @@ def with_speakers(
     `names` in order of their first appearance, else `S1`, `S2`, … likewise.
     """
     segments = list(with_ids(transcript.segments, transcript.clips))
-    spoken = _joined(voices)
+    spoken = unpack_all(voices)
     if not segments or not spoken.windows:
         return replace(transcript, segments=tuple(segments))
     parts = window_parts(spoken.windows)
@@ -49,49 +50,17 @@ def with_speakers(
     )
 
 
-def relabelled(
-    segments: Sequence[EditedSegment],
-    voices: Sequence[bytes],
-    count: SpeakerCount,
-    same: Sequence[Sequence[str]] = (),
-    different: Sequence[Sequence[str]] = (),
-) -> tuple[EditedSegment, ...]:
-    """The segments with new speakers. Ids, texts and times stay, and so do speakers set by hand.
-
-    `same`: ids of segments of one speaker each; `different`: ids of segments of which each has another
-    speaker. The speakers of all these count as set by hand from now on. Raises InvalidInput for an id that is
-    not there, and for what contradicts itself or the speakers set by hand.
-    """
-    raise NotImplementedError
-
-
 def renamed(segments: Sequence[EditedSegment], names: Mapping[str, str]) -> tuple[EditedSegment, ...]:
     """The segments with other names for their speakers. Two speakers with one name become one.
 
     Raises InvalidInput for a label that no segment has.
     """
-    speakers = [_speakers(segment) for segment in segments]
+    speakers = [speakers_of(segment) for segment in segments]
     known = {speaker for of_words in speakers for speaker in of_words if speaker is not None}
     if unknown := sorted(names.keys() - known):
-        raise InvalidInput(
-            f"No segment has the speaker {unknown[0]!r}. The speakers are {', '.join(sorted(known)) or 'not known'}.",
-            param="names",
-        )
+        speakers_are = f"The speakers are {', '.join(sorted(known))}." if known else "No speaker is known."
+        raise InvalidInput(f"No segment has the speaker {unknown[0]!r}. {speakers_are}", param="names")
     return tuple(
         with_turns(segment, [names.get(speaker or "", speaker) for speaker in of_words])
         for segment, of_words in zip(segments, speakers, strict=True)
     )
-
-
-def _speakers(segment: EditedSegment) -> list[str | None]:
-    """The speaker of each word, or the one speaker of a segment without words."""
-    return word_speakers(segment) or [segment.speaker]
-
-
-def _joined(voices: Sequence[bytes]) -> Voices:
-    """The voices of all clips."""
-    of_clips = [clip for clip in map(unpack_voices, voices) if clip.windows]
-    if not of_clips:
-        return Voices((), np.zeros((0, 0), np.float32))
-    windows = tuple(chain.from_iterable(clip.windows for clip in of_clips))
-    return Voices(windows, np.concatenate([clip.embeddings for clip in of_clips]))

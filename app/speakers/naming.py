@@ -1,6 +1,7 @@
 """The names of speakers. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
@@ -8,7 +9,10 @@ from itertools import chain, count
 import numpy as np
 import numpy.typing as npt
 
+from app.speakers.splitting import speakers_of
 from app.speakers.voices import Embeddings
+from app.transcript.edited import EditedSegment
+from workers.messages import Segment, Word
 
 _SAME_VOICE = 0.75  # cosine of a known voice and a speaker, at least
 
@@ -71,17 +75,29 @@ def _known_names(
     return speakers
 
 
-def kept_names(shares: Mapping[tuple[int, str], int], used: Collection[str]) -> dict[int, str]:
-    """Which labels keep a name that a speaker had before.
+def new_names(
+    segments: Sequence[EditedSegment], labels: Sequence[Sequence[int]], fixed: Mapping[int, str]
+) -> dict[int, str]:
+    """The name of each label, where the segments still have the speakers that they had before.
 
-    `shares`: how much speech a label has in common with an earlier speaker. A label keeps the name if it has
-    most in common with that speaker, and more than other labels have.
+    `labels`: as from `label_words`; `fixed`: those whose name is known. A name stays with the label that has
+    most of the speech of its speaker, if that is most of what the label has. All others are `S1`, `S2`, … by
+    their first appearance.
     """
-    most: dict[int, tuple[int, str]] = {}
-    for (label, speaker), share in shares.items():
-        most[label] = max(most.get(label, (0, "")), (share, speaker))
-    kept: dict[int, str] = {}
-    for label, (_, speaker) in sorted(most.items(), key=lambda item: (-item[1][0], item[0])):
-        if not is_number(speaker) and speaker not in used and speaker not in kept.values():
-            kept[label] = speaker
-    return kept
+    shares: Counter[tuple[int, str]] = Counter()
+    for segment, of_words in zip(segments, labels, strict=True):
+        spans: Sequence[Word | Segment] = segment.words or (segment,)
+        for span, label, speaker in zip(spans, of_words, speakers_of(segment), strict=True):
+            if speaker is not None:
+                shares[label, speaker] += span.end - span.start
+    names = dict(fixed)
+    seen: set[int] = set()
+    for (label, speaker), _ in shares.most_common():
+        if label in seen:
+            continue
+        seen.add(label)
+        if not (is_number(speaker) or speaker in names.values()):
+            names.setdefault(label, speaker)
+    others = numbers(set(names.values()))
+    found = dict.fromkeys(chain.from_iterable(labels))
+    return names | {label: next(others) for label in found if label not in names}

@@ -5,15 +5,15 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from app.speakers.word_labels import runs
-from app.transcript.edited import EditedSegment
+from app.transcript.edited import EditedSegment, word_speakers
 from workers.messages import Span
 
 
 def split(segment: EditedSegment, speakers: Sequence[str]) -> Iterator[EditedSegment]:
     """The segment, with its speaker; in parts, if it has several.
 
-    `speakers`: of each word, or one for a segment without words. Joined, the parts have the words and the text
-    of the segment. The first part keeps its id, the next ones get `.1`, `.2`, … after it.
+    `speakers`: of each word, or one for a segment without words. Joined, the parts have the words and the
+    text of the segment. The first part keeps its id, the next ones get `.1`, `.2`, … after it.
     """
     spans = list(runs(speakers))
     texts = _texts(segment, spans)
@@ -39,6 +39,11 @@ def with_turns(segment: EditedSegment, speakers: Sequence[str | None]) -> Edited
     firsts = [first for first, _ in runs(speakers)]
     turns = tuple((first, speakers[first]) for first in firsts[1:])
     return replace(segment, speaker=speakers[0], turns=turns)
+
+
+def speakers_of(segment: EditedSegment) -> list[str | None]:
+    """The reverse of `with_turns`: the speaker of each word, or the one of a segment without words."""
+    return word_speakers(segment) or [segment.speaker]
 
 
 def _texts(segment: EditedSegment, spans: Sequence[Span]) -> list[str] | None:

@@ -25,7 +25,7 @@ def turns(embeddings: Embeddings, weights: npt.NDArray[np.float64], most: int) -
     version = [0] * count  # of each turn: how often it has grown; -1: it is part of an earlier one
 
     def similarity(one: int, other: int) -> float:
-        return float(sums[one] @ sums[other]) / (totals[one] * totals[other])
+        return float(sums[one] @ sums[other] / (totals[one] * totals[other]))
 
     # Distances of neighbours, smallest first; out of date if one of them has grown since.
     queue = [(-similarity(one, other), one, 0, other, 0) for one, other in pairwise(range(count))]

@@ -1,6 +1,8 @@
 """The voices in a recording: embeddings of short windows of its speech, and these as bytes. Pure."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -33,3 +35,12 @@ def unpack_voices(content: bytes) -> Voices:
     embeddings = embeddings.reshape(count, values)
     lengths = np.linalg.norm(embeddings, axis=1, keepdims=True)
     return Voices(tuple(map(tuple, windows.tolist())), embeddings / np.maximum(lengths, 1e-9))
+
+
+def unpack_all(contents: Iterable[bytes]) -> Voices:
+    """The voices of all clips as one."""
+    clips = [clip for clip in map(unpack_voices, contents) if clip.windows]
+    if not clips:
+        return Voices((), np.zeros((0, 0), np.float32))
+    windows = tuple(chain.from_iterable(clip.windows for clip in clips))
+    return Voices(windows, np.concatenate([clip.embeddings for clip in clips]))

@@ -15,8 +15,8 @@ SHORTEST = SAMPLE_RATE // 5  # samples: less says nothing of a voice
 def voice_windows(speech: Iterable[Span]) -> tuple[Span, ...]:
     """The windows of a clip's speech, in order, in samples of the recording.
 
-    Each span of speech has windows of 1.5 s, evenly spread, that begin 0.75 s apart at most. A shorter span is
-    one window, and a span below 0.2 s has none.
+    Each span of speech has windows of 1.5 s, evenly spread, that begin 0.75 s apart at most. A shorter span
+    is one window, and a span below 0.2 s has none.
     """
     return tuple(window for start, end in speech for window in _windows(start, end))
 

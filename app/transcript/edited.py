@@ -11,8 +11,9 @@ from workers.messages import Segment, Span
 class EditedSegment(Segment):
     """A segment of a transcript or of a correction of it. Times in samples of the recording.
 
-    Its `id` consists of the first sample of its clip and its place there; that of a segment added by a
-    correction also has the revision. No other segment of the transcript gets the same one.
+    Its `id` consists of the first sample of its clip, its place there and, unless that is 0, its channel;
+    that of a segment added by a correction also has the revision. No other segment of the transcript gets the
+    same one.
     """
 
     id: str = ""
@@ -41,20 +42,21 @@ def word_speakers(segment: Segment) -> list[str | None]:
     return speakers
 
 
-def with_ids(segments: Iterable[Segment], clips: Sequence[Span]) -> Iterator[EditedSegment]:
-    """The segments of a transcript, in order, with their ids.
+def with_ids(segments: Iterable[Segment], clips: Sequence[Span], channel: int = 0) -> Iterator[EditedSegment]:
+    """The segments of a transcript, or of one channel, in order, with their ids.
 
     `clips`: the spans of its clips, in order, without overlap. Each segment belongs to the last clip that
     begins at its start or before; if there is none, to a clip at 0.
     """
     starts = [start for start, _ in clips]
+    of_channel = f"-{channel}" if channel else ""
     clip, place = 0, -1
     for segment in segments:
         of = clip_start(starts, segment.start)
         place = place + 1 if of == clip else 0
         clip = of
         values = {field.name: getattr(segment, field.name) for field in fields(Segment)}
-        yield EditedSegment(**values, id=f"{clip}-{place}")
+        yield EditedSegment(**values, id=f"{clip}-{place}{of_channel}")
 
 
 def clip_start(starts: Sequence[int], sample: int) -> int:

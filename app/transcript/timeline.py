@@ -66,7 +66,7 @@ def merge(results: Iterable[tuple[Span, ClipResult]]) -> tuple[Segment, ...]:
     merged: list[Segment] = []
     for bounds, spans in _overlap_groups(latest):
         segments = [segment for span in spans for segment in _in_recording(latest[span], span)]
-        merged += _without_overlap(sorted(segments, key=lambda segment: segment.start), bounds)
+        merged += in_bounds(sorted(segments, key=lambda segment: segment.start), bounds)
     return tuple(merged)
 
 
@@ -100,7 +100,7 @@ def _in_recording(result: ClipResult, clip: Span) -> Iterator[Segment]:
             yield replace(segment, start=clamped(segment.start), end=clamped(segment.end), words=words)
 
 
-def _without_overlap(segments: Sequence[Segment], bounds: Span) -> list[Segment]:
+def in_bounds(segments: Sequence[S], bounds: Span) -> list[S]:
     """Ordered segments without overlap inside the bounds: a segment ends when the next one starts.
 
     Starts move only if a segment would have no time at all.
@@ -122,7 +122,7 @@ def _without_overlap(segments: Sequence[Segment], bounds: Span) -> list[Segment]
     ]
 
 
-def _joined(segments: Sequence[Segment]) -> Segment:
+def _joined(segments: Sequence[S]) -> S:
     return replace(
         segments[0],
         end=segments[-1].end,

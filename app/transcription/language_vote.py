@@ -1,49 +1,56 @@
-"""The language of a recording: its first clips vote, and the others follow. Pure but for the waiting."""
+"""The language of a recording: its first clips vote, and the others follow. Pure but for the waiting.
+
+If channels are transcribed separately, the first clips of all of them vote on one language.
+"""
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 
 from app.transcript.timeline import ClipResult
 from workers.messages import MAX_CLIP_SAMPLES
 
 VOTERS = 3  # the first clips: an intro in another language, or music, is one clip at most
 
+_Clip = tuple[int, int]  # its channel and its index there
+
 
 class LanguageVote:
     """Collects the languages that were detected in the first clips of a recording.
 
     A vote weighs as much as its clip has speech, so the outcome does not depend on the order of the votes.
-    The language is certain as soon as the missing votes cannot change it.
+    The language is certain as soon as the missing votes cannot change it. A clip is known by its channel and
+    its index there.
     """
 
-    def __init__(self) -> None:
-        self._weights: dict[int, int] = {}  # of the clips that are going to vote
-        self._votes: dict[int, tuple[int, ClipResult]] = {}
-        self._abstentions: set[int] = set()
-        self._voters = VOTERS
+    def __init__(self, channels: Sequence[int] = (0,)) -> None:
+        self._weights: dict[_Clip, int] = {}  # of the clips that are going to vote
+        self._votes: dict[_Clip, tuple[int, ClipResult]] = {}
+        self._abstentions: set[_Clip] = set()
+        self._voters = dict.fromkeys(channels, VOTERS)  # of each channel
         self._decided = asyncio.Event()
         self._complete = asyncio.Event()
 
-    def announce(self, index: int, speech_samples: int) -> None:
+    def announce(self, index: int, speech_samples: int, channel: int = 0) -> None:
         """Clip `index`, with so much speech, is going to vote."""
-        self._weights[index] = speech_samples
+        self._weights[channel, index] = speech_samples
         self._count()
 
-    def cast(self, index: int, speech_samples: int, result: ClipResult) -> None:
+    def cast(self, index: int, speech_samples: int, result: ClipResult, channel: int = 0) -> None:
         """The vote of clip `index`, with so much speech. Has no effect for any but the first clips."""
         if index < VOTERS:
-            self._votes[index] = (speech_samples, result)
+            self._votes[channel, index] = (speech_samples, result)
             self._count()
 
-    def abstain(self, index: int) -> None:
+    def abstain(self, index: int, channel: int = 0) -> None:
         """Clip `index` has failed: nobody waits for its vote. A vote that it has cast already counts."""
-        if index < VOTERS and index not in self._votes:
-            self._abstentions.add(index)
+        if index < VOTERS and (channel, index) not in self._votes:
+            self._abstentions.add((channel, index))
             self._count()
 
-    def limit(self, clips: int) -> None:
-        """The recording has no more than so many clips."""
-        self._voters = min(VOTERS, clips)
+    def limit(self, clips: int, channel: int = 0) -> None:
+        """The channel has no more than so many clips."""
+        self._voters[channel] = min(VOTERS, clips)
         self._count()
 
     async def language(self) -> str | None:
@@ -74,12 +81,13 @@ class LanguageVote:
         return sorted(scores.items(), key=lambda entry: (-entry[1], entry[0]))
 
     def _count(self) -> None:
-        missing = set(range(self._voters)) - set(self._votes) - self._abstentions
+        clips = {(channel, index) for channel, count in self._voters.items() for index in range(count)}
+        missing = clips - set(self._votes) - self._abstentions
         if not missing:
             self._complete.set()
             self._decided.set()
             return
-        outstanding = sum(self._weights.get(index, MAX_CLIP_SAMPLES) for index in missing)
+        outstanding = sum(self._weights.get(clip, MAX_CLIP_SAMPLES) for clip in missing)
         first, second, *_ = [*(score for _, score in self._ranking()), 0.0, 0.0]
         if first - second > outstanding:
             self._decided.set()

@@ -78,10 +78,11 @@ class Observer:
     def transcribed(self, segments: Sequence[Segment]) -> None:
         """Called with the next segments of the transcript, in order and without a gap."""
 
-    def published(self, clip: Span, key: ClipKey | None) -> None:
-        """Called for each clip, in order, once the transcript has its segments.
+    def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
+        """Called for each clip, in the order of its channel, once the transcript has its segments.
 
-        `key`: of the clip's result. None if the clip failed and the request allows that.
+        `key`: of the clip's result. None if the clip failed and the request allows that. `until`: the
+        transcript has the segments of all channels up to this sample. None: up to the clip's end.
         """
 
 
@@ -112,13 +113,16 @@ class Pipeline:
     selection: Selection = EVERYTHING  # what of the recording is transcribed
     speakers: SpeakerFinder | None = None  # None: nobody asks who speaks
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
+    channel: int = 0  # of the recording
+    vote: LanguageVote = field(default_factory=LanguageVote)  # of all channels
+    # Other pipelines have the same `job`. Its owner cancels what is queued when all have ended.
+    shares_job: bool = False
     failed_spans: list[Span] = field(default_factory=list)
     _progress: Progress = field(default_factory=Progress)
     _speech: list[Span] = field(default_factory=list)
     _segments: PackedSegments = field(default_factory=PackedSegments)
     _samples: int = 0  # decoded
     _advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has advanced
-    _vote: LanguageVote = field(default_factory=LanguageVote)
     _unfinished: int = 0  # clips that are planned and not done
     # Clips in order; None after the last one.
     _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[_Transcribed | None]] | None] = field(
@@ -146,7 +150,7 @@ class Pipeline:
                 self._unfinished += 1
                 task.add_done_callback(self._clip_done)
                 planned += 1
-            self._vote.limit(planned)
+            self.vote.limit(planned, self.channel)
             self._report(clips_total=planned)
             self._unpublished.put_nowait(None)
         silent = self.options.language or _SILENT_LANGUAGE
@@ -175,8 +179,8 @@ class Pipeline:
                 voters += 1
                 if voters == VOTERS:
                     break
-            self._vote.limit(voters)
-        return await self._vote.outcome() if voters else (_SILENT_LANGUAGE, 0.0)
+            self.vote.limit(voters, self.channel)
+        return await self.vote.outcome() if voters else (_SILENT_LANGUAGE, 0.0)
 
     @asynccontextmanager
     async def _task_group(self) -> AsyncGenerator[asyncio.TaskGroup]:
@@ -185,11 +189,12 @@ class Pipeline:
             async with asyncio.TaskGroup() as group:
                 yield group
         except BaseExceptionGroup as errors:
-            raise _first(errors) from None
+            raise first_error(errors) from None
         finally:
             self._ended = True
-            self.media.cancel(self.job)
-            self.fleet.cancel(self.job)
+            if not self.shares_job:
+                self.media.cancel(self.job)
+                self.fleet.cancel(self.job)
 
     async def _clips(self) -> AsyncGenerator[PlannedClip]:
         """The clips of the recording, each as soon as it is certain."""
@@ -290,7 +295,7 @@ class Pipeline:
             if not self.options.allow_partial:
                 raise
             log.warning("continuing without a clip", error=error.message)
-            self._vote.abstain(clip.index)  # the other clips may wait for its vote
+            self.vote.abstain(clip.index, self.channel)  # the other clips may wait for its vote
         self._report(
             done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
             clips_done=self._progress.clips_done + 1,
@@ -302,24 +307,27 @@ class Pipeline:
         requested = self.options.language
         if requested or self.options.multilingual:
             result = await self._submit(clip, requested)
-            return _Transcribed((clip.start, clip.end, requested), result)
+            return self._transcribed_clip(clip, requested, result)
         # No worker waits for the vote: until it is decided, each clip is transcribed in the language detected
         # in it, which is nearly always the one that is elected.
         result = await (
             self._cast_vote(clip) if clip.index < VOTERS else self._submit(clip, None, follows_vote=True)
         )
-        language = await self._vote.language()
+        language = await self.vote.language()
         if language in (None, result.language):
-            return _Transcribed((clip.start, clip.end, None), result)
+            return self._transcribed_clip(clip, None, result)
         result = await self._submit(clip, language, outvoted=True)
-        return _Transcribed((clip.start, clip.end, language), result)
+        return self._transcribed_clip(clip, language, result)
+
+    def _transcribed_clip(self, clip: PlannedClip, language: str | None, result: ClipResult) -> _Transcribed:
+        return _Transcribed((clip.start, clip.end, language, self.channel), result)
 
     async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
         """Transcribe a clip in the language detected in it, and vote for that language."""
         weight = sum(end - start for start, end in clip.speech)
-        self._vote.announce(clip.index, weight)
+        self.vote.announce(clip.index, weight, self.channel)
         result = await self._submit(clip, None)
-        self._vote.cast(clip.index, weight, result)
+        self.vote.cast(clip.index, weight, result, self.channel)
         return result
 
     async def _submit(
@@ -352,10 +360,11 @@ class Pipeline:
                 # A speaker has words, not segments.
                 word_timestamps=options.word_timestamps or options.diarize,
             ),
-            late_language=(lambda: self._vote.elected) if follows_vote else None,
-            speculative=follows_vote and self._vote.elected is None,
+            late_language=(lambda: self.vote.elected) if follows_vote else None,
+            speculative=follows_vote and self.vote.elected is None,
             outvoted=outvoted,
             min_context_s=self.min_context_s,
+            channel=self.channel,
         )
         try:
             return await self.results.get_or_transcribe(request, self._dispatch)
@@ -433,7 +442,7 @@ def _clip_failed(clip: PlannedClip, error: Exception) -> ClipFailed:
     )
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """The first error of a group of tasks, however deep the group is nested."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):

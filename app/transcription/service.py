@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -16,6 +17,7 @@ from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, media_workers
 from app.engines.slot import WhisperSlot
 from app.errors import ModelUnavailable, NotReady
+from app.media.channel_files import remove_channels
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.pcm_budget import audio_too_long
 from app.media.peaks import PeakCollector
@@ -32,8 +34,10 @@ from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.batch_traces import trace_batch
+from app.transcription.channels import ChannelPipelines, DecodedAudio
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
+from app.transcription.known_speakers import find_known_speakers
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.speaker_models import SpeakerModels
@@ -71,7 +75,7 @@ class TranscriptionService:
         self.blocks = WorkBlocks()
         self.totals = WorkTotals()
         self._plan = plan
-        self._speaker_models = SpeakerModels("")
+        self._speaker_models = SpeakerModels(settings.speaker_model)
         self._media = MediaPool(
             media_workers(settings, plan, usable_cores()), self.folder.disk, self._speaker_models.get
         )
@@ -95,6 +99,7 @@ class TranscriptionService:
         """
         await asyncio.to_thread(self.folder.lock)
         self._media.start()
+        self._speaker_models.start(self._media.fault_of_speaker_model)
         self._starting = asyncio.create_task(self._start_workers())
 
     async def stop(self) -> None:
@@ -102,6 +107,7 @@ class TranscriptionService:
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
+        await self._speaker_models.stop()
         await asyncio.gather(
             self.copies.stop(),
             self._media.stop(),
@@ -142,7 +148,7 @@ class TranscriptionService:
                     span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
                 return transcript
             finally:
-                await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
+                await asyncio.to_thread(remove_channels, pipeline.pcm_path)
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
         """The language of a recording, ISO 639-1, and its probability, 0 to 1.
@@ -152,11 +158,12 @@ class TranscriptionService:
         options = Options()
         fleet, model = await self.ready(self.catalogue.default, options)
         pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
+        assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
             with tracing.span("transcribe"):
                 return await pipeline.detect_language()
         finally:
-            await asyncio.to_thread(pipeline.pcm_path.unlink, missing_ok=True)
+            await asyncio.to_thread(remove_channels, pipeline.pcm_path)
 
     async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
         """Where somebody speaks in a recording. Needs no model but that of the media workers.
@@ -204,41 +211,65 @@ class TranscriptionService:
         fleet: Fleet,
         results: ClipResults,
         observer: Observer,
-        decoded_samples: int | None = None,
+        decoded: DecodedAudio | None = None,
         known: Sequence[KnownSpeaker] = (),
-    ) -> Pipeline:
-        """A pipeline for a recording, with the workers and the model from `ready`.
+    ) -> Pipeline | ChannelPipelines:
+        """A pipeline for a recording, or one for its channels, with the workers and the model from `ready`.
 
-        The caller removes the decoded audio: the id of `job` in the folder `pcm`. `decoded_samples`: how many
-        samples are there from an earlier run, if that decoded all of the recording. `known`: voices that the
-        client knows, for `options.diarize`.
+        The caller removes the decoded audio, by `remove_channels`: the id of `job` in the folder `pcm`.
+        `decoded`: what is there from an earlier run, if that decoded all of the recording. `known`: voices
+        that the client knows, for `options.diarize`.
         """
+        is_separate = options.channels == "separate"
         pcm_path = self.folder.pcm / bare_id(job)
-        speakers = None
-        if options.diarize:
-            speakers = SpeakerFinder(job, pcm_path, options, self._media, self.helper, results, known)
-        return Pipeline(
+        new_pipeline = partial(
+            Pipeline,
             job=job,
             upload=upload,
-            options=options,
+            # Words may be crosstalk one by one.
+            options=options.model_copy(update={"word_timestamps": True}) if is_separate else options,
             model=model,
             media=self._media,
             fleet=fleet,
-            pcm_path=pcm_path,
             results=results,
-            observer=observer,
             max_duration_s=self.settings.max_duration_s,
             max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
             min_context_s=self.catalogue.options[model].min_context_s,
             selection=options.selection,
-            speakers=speakers,
-            decoded_samples=decoded_samples,
+        )
+        if not is_separate:
+            speakers = None
+            if options.diarize:
+                speakers = SpeakerFinder(job, pcm_path, options, self._media, self.helper, results, known)
+            samples = None if decoded is None else decoded.samples
+            return new_pipeline(
+                pcm_path=pcm_path, observer=observer, decoded_samples=samples, speakers=speakers
+            )
+        return ChannelPipelines(
+            job=job,
+            upload=upload,
+            media=self._media,
+            fleet=fleet,
+            pcm_path=pcm_path,
+            observer=observer,
+            helper=self.helper,
+            new_pipeline=new_pipeline,
+            names=options.names_of_speakers,
+            max_duration_s=self.settings.max_duration_s,
+            selection=options.selection,
+            decoded=decoded,
         )
 
     def check_diarize(self, options: Options) -> None:
         """Raise SpeakerModelUnavailable if the options ask who speaks and the model for that is not here."""
         if options.diarize:
             self._speaker_models.check()
+
+    async def known_speakers(
+        self, names: Sequence[str], references: Sequence[str]
+    ) -> tuple[KnownSpeaker, ...]:
+        """The voices of the speakers in data URLs. Raises as `known_speakers.find_known_speakers` does."""
+        return await find_known_speakers(self._media, self.folder, names, references)
 
     async def speaker_model(self) -> SpeakerModel:
         """The model that embeds voices. Raises SpeakerModelUnavailable."""

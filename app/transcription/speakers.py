@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from app import tracing
-from app.errors import ClipFailed, InvalidInput, WhisperfleetError
+from app.errors import ClipFailed, InvalidInput, SpeakerModelUnavailable, WhisperfleetError
 from app.media.clip_planner import PlannedClip
 from app.media.pool import MediaPool
 from app.options import Options
@@ -59,8 +59,7 @@ class SpeakerFinder:
         try:
             self._voices[span] = await self.results.get_or_embed(span, embed)
         except Exception as error:
-            # InvalidInput: media workers crashed on the clip, or it needs more memory than they have.
-            if isinstance(error, WhisperfleetError) and not isinstance(error, InvalidInput):
+            if not _is_due_to_clip(error):
                 raise
             if not self.options.allow_partial:
                 raise _without_voices(span, error) from error
@@ -107,6 +106,13 @@ def _count(options: Options) -> SpeakerCount:
     if options.num_speakers is not None:
         return SpeakerCount(options.num_speakers, options.num_speakers)
     return SpeakerCount(options.min_speakers or 1, options.max_speakers)
+
+
+def _is_due_to_clip(error: Exception) -> bool:
+    """Whether others may not fail: media workers crash on this clip, or lack the memory for it."""
+    if isinstance(error, WhisperfleetError):
+        return isinstance(error, InvalidInput) and not isinstance(error, SpeakerModelUnavailable)
+    return True
 
 
 def _without_voices(span: Span, error: Exception) -> ClipFailed:

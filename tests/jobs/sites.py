@@ -21,6 +21,7 @@ from app.options import Options
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
+from app.transcription.channels import DecodedAudio
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Observer
@@ -40,7 +41,7 @@ class FakePipeline:
     upload: Upload
     options: Options
     observer: Observer
-    decoded_samples: int | None
+    decoded: DecodedAudio | None
     pcm_path: Path
     results: ClipResults
     known: Sequence[KnownSpeaker]
@@ -111,11 +112,11 @@ class FakeService:
         fleet: None,
         results: ClipResults,
         observer: Observer,
-        decoded_samples: int | None,
+        decoded: DecodedAudio | None,
         known: Sequence[KnownSpeaker],
     ) -> FakePipeline:
         pcm_path = self.folder.pcm / job
-        return FakePipeline(self, upload, options, observer, decoded_samples, pcm_path, results, known)
+        return FakePipeline(self, upload, options, observer, decoded, pcm_path, results, known)
 
 
 class Site:

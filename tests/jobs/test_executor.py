@@ -11,8 +11,10 @@ from app.jobs import executor as module
 from app.jobs import runner
 from app.jobs.job import Status
 from app.jobs.store import Store
+from app.media.channel_files import channel_path
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
+from app.transcription.channels import DecodedAudio
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FILE, URL, FakePipeline, Site, opened_site
 from workers.messages import BYTES_PER_SAMPLE
@@ -142,9 +144,22 @@ def test_decoded_audio_is_used_if_it_is_complete_and_of_this_boot(
 ) -> None:
     monkeypatch.setattr(module, "_boot_id", lambda: "this-boot")
     path = tmp_path / "pcm"
-    assert module._decoded_samples(description, path) is None
+    assert module._decoded_audio(description, path) is None
     path.write_bytes(bytes(50 * BYTES_PER_SAMPLE))
-    assert module._decoded_samples(description, path) == samples
+    expected = None if samples is None else DecodedAudio(samples)
+    assert module._decoded_audio(description, path) == expected
+
+
+def test_channels_are_used_if_all_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_boot_id", lambda: "this-boot")
+    audio = DecodedAudio(50, (0, 2, 5))
+    marker, path = module._pcm_marker(audio), tmp_path / "pcm"
+    for channel in audio.channels:
+        assert module._decoded_audio(marker, path) is None
+        channel_path(path, channel).write_bytes(bytes(50 * BYTES_PER_SAMPLE))
+    assert module._decoded_audio(marker, path) == audio
+    channel_path(path, 2).write_bytes(bytes(49 * BYTES_PER_SAMPLE))
+    assert module._decoded_audio(marker, path) is None
 
 
 async def test_words_are_always_timed(site: Site) -> None:

@@ -172,9 +172,9 @@ async def test_clip_results_stay(old_url: str) -> None:
     async with opened(old_url) as database:
         job = await Store(database).get(IDS["interrupted.wav"])
         stored = await ClipStore(database).load(job)
-        request: Any = type("Request", (), {"key": (0, 48_000, None)})
+        request: Any = type("Request", (), {"key": (0, 48_000, None, 0)})
         assert await stored.get_or_transcribe(request, None) == RESULT  # type: ignore[arg-type]
-        assert stored.crash_count((50_000, 80_000, "de")) == 2
+        assert stored.crash_count((50_000, 80_000, "de", 0)) == 2
         assert job.pcm == "80000 boot"
 
 

@@ -223,7 +223,7 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
     decoded_samples = []
 
     async def resume(pipeline: FakePipeline) -> Transcript:
-        decoded_samples.append(pipeline.decoded_samples)
+        decoded_samples.append(pipeline.decoded and pipeline.decoded.samples)
         return TRANSCRIPT
 
     site.service.work = resume

@@ -14,9 +14,11 @@ from app.media.pool import Call, MediaPool
 from app.media.uploads import Upload
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus, TaskResult
+from tests.event_loop import let_tasks_run
 from workers.media import tasks
 from workers.media.tasks import DecodeStep
-from workers.messages import SAMPLE_RATE
+from workers.media.voices import embed
+from workers.messages import SAMPLE_RATE, SpeakerModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -88,6 +90,55 @@ async def test_one_worker_decodes_while_the_other_finds_speech(
         span = pool.speech_probabilities("job", tmp_path / "pcm", decoded.samples - 1, 1)
         spans.append(asyncio.create_task(span))
     assert [len(probabilities) for probabilities in await asyncio.gather(*spans)] == [1] * STEPS
+    await pool.stop()
+
+
+class RecordingSlot:
+    """A `Slot[Call, Any]` that notes the functions that it was to call."""
+
+    def __init__(self) -> None:
+        self.index = 0
+        self.status = SlotStatus()
+        self.needs_restart = asyncio.Event()
+        self.called: list[object] = []
+
+    async def start(self) -> None: ...
+
+    def batch_limit(self, weight: int = 1) -> int:
+        return 1
+
+    async def probe(self) -> None: ...
+
+    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
+        self.called += [call.function for call in payloads]
+        await asyncio.sleep(0)
+        return [b"\0\0\0\0"]
+
+    async def close(self) -> None: ...
+
+
+async def test_the_voices_of_many_clips_hold_up_neither_the_search_for_speech_nor_other_jobs(
+    tmp_path: Path,
+) -> None:
+    async def speaker_model() -> SpeakerModel:
+        return SpeakerModel("resemblyzer", "", "")
+
+    slot = RecordingSlot()
+    pool = MediaPool(1, DiskSpace(tmp_path), speaker_model)
+    pool._dispatcher = Dispatcher("media process", [slot])
+    voices = [asyncio.create_task(pool.embed_voices("job", tmp_path, [(0, 1)])) for _ in range(9)]
+    await let_tasks_run()
+    chunks = [
+        asyncio.create_task(pool.speech_probabilities(job, tmp_path, 0, 1)) for job in ("job", "other") * 2
+    ]
+    await let_tasks_run()
+    pool.start()
+    await asyncio.gather(*voices[:3], *chunks)
+    round_of_three = [embed.embed, tasks.speech_probabilities, tasks.speech_probabilities]
+    assert slot.called[:6] == round_of_three * 2
+    pool.cancel("job")
+    await asyncio.wait(voices)
+    assert voices[-1].cancelled()
     await pool.stop()
 
 

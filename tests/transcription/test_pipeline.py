@@ -21,6 +21,7 @@ from app.transcript.timeline import Transcript
 from app.transcription.clip_request import ClipKey
 from app.transcription.pipeline import Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults
+from app.transcription.speakers import SpeakerFinder
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Segment, Selection, Span, WindowResult
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -136,6 +137,7 @@ async def transcribe(
     max_duration_s: float = 200,
     results: ClipResults | None = None,
     max_silence: int = MAX_SILENCE_SAMPLES,
+    speakers: SpeakerFinder | None = None,
     **options: object,
 ) -> Transcript:
     """The transcript of a recording; by default, of eight clips."""
@@ -153,6 +155,7 @@ async def transcribe(
         observer=observer or Observer(),
         max_duration_s=max_duration_s,
         max_silence=max_silence,
+        speakers=speakers,
     )
     return await pipeline.run()
 
@@ -380,7 +383,7 @@ async def test_each_clip_is_published_in_order_with_its_segments_and_the_key_of_
 ) -> None:
     published = Published()
     transcript = await transcribe(tmp_path, FakeFleet(clip_result), observer=published, language=language)
-    assert published.clips == [((start, end), (start, end, requested)) for start, end in transcript.clips]
+    assert published.clips == [((start, end), (start, end, requested, 0)) for start, end in transcript.clips]
     assert len(transcript.clips) == 8
     assert published.before == list(range(1, 9))
     for (start, end), segment in zip(transcript.clips, transcript.segments, strict=True):

@@ -11,7 +11,13 @@ from typing import Any
 from workers.media import refusal
 from workers.media.clock import Clock
 from workers.media.mixer import SPEECH, Mixer, PcmFormat
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, SoundTrack, TrackChoice
+from workers.messages import (
+    BYTES_PER_SAMPLE,
+    MAX_SEPARATE_CHANNELS,
+    SAMPLE_RATE,
+    SoundTrack,
+    TrackChoice,
+)
 
 # The demuxers that FFmpeg may use. Missing are those that open other files or devices (hls, dash, concat,
 # sdp, image2, lavfi, ...), pictures, subtitles, and formats that FFmpeg recognises by their file name only.
@@ -57,6 +63,7 @@ class Findings:
     gap_s: float = 0.0  # missing between frames, replaced with silence
     cut_off: bool = False
     declared_s: float = 0.0  # length as the file gives it; 0 if it does not
+    declared_channels: int = 1  # of the chunks, as the file gives them; 0 if it does not
     pcm_format: PcmFormat = SPEECH  # of the chunks, known with the first one that is not empty
     tracks: tuple[SoundTrack, ...] = ()  # those that the file has; known with the first chunk
 
@@ -92,24 +99,30 @@ def decoded_pcm(
     findings: Findings,
     output: PcmFormat | None = SPEECH,
     track: TrackChoice = None,
+    separate: bool = False,
 ) -> Pcm:
     """A sound track of a file as s16le, in chunks; without `output`, in a format like its own.
 
+    `separate`: with all channels that the sound begins with, instead of those of `output`.
 
     The first chunk is empty: then the file is open, `findings.declared_s` is known, and nothing is decoded.
     Sample 0 is the start of the file, which may be earlier than the start of its sound. Gaps between
     timestamps become silence. Memory does not grow with length. Damaged parts are skipped. Raises
-    `RecordingRefused` if the file cannot be read or does not have the track.
+    `RecordingRefused` if the file cannot be read, does not have the track, or has too many channels.
     """
     with _translate_errors(), _Source(source) as file, _open(source, file) as container:
         findings.tracks = tuple(_described(index, each) for index, each in enumerate(container.streams.audio))
         stream = _sound_track(container, track, findings.tracks)
         findings.declared_s = _declared_s(container, stream, KNOWN_DURATION)
+        findings.declared_channels = stream.codec_context.channels if separate else 1
         yield b""
         origin, duration = _seconds(container.start_time), _seconds(container.duration)
         frames = _frames(container, stream, findings)
         first = list(islice(frames, 1))
-        findings.pcm_format = output = output or (_own_format(first[0][0]) if first else SPEECH)
+        output = output or (_own_format(first[0][0]) if first else SPEECH)
+        if separate and first:
+            output = _with_all_channels(first[0][0], output.rate)
+        findings.pcm_format = output
         clock = Clock(origin, duration, output.rate)
         mixer: Mixer | None = None
         for frame, start in _confirmed(chain(first, frames), clock):
@@ -269,6 +282,13 @@ def _own_format(frame: Frame) -> PcmFormat:
     """The format for people who listen: a frame's own rate within `SOUND_RATES`, and one or two channels."""
     rate = min(max(frame.sample_rate, SOUND_RATES.start), SOUND_RATES.stop - 1)
     return PcmFormat(rate, 2 if frame.layout.nb_channels == 2 else 1)
+
+
+def _with_all_channels(frame: Frame, rate: int) -> PcmFormat:
+    channels = frame.layout.nb_channels
+    if channels > MAX_SEPARATE_CHANNELS:
+        raise refusal.too_many_channels(channels)
+    return PcmFormat(rate, channels, separate=True)
 
 
 def _silence(samples: int, frame_bytes: int) -> Iterator[bytes]:

@@ -1,4 +1,6 @@
-"""Mixes and resamples frames of any format: to 16 kHz mono for Whisper, to mono or stereo for people."""
+"""Mixes and resamples frames of any format: to 16 kHz for Whisper, mono or each channel by itself, and to
+mono or stereo for people.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,8 @@ class PcmFormat:
     """Samples of 16 bits, those of all channels side by side."""
 
     rate: int  # Hz
-    channels: int  # 1 or 2
+    channels: int
+    separate: bool = False  # the channels are those of the source, each by itself
 
     @property
     def frame_bytes(self) -> int:
@@ -28,7 +31,8 @@ SPEECH = PcmFormat(SAMPLE_RATE, 1)  # what Whisper and the speech detector get
 class Mixer:
     """Mixes the channels of frames of one format with equal weight, and resamples them.
 
-    Stereo frames keep their two channels if the result has two.
+    Stereo frames keep their two channels if the result has two. If the result has separate channels, each
+    channel is in one of them: in its own, or mixed into an earlier one if the result has fewer.
 
     FFmpeg's own down-mix drops the bass channel, weighs the centre channel more and, with floats, clips.
     """
@@ -43,7 +47,7 @@ class Mixer:
         self._waiting = 0  # frames pushed since the last pull
         self._waiting_s = 0.0  # their duration
         self._graph: Any = Graph()
-        layout = "mono" if output.channels == 1 else "stereo"
+        layout = {1: "mono", 2: "stereo"}.get(output.channels, f"{output.channels}c")
         self._graph.link_nodes(
             self._graph.add(
                 "abuffer",
@@ -54,7 +58,7 @@ class Mixer:
             ),
             # With integers, rounded weights could add up to more than 1 and overflow.
             self._graph.add("aformat", sample_fmts="fltp"),
-            self._graph.add("pan", f"{layout}|{_weights(first.layout.nb_channels, output.channels)}"),
+            self._graph.add("pan", f"{layout}|{_weights(first.layout.nb_channels, output)}"),
             self._graph.add(
                 "aformat", sample_rates=str(output.rate), sample_fmts="s16", channel_layouts=layout
             ),
@@ -95,12 +99,20 @@ class Mixer:
         return pcm[skipped:]
 
 
-def _weights(channels: int, outputs: int) -> str:
-    """How the filter `pan` makes each output of the channels of a frame."""
-    if channels == outputs == 2:
-        return "c0=c0|c1=c1"
-    mix = "+".join(f"{1 / channels:.9f}*c{channel}" for channel in range(channels))
-    return "|".join(f"c{output}={mix}" for output in range(outputs))
+def _weights(channels: int, output: PcmFormat) -> str:
+    """How the filter `pan` makes each channel of the output of the channels of a frame."""
+    if output.separate:
+        sources = [range(number, channels, output.channels) for number in range(output.channels)]
+    elif channels == output.channels == 2:
+        sources = [range(1), range(1, 2)]
+    else:
+        sources = [range(channels)] * output.channels
+    return "|".join(f"c{number}={_mix(source)}" for number, source in enumerate(sources))
+
+
+def _mix(channels: range) -> str:
+    """The mean of some channels of a frame; silence if there are none."""
+    return "+".join(f"{1 / len(channels):.9f}*c{channel}" for channel in channels) or "0*c0"
 
 
 def _format(frame: Any) -> tuple[int, str, str]:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from workers.messages import RecordingRefused, SoundTrack
+from workers.messages import MAX_SEPARATE_CHANNELS, RecordingRefused, SoundTrack
 
 HEAD_BYTES = 4096  # of a file, enough to recognise its type
 MAX_NAMED_TRACKS = 20  # in one message
@@ -108,6 +108,14 @@ def outside(start_s: float, recording_s: float) -> RecordingRefused:
         "start_after_end",
         f"The recording ends at {recording_s:.2f} s, so there is nothing to transcribe from `start` "
         f"({start_s:.2f} s) on. Choose an earlier `start`.",
+    )
+
+
+def too_many_channels(channels: int) -> RecordingRefused:
+    return RecordingRefused(
+        "too_many_channels",
+        f"The sound has {channels} channels; at most {MAX_SEPARATE_CHANNELS} can be transcribed separately. "
+        "Leave out `channels=separate`, or send the channels in several files.",
     )
 
 

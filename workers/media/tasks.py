@@ -6,15 +6,16 @@ detector in functions only.
 
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from workers import runtime
 from workers.media import refusal
+from workers.media.channels import ChannelFiles, mixed
 from workers.media.decode import Findings, Pcm, decoded_pcm, raw_pcm
 from workers.media.peaks import PeakFinder
 from workers.media.silero import SileroModel
@@ -45,6 +46,8 @@ class DecodeStep:
     declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
     peaks: bytes = b""  # of the bins that are complete since the last step, as `PeakFinder.take` gives them
     tracks: tuple[SoundTrack, ...] = ()  # of the file, with the first step
+    channels: int = 1  # that are written; 0 if that is not known yet
+    distinct: tuple[int, ...] = (0,)  # once finished: channels that are not the same as an earlier one
 
 
 @dataclass(slots=True)
@@ -52,7 +55,7 @@ class _Session:
     """The decoding of one recording, between two steps."""
 
     chunks: Pcm
-    output: BinaryIO
+    output: ChannelFiles
     findings: Findings
     selection: Selection
     samples: int = 0  # decoded so far, those before the part too
@@ -67,16 +70,18 @@ class _Session:
     def advance(self, max_samples: int) -> bool:
         """Decode about `max_samples` more. Returns whether the recording or the part has ended."""
         target = self.samples + max_samples
+        start, end = self.selection.start, self.selection.end
         while self.samples < target:
             chunk = next(self.chunks, None)
             if chunk is None:
                 return True
-            if self.selection.end is not None:
-                chunk = chunk[: (self.selection.end - self.samples) * BYTES_PER_SAMPLE]
-            self.output.write(chunk[max(0, self.selection.start - self.samples) * BYTES_PER_SAMPLE :])
-            self.peaks.feed(chunk)
-            self.samples += len(chunk) // BYTES_PER_SAMPLE
-            if self.samples == self.selection.end:
+            form = self.findings.pcm_format
+            if end is not None:
+                chunk = chunk[: (end - self.samples) * form.frame_bytes]
+            self.output.write(chunk[max(0, start - self.samples) * form.frame_bytes :], form.channels)
+            self.peaks.feed(mixed(chunk, form.channels))
+            self.samples += len(chunk) // form.frame_bytes
+            if self.samples == end:
                 return True
         return False
 
@@ -96,8 +101,12 @@ def decode(
     raw: bool = False,
     max_declared: float = math.inf,
     selection: Selection = EVERYTHING,
+    more_channels: tuple[str, ...] = (),
 ) -> DecodeStep:
     """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
+
+    With `more_channels`, that file gets the first channel, and these files, which must exist, get the others;
+    the source has as many of them as it has. Without, all channels are mixed.
 
     If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.
 
@@ -114,16 +123,19 @@ def decode(
     session = _sessions.get(job)
     is_new = session is None
     if session is None:
-        session = _sessions[job] = _start(Path(source), Path(pcm_path), raw, selection)
+        session = _sessions[job] = _start(Path(source), [pcm_path, *more_channels], raw, selection)
     try:
         if is_new:
             next(session.chunks)
         if not session.samples and session.declared > max_declared:
-            return DecodeStep(0, False, None, session.declared, tracks=session.findings.tracks)
+            findings = session.findings
+            return DecodeStep(
+                0, False, None, session.declared, tracks=findings.tracks, channels=findings.declared_channels
+            )
         finished = session.advance(max_samples)
         session.output.flush()
+        distinct = session.output.finish() if finished else (0,)
         if finished:
-            session.output.truncate()
             _check(session)
     except BaseException:
         close(job)
@@ -134,7 +146,8 @@ def decode(
     warning = session.findings.warning if finished else None
     peaks = session.peaks.take(finished=finished)
     tracks = session.findings.tracks if is_new else ()
-    return DecodeStep(session.samples, finished, warning, session.declared, peaks, tracks)
+    channels = session.output.channels
+    return DecodeStep(session.samples, finished, warning, session.declared, peaks, tracks, channels, distinct)
 
 
 def close(job: str) -> None:
@@ -173,17 +186,16 @@ def limit_memory(headroom_bytes: int) -> None:
     runtime.limit_memory(headroom_bytes)
 
 
-def _start(source: Path, pcm_path: Path, raw: bool, selection: Selection) -> _Session:
+def _start(source: Path, pcm_paths: Sequence[str], raw: bool, selection: Selection) -> _Session:
     if source.stat().st_size == 0:
         raise refusal.empty_file()
     findings = Findings()
     chunks = (
         raw_pcm(source, findings, selection.track)
         if raw
-        else decoded_pcm(source, findings, track=selection.track)
+        else decoded_pcm(source, findings, track=selection.track, separate=len(pcm_paths) > 1)
     )
-    output = pcm_path.open("r+b")
-    output.seek(selection.start * BYTES_PER_SAMPLE)
+    output = ChannelFiles([Path(path) for path in pcm_paths], selection.start)
     return _Session(chunks, output, findings, selection)
 
 

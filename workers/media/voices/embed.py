@@ -11,14 +11,17 @@ import numpy.typing as npt
 
 from workers import runtime
 from workers.media.voices.ge2e import Ge2e
-from workers.messages import BYTES_PER_SAMPLE, Span, SpeakerModel
+from workers.media.voices.onnx_model import SUPPORTED, OnnxModel, UnknownVoiceModel
+from workers.media.voices.units import unit_rows
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Span, SpeakerModel
 
 log = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float32]
 
+ONNX = ".onnx"  # what the names of such files end in
+
 _BATCH = 64  # windows at a time, for the memory that they take
-_LEAST_LENGTH = 1e-6  # of an embedding that has a direction
 
 
 class VoiceModel(Protocol):
@@ -35,20 +38,34 @@ def embed(pcm_path: str, windows: Sequence[Span], model: SpeakerModel) -> bytes:
     on the file, the windows and the model alone. A window without sound or without any sample has an
     embedding too, of no meaning.
     """
-    loaded = _load(model)
+    loaded = _loaded(model)
     embeddings = []
     with Path(pcm_path).open("rb") as file:
         for first in range(0, len(windows), _BATCH):
             samples = [_read(file, window) for window in windows[first : first + _BATCH]]
-            embeddings.append(_unit(loaded.embed(samples)))
+            embeddings.append(unit_rows(loaded.embed(samples)))
     log.debug("embedded the voices of %d windows", len(windows))
     return np.concatenate(embeddings).astype("<f4").tobytes()
 
 
-@cache
+def fault_of(model: SpeakerModel) -> str | None:
+    """What is wrong with a model's file, in one line; None if it embeds a second of noise. Keeps nothing."""
+    noise = np.random.default_rng(0).normal(0, 0.1, SAMPLE_RATE).astype(np.float32)
+    try:
+        _load(model).embed([noise])
+    except UnknownVoiceModel as error:
+        return f"{error}. {SUPPORTED}"
+    except Exception as error:  # those of onnxruntime cannot be pickled
+        return f"it fails: {(str(error).splitlines() or [repr(error)])[0]}"
+    return None
+
+
 def _load(model: SpeakerModel) -> VoiceModel:
     with runtime.raised_memory_limit():
-        return Ge2e(model.path)
+        return OnnxModel(model.path) if Path(model.path).suffix == ONNX else Ge2e(model.path)
+
+
+_loaded = cache(_load)
 
 
 def _read(file: BinaryIO, window: Span) -> Floats:
@@ -57,11 +74,3 @@ def _read(file: BinaryIO, window: Span) -> Floats:
     file.seek(start * BYTES_PER_SAMPLE)
     pcm = np.frombuffer(file.read((end - start) * BYTES_PER_SAMPLE), "<i2")
     return pcm.astype(np.float32) / np.float32(32768)
-
-
-def _unit(embeddings: Floats) -> Floats:
-    """The embeddings with length 1. Those without a direction get the same one."""
-    clean = np.where(np.isfinite(embeddings).all(1, keepdims=True), embeddings, 0)
-    lengths = np.linalg.norm(clean, axis=1, keepdims=True)
-    without = np.float32(embeddings.shape[1] ** -0.5)
-    return np.where(lengths > _LEAST_LENGTH, clean / np.maximum(lengths, _LEAST_LENGTH), without)

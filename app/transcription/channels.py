@@ -1,0 +1,170 @@
+"""From a recording to its transcript, channel by channel: the channel is the speaker.
+
+All channels are decoded first. Then each that differs from the others has a pipeline, all at the same time.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from app.media.channel_files import channel_path
+from app.media.pcm_budget import audio_too_long
+from app.media.peaks import PeakCollector
+from app.media.pool import MediaPool
+from app.media.uploads import Upload
+from app.speakers.channels import join_channels
+from app.transcript.timeline import Transcript
+from app.transcription.clip_request import ClipKey
+from app.transcription.helper import Helper
+from app.transcription.language_vote import LanguageVote
+from app.transcription.pipeline import Fleet, Observer, Pipeline, Progress, first_error
+from app.transcription.sound_levels import SoundLevels
+from workers.messages import SAMPLE_RATE, Selection, Span
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedAudio:
+    """The decoded audio of a recording, complete."""
+
+    samples: int
+    channels: tuple[int, ...] = (0,)  # those with a file; (0,) for the mix of all
+
+
+@dataclass(slots=True)
+class ChannelPipelines:
+    """Makes the transcript of one recording, once, from the transcripts of its channels."""
+
+    job: str
+    upload: Upload
+    media: MediaPool
+    fleet: Fleet
+    pcm_path: Path  # for the first channel; the caller removes it and the `channel_files` beside it
+    observer: Observer
+    helper: Helper
+    new_pipeline: Callable[..., Pipeline]  # with what all channels have in common
+    names: tuple[str, ...]  # of the speakers, in the order of the channels
+    max_duration_s: float
+    selection: Selection
+    decoded: DecodedAudio | None = None  # from an earlier run, if that decoded all of the recording
+    failed_spans: list[Span] = field(default_factory=list)
+
+    async def run(self) -> Transcript:
+        """Transcribe the recording. Cancelling this cancels all work that is not in flight.
+
+        Raises as `Pipeline.run` does.
+        """
+        try:
+            decoded = self.decoded or await self._decode()
+            progress = _JointProgress(decoded.channels, self.observer)
+            vote = LanguageVote(decoded.channels)
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(self._transcribe(decoded, channel, vote, progress))
+                    for channel in decoded.channels
+                ]
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from None
+        finally:
+            self.media.cancel(self.job)
+            self.fleet.cancel(self.job)
+        return await self._joined(decoded, [task.result() for task in tasks])
+
+    async def _decode(self) -> DecodedAudio:
+        """Decode all channels, and report how far that is."""
+        peaks = PeakCollector()
+        decoding = self.media.decode(
+            self.job, self.upload, self.pcm_path, self.max_duration_s, peaks, self.selection, separate=True
+        )
+        async with aclosing(decoding) as steps:
+            async for decoded in steps:
+                if decoded.samples > self.max_duration_s * SAMPLE_RATE:
+                    raise audio_too_long(self.max_duration_s)
+                seconds = max(0, decoded.samples - self.selection.start) / SAMPLE_RATE
+                self.observer.progressed(Progress(seconds))
+                if decoded.finished:
+                    self.observer.decoded(decoded, peaks)
+        return DecodedAudio(decoded.samples, decoded.channels)
+
+    async def _transcribe(
+        self, decoded: DecodedAudio, channel: int, vote: LanguageVote, progress: "_JointProgress"
+    ) -> Transcript:
+        pipeline = self.new_pipeline(
+            pcm_path=channel_path(self.pcm_path, channel),
+            observer=_ChannelObserver(channel, progress),
+            decoded_samples=decoded.samples,
+            channel=channel,
+            vote=vote,
+            shares_job=True,
+            failed_spans=self.failed_spans,
+        )
+        transcript = await pipeline.run()
+        progress.ended(channel)
+        return transcript
+
+    async def _joined(self, decoded: DecodedAudio, transcripts: Sequence[Transcript]) -> Transcript:
+        paths = [channel_path(self.pcm_path, channel) for channel in decoded.channels]
+        first = transcripts[0]
+        joined = await self.helper.run(first.seconds, _join, transcripts, decoded.channels, paths, self.names)
+        self.observer.transcribed(joined.segments)
+        return joined
+
+
+class _JointProgress:
+    """The progress of all channels, for an observer of the recording.
+
+    Times are the mean of the channels', so that `done_s` never exceeds `total_s`, the recording's.
+    """
+
+    def __init__(self, channels: Sequence[int], observer: Observer) -> None:
+        self._progress = dict.fromkeys(channels, Progress())
+        self._published = dict.fromkeys(channels, 0)  # up to which sample
+        self._unfinished = set(channels)
+        self._observer = observer
+
+    def progressed(self, channel: int, progress: Progress) -> None:
+        self._progress[channel] = progress
+        every = self._progress.values()
+        clips = [each.clips_total for each in every if each.clips_total is not None]
+        self._observer.progressed(
+            Progress(
+                decoded_s=progress.decoded_s,
+                total_s=progress.total_s,
+                done_s=sum(each.done_s for each in every) / len(every),
+                clips_done=sum(each.clips_done for each in every),
+                clips_total=sum(clips) if len(clips) == len(every) else None,
+            )
+        )
+
+    def published(self, channel: int, clip: Span, key: ClipKey | None) -> None:
+        self._published[channel] = clip[1]
+        until = min(self._published[each] for each in self._unfinished)
+        self._observer.published(clip, key, channel, until)
+
+    def ended(self, channel: int) -> None:
+        self._unfinished.remove(channel)
+
+
+@dataclass(frozen=True, slots=True)
+class _ChannelObserver(Observer):
+    """Passes on the progress of one channel."""
+
+    channel: int
+    joint: _JointProgress
+
+    def progressed(self, progress: Progress) -> None:
+        self.joint.progressed(self.channel, progress)
+
+    def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
+        self.joint.published(self.channel, clip, key)
+
+
+def _join(
+    transcripts: Sequence[Transcript],
+    channels: Sequence[int],
+    pcm_paths: Sequence[Path],
+    names: Sequence[str],
+) -> Transcript:
+    """As `join_channels`, with the channels' decoded audio, all of which this reads. Raises OSError."""
+    return join_channels(transcripts, channels, [SoundLevels(path) for path in pcm_paths], names)

@@ -1,0 +1,113 @@
+"""The voices of known speakers, from recordings that a request holds as data URLs."""
+
+import asyncio
+import base64
+import re
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from app.errors import InvalidInput, TooLarge
+from app.media.file_sink import raise_if_full
+from app.media.pool import MediaPool
+from app.media.speech import VadParameters
+from app.media.speech_search import find_speech
+from app.media.uploads import Upload
+from app.shielding import run_shielded
+from app.speakers.labelling import KnownSpeaker
+from app.speakers.windows import voice_windows
+from app.transcription.data_folder import DataFolder
+
+PARAM = "known_speaker_references[]"
+MIN_S, MAX_S = 2, 10  # of a recording, as in OpenAI's API
+_SLACK_S = 0.25  # encoders pad the sound
+# RFC 2397. The media type of a recording may have parameters, as `audio/webm;codecs=opus`.
+_DATA_URL = re.compile(r"data:(?:audio|video)/[\w.+-]+(?:;[\w.+-]+=[^;,]*)*;base64,", re.IGNORECASE)
+_EXAMPLE = "data:audio/wav;base64,…"
+
+
+async def find_known_speakers(
+    media: MediaPool, folder: DataFolder, names: Sequence[str], references: Sequence[str]
+) -> tuple[KnownSpeaker, ...]:
+    """The voice of each speaker, in order. `references`: a data URL of a recording of 2 to 10 s for each.
+
+    No file is left, also if the caller is cancelled. Raises InvalidInput if a reference cannot be used,
+    SpeakerModelUnavailable, DiskFull, and NotReady if no media worker starts.
+    """
+    if len(names) != len(references):
+        raise _invalid(f"There are {len(names)} names and {len(references)} references. Send one for each.")
+    return tuple(
+        [
+            KnownSpeaker(name, await _Reference(media, folder, name).embedding(reference))
+            for name, reference in zip(names, references, strict=True)
+        ]
+    )
+
+
+class _Reference:
+    """The recording of one speaker."""
+
+    def __init__(self, media: MediaPool, folder: DataFolder, name: str) -> None:
+        self._media = media
+        self._folder = folder
+        self._title = f"The reference of {name!r}"
+        self._id = uuid.uuid4().hex  # of its work and its files
+        self._pcm_path = folder.pcm / self._id
+
+    async def embedding(self, url: str) -> npt.NDArray[np.float32]:
+        """The voice: the mean of all windows of speech, of length 1; shape (values,)."""
+        path = self._folder.uploads / self._id
+        try:
+            size = await run_shielded(asyncio.to_thread(self._write, path, url))
+            return await self._embed(Upload(path, "", size, ""))
+        finally:
+            self._media.cancel(self._id)
+            await asyncio.to_thread(_remove, path, self._pcm_path)
+
+    def _write(self, path: Path, url: str) -> int:
+        """Write the recording to a file. Returns its size in bytes."""
+        head = _DATA_URL.match(url)
+        if head is None:
+            raise _invalid(f"{self._title} is no data URL of a recording: write it as {_EXAMPLE}")
+        try:
+            content = base64.b64decode(url[head.end() :], validate=True)
+        except ValueError:  # also of characters beyond ASCII
+            raise _invalid(f"{self._title} is not valid base64. Encode all of the file.") from None
+        try:
+            with self._folder.disk.reservation() as space:
+                space.check(len(content))
+                path.write_bytes(content)
+        except OSError as error:
+            raise_if_full(error)
+            raise
+        return len(content)
+
+    async def _embed(self, upload: Upload) -> npt.NDArray[np.float32]:
+        remedy = f"Send {MIN_S} to {MAX_S} s in which this person alone speaks."
+        try:
+            found = await find_speech(
+                self._media, self._id, upload, self._pcm_path, VadParameters(), MAX_S + _SLACK_S
+            )
+        except TooLarge:
+            raise _invalid(f"{self._title} is longer than {MAX_S} s. {remedy}") from None
+        except InvalidInput as error:
+            raise _invalid(f"{self._title} cannot be used. {error.message}") from None
+        if found.seconds < MIN_S - _SLACK_S:
+            raise _invalid(f"{self._title} has {found.seconds:.1f} s. {remedy}")
+        windows = voice_windows(found.spans) or voice_windows([(0, found.samples)])
+        embeddings = await self._media.embed_voices(self._id, self._pcm_path, windows)
+        mean: npt.NDArray[np.float32] = embeddings.mean(0)
+        mean /= np.maximum(np.linalg.norm(mean), np.float32(1e-6))
+        return mean
+
+
+def _remove(*paths: Path) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _invalid(message: str) -> InvalidInput:
+    return InvalidInput(message, param=PARAM)
