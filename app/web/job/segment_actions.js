@@ -111,7 +111,7 @@ export function assignSpeaker(screen, id, name) {
   const ids = selection.ids.peek().has(id) ? selection.ids.peek() : new Set([id]);
   if (screen.session.edit("speaker", (segments) => setSpeakers(segments, ids, name), id))
     announce(t("speakers.assigned", { name, count: ids.size }));
-  selection.clear();
+  selection.end();
   screen.view.go(id);
 }
 

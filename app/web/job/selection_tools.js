@@ -22,7 +22,7 @@ export function SelectionTools({ screen }) {
     return id !== null && ids.has(id) ? id : [...ids][0];
   };
   const leave = () => {
-    selection.clear();
+    selection.end();
     screen.view.go(place());
   };
   /** @param {SubmitEvent} event */

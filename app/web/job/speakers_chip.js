@@ -41,7 +41,7 @@ export function SpeakerChip({ speaker: { name, share, colour }, canRename, renam
       <${NameField} name=${name} finish=${finish} /></span>`;
   }
   return html`<button class="speaker" ref=${button} data-speaker=${name} disabled=${!canRename} onClick=${() => setEditing(true)}
-    title=${t("speakers.rename", { name })} aria-label=${`${t("speakers.rename", { name })}, ${percent}`}>${face}</button>`;
+    title=${t("speakers.rename", { name })}>${face}</button>`;
 }
 
 /** @typedef {{name: string, finish: (next: string, isByKey: boolean) => Promise<boolean>}} FieldProps */

@@ -92,7 +92,7 @@ export function press(event, screen) {
     Home: () => step(screen, id, -Infinity),
     End: () => step(screen, id, Infinity),
     ...(isOnRow && { Enter: () => screen.view.edit(id), Delete: () => removeSegment(screen, id) }),
-    ...(selection.ids.peek().size > 0 && { Escape: selection.clear }),
+    ...(selection.ids.peek().size > 0 && { Escape: selection.end }),
   };
   /** @type {Record<string, () => void>} */
   const withShift = {

@@ -33,5 +33,10 @@ export function createSelection(session) {
     clear() {
       range.value = null;
     },
+    /** The same, and no text is selected any more. */
+    end() {
+      range.value = null;
+      getSelection()?.removeAllRanges();
+    },
   };
 }

@@ -10,7 +10,7 @@ export default {
   "error.status": "The server answered with status {status}. Try again later.",
   "error.known": {
     // by code; the service itself speaks English, of its API
-    no_voices: 'Voices can be compared only in recordings that were added with the option "Who speaks".',
+    no_voices: "Voices can be compared only in recordings that were added with the option “Who speaks”.",
   },
 
   // Frame
