@@ -6,6 +6,7 @@ import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
 import { SaveStatus } from "./saving_status.js";
 import { editUnsure, travel } from "./segment_actions.js";
+import { askForSpeaker, SelectionTools } from "./selection_tools.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 /** @typedef {import("./find_state.js").Search} Search */
@@ -24,6 +25,7 @@ export function EditToolbar({ screen, search }) {
     }
     <${Tool} icon="search" text="find.open" keys="Control+F" isOff=${false} run=${() => openSearch(search, "find")} />
     <span class="space"></span>
+    ${isEditable && html`<${SelectionTools} screen=${screen} />`}
     <${RefusedPlace} screen=${screen} />
     ${(isEditable || session.dirty.value) && html`<${SaveStatus} session=${session} />`}
   </div>`;
@@ -69,6 +71,9 @@ function useEditingKeys(screen, search) {
     { keys: "Backspace", text: "keys.join" },
     { keys: "Alt+ArrowDown", text: "keys.editNext" },
     { keys: "Delete", text: "keys.remove" },
+    { keys: "s", text: "edit.setSpeaker", run: () => askForSpeaker(screen) },
+    { keys: "1 – 9", text: "keys.speaker" },
+    { keys: "Shift+ArrowDown", text: "keys.select" },
     { keys: "n", text: "edit.nextUnsure", run: () => editUnsure(screen, 1) },
     { keys: "Shift+n", text: "edit.previousUnsure", run: () => editUnsure(screen, -1) },
     { keys: "F8", text: "edit.nextUnsure", run: () => editUnsure(screen, 1), inFields: true },

@@ -4,8 +4,8 @@
  * is impossible or changes nothing, it returns the same array. Times are in seconds.
  */
 
-import { freeTime, inOrder, SHORTEST_S, toMs } from "./edits_order.js";
-import { change, cleanText, MOST_SPEAKER_CHARS, newId, withText } from "./edits_segment.js";
+import { freeTime, inOrder, SHORTEST_S, separated, toMs } from "./edits_order.js";
+import { change, cleanSpeaker, newId, withSpeaker, withText } from "./edits_segment.js";
 
 export { toMs } from "./edits_order.js";
 export { join, split } from "./edits_split.js";
@@ -66,21 +66,32 @@ function fitted(start, end, after, before) {
  * @returns {Segments}
  */
 export function setSpeaker(segments, id, speaker) {
-  const name =
-    cleanText(speaker ?? "")
-      .slice(0, MOST_SPEAKER_CHARS)
-      .trim() || null;
+  const name = cleanSpeaker(speaker);
   const segment = segments.find((other) => other.id === id);
   if (!segment || segment.speaker === name) return segments;
   const others = segments.filter((other) => other.speaker === name);
   const next = others.find((other) => other.start > segment.start);
-  const moved = { ...segment, speaker: name, end: Math.min(segment.end, next?.start ?? segment.end) };
+  const moved = { ...withSpeaker(segment, name), end: Math.min(segment.end, next?.start ?? segment.end) };
   const before = others.findLast((other) => other.start <= segment.start && other.end > segment.start);
   if (before && toMs(segment.start - before.start) < 0.001) return segments;
   const changed = before
     ? change(segments, before.id, (other) => ({ ...other, end: segment.start }))
     : segments;
   return change(changed, id, () => moved);
+}
+
+/**
+ * The same for several segments.
+ * @param {Segments} segments
+ * @param {ReadonlySet<string>} ids
+ * @param {string | null} speaker
+ * @returns {Segments}
+ */
+export function setSpeakers(segments, ids, speaker) {
+  const name = cleanSpeaker(speaker);
+  const isOther = (/** @type {Segment} */ segment) => ids.has(segment.id) && segment.speaker !== name;
+  if (!segments.some(isOther)) return segments;
+  return separated(segments.map((segment) => (isOther(segment) ? withSpeaker(segment, name) : segment)));
 }
 
 /**

@@ -1,7 +1,7 @@
 /** What corrections do with one segment. Without DOM. */
 
 import { inOrder } from "./edits_order.js";
-import { keptWords } from "./edits_words.js";
+import { keptWords, plainWords } from "./edits_words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {readonly Segment[]} Segments */
@@ -39,7 +39,26 @@ export function cleanText(text) {
  */
 export function withText(segment, text) {
   const clean = cleanText(cleanText(text).slice(0, MOST_TEXT_CHARS));
-  return clean === segment.text ? segment : { ...segment, text: clean, words: keptWords(segment, clean) };
+  return clean === segment.text
+    ? segment
+    : { ...segment, text: clean, words: plainWords(keptWords(segment, clean)) };
+}
+
+/** The name as the service stores it; null for none. @param {string | null} name */
+export function cleanSpeaker(name) {
+  return (
+    cleanText(name ?? "")
+      .slice(0, MOST_SPEAKER_CHARS)
+      .trim() || null
+  );
+}
+
+/**
+ * @param {Segment} segment
+ * @param {string | null} speaker Of all of its words.
+ */
+export function withSpeaker(segment, speaker) {
+  return { ...segment, speaker, words: plainWords(segment.words) };
 }
 
 /**

@@ -1,14 +1,14 @@
 /** Two segments of one, and one of two. Without DOM. */
 
-import { freeTime, inOrder, SHORTEST_S, toMs } from "./edits_order.js";
+import { freeTime, inOrder, SHORTEST_S, separated, toMs } from "./edits_order.js";
 import { change, cleanText, MOST_TEXT_CHARS, newId } from "./edits_segment.js";
-import { isUnspaced, placedWords } from "./edits_words.js";
+import { isUnspaced, placedWords, plainWords } from "./edits_words.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {readonly Segment[]} Segments */
 
 /**
- * The second part gets a new id. The border lies between the words around the offset, or, where the times of the
+ * The second part gets a new id, and the speaker of its first word. The border lies between the words around the offset, or, where the times of the
  * words are unknown, at the offset's share of the text.
  * @param {Segments} segments
  * @param {string} id
@@ -39,14 +39,16 @@ export function split(segments, id, offset) {
     id: newId(),
     start: border,
     text: cleanText(rest),
+    speaker: words.find((word) => word.from >= offset)?.word.speaker ?? segment.speaker,
     words: wordsOf(words.filter((word) => word.from >= offset)),
   };
-  return inOrder(segments.flatMap((other) => (other === segment ? [first, second] : [other])));
+  const parted = inOrder(segments.flatMap((other) => (other === segment ? [first, second] : [other])));
+  return second.speaker === segment.speaker ? parted : separated(parted);
 }
 
 /** @param {readonly import("./edits_words.js").PlacedWord[]} words */
 function wordsOf(words) {
-  return words.map(({ word }) => word);
+  return plainWords(words.map(({ word }) => word));
 }
 
 /**

@@ -86,3 +86,13 @@ function tokensOf(text) {
     to: match.index + match[0].length,
   }));
 }
+
+/**
+ * The words without speakers of their own: the segment's speaker says all of them, as it does after a correction.
+ * @param {readonly Word[]} words
+ * @returns {readonly Word[]}
+ */
+export function plainWords(words) {
+  if (words.every(({ speaker }) => speaker === undefined)) return words;
+  return words.map(({ speaker: _, ...word }) => word);
+}

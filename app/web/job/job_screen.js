@@ -10,6 +10,7 @@ import { createPlayback } from "./playback.js";
 import { Player } from "./player.js";
 import { LostCorrections } from "./saving_status.js";
 import { openSession } from "./session.js";
+import { SpeakersPanel } from "./speakers_panel.js";
 import { Transcript } from "./transcript.js";
 import { createView } from "./transcript_view.js";
 
@@ -38,6 +39,7 @@ export function JobScreen({ id }) {
       <${FindBar} screen=${screen} search=${search} />
     </div>
     <${LostCorrections} session=${session} />
+    <${SpeakersPanel} screen=${screen} />
     <${Transcript} session=${session} playback=${playback} view=${view} search=${search} />
   </div>`;
 }

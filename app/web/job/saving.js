@@ -7,9 +7,11 @@
  */
 
 import { ApiError } from "../core/api.js";
+import { t } from "../core/text.js";
 import { batch, computed, effect, signal } from "../vendor/ui.js";
 import { createMerging } from "./saving_merge.js";
 import { mayPassLater, putSegments } from "./saving_request.js";
+import { createSpeakers } from "./saving_speakers.js";
 import { createVersion } from "./saving_version.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -35,7 +37,9 @@ const MOST_ATTEMPTS = 5; // one after the other, while others save, too
  */
 export function createSaving(job, document, complete, onGone) {
   const version = createVersion(document);
-  const { conflict, takeTheirs, mergeMine } = createMerging(job, document, version, () => save());
+  const merging = createMerging(job, document, version, () => save());
+  const { conflict, takeTheirs, mergeMine } = merging;
+  const speakers = createSpeakers(job, document, version, merging);
   const isSaving = signal(false);
   const refusal = signal(/** @type {Refusal | null} */ (null));
   const delay = signal(/** @type {string | null} */ (null));
@@ -85,15 +89,31 @@ export function createSaving(job, document, complete, onGone) {
    */
   function save(isLeaving = false) {
     return alone(async () => {
-      clearTimeout(timer);
-      let attempts = 0;
-      while (dirty.peek() && complete.peek() && !conflict.peek()) {
-        if (!(await attempt(isLeaving))) break;
-        if (++attempts < MOST_ATTEMPTS) continue;
-        retryLater();
-        break;
-      }
+      await saveNow(isLeaving);
       return !dirty.peek();
+    });
+  }
+
+  /** @param {boolean} isLeaving */
+  async function saveNow(isLeaving) {
+    clearTimeout(timer);
+    let attempts = 0;
+    while (dirty.peek() && complete.peek() && !conflict.peek()) {
+      if (!(await attempt(isLeaving))) break;
+      if (++attempts < MOST_ATTEMPTS) continue;
+      retryLater();
+      break;
+    }
+  }
+
+  /** @param {import("./saving_speakers.js").SpeakersBody} body */
+  function correctSpeakers(body) {
+    return alone(async () => {
+      await saveNow(false);
+      // What was typed meanwhile may still be unsaved.
+      if (["conflict", "refused", "offline"].includes(saveState.peek()))
+        throw new Error(t("speakers.unsaved"));
+      await speakers.correct(body);
     });
   }
 
@@ -105,7 +125,7 @@ export function createSaving(job, document, complete, onGone) {
     const sent = document.segments.peek().filter((segment) => segment.text.trim());
     isSaving.value = true;
     try {
-      const stored = await putSegments(job, sent.map(version.bodyOf), version.etag(), isLeaving);
+      const stored = await putSegments(job, speakers.bodyOf(sent), version.etag(), isLeaving);
       batch(() => {
         version.take(sent, stored);
         delay.value = null;
@@ -137,6 +157,10 @@ export function createSaving(job, document, complete, onGone) {
       return false;
     }
     const refused = /** @type {ApiError} */ (error);
+    if (refused.code === "revision_not_found") {
+      speakers.forget();
+      return true;
+    }
     if (refused.status === 404) onGone(refused);
     const place = /^segments\[(\d+)\]$/.exec(refused.param ?? "");
     refusal.value = { id: place ? (sent[Number(place[1])]?.id ?? null) : null, message: refused.message };
@@ -163,6 +187,7 @@ export function createSaving(job, document, complete, onGone) {
     saveState: /** @type {import("../vendor/ui.js").ReadonlySignal<SaveState>} */ (saveState),
     mergeMine,
     save: () => save(),
+    correctSpeakers,
     saveLeaving: () => save(true),
     /** Take in what the service has. */
     reload: () =>

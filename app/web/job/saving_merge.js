@@ -32,20 +32,30 @@ export function createMerging(job, document, version, onResolved) {
   }
 
   /**
+   * Take in what the service has made of all speakers, below what was corrected meanwhile.
+   * @param {import("./saving_request.js").Stored} stored
+   */
+  function takeAnswer(stored) {
+    const [base, mine] = [document.base.peek(), document.segments.peek()];
+    return mergeWith(version.accept(stored), base, mine, "speaker");
+  }
+
+  /**
    * @param {readonly Segment[]} theirs
    * @param {readonly Segment[]} base
    * @param {readonly Segment[]} mine
+   * @param {"theirs" | "speaker"} [name] Of the step.
    */
-  function mergeWith(theirs, base, mine) {
+  function mergeWith(theirs, base, mine, name = "theirs") {
     const outcome = merge(base, mine, theirs);
     const isMixed =
       changesBetween(base, mine, isSame).length > 0 && changesBetween(mine, theirs, isSame).length > 0;
     batch(() => {
       // Until there is a choice, the draft and the screen have mine.
-      document.merged(theirs, resolved(outcome, new Map()));
+      document.merged(theirs, resolved(outcome, new Map()), name);
       if (outcome.parts.length) conflict.value = { parts: outcome.parts, resolve };
     });
-    if (isMixed && !outcome.parts.length) toast(t("saving.merged"));
+    if (isMixed && name === "theirs" && !outcome.parts.length) toast(t("saving.merged"));
     return !outcome.parts.length;
   }
 
@@ -63,6 +73,7 @@ export function createMerging(job, document, version, onResolved) {
   return {
     conflict,
     takeTheirs,
+    takeAnswer,
     /**
      * Put changes of another base upon what the service has.
      * @param {readonly Segment[]} base

@@ -25,13 +25,13 @@ export async function fetchSegments(job, { signal, etag } = {}) {
 
 /**
  * @param {string} job
- * @param {readonly object[]} segments
- * @param {string} etag Of what they correct.
+ * @param {object} content The segments, or the revision that comes back.
+ * @param {string} etag Of what it corrects.
  * @param {boolean} isLeaving The page may be gone before the answer.
  * @returns {Promise<Stored>}
  */
-export async function putSegments(job, segments, etag, isLeaving) {
-  const body = JSON.stringify({ segments });
+export async function putSegments(job, content, etag, isLeaving) {
+  const body = JSON.stringify(content);
   const isSmall = isLeaving && new Blob([body]).size <= MOST_KEEPALIVE_BYTES;
   const headers = { "Content-Type": "application/json", "If-Match": etag };
   const signal = AbortSignal.timeout(PUT_MS);
@@ -41,7 +41,7 @@ export async function putSegments(job, segments, etag, isLeaving) {
 }
 
 /** @param {Response} response @returns {Promise<Stored>} */
-async function storedOf(response) {
+export async function storedOf(response) {
   return { ...(await response.json()), etag: response.headers.get("ETag") ?? "" };
 }
 

@@ -3,7 +3,7 @@
 import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
 import { toast } from "../core/toasts.js";
-import { insert, join, remove, split } from "./edits.js";
+import { insert, join, remove, setSpeakers, split } from "./edits.js";
 import { nextUnsure, splitPoint } from "./segment_words.js";
 
 /**
@@ -98,6 +98,21 @@ export function removeSegment(screen, id) {
   announce(t("edit.removed"));
   screen.view.editing.value = null;
   if (neighbour) screen.view.go(neighbour.id);
+}
+
+/**
+ * Give a segment a speaker, and the others that are selected with it.
+ * @param {Screen} screen
+ * @param {string} id
+ * @param {string} name
+ */
+export function assignSpeaker(screen, id, name) {
+  const { selection } = screen.view;
+  const ids = selection.ids.peek().has(id) ? selection.ids.peek() : new Set([id]);
+  if (screen.session.edit("speaker", (segments) => setSpeakers(segments, ids, name), id))
+    announce(t("speakers.assigned", { name, count: ids.size }));
+  selection.end();
+  screen.view.go(id);
 }
 
 /**

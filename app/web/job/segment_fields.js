@@ -101,10 +101,6 @@ export function SpeakerField({ screen, segment, isWanted }) {
   useLayoutEffect(() => {
     if (isWanted) take(field.current);
   }, [isWanted]);
-  const names = [...new Set(session.segments.value.map(({ speaker }) => speaker).filter(Boolean))].slice(
-    0,
-    100,
-  );
   /** @param {Event} event */
   const change = (event) => {
     const { value } = /** @type {HTMLInputElement} */ (event.target);
@@ -120,6 +116,5 @@ export function SpeakerField({ screen, segment, isWanted }) {
   return html`<label class="segment-field"><span>${t("edit.speaker")}</span>
     <input class="input" ref=${field} dir="auto" list="speaker-names" autocomplete="off" maxlength=${MOST_SPEAKER_CHARS}
       value=${segment.speaker ?? ""} onChange=${change} onKeyDown=${press} />
-    <datalist id="speaker-names">${names.map((name) => html`<option value=${name}></option>`)}</datalist>
   </label>`;
 }

@@ -3,13 +3,18 @@
 import { Menu } from "../core/menu.js";
 import { t } from "../core/text.js";
 import { html } from "../vendor/ui.js";
-import { insertAfter, joinWithNext, removeSegment, splitSegment } from "./segment_actions.js";
+import { assignSpeaker, insertAfter, joinWithNext, removeSegment, splitSegment } from "./segment_actions.js";
 
 /** @typedef {import("./segment_actions.js").Screen} Screen */
 
-/** @param {{screen: Screen, id: string, isLast: boolean, tabindex: number}} props */
-export function SegmentMenu({ screen, id, isLast, tabindex }) {
+/** @typedef {import("../core/menu.js").MenuItem} MenuItem */
+
+const MOST_SPEAKERS = 9; // as many as have keys
+
+/** @param {{screen: Screen, segment: import("./types.js").Segment, isLast: boolean, tabindex: number}} props */
+export function SegmentMenu({ screen, segment, isLast, tabindex }) {
   const { view } = screen;
+  const { id } = segment;
   /** @type {[string, import("../core/text.js").TextKey, () => void][]} */
   const entries = [
     ["edit", "edit.edit", () => view.edit(id)],
@@ -20,8 +25,15 @@ export function SegmentMenu({ screen, id, isLast, tabindex }) {
     ["plus", "edit.insert", () => insertAfter(screen, id)],
     ["trash", "edit.remove", () => removeSegment(screen, id)],
   ];
+  /** @type {MenuItem[]} */
   const items = entries
     .filter(([icon]) => !isLast || icon !== "join")
     .map(([icon, key, run]) => ({ icon, label: t(key), run }));
+  const speakers = view.speakers.value.slice(0, MOST_SPEAKERS).map(({ name }) => ({
+    label: name,
+    checked: segment.speaker === name,
+    run: () => assignSpeaker(screen, id, name),
+  }));
+  if (speakers.length) items.push("separator", ...speakers);
   return html`<${Menu} label=${t("edit.more")} icon="more" iconOnly items=${items} tabindex=${tabindex} />`;
 }

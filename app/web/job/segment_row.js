@@ -17,25 +17,29 @@ import { isUnsure, piecesOf } from "./segment_words.js";
  * @property {number} count Of all segments.
  * @property {number} space Above the row, in pixels.
  * @property {boolean} isCurrent The segment that Tab goes to.
+ * @property {boolean} isSelected
  * @property {import("./transcript_view.js").Editing | null} editing
  */
 
 /** @param {SegmentRowProps} props */
-export function SegmentRow({ screen, row, count, space, isCurrent, editing }) {
+export function SegmentRow({ screen, row, count, space, isCurrent, isSelected, editing }) {
   const { segment, heading, position } = row;
   const tabindex = isCurrent ? 0 : -1;
   const time = clock(segment.start);
   const canEdit = screen.session.editable.value;
-  return html`<li class="segment" data-key=${segment.id} tabindex=${tabindex} style=${{ marginTop: `${space}px` }}
-    data-current=${isCurrent} aria-posinset=${position + 1} aria-setsize=${count}>
+  const colourOf = (/** @type {string | null} */ name) =>
+    screen.view.speakers.value.find((speaker) => speaker.name === name)?.colour ?? "";
+  const colour = colourOf(segment.speaker);
+  return html`<li class=${`segment ${colour && "spoken"} ${colour}`} data-key=${segment.id} tabindex=${tabindex} style=${{ marginTop: `${space}px` }}
+    data-current=${isCurrent} data-selected=${isSelected} aria-posinset=${position + 1} aria-setsize=${count}>
     <button class="segment-time numbers" tabindex=${tabindex} data-play="segment"
       aria-label=${t("transcript.playFrom", { time })}>${time}</button>
     <div class="segment-body">
-      ${heading && html`<p class="segment-speaker" dir="auto">${heading}</p>`}
+      ${heading && html`<p class="segment-speaker" dir="auto"><span class=${`swatch ${colour}`} aria-hidden="true"></span>${heading}</p>`}
       ${
         editing
           ? html`<${SegmentEditor} screen=${screen} segment=${segment} editing=${editing} />`
-          : html`<${SegmentText} segment=${segment} language=${screen.session.job.value?.language} />`
+          : html`<${SegmentText} segment=${segment} colourOf=${colourOf} language=${screen.session.job.value?.language} />`
       }
     </div>
     <div class="segment-actions">
@@ -44,20 +48,29 @@ export function SegmentRow({ screen, row, count, space, isCurrent, editing }) {
         html`<button class="icon-button segment-edit" tabindex=${tabindex} data-edit aria-label=${t("edit.edit")} title=${t("edit.edit")}>
           <${Icon} name="edit" />
         </button>
-        <${SegmentMenu} screen=${screen} id=${segment.id} isLast=${position === count - 1} tabindex=${tabindex} />`
+        <${SegmentMenu} screen=${screen} segment=${segment} isLast=${position === count - 1} tabindex=${tabindex} />`
       }
     </div>
   </li>`;
 }
 
-/** @param {{segment: import("./types.js").Segment, language: string | null | undefined}} props */
-function SegmentText({ segment, language }) {
+/**
+ * @param {object} props
+ * @param {import("./types.js").Segment} props.segment
+ * @param {(speaker: string) => string} props.colourOf
+ * @param {string | null | undefined} props.language
+ */
+function SegmentText({ segment, colourOf, language }) {
   const pieces = useMemo(() => {
     let word = 0;
+    let speaker = segment.speaker;
     return piecesOf(segment).map((piece) => {
       if (!piece.text.trim()) return piece.text;
-      const name = piece.word && isUnsure(piece.word.word) ? "unsure" : undefined;
-      return html`<span class=${name} data-at=${piece.start} data-word=${piece.word ? word++ : undefined}>${piece.text}</span>`;
+      const name = piece.word && isUnsure(piece.word.word) ? "unsure" : "";
+      const next = piece.word?.word.speaker ?? speaker;
+      const turn = next === speaker ? "" : next;
+      speaker = next;
+      return html`<span class=${turn ? `${name} turn ${colourOf(turn)}` : name || undefined} data-turn=${turn || undefined} data-at=${piece.start} data-word=${piece.word ? word++ : undefined}>${piece.text}</span>`;
     });
   }, [segment]);
   return html`<p class="segment-text" dir="auto" lang=${language ?? undefined}>${pieces}</p>`;

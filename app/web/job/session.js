@@ -79,6 +79,7 @@ export function openSession(id) {
     conflict: saving.conflict,
     lost: document.lost,
     save: saving.save,
+    correctSpeakers: saving.correctSpeakers,
     reload: saving.reload,
     close,
   });

@@ -108,19 +108,18 @@ export function createDocument() {
   }
 
   /**
-   * Take in what someone else has stored, as a step that can be undone.
+   * Take in another version of the service, as a step that can be undone.
    * @param {Segments} theirs
    * @param {Segments} merged With the changes of this page.
+   * @param {EditName} [name]
    */
-  function merged(theirs, merged) {
+  function merged(theirs, merged, name = "theirs") {
     batch(() => {
       const before = segments.peek();
+      const after = reusing(before, merged);
       base.value = reusing(base.peek(), inOrder(theirs));
-      edit(
-        "theirs",
-        () => (changesBetween(before, merged, isSame).length ? reusing(before, merged) : before),
-        null,
-      );
+      if (changesBetween(before, after, isSame).length) edit(name, () => after, null);
+      else segments.value = after; // words alone are no step
     });
   }
 
@@ -176,9 +175,13 @@ function hasSameWords(one, other) {
   return (
     one.words.length === other.words.length &&
     one.words.every((word, index) => {
-      const { word: text, start, end, probability } = other.words[index];
+      const { word: text, start, end, probability, speaker } = other.words[index];
       return (
-        word.word === text && word.start === start && word.end === end && word.probability === probability
+        word.word === text &&
+        word.start === start &&
+        word.end === end &&
+        word.probability === probability &&
+        word.speaker === speaker
       );
     })
   );

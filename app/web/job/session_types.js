@@ -67,6 +67,8 @@
  * @property {() => Promise<boolean>} save At once, and before an export. Returns whether the service has everything.
  *   Else it is saved after a minute without an edit, when the page is hidden or left, and when the job ends: each time
  *   is a revision, and the service keeps the newest 20. The browser keeps a draft meanwhile.
+ * @property {(body: import("./saving_speakers.js").SpeakersBody) => Promise<void>} correctSpeakers Saves everything,
+ *   and then lets the service correct all speakers, as one step. Rejected where that fails.
  * @property {() => Promise<void>} reload Take in what the service has: after another revision is brought back.
  * @property {() => void} close Ends the requests. Unsaved corrections stay in the browser.
  */

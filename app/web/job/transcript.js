@@ -7,7 +7,7 @@ import { html, useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/ui.
 import { showMatches } from "./find_highlights.js";
 import { SegmentRow } from "./segment_row.js";
 import { createFollower } from "./transcript_follow.js";
-import { click, doubleClick, press } from "./transcript_input.js";
+import { click, doubleClick, mouseDown, noticeSelection, press } from "./transcript_input.js";
 import { directionOf, estimatedHeight, rowsOf } from "./transcript_rows.js";
 import { isActive } from "./types.js";
 
@@ -62,6 +62,7 @@ function List({ session, playback, view, search, isGrowing }) {
   const last = view.current.value;
   const current = segments.some(({ id }) => id === last) ? last : (segments[0]?.id ?? null);
   const drawn = list.drawn(current);
+  const selected = view.selection.ids.value;
   const wasAtEnd =
     isGrowing && scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - END_PX;
   const hadFocus = element.current?.contains(document.activeElement) ?? false;
@@ -80,16 +81,22 @@ function List({ session, playback, view, search, isGrowing }) {
     [list, follower],
   );
   useEffect(follower.start, [follower]);
+  useEffect(() => {
+    const notice = () => noticeSelection(screen);
+    document.addEventListener("selectionchange", notice);
+    return () => document.removeEventListener("selectionchange", notice);
+  }, [screen]);
 
   /** @param {Row} row @param {number} space */
   const vnodeOf = (row, space) =>
     row.segment
       ? html`<${SegmentRow} key=${row.key} screen=${screen} row=${row} count=${segments.length} space=${space}
-          isCurrent=${row.key === current} editing=${view.editing.value?.id === row.key ? view.editing.value : null} />`
+          isCurrent=${row.key === current} isSelected=${selected.has(row.key)} editing=${view.editing.value?.id === row.key ? view.editing.value : null} />`
       : html`<${FailedRow} key=${row.key} row=${row} space=${space} />`;
   return html`
     <ol class="segments" role="list" ref=${element} dir=${directionOf(session.job.value?.language)}
       style=${{ paddingBlockEnd: `${list.spaceBelow()}px` }}
+      onMouseDown=${(/** @type {MouseEvent} */ event) => mouseDown(event, screen)}
       onClick=${(/** @type {MouseEvent} */ event) => click(event, screen)}
       onDblClick=${(/** @type {MouseEvent} */ event) => doubleClick(event, screen)}
       onKeyDown=${(/** @type {KeyboardEvent} */ event) => press(event, screen)}

@@ -1,6 +1,6 @@
 /** Mouse and keys on the list of segments. One handler for all rows: thousands of words need none of their own. */
 
-import { removeSegment } from "./segment_actions.js";
+import { assignSpeaker, removeSegment } from "./segment_actions.js";
 import { selectionIn } from "./segment_text.js";
 import { spokenAt } from "./segment_words.js";
 
@@ -24,7 +24,7 @@ export function click(event, { session, playback, view }) {
   if (target.closest("[data-edit]")) return view.edit(segment.id);
   const word = /** @type {HTMLElement | null} */ (target.closest("[data-at]"));
   const isSelecting = word !== null && getSelection()?.isCollapsed === false;
-  if (isSelecting || (!word && !target.closest("[data-play]"))) return;
+  if (isSelecting || event.shiftKey || (!word && !target.closest("[data-play]"))) return;
   view.following.value = true;
   playback.play(word ? spokenAt(segment, Number(word.dataset.at)) : segment.start);
 }
@@ -41,6 +41,37 @@ export function doubleClick(event, { view }) {
 }
 
 /**
+ * A press with Shift selects up to there, and one without ends the selection.
+ * @param {MouseEvent} event
+ * @param {Screen} screen
+ */
+export function mouseDown(event, { view }) {
+  const id = rowOf(event.target)?.dataset.key;
+  if (!id || event.button || /** @type {Element} */ (event.target).closest(".segment-actions, .menu")) return;
+  const { selection, current } = view;
+  if (event.shiftKey && !view.editing.peek()) selection.extend(id, current.peek() ?? id);
+  else selection.clear();
+}
+
+/**
+ * Segments whose text is selected are selected themselves, if there are several.
+ * @param {Screen} screen
+ */
+export function noticeSelection({ view }) {
+  const selection = getSelection();
+  if (!selection?.rangeCount || selection.isCollapsed) return;
+  const range = selection.getRangeAt(0).cloneRange();
+  const rows = [range.startContainer, range.endContainer].map((node) =>
+    rowOf(node instanceof Element ? node : node.parentElement),
+  );
+  const [first, last] = rows;
+  if (!first?.dataset.key || !last?.dataset.key || first === last) return;
+  range.setStart(last, 0);
+  // A triple click selects one text up to where the next row begins.
+  if (range.toString().trim()) view.selection.select(first.dataset.key, last.dataset.key);
+}
+
+/**
  * Keys on a segment: not in its fields, and not on its buttons where these need them.
  * @param {KeyboardEvent} event
  * @param {Screen} screen
@@ -49,25 +80,26 @@ export function press(event, screen) {
   const row = rowOf(event.target);
   const isField = /^(INPUT|TEXTAREA)$/.test(/** @type {Element} */ (event.target).tagName);
   const id = row?.dataset.key;
-  if (
-    !id ||
-    isField ||
-    event.defaultPrevented ||
-    event.altKey ||
-    event.ctrlKey ||
-    event.metaKey ||
-    event.shiftKey
-  )
-    return;
+  if (!id || isField || event.defaultPrevented || event.altKey || event.ctrlKey || event.metaKey) return;
   const isOnRow = event.target === row;
+  const { selection } = screen.view;
+  const speakers = screen.view.speakers.peek().slice(0, 9);
+  const digits = speakers.map(({ name }, index) => [index + 1, () => assignSpeaker(screen, id, name)]);
   /** @type {Record<string, () => void>} */
-  const actions = {
+  const plain = {
     ArrowDown: () => step(screen, id, 1),
     ArrowUp: () => step(screen, id, -1),
     Home: () => step(screen, id, -Infinity),
     End: () => step(screen, id, Infinity),
     ...(isOnRow && { Enter: () => screen.view.edit(id), Delete: () => removeSegment(screen, id) }),
+    ...(selection.ids.peek().size > 0 && { Escape: selection.end }),
   };
+  /** @type {Record<string, () => void>} */
+  const withShift = {
+    ArrowDown: () => step(screen, id, 1, true),
+    ArrowUp: () => step(screen, id, -1, true),
+  };
+  const actions = { ...Object.fromEntries(digits), ...(event.shiftKey ? withShift : plain) }; // some keyboards have digits with Shift
   if (!Object.hasOwn(actions, event.key)) return;
   event.preventDefault();
   actions[event.key]();
@@ -77,10 +109,14 @@ export function press(event, screen) {
  * @param {Screen} screen
  * @param {string} id
  * @param {number} by
+ * @param {boolean} [isSelecting]
  */
-function step({ session, view }, id, by) {
+function step({ session, view }, id, by, isSelecting = false) {
   const segments = session.segments.peek();
   const index = segments.findIndex((segment) => segment.id === id);
   const next = segments[Math.max(0, Math.min(segments.length - 1, index + by))];
-  if (next) view.go(next.id);
+  if (!next) return;
+  if (isSelecting) view.selection.extend(next.id, id);
+  else view.selection.clear();
+  view.go(next.id);
 }

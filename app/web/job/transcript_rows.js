@@ -1,5 +1,7 @@
 /** The rows of a transcript: its segments, and what could not be transcribed between them. */
 
+import { lastSpeaker } from "./speakers.js";
+
 /** @typedef {import("./types.js").Segment} Segment */
 /** @typedef {{start: number, end: number}} Span seconds */
 /**
@@ -38,7 +40,7 @@ export function rowsOf(segments, failed) {
  * @param {number} position
  */
 function segmentRow(segment, before, position) {
-  const heading = segment.speaker === before?.speaker ? null : segment.speaker;
+  const heading = segment.speaker === lastSpeaker(before) ? null : segment.speaker;
   const row = known.get(segment);
   if (row?.position === position && row.heading === heading) return row;
   const next = { key: segment.id, segment, heading, position };

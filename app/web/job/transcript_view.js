@@ -1,7 +1,9 @@
 /** What the reader does with the transcript: which segment has the keyboard, what is edited, what is searched. */
 
-import { batch, signal } from "../vendor/ui.js";
+import { batch, computed, signal } from "../vendor/ui.js";
 import { remove } from "./edits.js";
+import { speakerBook } from "./speakers.js";
+import { createSelection } from "./transcript_selection.js";
 import { createVirtualList } from "./virtual_list.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -24,6 +26,8 @@ import { createVirtualList } from "./virtual_list.js";
  * @property {Signal<Editing | null>} editing
  * @property {Signal<boolean>} following The list scrolls along with what plays.
  * @property {Signal<"find" | "replace" | null>} search What the search bar shows.
+ * @property {import("./transcript_selection.js").Selection} selection
+ * @property {import("../vendor/ui.js").ReadonlySignal<readonly import("./speakers.js").Speaker[]>} speakers
  * @property {import("./virtual_list.js").VirtualList} list
  * @property {(id: string, focus?: boolean) => void} go To a segment.
  * @property {(id: string, selection?: Editing["selection"], field?: Field) => void} edit
@@ -42,6 +46,8 @@ export function createView(session) {
   /** @type {Signal<Editing | null>} */
   const editing = signal(null);
   const list = createVirtualList(clearTop);
+  const selected = createSelection(session);
+  const speakersOf = speakerBook();
   let wantsFocus = false;
 
   /** @type {View["go"]} */
@@ -57,6 +63,7 @@ export function createView(session) {
   function edit(id, selection = null, field = "text") {
     if (!session.editable.value) return go(id);
     if (editing.value?.id !== id) stop();
+    selected.clear();
     batch(() => {
       current.value = id;
       editing.value = { id, field, selection };
@@ -93,6 +100,8 @@ export function createView(session) {
     editing,
     following: signal(true),
     search: signal(null),
+    selection: selected,
+    speakers: computed(() => speakersOf(session.segments.value)),
     list,
     go,
     edit,

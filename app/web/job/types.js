@@ -1,6 +1,9 @@
 /** The shapes of what the service answers about jobs. */
 
-/** @typedef {{word: string, start: number, end: number, probability: number}} Word Times in seconds. */
+/**
+ * @typedef {{word: string, start: number, end: number, probability: number, speaker?: string}} Word Times in seconds.
+ *   `speaker`: where the service knows it. It may be another one than that of the segment.
+ */
 
 /**
  * @typedef {object} Segment A segment of a transcript. Values are never changed: a correction makes new ones.
@@ -8,7 +11,7 @@
  * @property {number} start seconds
  * @property {number} end seconds
  * @property {string} text
- * @property {string | null} speaker
+ * @property {string | null} speaker Of its first words.
  * @property {readonly Word[]} words Empty where the words' times are unknown, as after a correction until it is saved.
  */
 

@@ -6,6 +6,7 @@ import { language, t } from "../core/text.js";
 import { html, signal, useEffect } from "../vendor/ui.js";
 import { OptionInput } from "./options_fields.js";
 import { fieldOf, languagesByName, moreFields } from "./options_model.js";
+import { SpeakerOptions } from "./options_speakers.js";
 import { changed, defaults, loadModels, models, resetOptions } from "./options_store.js";
 
 const isOpen = signal(load("optionsOpen", false));
@@ -41,6 +42,7 @@ function OptionsForm({ isChanged }) {
       <${OptionInput} field=${main("profile")} />
       <${OptionInput} field=${main("max_line_chars")} />
     </div>
+    <${SpeakerOptions} />
     <div class="options-grid long">
       <${OptionInput} field=${main("prompt")} isLong />
       <${OptionInput} field=${main("hotwords")} isLong />

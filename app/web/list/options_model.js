@@ -13,8 +13,11 @@
 
 /** Shown first, in a form of their own. */
 export const MAIN = ["language", "task", "model", "profile", "max_line_chars", "prompt", "hotwords"];
-/** Jobs always have word times. */
-const HIDDEN = ["word_timestamps"];
+/** Jobs always have word times; who speaks is one choice, with a form of its own. */
+const HIDDEN = [
+  "word_timestamps",
+  ...["diarize", "channels", "num_speakers", "min_speakers", "max_speakers", "speaker_names"],
+];
 
 /** @type {Record<string, string[]>} */
 export const CHOICES = {
@@ -40,6 +43,9 @@ const RANGES = {
   min_gap_s: [0, 1, 0.001],
   fps: [10, 120, 0.001],
   start_offset_s: [0, 1, 0.01],
+  start: [0, 1_000_000, 0.001],
+  end: [0, 1_000_000, 0.001],
+  num_speakers: [1, 100, 1],
 };
 
 /**
@@ -65,6 +71,28 @@ export function moreFields(defaults) {
   return Object.entries(defaults)
     .filter(([name]) => !MAIN.includes(name) && !HIDDEN.includes(name))
     .map(([name, initial]) => fieldOf(name, initial));
+}
+
+/** @typedef {"" | "voices" | "channels"} Who What tells speakers apart. */
+
+/** @param {Record<string, unknown>} options @returns {Who} */
+export function whoOf({ diarize, channels }) {
+  if (diarize) return "voices";
+  return channels === "separate" ? "channels" : "";
+}
+
+/**
+ * The options that a choice sets. Those that mean nothing with it get their defaults.
+ * @param {Who} who
+ * @returns {Record<string, unknown>} `undefined`: the default.
+ */
+export function whoOptions(who) {
+  return {
+    diarize: who === "voices" || undefined,
+    channels: who === "channels" ? "separate" : undefined,
+    ...(who !== "voices" && { num_speakers: undefined }),
+    ...(who === "" && { speaker_names: undefined }),
+  };
 }
 
 /**

@@ -1,0 +1,294 @@
+"""Who speaks, on the page: renamed everywhere, reassigned, joined, and found again by the real service."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.transcript_pages import (
+    correct,
+    document,
+    open_job,
+    save,
+    stored,
+    timed,
+    with_lines,
+)
+from tests.e2e.running import DATA
+
+pytestmark = pytest.mark.timeout(120)
+
+PART_S = 24  # of the dialogue: all three speak
+LINES = ["One bird sings.", "Two birds fly high.", "Three birds sleep.", "The cat sees a bird."]
+
+
+@pytest.fixture(scope="module")
+def dialogue(site):
+    job = site.finished(site.submit(DATA / "dialogue.flac", diarize=True, end=PART_S)["id"])
+    assert job["status"] == "succeeded", job
+    return job["id"]
+
+
+@pytest.fixture
+def found(site, dialogue):
+    """A job whose three speakers were found, without corrections, and these."""
+    headers = {"If-Match": document(site, dialogue).headers["etag"]}
+    site.client.put(f"/v1/jobs/{dialogue}/segments", json={"revision": 0}, headers=headers).raise_for_status()
+    labels = speakers(site, dialogue)
+    assert set(labels) == {"S1", "S2", "S3"}
+    return dialogue, labels
+
+
+@pytest.fixture(scope="module")
+def shared_lines(site, talk):
+    return with_lines(site, talk.path, LINES)
+
+
+@pytest.fixture
+def lines(site, shared_lines):
+    """A job in which someone has named speakers, and no voices were compared."""
+    segments = timed(LINES, 2.0)
+    for segment, speaker in zip(segments, ["Anna", "Anna", "Bert", None], strict=True):
+        segment["speaker"] = speaker
+    correct(site, shared_lines, segments)
+    return shared_lines
+
+
+def speakers(site, job_id):
+    return [segment["speaker"] for segment in stored(site, job_id)]
+
+
+def panel(page):
+    return page.get_by_role("region", name="Speakers")
+
+
+def names(page):
+    return panel(page).locator(".speaker-name")
+
+
+def chip(page, name):
+    return panel(page).get_by_role("button", name=f"{name} ", description=f"Rename {name}")
+
+
+def replaced(labels, **others):
+    return [others.get(label, label) for label in labels]
+
+
+def test_a_speaker_is_renamed_everywhere(page, site, found):
+    job, labels = found
+    rows = open_job(page, job)
+    expect(names(page)).to_have_text(["S1", "S2", "S3"])
+    assert len(set(panel(page).locator(".swatch").evaluate_all("all => all.map(one => one.className)"))) == 3
+    rows.first.dblclick(position={"x": 300, "y": 40})
+    page.keyboard.press("End")
+    page.keyboard.type(" Really.")  # not saved yet
+    page.keyboard.press("Enter")
+    chip(page, "S2").press("Enter")
+    field = page.get_by_role("combobox", name="New name of S2")
+    expect(field).to_be_focused()
+    page.keyboard.type("Anna Berger")  # over the old name
+    page.keyboard.press("Enter")
+    expect(chip(page, "Anna Berger")).to_be_focused()
+    expect(page.locator("[role=status]", has_text="S2 is now Anna Berger.")).to_have_count(1)
+    assert speakers(site, job) == replaced(labels, S2="Anna Berger")
+    assert stored(site, job)[0]["text"].endswith(" Really.")
+    headings = page.locator(".segment-speaker").all_inner_texts()
+    assert "Anna Berger" in headings
+    assert "S2" not in headings
+    chip(page, "S1").click()
+    page.keyboard.type("Nobody")
+    page.keyboard.press("Escape")
+    expect(names(page)).to_have_text(["S1", "Anna Berger", "S3"])
+
+
+def test_a_rename_goes_on_top_of_what_others_have_saved(page, site, found):
+    job, labels = found
+    rows = open_job(page, job)
+    segments = stored(site, job)
+    theirs = [{key: part[key] for key in ("id", "start", "end", "text", "speaker")} for part in segments]
+    correct(site, job, [theirs[0] | {"text": "From elsewhere."}, *theirs[1:]])
+    page.faults.expect("status of 412")
+    chip(page, "S3").click()
+    page.keyboard.type("Cem")
+    page.keyboard.press("Enter")
+    expect(chip(page, "Cem")).to_be_visible()
+    expect(rows.first).to_contain_text("From elsewhere.")
+    assert stored(site, job)[0]["text"] == "From elsewhere."
+    assert speakers(site, job) == replaced(labels, S3="Cem")
+
+
+def test_two_speakers_become_one_and_two_again(page, site, found):
+    job, labels = found
+    open_job(page, job)
+    panel(page).get_by_role("button", name="Join speakers").click()
+    for name in ("S1", "S3"):
+        panel(page).get_by_role("checkbox", name=name).check()
+    panel(page).get_by_role("button", name="Join as S1").click()
+    expect(names(page)).to_have_text(["S1", "S2"])
+    expect(chip(page, "S1")).to_be_focused()
+    assert speakers(site, job) == replaced(labels, S3="S1")
+    page.keyboard.press("Control+z")
+    expect(names(page)).to_have_text(["S1", "S2", "S3"])
+    save(page)
+    assert speakers(site, job) == labels
+
+
+def test_speakers_are_found_again_and_undone_ones_are_nobodys_choice(page, site, found):
+    job, labels = found
+    open_job(page, job)
+    again = panel(page).get_by_role("button", name="Find speakers again")
+    again.press("Enter")
+    expect(page.get_by_label("Number of speakers")).to_be_focused()
+    page.keyboard.type("2")
+    page.keyboard.press("Enter")
+    expect(names(page)).to_have_text(["S1", "S2"])
+    expect(page.get_by_text("2 speakers").first).to_be_visible()
+    expect(again).to_be_focused()
+    two = speakers(site, job)
+    assert len(set(two)) == 2
+    page.keyboard.press("Control+z")
+    expect(names(page)).to_have_count(3)
+    save(page)
+    assert speakers(site, job) == labels
+    again.click()
+    page.keyboard.type("2")
+    page.keyboard.press("Enter")
+    expect(names(page)).to_have_count(2)
+    assert speakers(site, job) == two
+    again.click()
+    page.keyboard.press("Enter")  # automatically
+    expect(names(page)).to_have_count(3)
+    assert speakers(site, job) == labels
+
+
+def test_a_chosen_speaker_stays_when_speakers_are_found_again(page, site, found):
+    job, labels = found
+    rows = open_job(page, job)
+    other = "2" if labels[0] != "S2" else "1"
+    rows.first.focus()
+    page.keyboard.press(other)
+    expect(rows.first.locator(".segment-speaker")).to_have_text(f"S{other}")
+    panel(page).get_by_role("button", name="Find speakers again").click()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("3 speakers").first).to_be_visible()
+    after = speakers(site, job)
+    assert after[0] == f"S{other}"
+    assert len(set(after)) == 3
+
+
+def test_a_segment_gets_another_speaker(page, site, lines):
+    rows = open_job(page, lines)
+    rows.nth(2).focus()
+    page.keyboard.press("1")
+    expect(rows.nth(2)).to_be_focused()
+    expect(names(page)).to_have_text(["Anna"])
+    expect(panel(page).locator("small")).to_have_text("75%")
+    rows.nth(3).hover()
+    rows.nth(3).get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitemcheckbox", name="Anna").click()
+    expect(rows.nth(3)).to_be_focused()
+    page.keyboard.press("s")
+    expect(page.get_by_label("Speaker", exact=True)).to_be_focused()
+    page.keyboard.type("Carla")
+    page.keyboard.press("Enter")
+    save(page)
+    assert speakers(site, lines) == ["Anna", "Anna", "Anna", "Carla"]
+
+
+def test_selected_segments_get_a_speaker_together(page, site, lines):
+    rows = open_job(page, lines)
+    rows.nth(1).focus()
+    page.keyboard.press("Shift+ArrowDown")
+    page.keyboard.press("Shift+ArrowDown")
+    expect(page.locator(".selection-tools")).to_contain_text("3 segments selected")
+    page.keyboard.press("s")
+    expect(page.get_by_role("combobox", name="Speaker")).to_be_focused()
+    page.keyboard.type("Carla")
+    page.keyboard.press("Enter")
+    expect(page.locator(".selection-tools")).to_have_count(0)
+    expect(rows.nth(3)).to_be_focused()
+    save(page)
+    assert speakers(site, lines) == ["Anna", "Carla", "Carla", "Carla"]
+    page.keyboard.press("Control+z")
+    expect(names(page)).to_have_text(["Anna", "Bert"])
+
+    rows.nth(0).click(position={"x": 500, "y": 12})
+    rows.nth(2).click(position={"x": 500, "y": 12}, modifiers=["Shift"])
+    expect(page.locator(".selection-tools")).to_contain_text("3 segments selected")
+    page.keyboard.press("Escape")
+    expect(page.locator(".selection-tools")).to_have_count(0)
+
+    ends = [rows.nth(place).locator("p.segment-text span").last.bounding_box() for place in (0, 1)]
+    page.mouse.move(ends[0]["x"] + 2, ends[0]["y"] + 8)  # text of two segments is dragged over
+    page.mouse.down()
+    page.mouse.move(ends[1]["x"] + 20, ends[1]["y"] + 8, steps=4)
+    page.mouse.up()
+    expect(page.locator("[data-selected=true]")).to_have_count(2)
+    rows.nth(1).hover()
+    rows.nth(1).get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitemcheckbox", name="Bert").click()
+    save(page)
+    assert speakers(site, lines) == ["Bert", "Bert", "Bert", None]
+
+
+def test_without_voices_the_page_says_why_none_are_found(page, lines):
+    open_job(page, lines)
+    page.faults.expect("status of 409")
+    panel(page).get_by_role("button", name="Find speakers again").click()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("added with the option “Who speaks”").first).to_be_visible()
+    expect(names(page)).to_have_text(["Anna", "Bert"])
+
+
+def test_a_transcript_without_speakers_has_no_panel(page, site, shared_lines):
+    correct(site, shared_lines, timed(LINES, 2.0))
+    open_job(page, shared_lines)
+    expect(panel(page)).to_have_count(0)
+
+
+def test_words_of_another_speaker_are_marked_in_the_text(page, site, found):
+    """As the service answers after it has found them again: the text stays one segment."""
+    job, _ = found
+    answer = document(site, job).json()
+    first = answer["segments"][0]
+    assert len(first["words"]) > 2
+    for word in first["words"][1:]:
+        word["speaker"] = "S9"
+    etag = document(site, job).headers["etag"]
+    page.route(re.compile("/segments$"), lambda route: route.fulfill(json=answer, headers={"ETag": etag}))
+    rows = open_job(page, job)
+    text = rows.first.locator("p.segment-text")
+    expect(text).to_have_text(first["text"])  # without the mark
+    assert text.locator("[data-turn]").evaluate_all("all => all.map(one => one.dataset.turn)") == ["S9"]
+    expect(names(page).nth(1)).to_have_text("S9")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_panel_is_accessible_on_a_phone(new_page, site, found, axe, scheme):
+    page = new_page(site, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    rows = open_job(page, found[0])
+    rows.nth(1).focus()
+    page.keyboard.press("Shift+ArrowDown")
+    for mode in ("Join speakers", "Find speakers again"):
+        panel(page).get_by_role("button", name=mode).click()
+        assert axe(page) == []
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        page.keyboard.press("Escape")
+        expect(panel(page).get_by_role("button", name=mode)).to_be_focused()
+
+
+def test_a_recording_is_submitted_with_who_speaks(page, site, shorts):
+    page.goto("/")
+    page.get_by_text("Options").click()
+    who = page.get_by_label("Who speaks")
+    who.select_option("Each channel is a speaker")
+    page.get_by_label("Names of the speakers").fill("Anna, Bert")
+    expect(page.get_by_label("Number of speakers")).to_have_count(0)
+    who.select_option("Tell voices apart")
+    page.get_by_label("Number of speakers").fill("2")
+    page.get_by_label("Number of speakers").press("Tab")
+    with page.expect_response(re.compile("/v1/jobs$")) as answer:
+        page.locator("input[type=file]").first.set_input_files(shorts[0])
+    options = answer.value.json()["options"]
+    assert (options["diarize"], options["num_speakers"], options["channels"]) == (True, 2, "mix")
+    assert options["speaker_names"] == "Anna, Bert"
