@@ -13,8 +13,8 @@
 # make clean   remove all generated files
 #
 # Variables: PYTHON (3.11 to 3.13; another one makes .venv anew; default: that of .venv, else python3), EXTRAS (gpu: cuBLAS 12 for CTranslate2, the default
-# if there is an NVIDIA driver; more are added to what is installed), TORCH_INDEX: the package index for torch. Only the package of the speech detector needs torch, so the
-# default is the index of PyTorch's CPU builds, about 200 MB. A wheel that pip finds locally (PIP_FIND_LINKS)
+# if there is an NVIDIA driver; more are added to what is installed), TORCH_INDEX: the package index for torch. It embeds voices, on the CPU, and the package of the speech
+# detector needs it, so the default is the index of PyTorch's CPU builds, about 200 MB. A wheel that pip finds locally (PIP_FIND_LINKS)
 # takes precedence. `TORCH_INDEX=` uses pip's own index.
 PYTHON ?= $(or $(lastword $(patsubst python=%,%,$(filter python=%,$(INSTALLED)))),python3)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
@@ -101,7 +101,7 @@ clean:
 	$(INSTALL) --no-index --no-deps torch 2>/dev/null \
 	|| $(INSTALL) --no-deps $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
 	$(INSTALL) --editable .$(if $(EXTRAS),[$(EXTRAS)])
-	$(INSTALL) --no-deps resemblyzer
+	$(INSTALL) --no-deps resemblyzer  # for its weights; its own dependencies need a compiler
 	@echo $(sort $(WORDS) $(if $(OTHER_PYTHON),,$(INSTALLED))) > $@
 
 .PHONY: another-installation

@@ -93,6 +93,10 @@ class JobNotDone(WhisperfleetError):
     """The job has no transcript: it is not done, or it failed."""
 
 
+class NoVoices(WhisperfleetError):
+    """The job has no embeddings of voices, so its speakers cannot be found again."""
+
+
 class AudioNotKept(WhisperfleetError):
     """The recording of the job is not in the data folder: it was removed, or never arrived."""
 

@@ -29,6 +29,7 @@ from app.api.request_counts import RequestCounts
 from app.api.requests import DrainBody, RequestLog
 from app.api.root_path import RootPath
 from app.api.segments import segment_routes
+from app.api.speakers import speaker_routes
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, model_routes, probe_routes
 from app.api.tus import EXPOSED_HEADERS, TusHeaders
@@ -104,6 +105,7 @@ def create_app(
         segment_routes(running, jobs),
         upload_routes(running, jobs, admission),
         correction_routes(running, jobs, admission),
+        speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         asr_routes(running, admission),
         model_routes(running),

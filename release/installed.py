@@ -9,6 +9,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 PRODUCT = "whisperfleet"
+# Installed without their dependencies, and not named as dependencies themselves.
+WITHOUT_DEPENDENCIES = ("resemblyzer",)
 
 
 def site_packages(environment: Path) -> Path:
@@ -29,7 +31,7 @@ def product_packages(environment: Path, extras: frozenset[str]) -> dict[str, str
         for found in distributions(path=[str(site_packages(environment))])
     }
     needed: dict[tuple[str, frozenset[str]], None] = {}
-    queue = [(PRODUCT, extras)]
+    queue = [(PRODUCT, extras), *((name, frozenset[str]()) for name in WITHOUT_DEPENDENCIES)]
     while queue:
         name, wanted = queue.pop()
         if (name, wanted) in needed:
@@ -37,7 +39,8 @@ def product_packages(environment: Path, extras: frozenset[str]) -> dict[str, str
         if name not in installed:
             sys.exit(f"{name} is not installed in {environment}; run `make .venv/.installed EXTRAS=…` first")
         needed[name, wanted] = None
-        queue += _requirements(installed[name], wanted)
+        if name not in WITHOUT_DEPENDENCIES:
+            queue += _requirements(installed[name], wanted)
     names = sorted({name for name, _ in needed} - {PRODUCT})
     return {name: installed[name].version for name in names}
 

@@ -40,7 +40,7 @@ class Hub:
         return {
             path.name: path.read_bytes()
             for path in sorted(self.folder.iterdir())
-            if path.suffix in (".json", ".bin", ".txt")
+            if path.suffix in (".json", ".bin", ".onnx", ".txt")
         }
 
 

@@ -18,13 +18,16 @@ from app.api.errors import documented_errors
 from app.api.forms import QueryFields
 from app.api.openai_responses import segment_entry
 from app.api.receiving import receive
+from app.api.speaker_labels import speaker_00, with_labels
 from app.api.system import VERSION
 from app.engines.model_files import can_translate
 from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
 from app.media.uploads import Upload
 from app.options import Options, Text
+from app.transcript.edited import word_speakers
 from app.transcript.rendering import render_transcript, with_word_times
+from app.transcript.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word, seconds
 
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 FILE_FIELD = "audio_file"
 ENGINE = "faster_whisper"  # the name by which clients know an engine with these models
+_PREFIX = SpeakerPrefix("[{name}]: ", is_repeated=True)  # as whisperX writes it
 
 Encode = Annotated[
     bool,
@@ -100,6 +104,7 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
     )
     async def asr(request: Request, query: Annotated[AsrQuery, Query()]) -> Response:
         model = _choose_model(service, query)
+        service.check_diarize(query.options)
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
@@ -181,13 +186,14 @@ def _headers(upload: Upload, output: str) -> dict[str, str]:
 
 def _body(transcript: Transcript, query: AsrQuery) -> bytes:
     """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it."""
+    transcript = with_labels(transcript, speaker_00)
     if query.output == "json":
         return _json(transcript, words=query.word_timestamps)
-    return render_transcript(transcript, query.options, query.output)
+    return render_transcript(transcript, query.options, query.output, _PREFIX)
 
 
 def _json(transcript: Transcript, *, words: bool) -> bytes:
-    """The transcript in the format of openai-whisper."""
+    """The transcript in the format of openai-whisper, with the speakers of whisperX."""
     document = {
         "text": transcript.text,
         "segments": [
@@ -199,14 +205,18 @@ def _json(transcript: Transcript, *, words: bool) -> bytes:
 
 
 def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
-    entry = segment_entry(number, segment).model_dump()
-    return entry | {"words": [_word(word) for word in segment.words]} if words else entry
+    entry = segment_entry(number, segment).model_dump(exclude_none=True)
+    if not words:
+        return entry
+    spoken = zip(segment.words, word_speakers(segment), strict=True)
+    return entry | {"words": [_word(word, speaker) for word, speaker in spoken]}
 
 
-def _word(word: Word) -> dict[str, Any]:
+def _word(word: Word, speaker: str | None) -> dict[str, Any]:
     return {
         "word": word.text,
         "start": seconds(word.start),
         "end": seconds(word.end),
         "probability": round(word.probability, 4),
+        **({} if speaker is None else {"speaker": speaker}),
     }

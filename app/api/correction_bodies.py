@@ -22,14 +22,14 @@ _BREAKS = re.compile(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]+")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def _clean(text: object) -> object:
+def clean_line(text: object) -> object:
     """A text in one line: a space for line breaks, and nothing for other control characters."""
     return _CONTROLS.sub("", _BREAKS.sub(" ", text)) if isinstance(text, str) else text
 
 
 RevisionNumber = Literal["original"] | Annotated[int, Field(ge=0, le=MAX_REVISION)]
 Seconds = Annotated[float, Field(strict=True, ge=0, le=MAX_TIME_S, allow_inf_nan=False)]
-Line = Annotated[str, BeforeValidator(_clean)]
+Line = Annotated[str, BeforeValidator(clean_line)]
 
 
 class _Body(BaseModel):

@@ -3,10 +3,16 @@
 Its process starts anew after a pause, while a client waits: this module imports little.
 """
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from app.api.correction_bodies import parse_correction
 from app.api.segment_documents import segments_document, transcript_document
-from app.jobs.corrections import PackedCorrection, Segments, apply_edits, restore
+from app.jobs.corrections import PackedCorrection, Segments, apply_edits, relabel, restore
 from app.jobs.serialization import PackedTranscript
+
+if TYPE_CHECKING:
+    from app.speakers.correction import SpeakerCorrection
 
 # The correction, None if it changes nothing, and the document of the segments after it.
 Outcome = tuple[PackedCorrection | None, bytes]
@@ -32,6 +38,13 @@ def corrected(base: PackedTranscript, body: bytes, filename: str) -> Outcome | i
 def restored(base: PackedTranscript, earlier: PackedTranscript, filename: str) -> Outcome:
     """The same for an earlier revision."""
     return _outcome(base, *restore(base, earlier, filename))
+
+
+def relabelled(
+    base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection", filename: str
+) -> Outcome:
+    """The same for other speakers. Raises as `relabel` does."""
+    return _outcome(base, *relabel(base, voices, wanted, filename))
 
 
 def _outcome(base: PackedTranscript, correction: PackedCorrection | None, segments: Segments) -> Outcome:

@@ -8,16 +8,16 @@ from starlette.responses import JSONResponse, Response
 
 from app.api.admission import Admission
 from app.api.correction_bodies import correction_body
-from app.api.correction_steps import corrected, restored
+from app.api.correction_steps import Outcome, corrected, restored
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
 from app.api.job_responses import check_done
-from app.api.receiving import check_json, receive_document
+from app.api.receiving import receive_document
+from app.api.revising import RESPONSES, check_condition, revise
 from app.api.schemas import RevisionList, Segments
-from app.api.versions import ETAG, IfMatch, is_current, revision_etag
-from app.errors import PreconditionFailed, PreconditionRequired
+from app.api.versions import IfMatch
 from app.jobs.job import Job, timestamp
-from app.jobs.revisions import transcript_changed
+from app.jobs.serialization import PackedTranscript
 from app.transcription.helper import LONG_S, work_s
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         "/{job_id}/segments",
         summary="Correct the transcript, or restore an earlier revision of it",
         response_model=Segments,
-        responses={
-            200: {"headers": ETAG},
-            **documented_errors(400, 401, 404, 409, 412, 413, 415, 428, 429, 503, 507),
-        },
+        responses=RESPONSES,
         openapi_extra=correction_body(),
     )
     async def correct_segments(request: Request, job_id: str, if_match: IfMatch = None) -> Response:
@@ -48,10 +45,10 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         of the new revision. If nothing differs from the newest revision, none is stored.
         """
         job = await find_job(jobs, job_id)
-        condition = _check_request(request, job, if_match)
+        condition = check_condition(request, job, if_match)
         with admission.corrections.hold(request):
             body = await receive_document(service, request, MAX_CORRECTION_BYTES)
-            return await _correct(service, jobs, job, condition, body)
+            return await revise(jobs, job, condition, partial(_correct, service, jobs, job, body))
 
     @router.get(
         "/{job_id}/revisions",
@@ -72,52 +69,16 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
     return router
 
 
-def _check_request(request: Request, job: Job, if_match: str | None) -> str:
-    """Check all but the body, before that is read. Returns the condition.
-
-    Raises JobNotDone, PreconditionRequired, PreconditionFailed, InvalidInput and UnsupportedContentType.
-    """
-    check_done(job)
-    if if_match is None:
-        raise PreconditionRequired(
-            "The request does not say which version of the transcript it corrects. Send the ETag of the "
-            "segments as `If-Match`.",
-            param="If-Match",
-        )
-    condition = ", ".join(request.headers.getlist("if-match"))  # a list may come in several lines
-    _check_current(condition, job.revision)
-    check_json(request)
-    return condition
-
-
-def _check_current(condition: str, revision: int) -> None:
-    if not is_current(condition, revision_etag(revision)):
-        raise transcript_changed(revision)
-
-
 async def _correct(
-    service: "TranscriptionService", jobs: "JobService", job: Job, condition: str, body: bytes
-) -> Response:
-    """Store the correction in a body, and return the document of the newest revision.
-
-    Raises InvalidInput, PreconditionFailed, UnknownRevision, and as `Store.correct` does.
-    """
+    service: "TranscriptionService", jobs: "JobService", job: Job, body: bytes, base: PackedTranscript
+) -> Outcome:
+    """What the body of a request makes of a revision. Raises InvalidInput and UnknownRevision."""
     filename = job.submission.filename
     length_s = LONG_S if len(body) > _LARGE_BYTES else job.duration
-    while True:
-        base = await jobs.store.transcript(job)
-        _check_current(condition, base.revision)
-        run = partial(service.helper.run, work_s(length_s, base.content))
-        outcome = await run(corrected, base, body, filename)
-        if isinstance(outcome, int):
-            earlier = await jobs.store.transcript(job, outcome)
-            run = partial(service.helper.run, work_s(length_s, base.content, earlier.content))
-            outcome = await run(restored, base, earlier, filename)
-        correction, document = outcome
-        try:
-            if correction is not None:
-                job = await jobs.store.correct(job, correction)
-        except PreconditionFailed:
-            continue  # another correction came first: the condition may allow it, as `*` does
-        headers = {"ETag": revision_etag(job.revision if correction else base.revision)}
-        return Response(document, media_type="application/json", headers=headers)
+    run = partial(service.helper.run, work_s(length_s, base.content))
+    outcome = await run(corrected, base, body, filename)
+    if isinstance(outcome, int):
+        earlier = await jobs.store.transcript(job, outcome)
+        run = partial(service.helper.run, work_s(length_s, base.content, earlier.content))
+        outcome = await run(restored, base, earlier, filename)
+    return outcome

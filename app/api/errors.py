@@ -43,6 +43,7 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.UnknownRevision: Kind(404, "revision_not_found"),
     errors.UnknownUpload: Kind(404, "upload_not_found"),
     errors.JobNotDone: Kind(409, "job_not_done"),
+    errors.NoVoices: Kind(409, "no_voices"),
     errors.AudioNotKept: Kind(409, "audio_not_kept"),
     errors.KeyReused: Kind(409, "idempotency_key_reused"),
     errors.UploadConflict: Kind(409, "upload_conflict"),

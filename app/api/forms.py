@@ -1,23 +1,28 @@
 """The fields of the endpoints that receive recordings: models that check a request and document it."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 
 from app.api.errors import invalid_input
-from app.engines.catalogue import ModelCatalogue
+from app.api.speaker_fields import KNOWN_NAMES, KNOWN_REFERENCES, KnownSpeakerFields, with_implied
 from app.errors import InvalidInput
 from app.media.uploads import Fields, Upload
 from app.options import Options, Text
 from app.transcript.rendering import with_word_times
 
+if TYPE_CHECKING:
+    from app.transcription.service import TranscriptionService
+
 Granularity = Literal["segment", "word"]
-ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt"]
+ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt", "diarized_json"]
 
 AudioFile = Annotated[Upload, WithJsonSchema({"type": "string", "format": "binary"})]
 
 GRANULARITIES = "timestamp_granularities[]"
+DIARIZED: ResponseFormat = "diarized_json"
+LISTS = (GRANULARITIES, KNOWN_NAMES, KNOWN_REFERENCES)  # fields that may be repeated
 
 
 class FormFields(BaseModel):
@@ -55,7 +60,9 @@ class AudioForm(RequestFields):
 
     file: AudioFile = Field(description="The recording, in any format that FFmpeg reads.")
     model: str = Field(max_length=256, description="A model of `/v1/models`; `whisper-1` is the default one.")
-    response_format: ResponseFormat = Field("json", description="Format of the response.")
+    response_format: ResponseFormat = Field(
+        "json", description="Format of the response. `diarized_json` says who speaks."
+    )
 
     @property
     def granularities(self) -> frozenset[Granularity]:
@@ -70,18 +77,31 @@ class AudioForm(RequestFields):
         return options
 
 
-class TranscriptionForm(AudioForm):
+class TranscriptionForm(AudioForm, KnownSpeakerFields):
+    chunking_strategy: str | None = Field(
+        None,
+        max_length=1000,
+        pattern=r'^\s*(auto|\{.*"server_vad".*\})\s*$',
+        description="Ignored: a recording is always cut where nobody speaks. `auto`, or a JSON object of the "
+        "type `server_vad`.",
+    )
     timestamp_granularities: Annotated[list[Granularity], Field(alias=GRANULARITIES)] = Field(
         default_factory=list,
         description="Times in verbose_json: of segments if empty; only of words if `word` is the only value.",
     )
     stream: bool = Field(
-        False, description="Respond with server-sent events as clips finish. response_format is ignored then."
+        False,
+        description="Respond with server-sent events as clips finish. Of the formats, only `diarized_json` "
+        "matters then: the last event has the speakers.",
     )
 
     @property
     def granularities(self) -> frozenset[Granularity]:
         return frozenset(self.timestamp_granularities) or frozenset({"segment"})
+
+    @classmethod
+    def asks_for_speakers(cls, fields: Mapping[str, object]) -> bool:
+        return fields.get("response_format") == DIARIZED or super().asks_for_speakers(fields)
 
     @model_validator(mode="after")
     def _check_granularities(self) -> Self:
@@ -93,11 +113,33 @@ class TranscriptionForm(AudioForm):
             )
         return self
 
+    @model_validator(mode="after")
+    def _check_diarized(self) -> Self:
+        if self.response_format != DIARIZED:
+            return self
+        if self.task == "translate":
+            raise InvalidInput(
+                f"response_format={DIARIZED} is for the language that is spoken. Ask for a translation as "
+                "verbose_json with `diarize`.",
+                param="response_format",
+            )
+        if not self.diarize and self.channels == "mix":
+            raise InvalidInput(
+                f"response_format={DIARIZED} says who speaks. Leave out diarize=false, or ask for another "
+                "format.",
+                param="diarize",
+            )
+        return self
+
 
 class TranslationForm(AudioForm):
     """Always detects the language: OpenAI's endpoint has no field for it."""
 
     fixed: ClassVar[Mapping[str, object]] = {"task": "translate", "language": None}
+
+    response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = Field(
+        "json", description="Format of the response."
+    )
 
 
 class JobFields(QueryFields):
@@ -112,14 +154,17 @@ class JobFields(QueryFields):
     )
 
 
-class JobForm(JobFields):
+class JobForm(JobFields, KnownSpeakerFields):
     file: AudioFile = Field(description="The recording, in any format that FFmpeg reads.")
 
 
-class JobSource(JobFields):
+class JobSource(JobFields, KnownSpeakerFields):
     """A JSON document that says where the recording is."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["upload"]}]})
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["upload"]}]},
+        validate_by_name=True,
+    )
 
     url: str = Field("", max_length=2048, description="URL of the recording.")
     upload: str = Field(
@@ -143,7 +188,7 @@ NOTHING: Mapping[str, Any] = {}
 
 def parse(form: type[F], fields: Fields, file: Upload | None, defaults: Mapping[str, Any] = NOTHING) -> F:
     """The checked fields of a request, with `defaults` for absent ones. Raises InvalidInput."""
-    values = {**defaults, **_values(form, fields)} | ({"file": file} if file else {})
+    values = with_implied(form, {**defaults, **_values(form, fields)}) | ({"file": file} if file else {})
     try:
         return form.model_validate(values)
     except ValidationError as error:
@@ -152,17 +197,18 @@ def parse(form: type[F], fields: Fields, file: Upload | None, defaults: Mapping[
 
 def check_early(
     form: type[RequestFields],
-    catalogue: ModelCatalogue,
+    service: "TranscriptionService",
     fields: Fields,
     defaults: Mapping[str, Any] = NOTHING,
 ) -> None:
-    """Check the fields that arrived before the file, and whether the model that they name can do the task.
+    """Check the fields that arrived before the file, and whether the models can do what they ask for.
 
     Raises InvalidInput and UnknownModel.
     """
     values = check_present(form, fields, defaults)
     task = str(values.get("task", "")) if "model" in values else ""  # another model may follow the file
-    catalogue.resolve(str(values.get("model", "")).strip(), task)
+    service.catalogue.resolve(str(values.get("model", "")).strip(), task)
+    service.check_diarize(Options.model_validate(values))
 
 
 def check_present(
@@ -172,7 +218,7 @@ def check_present(
 
     Returns their values. Raises InvalidInput.
     """
-    values = {**defaults, **_values(form, fields)}
+    values = with_implied(form, {**defaults, **_values(form, fields)})
     try:
         form.model_validate(values)
     except ValidationError as error:
@@ -185,10 +231,10 @@ def check_present(
 def _values(form: type[FormFields], fields: Fields) -> dict[str, object]:
     """The fields of a form, for pydantic, without blank values; the last one of a repeated field."""
     filled = {name: [value for value in values if value.strip()] for name, values in fields.items()}
-    granularities = filled.pop(GRANULARITIES, []) + filled.pop("timestamp_granularities", [])
+    lists = {name: filled.pop(name, []) + filled.pop(name.removesuffix("[]"), []) for name in LISTS}
     last: dict[str, object] = {name: values[-1] for name, values in filled.items() if values}
     last.pop("file", None)
-    return last | {GRANULARITIES: granularities} | dict(form.fixed)
+    return last | lists | dict(form.fixed)
 
 
 def request_body(form: type[FormFields]) -> dict[str, Any]:

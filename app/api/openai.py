@@ -1,6 +1,7 @@
 """OpenAI's audio endpoints."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,23 @@ from app import tracing
 from app.api.admission import Admission
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
-from app.api.forms import AudioForm, TranscriptionForm, TranslationForm, check_early, parse, request_body
-from app.api.openai_responses import transcript_response
+from app.api.forms import (
+    DIARIZED,
+    AudioForm,
+    TranscriptionForm,
+    TranslationForm,
+    check_early,
+    parse,
+    request_body,
+)
+from app.api.openai_responses import diarized_done, transcript_response
 from app.api.receiving import receive
-from app.api.schemas import Transcription, VerboseTranscription
-from app.api.streaming import stream_response
+from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
+from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speakers
+from app.api.streaming import done_event, stream_response
 from app.media.uploads import Fields
+from app.speakers.labelling import KnownSpeaker
+from app.transcript.timeline import Transcript
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -31,8 +43,6 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 
 def openai_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
     router = APIRouter(tags=["audio"])
-    # The model with more required fields comes first: generated clients try them in order.
-    shared: dict[str, Any] = {"response_model": VerboseTranscription | Transcription}
     text: dict[str, Any] = RESPONSES[200]["content"]
 
     @router.post(
@@ -40,7 +50,8 @@ def openai_routes(service: "TranscriptionService", admission: Admission) -> APIR
         summary="Transcribe a recording",
         openapi_extra=request_body(TranscriptionForm),
         responses=RESPONSES | {200: {"content": text | {"text/event-stream": {}}}},
-        **shared,
+        # Models with more required fields come first: generated clients try them in order.
+        response_model=VerboseTranscription | DiarizedTranscription | Transcription,
     )
     async def create_transcription(request: Request) -> Response:
         return await _respond(service, admission, request, TranscriptionForm)
@@ -50,7 +61,7 @@ def openai_routes(service: "TranscriptionService", admission: Admission) -> APIR
         summary="Translate a recording into English",
         openapi_extra=request_body(TranslationForm),
         responses=RESPONSES,
-        **shared,
+        response_model=VerboseTranscription | Transcription,
     )
     async def create_translation(request: Request) -> Response:
         return await _respond(service, admission, request, TranslationForm)
@@ -62,22 +73,29 @@ async def _respond(
     service: "TranscriptionService", admission: Admission, request: Request, form_type: type[AudioForm]
 ) -> Response:
     def check(fields: Fields) -> None:
-        check_early(form_type, service.catalogue, fields)
+        check_early(form_type, service, fields)
         if form_type is TranscriptionForm and _asks_for_events(fields):
             admission.streams.check(request)
 
     with ExitStack() as places:
         places.enter_context(admission.requests.hold(request))
-        upload = await receive(service, request, admission.uploads, before_file=check)
+        upload = await receive(
+            service, request, admission.uploads, before_file=check, large_fields=LARGE_FIELDS
+        )
         streaming = False
         try:
             form = parse(form_type, upload.fields, upload.file)
             model = service.catalogue.resolve(form.model.strip(), form.task)
-            transcribe = partial(service.transcribe, form.file, form.options, model)
+            service.check_diarize(form.options)
+            known: Sequence[KnownSpeaker] = ()
+            if isinstance(form, KnownSpeakerFields):
+                known = await run_unless_disconnected(request, known_speakers(service, form))
+            transcribe = partial(service.transcribe, form.file, form.options, model, known=known)
             if isinstance(form, TranscriptionForm) and form.stream:
                 places.enter_context(admission.streams.hold(request))
                 streaming = True  # the stream removes the file at its end
-                response = await stream_response(request, transcribe, upload.remove)
+                last = partial(_last_event, service) if form.response_format == DIARIZED else done_event
+                response = await stream_response(request, transcribe, last, upload.remove)
                 response.places = places.pop_all()
                 return response
             transcript = await run_unless_disconnected(request, transcribe())
@@ -86,6 +104,11 @@ async def _respond(
                 await asyncio.to_thread(upload.remove)
         with tracing.span("render", format=form.response_format):
             return await service.helper.run(transcript.seconds, transcript_response, transcript, form)
+
+
+async def _last_event(service: "TranscriptionService", transcript: Transcript, text: str) -> str:
+    """The data of the last event of a stream, with the speakers."""
+    return await service.helper.run(transcript.seconds, diarized_done, transcript, text)
 
 
 def _asks_for_events(fields: Fields) -> bool:

@@ -1,24 +1,32 @@
 """Responses with transcripts, in the formats of OpenAI's API."""
 
+from collections.abc import Iterator
+
 from starlette.responses import Response
 
-from app.api.forms import AudioForm
+from app.api.forms import DIARIZED, AudioForm
 from app.api.schemas import (
+    DiarizedSegment,
+    DiarizedTranscription,
     FailedSpan,
+    TranscriptDone,
     Transcription,
     TranscriptionSegment,
     TranscriptionWord,
     Usage,
     VerboseTranscription,
 )
+from app.api.speaker_labels import letters, with_labels
 from app.languages import language_name
+from app.transcript.edited import speaker_of, word_speakers
 from app.transcript.rendering import CUE_FORMATS, render_transcript
 from app.transcript.timeline import Transcript
-from workers.messages import SAMPLE_RATE, Segment, Word, seconds
+from workers.messages import SAMPLE_RATE, Segment, seconds
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"  # also of subtitles: OpenAI's clients expect it
 SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
+UNKNOWN_SPEAKER = "unknown"  # OpenAI's format has no segment without a speaker
 
 
 def transcript_response(transcript: Transcript, form: AudioForm) -> Response:
@@ -33,6 +41,8 @@ def transcript_response(transcript: Transcript, form: AudioForm) -> Response:
         return verbose_response(
             transcript, segments="segment" in granularities, words="word" in granularities
         )
+    if form.response_format == DIARIZED:
+        return diarized_response(transcript)
     return brief_response(transcript)
 
 
@@ -52,7 +62,7 @@ def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> 
             "duration": seconds(transcript.samples),
             "text": transcript.text,
             "segments": entries if segments else None,
-            "words": [_word(word) for word in transcript.words] if words else None,
+            "words": list(_words(transcript)) if words else None,
             "failed_spans": [
                 FailedSpan(start=seconds(start), end=seconds(end)) for start, end in transcript.failed_spans
             ]
@@ -76,11 +86,49 @@ def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
         avg_logprob=segment.avg_logprob,
         compression_ratio=segment.compression_ratio,
         no_speech_prob=segment.no_speech_prob,
+        speaker=speaker_of(segment),
     )
 
 
-def _word(word: Word) -> TranscriptionWord:
-    return TranscriptionWord(word=word.text.strip(), start=seconds(word.start), end=seconds(word.end))
+def _words(transcript: Transcript) -> Iterator[TranscriptionWord]:
+    for segment in transcript.segments:
+        for word, speaker in zip(segment.words, word_speakers(segment), strict=True):
+            yield TranscriptionWord(
+                word=word.text.strip(), start=seconds(word.start), end=seconds(word.end), speaker=speaker
+            )
+
+
+def diarized_response(transcript: Transcript) -> Response:
+    """`response_format=diarized_json`. Uses CPU time on long recordings: let `Helper` call it."""
+    diarized = DiarizedTranscription(
+        duration=seconds(transcript.samples),
+        text=transcript.text,
+        segments=_diarized_segments(transcript),
+        usage=usage(transcript),
+    )
+    return Response(diarized.model_dump_json(), media_type=JSON)
+
+
+def diarized_done(transcript: Transcript, text: str) -> str:
+    """The data of the last event of a stream with `response_format=diarized_json`, as JSON.
+
+    Uses CPU time on long recordings: let `Helper` call it.
+    """
+    segments = _diarized_segments(transcript)
+    return TranscriptDone(text=text, segments=segments, usage=usage(transcript)).model_dump_json()
+
+
+def _diarized_segments(transcript: Transcript) -> list[DiarizedSegment]:
+    return [
+        DiarizedSegment(
+            id=f"seg_{number:03}",
+            start=seconds(segment.start),
+            end=seconds(segment.end),
+            text=segment.text.strip(),
+            speaker=speaker_of(segment) or UNKNOWN_SPEAKER,
+        )
+        for number, segment in enumerate(with_labels(transcript, letters).segments, start=1)
+    ]
 
 
 def usage(transcript: Transcript) -> Usage:

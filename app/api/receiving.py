@@ -1,7 +1,7 @@
 """Receives recordings, for all endpoints."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -28,6 +28,7 @@ async def receive(
     before_file: Callable[[Fields], None] | None = None,
     raw_pcm: bool = False,
     durable: bool = False,
+    large_fields: Collection[str] = frozenset(),
 ) -> Form:
     """The multipart body, with its file on disk. Holds one of `places` meanwhile.
 
@@ -46,6 +47,7 @@ async def receive(
             before_file=before_file,
             raw_pcm=raw_pcm,
             durable=durable,
+            large_fields=large_fields,
         )
         span.set(bytes=form.file.size if form.file else 0)
         return form

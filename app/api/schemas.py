@@ -34,9 +34,29 @@ class TranscriptDelta(BaseModel):
     delta: str = Field(description="The next part of the text.")
 
 
+class DiarizedSegment(BaseModel):
+    type: Literal["transcript.text.segment"] = "transcript.text.segment"
+    id: str
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+    text: str
+    speaker: str = Field(description="`A`, `B`, …, or a name.")
+
+
+class DiarizedTranscription(BaseModel):
+    task: Literal["transcribe"] = "transcribe"
+    duration: float = Field(description="Length of the recording (s).")
+    text: str
+    segments: list[DiarizedSegment]
+    usage: Usage
+
+
 class TranscriptDone(BaseModel):
     type: Literal["transcript.text.done"] = "transcript.text.done"
     text: str = Field(description="All of the text: the concatenated deltas.")
+    segments: list[DiarizedSegment] | None = Field(
+        None, description="Who says what, with `response_format=diarized_json`."
+    )
     usage: Usage
 
 
@@ -51,12 +71,14 @@ class TranscriptionSegment(BaseModel):
     avg_logprob: float
     compression_ratio: float
     no_speech_prob: float
+    speaker: str | None = Field(None, description="Absent if it is not known.")
 
 
 class TranscriptionWord(BaseModel):
     word: str
     start: float = Field(description="Seconds from the recording's start.")
     end: float = Field(description="Seconds from the recording's start.")
+    speaker: str | None = Field(None, description="Absent if it is not known.")
 
 
 class FailedSpan(BaseModel):
@@ -250,6 +272,7 @@ class SegmentWord(BaseModel):
     start: float = Field(description="Seconds from the recording's start.")
     end: float = Field(description="Seconds from the recording's start.")
     probability: float
+    speaker: str | None = Field(None, description="Absent if it is not known.")
 
 
 class TimedSegment(BaseModel):
@@ -257,7 +280,7 @@ class TimedSegment(BaseModel):
     start: float = Field(description="Seconds from the recording's start.")
     end: float = Field(description="Seconds from the recording's start.")
     text: str
-    speaker: str | None = Field(description="Null if it is not known.")
+    speaker: str | None = Field(description="Of the first word. Null if it is not known.")
     words: list[SegmentWord]
 
 

@@ -16,7 +16,7 @@ from app.jobs.serialization import PackedTranscript, identified, unpack_result, 
 from app.options import Options
 from app.speakers.channels import channel_name, in_order
 from app.transcript.clip_segments import clip_segments
-from app.transcript.edited import EditedSegment, with_ids
+from app.transcript.edited import EditedSegment, with_ids, word_speakers
 from workers.messages import Span, seconds
 
 if TYPE_CHECKING:
@@ -105,8 +105,9 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
                 "start": seconds(word.start),
                 "end": seconds(word.end),
                 "probability": word.probability,
+                **({} if speaker is None else {"speaker": speaker}),
             }
-            for word in segment.words
+            for word, speaker in zip(segment.words, word_speakers(segment), strict=True)
             if (text := word.text.strip())
         ]
         yield _json(

@@ -1,7 +1,7 @@
 """Transcripts as server-sent events in the format of OpenAI's API."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 import structlog
@@ -20,6 +20,7 @@ from workers.messages import Segment
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 
 Transcribe = Callable[[Observer], Coroutine[Any, Any, Transcript]]
+LastEvent = Callable[[Transcript, str], Awaitable[str]]  # its data, from the transcript and its text
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -64,15 +65,15 @@ class DeltaObserver(Observer):
 
 
 async def stream_response(
-    request: Request, transcribe: Transcribe, clean_up: Callable[[], None]
+    request: Request, transcribe: Transcribe, last: LastEvent, clean_up: Callable[[], None]
 ) -> EventStreamResponse:
-    """The events of a transcription: deltas in the order of the recording, then all of the text.
+    """The events of a transcription: deltas in the order of the recording, then `last`, with all of the text.
 
     Raises errors that occur before the first event or heartbeat, so their responses have their own status. A
     later error becomes an event. Cancels the transcription if the client disconnects. Calls `clean_up` in a
     thread at the end.
     """
-    stream = with_heartbeats(_events(transcribe, clean_up))
+    stream = with_heartbeats(_events(transcribe, last, clean_up))
     try:
         first = await run_unless_disconnected(request, anext(stream))
     except BaseException:
@@ -95,7 +96,14 @@ async def _with_errors(first: str, stream: AsyncGenerator[str]) -> AsyncGenerato
         await stream.aclose()
 
 
-async def _events(transcribe: Transcribe, clean_up: Callable[[], None]) -> AsyncGenerator[str]:
+async def done_event(transcript: Transcript, text: str) -> str:
+    """The last event without speakers."""
+    return TranscriptDone(text=text, usage=usage(transcript)).model_dump_json(exclude_none=True)
+
+
+async def _events(
+    transcribe: Transcribe, last: LastEvent, clean_up: Callable[[], None]
+) -> AsyncGenerator[str]:
     observer = DeltaObserver()
     work = asyncio.ensure_future(transcribe(observer))
     work.add_done_callback(lambda _: observer.queue.put_nowait(None))
@@ -104,9 +112,7 @@ async def _events(transcribe: Transcribe, clean_up: Callable[[], None]) -> Async
             yield _event(TranscriptDelta(delta=delta).model_dump_json())
         if work.cancelled():
             raise NotReady("The service is stopping.")
-        transcript = work.result()
-        done = TranscriptDone(text=observer.deltas.text, usage=usage(transcript))
-        yield _event(done.model_dump_json())
+        yield _event(await last(work.result(), observer.deltas.text))
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,14 @@ from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, req
 from app.api.json_bodies import json_object
 from app.api.receiving import media_type, receive, receive_body, receive_document
 from app.api.requests import public_path
+from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speakers, with_implied
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
 from app.shielding import run_shielded
+from app.speakers.labelling import KnownSpeaker
 from app.work import current_work
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ async def submit_job(
     owner = owner_of(request)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
     service.catalogue.resolve(query.model.strip())
+    service.check_diarize(query.options)
     await _check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
 
@@ -63,7 +66,8 @@ async def submit_job(
         keep_file = False
         try:
             submission = await _submission(service, fields, upload, owner, key)
-            job, keep_file = await jobs.submit(submission)
+            known = await _known_speakers(service, fields)
+            job, keep_file = await jobs.submit(submission, known)
         except OutcomeUnknown:
             keep_file = True  # the job may be in the database
             raise
@@ -86,7 +90,8 @@ async def _submit_upload(
         if fields.filename:
             upload = replace(upload, filename=base_name(fields.filename.encode()))
         submission = await _submission(service, fields, upload, owner, key)
-        job, _ = await jobs.submit(replace(submission, from_upload=True))
+        known = await _known_speakers(service, fields)
+        job, _ = await jobs.submit(replace(submission, from_upload=True), known)
     return job
 
 
@@ -97,8 +102,15 @@ async def _read_body(
     content_type = media_type(request)
     defaults = query.model_dump(exclude_unset=True, by_alias=True)
     if content_type == "multipart/form-data":
-        check = partial(check_early, JobForm, service.catalogue, defaults=defaults)
-        form = await receive(service, request, admission.uploads, before_file=check, durable=True)
+        check = partial(check_early, JobForm, service, defaults=defaults)
+        form = await receive(
+            service,
+            request,
+            admission.uploads,
+            before_file=check,
+            durable=True,
+            large_fields=LARGE_FIELDS,
+        )
         try:
             return parse(JobForm, form.fields, form.file, defaults), form.file
         except BaseException:
@@ -140,9 +152,13 @@ async def _check_webhook(service: "TranscriptionService", url: str | None) -> No
 def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
     document = json_object(body, '{"url": "https://…"}')
     try:
-        return JobSource.model_validate({**defaults, **document})
+        return JobSource.model_validate(with_implied(JobSource, {**defaults, **document}))
     except ValidationError as error:
         raise invalid_input(error.errors(include_url=False)) from None
+
+
+async def _known_speakers(service: "TranscriptionService", fields: JobFields) -> Sequence[KnownSpeaker]:
+    return await known_speakers(service, fields) if isinstance(fields, KnownSpeakerFields) else ()
 
 
 async def _submission(
@@ -150,6 +166,7 @@ async def _submission(
 ) -> Submission:
     await _check_webhook(service, fields.webhook_url)
     options = fields.options
+    service.check_diarize(options)
     url = (fields.url or None) if isinstance(fields, JobSource) else None
     model = service.catalogue.resolve(fields.model.strip(), options.task)
     filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())
@@ -161,6 +178,8 @@ async def _submission(
         "options": options.model_dump(mode="json", exclude_defaults=True),
         "webhook_url": fields.webhook_url,
     }
+    if isinstance(fields, KnownSpeakerFields) and fields.known_speaker_names:
+        fingerprint["known_speakers"] = [fields.known_speaker_names, fields.known_speaker_references]
     return Submission(
         filename=filename,
         file=upload.path.name if upload else None,
@@ -182,5 +201,5 @@ def submission_body() -> dict[str, Any]:
     """OpenAPI's description of the bodies that `submit_job` accepts."""
     form = request_body(JobForm)["requestBody"]["content"]
     types = ("application/octet-stream", "audio/*", "video/*")
-    source = {"application/json": {"schema": JobSource.model_json_schema(mode="validation")}}
+    source = {"application/json": {"schema": JobSource.model_json_schema(mode="validation", by_alias=False)}}
     return {"requestBody": {"required": True, "content": form | dict.fromkeys(types, BINARY) | source}}

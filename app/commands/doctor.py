@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.doctor import fleet, gpus, machine, model
+from app.doctor import fleet, gpus, machine, model, speakers
 from app.doctor.finding import Finding, Severity, fail_setting, ok, warn
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
@@ -83,6 +83,7 @@ async def _check_plan(plan: Plan, settings: Settings) -> AsyncGenerator[Finding]
         yield finding
     with tempfile.TemporaryDirectory(prefix="whisperfleet-doctor-") as folder:
         media_findings, pcm = await fleet.detect_speech(Path(folder))
+        media_findings.append(await speakers.check_speaker_model(settings.speaker_model, Path(folder)))
     for finding in media_findings:
         yield finding
     if not pcm:

@@ -258,7 +258,7 @@ def _no_bars() -> Iterator[None]:
         enable_progress_bars()
 
 
-def _explained(name: str, repository: str, error: Exception, remedy: str) -> ModelUnavailable:
+def _explained(name: str, repository: str, error: Exception, remedy: str = _NETWORK) -> ModelUnavailable:
     """The error for the user: the cause in one line, and the remedy for it."""
     from huggingface_hub import constants
     from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
@@ -296,7 +296,7 @@ def _disk_full(name: str, reason: str) -> ModelUnavailable:
     )
 
 
-def _unavailable(name: str, reason: str, remedy: str) -> ModelUnavailable:
+def _unavailable(name: str, reason: str, remedy: str = _NETWORK) -> ModelUnavailable:
     return ModelUnavailable(
         f"The model {name!r} is not on this machine and cannot be downloaded ({reason}). {remedy}"
     )

@@ -37,13 +37,20 @@ def find_speaker_model(setting: str) -> SpeakerModel:
 
     Blocks while it is downloaded. Raises SpeakerModelUnavailable.
     """
+    return local_speaker_model(setting) or _model_in(setting, _download(setting))
+
+
+def local_speaker_model(setting: str) -> SpeakerModel | None:
+    """As `find_speaker_model`, but None if the model is to be downloaded."""
     if not setting:
         return _bundled_model()
+    path = Path(setting).expanduser() if _is_file(setting) else _cached(*_on_hub(setting))
+    return None if path is None else _model_in(setting, path)
+
+
+def _model_in(setting: str, path: Path) -> SpeakerModel:
     try:
-        path = Path(setting).expanduser() if _is_file(setting) else _from_hub(setting)
         status = path.stat()
-    except ModelUnavailable as error:
-        raise SpeakerModelUnavailable(error.message) from None
     except OSError as error:
         raise SpeakerModelUnavailable(f"{VARIABLE}={setting} cannot be read: {error.strerror}.") from None
     return SpeakerModel(setting, str(path), f"{setting}, {status.st_size} bytes of {status.st_mtime_ns}")
@@ -65,16 +72,16 @@ def _bundled_model() -> SpeakerModel:
     return SpeakerModel(_PACKAGE, str(path), f"{_PACKAGE} {release}, {path.stat().st_size} bytes")
 
 
-def _from_hub(setting: str) -> Path:
-    """The file in Hugging Face's cache. Raises ModelUnavailable."""
+def _download(setting: str) -> Path:
+    """Download the file into Hugging Face's cache."""
     from huggingface_hub import hf_hub_download
 
     repository, file = _on_hub(setting)
-    cached = _cached(repository, file)
-    if cached is not None:
-        return cached
-    with connection(setting, repository, _NETWORK):
-        return Path(hf_hub_download(repository, file or _only_file(repository)))
+    try:
+        with connection(setting, repository, _NETWORK):
+            return Path(hf_hub_download(repository, file or _only_file(repository)))
+    except ModelUnavailable as error:
+        raise SpeakerModelUnavailable(error.message) from None
 
 
 def _cached(repository: str, file: str) -> Path | None:

@@ -1,5 +1,6 @@
 """The parts of a multipart body: text fields and one file, as a push parser finds them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
 
 MAX_FIELD_BYTES = 1 << 20  # all text fields together
+MAX_LARGE_FIELD_BYTES = 16 << 20  # all large text fields together
 MAX_PARTS = 256
 MAX_FILENAME_CHARS = 255
 
@@ -39,16 +41,20 @@ class Parts:
     """Callbacks for a `MultipartParser`. Each may raise InvalidInput, which passes through the parser.
 
     The name of its field identifies the file, as some clients send no filename. Files in other fields are
-    ignored.
+    ignored. `large_fields`: names of text fields that have a larger limit of their own.
     """
 
-    def __init__(self, file_field: str, open_sink: OpenSink) -> None:
+    def __init__(
+        self, file_field: str, open_sink: OpenSink, large_fields: Collection[str] = frozenset()
+    ) -> None:
         self.fields: dict[str, list[str]] = {}
         self.complete = False  # the closing boundary was seen
         self._file_field = file_field
         self._open_sink = open_sink
+        self._large_fields = large_fields
         self._count = 0
         self._field_bytes = 0
+        self._large_bytes = 0
         self._part = _Part()
 
     def callbacks(self) -> "MultipartCallbacks":
@@ -100,10 +106,21 @@ class Parts:
         if part.sink is not None:
             part.sink.feed(data[start:end])
         elif part.text is not None:
-            self._field_bytes += end - start
-            if self._field_bytes > MAX_FIELD_BYTES:
-                raise InvalidInput(f"The text fields exceed {MAX_FIELD_BYTES} bytes.", param=part.name)
+            self._count_bytes(part.name, end - start)
             part.text += data[start:end]
+
+    def _count_bytes(self, name: str, count: int) -> None:
+        if name in self._large_fields:
+            self._large_bytes += count
+            if self._large_bytes > MAX_LARGE_FIELD_BYTES:
+                raise InvalidInput(
+                    f"The fields `{name}` exceed {MAX_LARGE_FIELD_BYTES} bytes together. Send less.",
+                    param=name,
+                )
+            return
+        self._field_bytes += count
+        if self._field_bytes > MAX_FIELD_BYTES:
+            raise InvalidInput(f"The text fields exceed {MAX_FIELD_BYTES} bytes.", param=name)
 
     def _on_part_end(self) -> None:
         part = self._part

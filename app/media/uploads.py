@@ -18,7 +18,7 @@ from app.errors import InvalidInput, UnsupportedContentType
 from app.ids import ID
 from app.media.disk import DiskSpace, Reservation
 from app.media.file_sink import FileSink, raise_if_full, too_large
-from app.media.multipart import MAX_FIELD_BYTES, Parts, base_name
+from app.media.multipart import MAX_FIELD_BYTES, MAX_LARGE_FIELD_BYTES, Parts, base_name
 
 FEED_BYTES = 1 << 16  # parsed at once: a huge chunk would block the event loop
 OVERHEAD_BYTES = 2 * MAX_FIELD_BYTES  # that a body may have beside its file: fields, headers, boundaries
@@ -65,19 +65,21 @@ async def receive_form(
     before_file: Callable[[Fields], None] | None = None,
     raw_pcm: bool = False,
     durable: bool = False,
+    large_fields: Collection[str] = frozenset(),
 ) -> Form:
     """Read a multipart body; its part called `file_field` becomes a file in `folder`.
 
     `max_bytes` limits the file. `content_length`: as the client declares it; a body that is too large, or
     for which `disk` has no space, is refused before it is read. `before_file` gets the fields that come
     before the file and may raise: so a client learns that its options are wrong before it uploads the file.
-    `durable`: the file survives a power cut.
+    `durable`: the file survives a power cut. `large_fields`: text fields with a limit of their own.
 
     Raises UnsupportedContentType, InvalidInput, TooLarge, DiskFull, and the exceptions of `stream` and
     `before_file`; no file is left then.
     """
     boundary = _boundary(content_type)
-    if content_length is not None and content_length > max_bytes + OVERHEAD_BYTES:
+    overhead = OVERHEAD_BYTES + (MAX_LARGE_FIELD_BYTES if large_fields else 0)
+    if content_length is not None and content_length > max_bytes + overhead:
         raise too_large(max_bytes, file_field)
     sinks: list[FileSink] = []
 
@@ -91,11 +93,11 @@ async def receive_form(
         sinks.append(sink)
         return sink
 
-    parts = Parts(file_field, open_sink)
+    parts = Parts(file_field, open_sink, large_fields)
     async with _reserved(disk, content_length) as space:
         try:
             with _translate_errors():
-                await _read(_limited(stream, max_bytes, file_field), boundary, parts, sinks)
+                await _read(_limited(stream, max_bytes, file_field, overhead), boundary, parts, sinks)
         except BaseException:
             for sink in sinks:
                 await sink.discard()
@@ -197,12 +199,14 @@ def _translate_errors() -> Iterator[None]:
         raise
 
 
-async def _limited(stream: AsyncIterator[bytes], max_bytes: int, param: str) -> AsyncIterator[bytes]:
+async def _limited(
+    stream: AsyncIterator[bytes], max_bytes: int, param: str, overhead: int = OVERHEAD_BYTES
+) -> AsyncIterator[bytes]:
     """The chunks of `stream`, at most `FEED_BYTES` each. Raises TooLarge if the body is too large."""
     received = 0
     async for chunk in stream:
         received += len(chunk)
-        if received > max_bytes + OVERHEAD_BYTES:
+        if received > max_bytes + overhead:
             raise too_large(max_bytes, param)
         for start in range(0, len(chunk), FEED_BYTES):
             yield chunk[start : start + FEED_BYTES]

@@ -1,59 +1,110 @@
 """Finds the speakers of a recording: which windows have one voice. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 import numpy.typing as npt
 
-from app.speakers.linkage import Merge, average_linkage, joined, root
+from app.speakers.alternation import SpeakerCount, joined_speakers, transitions
+from app.speakers.linkage import Merge, average_linkage, joined, root, sums_of
 from app.speakers.turns import turns
-from app.speakers.voices import Embeddings
+from app.speakers.voices import Embeddings, Voices
+from app.speakers.windows import lengths, window_parts
 from workers.messages import SAMPLE_RATE
 
 MOST_ITEMS = 4000  # that are compared with each other: a matrix of 64 MB
 
-_FARTHEST = 0.25  # distance of two clusters with one voice
+_FARTHEST = 0.21  # distance of clusters that have one voice for sure; more are joined afterwards
+_FOUNDING = SAMPLE_RATE  # samples: all shorter windows are similar, whoever speaks
+_MOST_CLUSTERS = 300  # that are joined one by one
 _LEAST_SPEECH = 5 * SAMPLE_RATE  # samples; less is no speaker of its own, but an odd sound of another one
-_LEAST_SHARE = 0.04  # of all speech, likewise, in short recordings
+_LEAST_SHARE = 0.045  # of all speech, likewise, in short recordings
+
+# Distance of two windows of one voice near each other, with the bundled model: usual, and the most.
+_NEAR = 0.165
+_FARTHEST_NEAR = 0.3
 
 Labels = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class SpeakerCount:
-    """How many people speak."""
-
-    least: int = 1
-    most: int | None = None  # None: the voices decide
-
-
 def find_speakers(
-    embeddings: Embeddings,
-    weights: Weights,
+    voices: Voices,
     count: SpeakerCount,
     together: Sequence[Sequence[int]] = (),
     apart: Sequence[tuple[int, int]] = (),
 ) -> Labels:
     """The speaker of each window, numbered from 0 by their first windows.
 
-    `weights`: the speech that each window stands for, in samples. `together`: groups of windows with one
-    speaker each; no window is in two. `apart`: pairs of groups (their numbers) with different speakers. The
-    result depends on nothing but the windows in order.
+    `together`: groups of windows with one speaker each; none is empty, and no window is in two. `apart`:
+    pairs of groups (their numbers) with different speakers. The result depends on nothing but the arguments.
+
+    Average linkage makes clusters of one voice each, but often several of a speaker, whose sounds differ. So
+    those with little speech are divided among the others, and the others are joined (`alternation`). Short
+    windows follow the speakers that are found then.
     """
-    if not len(embeddings):
+    if not voices.windows:
         return np.zeros(0, np.int64)
-    items = _items(embeddings, weights, together)
+    founding = np.diff(np.array(voices.windows, np.int64))[:, 0] >= _FOUNDING
+    founding[[window for group in together for window in group]] = True
+    if not founding.any():
+        founding[:] = True
+    places = np.cumsum(founding) - 1
+    windows = tuple(
+        window for window, is_founding in zip(voices.windows, founding, strict=True) if is_founding
+    )
+    speakers = _speakers(
+        Voices(windows, voices.embeddings[founding]),
+        count,
+        [places[list(group)].tolist() for group in together],
+        apart,
+    )
+    means = _of_length_1(sums_of(voices.embeddings[founding], speakers))
+    labels = np.empty(len(founding), np.int64)
+    labels[founding] = speakers
+    labels[~founding] = np.argmax(voices.embeddings[~founding] @ means.T, axis=1)
+    return _by_first(labels)
+
+
+def _speakers(
+    voices: Voices, count: SpeakerCount, together: Sequence[Sequence[int]], apart: Sequence[tuple[int, int]]
+) -> Labels:
+    """The speaker of each window."""
+    weights = lengths(window_parts(voices.windows))
+    items = _items(voices.embeddings, weights, together)
     speech = np.bincount(items, weights).astype(np.float64)
-    sums = _sums(embeddings * weights[:, None].astype(np.float32), items)
-    merges = average_linkage(sums, speech, apart)
+    sums = sums_of(voices.embeddings * weights[:, None].astype(np.float32), items)
     sure = speech.copy()
     sure[[group for pair in apart for group in pair]] = np.inf  # however little they speak
-    labels, is_speaker = _cut(merges, sure, count.least)
+    scale = _scale(voices)
+    labels, is_speaker = _cut(average_linkage(sums, speech, apart), sure, scale * _FARTHEST, count.least)
     labels = _without_small(labels, is_speaker, sums)
-    labels = _at_most(labels, sums, speech, apart, count.most)
-    return _by_first(labels[items])
+    of_windows = labels[items]
+    joined_to = joined_speakers(
+        sums_of(sums, labels),
+        np.bincount(labels, speech).astype(np.float64),
+        transitions(of_windows, voices.windows),
+        count,
+        [(int(labels[one]), int(labels[other])) for one, other in apart],
+        scale,
+    )
+    return joined_to[of_windows]
+
+
+def _scale(voices: Voices) -> float:
+    """What the limits of distances are multiplied by: 1 for the model that is bundled, more for others.
+
+    Most models put the windows of one voice further apart. The windows next but one to each other show it:
+    they share no sound, but nearly always the voice.
+    """
+    spans = np.array(voices.windows, np.int64)
+    near = np.flatnonzero((spans[1:-1, 0] < spans[:-2, 1]) & (spans[2:, 0] < spans[1:-1, 1]))
+    if not len(near):
+        return 1.0
+    cosines = np.einsum("ij,ij->i", voices.embeddings[near], voices.embeddings[near + 2])
+    distance = 1 - float(np.median(cosines))
+    return distance / _NEAR if distance > _FARTHEST_NEAR else 1.0
 
 
 def _items(embeddings: Embeddings, weights: Weights, together: Sequence[Sequence[int]]) -> Labels:
@@ -67,29 +118,24 @@ def _items(embeddings: Embeddings, weights: Weights, together: Sequence[Sequence
     return items
 
 
-def _sums(vectors: Embeddings, labels: Labels) -> Embeddings:
-    """The sum of the vectors with each label. All labels from 0 up occur."""
-    order = np.argsort(labels, kind="stable")
-    firsts = np.searchsorted(labels[order], np.arange(labels.max() + 1))
-    sums: Embeddings = np.add.reduceat(vectors[order], firsts, axis=0)
-    return sums
-
-
-def _cut(merges: Sequence[Merge], speech: Weights, least: int) -> tuple[Labels, npt.NDArray[np.bool_]]:
+def _cut(
+    merges: Sequence[Merge], speech: Weights, farthest: float, least: int
+) -> tuple[Labels, npt.NDArray[np.bool_]]:
     """The cluster of each item, and which clusters speak enough to be speakers.
 
     All that are near enough are merged; fewer, if there were not `least` speakers then.
     """
-    near = sum(merge.distance <= _FARTHEST for merge in merges)
+    near = sum(merge.distance <= farthest for merge in merges)
     enough = min(_LEAST_SPEECH, _LEAST_SHARE * float(speech[np.isfinite(speech)].sum()))
     while True:
-        counts = _counts(merges[:near], speech, enough)
+        counts = _counts(merges, speech, enough)
+        while near < len(merges) and counts[near] > _MOST_CLUSTERS:
+            near += 1
         applied = next((done for done in range(near, -1, -1) if counts[done] >= least), None)
-        if applied is None and enough:
-            enough = enough / 2 if enough > 1 else 0
-            continue
-        labels = joined(len(speech), merges[: applied or 0])
-        return labels, np.bincount(labels, speech) >= enough
+        if applied is not None or not enough:
+            labels = joined(len(speech), merges[: applied or 0])
+            return labels, np.bincount(labels, speech) >= enough
+        enough = enough / 2 if enough > 1 else 0
 
 
 def _counts(merges: Sequence[Merge], speech: Weights, enough: float) -> list[int]:
@@ -108,24 +154,11 @@ def _counts(merges: Sequence[Merge], speech: Weights, enough: float) -> list[int
 
 def _without_small(labels: Labels, is_speaker: npt.NDArray[np.bool_], sums: Embeddings) -> Labels:
     """The cluster of each item, after the items of small clusters have gone to the nearest speakers."""
-    voices = _of_length_1(_sums(sums, labels)[is_speaker])
+    voices = _of_length_1(sums_of(sums, labels)[is_speaker])
     renumbered = np.where(is_speaker, np.cumsum(is_speaker) - 1, -1)[labels]
     strays = renumbered < 0
     renumbered[strays] = np.argmax(sums[strays] @ voices.T, axis=1)
     return renumbered
-
-
-def _at_most(
-    labels: Labels, sums: Embeddings, speech: Weights, apart: Sequence[tuple[int, int]], most: int | None
-) -> Labels:
-    """The speaker of each item, after the most similar ones have become one until there are `most`."""
-    count = int(labels.max()) + 1
-    if most is None or count <= most:
-        return labels
-    pairs = [(int(labels[one]), int(labels[other])) for one, other in apart]
-    totals = np.bincount(labels, speech).astype(np.float64)
-    merges = average_linkage(_sums(sums, labels), totals, pairs)
-    return joined(count, merges[: count - most])[labels]
 
 
 def _by_first(labels: Labels) -> Labels:

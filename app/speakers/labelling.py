@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-import numpy as np
-
 from app.errors import InvalidInput
-from app.speakers.clustering import SpeakerCount, find_speakers
+from app.speakers.alternation import SpeakerCount
+from app.speakers.clustering import find_speakers
 from app.speakers.naming import KnownSpeaker, first_names
 from app.speakers.relabelling import relabelled
 from app.speakers.splitting import speakers_of, split, with_turns
@@ -37,7 +36,7 @@ def with_speakers(
     if not segments or not spoken.windows:
         return replace(transcript, segments=tuple(segments))
     parts = window_parts(spoken.windows)
-    clusters = find_speakers(spoken.embeddings, (parts[:, 1] - parts[:, 0]).astype(np.float64), count)
+    clusters = find_speakers(spoken, count)
     labels = label_words(segments, parts, clusters)
     speakers = first_names(list(chain.from_iterable(labels)), spoken.embeddings, clusters, names, known)
     return replace(

@@ -78,3 +78,11 @@ def joined(count: int, merges: Sequence[Merge]) -> npt.NDArray[np.int64]:
         parents[second] = first
     roots = [root(parents, item) for item in range(count)]
     return np.unique(roots, return_inverse=True)[1].astype(np.int64)
+
+
+def sums_of(vectors: Vectors, labels: npt.NDArray[np.int64]) -> Vectors:
+    """The sum of the vectors with each label. All labels from 0 up occur."""
+    order = np.argsort(labels, kind="stable")
+    firsts = np.searchsorted(labels[order], np.arange(labels.max() + 1))
+    sums: Vectors = np.add.reduceat(vectors[order], firsts, axis=0)
+    return sums

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from app.speakers.clustering import SpeakerCount, find_speakers
+from app.speakers.alternation import SpeakerCount
+from app.speakers.clustering import find_speakers
 from app.speakers.known_speakers import Group, groups_of
 from app.speakers.naming import new_names
 from app.speakers.splitting import with_turns
@@ -40,8 +41,7 @@ def relabelled(
     heard = [index for index, of_group in enumerate(windows) if of_group]
     places = {group: place for place, group in enumerate(heard)}
     clusters = find_speakers(
-        spoken.embeddings,
-        (parts[:, 1] - parts[:, 0]).astype(np.float64),
+        spoken,
         count,
         [windows[group] for group in heard],
         [(places[one], places[other]) for one, other in apart if one in places and other in places],

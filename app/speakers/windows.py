@@ -43,3 +43,8 @@ def window_parts(windows: Sequence[Span]) -> npt.NDArray[np.int64]:
     overlap = starts < ends
     parts[1:, 0][overlap] = parts[:-1, 1][overlap] = ((starts + ends) // 2)[overlap]
     return parts
+
+
+def lengths(parts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The length of each part, in samples."""
+    return (parts[:, 1] - parts[:, 0]).astype(np.float64)

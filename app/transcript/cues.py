@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from app.transcript.lines import CueStyle, break_lines
 from app.transcript.overlaps import without_overlap
 from app.transcript.passages import passages
+from app.transcript.speaker_text import SpeakerPrefix
 from app.transcript.split import split
 from app.transcript.timed_text import timed_units
 from app.transcript.timing import Cue, timed
@@ -18,7 +19,12 @@ __all__ = ["Cue", "CueStyle", "shape_cues"]
 
 
 def shape_cues(
-    segments: Iterable[Segment], speech: Sequence[Span], style: CueStyle, language: str, samples: int
+    segments: Iterable[Segment],
+    speech: Sequence[Span],
+    style: CueStyle,
+    language: str,
+    samples: int,
+    prefix: SpeakerPrefix | None = None,
 ) -> Iterator[Cue]:
     """The cues of a recording, made one by one, in order, at least `style.min_gap` apart.
 

@@ -7,21 +7,26 @@ from app.options import Options
 from app.transcript.cues import shape_cues
 from app.transcript.formats import FORMATS, FileStyle
 from app.transcript.profiles import cue_style
+from app.transcript.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
 
 CUE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.has_cues)
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:
-    """The options, with word times if one of the formats consists of cues: cues are split between words."""
-    if CUE_FORMATS.isdisjoint(file_formats):
+    """The options, with word times if cues or speakers are asked for: both change between words."""
+    if CUE_FORMATS.isdisjoint(file_formats) and not options.diarize:
         return options
     return options.model_copy(update={"word_timestamps": True})
 
 
-def render_transcript(transcript: Transcript, options: Options, file_format: str) -> bytes:
+def render_transcript(
+    transcript: Transcript, options: Options, file_format: str, prefix: SpeakerPrefix | None = None
+) -> bytes:
     """The transcript as a file in one of `formats.FORMATS`, in UTF-8 if it is text.
 
+    `prefix`: how text says who speaks, in cues of any format and in `txt`. If it is absent, each format says
+    it in its own way: `srt` and `txt` with the name where the speaker changes, others without text.
     Raises KeyError for any other format, and `UnsuitableFormat` if the format cannot hold the transcript.
     Costs CPU time on long recordings: call it in a thread.
     """
@@ -30,13 +35,15 @@ def render_transcript(transcript: Transcript, options: Options, file_format: str
     style = cue_style(options, language)
     if form.max_line_chars is not None:
         style = replace(style, max_line_chars=min(style.max_line_chars, form.max_line_chars))
-    cues = shape_cues(transcript.segments, transcript.speech, style, language, transcript.samples)
+    shown = SpeakerPrefix() if prefix is None and form.names_speakers_in_text else prefix
+    cues = shape_cues(transcript.segments, transcript.speech, style, language, transcript.samples, shown)
     file_style = FileStyle(
         word_level=options.word_level,
         srt_bom=options.srt_bom,
         srt_crlf=options.srt_crlf,
         max_lines=style.max_lines,
         fps=style.fps,
+        prefix=shown,
     )
     file = BytesIO()  # only this grows with the recording; cues and text are made one by one
     for part in form.write(transcript, cues, file_style):

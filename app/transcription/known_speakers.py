@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import binascii
 import re
 import uuid
 from collections.abc import Sequence
@@ -75,7 +74,7 @@ class _Reference:
             raise _invalid(f"{self._title} is no data URL of a recording: write it as {_EXAMPLE}")
         try:
             content = base64.b64decode(url[head.end() :], validate=True)
-        except binascii.Error:
+        except ValueError:  # also of characters beyond ASCII
             raise _invalid(f"{self._title} is not valid base64. Encode all of the file.") from None
         try:
             with self._folder.disk.reservation() as space:

@@ -5,7 +5,7 @@ import hashlib
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +14,7 @@ import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.gpu_usage import GpuMonitor
+from app.errors import WhisperfleetError
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
@@ -22,6 +23,9 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
+from app.speakers.labelling import KnownSpeaker
+from app.speakers.voices import Voices, pack_voices
+from app.transcript.edited import EditedSegment
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.channels import DecodedAudio
 from app.transcription.clip_request import ClipRequest
@@ -41,6 +45,7 @@ from workers.messages import (
     Selection,
     SoundTrack,
     Span,
+    SpeakerModel,
     TrackChoice,
     Word,
 )
@@ -68,6 +73,23 @@ TRANSCRIPT = Transcript(
     samples=int(4.2 * SAMPLE_RATE),
     speech=((int(0.5 * SAMPLE_RATE), int(3.9 * SAMPLE_RATE)),),
     segments=(segment("The quick brown fox.", 0.5, 2.0), segment("Über the lazy dog.", 2.3, 3.9)),
+)
+
+
+def spoken(speaker: str | None, *turns: tuple[int, str], id: str, of: Segment) -> EditedSegment:
+    """A segment with its speaker, and other speakers from some of its words on."""
+    values = {field.name: getattr(of, field.name) for field in fields(Segment)}
+    return EditedSegment(**values, id=id, speaker=speaker, turns=turns)
+
+
+# Somebody, Bob, and somebody else.
+DIALOGUE = replace(
+    TRANSCRIPT,
+    segments=(
+        spoken("S1", id="0-0", of=TRANSCRIPT.segments[0]),
+        spoken("Bob", id="0-1", of=TRANSCRIPT.segments[1]),
+        spoken("S2", id="0-2", of=segment("Amen.", 3.9, 4.1)),
+    ),
 )
 
 # Twenty seconds, in which somebody speaks from 0.5 s to 18 s. At 10 s it is least likely.
@@ -132,6 +154,7 @@ class Call:
     sha256: str  # of the file on disk
     options: Options
     model: str
+    known: Sequence[KnownSpeaker] = ()
 
 
 class FakeEncoder:
@@ -184,6 +207,8 @@ class FakeService:
     peaks_made: int = 0  # on demand
     error: BaseException | None = None
     clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
+    voices: Voices | None = None  # in recordings of jobs with `diarize`
+    no_voices: WhisperfleetError | None = None  # why voices cannot be embedded
     late_error: BaseException | None = None  # raised after all segments were published
     reason: str | None = None  # why the service is not ready
     paused: bool = False  # no transcription ends while this is set
@@ -239,9 +264,10 @@ class FakeService:
         options: Options,
         model: str,
         observer: Observer | None = None,
+        known: Sequence[KnownSpeaker] = (),
     ) -> Transcript:
         try:
-            await self.record(upload, options, model)
+            await self.record(upload, options, model, known)
             if self.error is not None:
                 raise self.error
             await self.resumed()
@@ -282,6 +308,22 @@ class FakeService:
             raise self.error
         return collected(TONE).pack()
 
+    def check_diarize(self, options: Options) -> None:
+        if options.diarize and self.no_voices is not None:
+            raise self.no_voices
+
+    async def speaker_model(self) -> SpeakerModel:
+        return SpeakerModel("fake", "", "fake")
+
+    async def known_speakers(
+        self, names: Sequence[str], references: Sequence[str]
+    ) -> tuple[KnownSpeaker, ...]:
+        """Voices that tell the length of the references."""
+        return tuple(
+            KnownSpeaker(name, np.array([len(reference)], np.float32))
+            for name, reference in zip(names, references, strict=True)
+        )
+
     async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
         return None, model
 
@@ -295,8 +337,11 @@ class FakeService:
         results: ClipResults,
         observer: Observer,
         decoded: DecodedAudio | None = None,
+        known: Sequence[KnownSpeaker] = (),
     ) -> "FakePipeline":
-        return FakePipeline(self, self.folder.pcm / job, upload, options, model, results, observer, decoded)
+        return FakePipeline(
+            self, self.folder.pcm / job, upload, options, model, results, observer, decoded, known
+        )
 
     is_asleep = False
 
@@ -320,10 +365,12 @@ class FakeService:
     def backlog(self) -> tuple[int, float]:
         return self.waiting
 
-    async def record(self, upload: Upload, options: Options, model: str) -> None:
+    async def record(
+        self, upload: Upload, options: Options, model: str, known: Sequence[KnownSpeaker] = ()
+    ) -> None:
         """Record a call."""
         content = await asyncio.to_thread(upload.path.read_bytes)
-        self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), options, model))
+        self.calls.append(Call(upload, hashlib.sha256(content).hexdigest(), options, model, known))
         self.started.set()
 
     async def resumed(self) -> None:
@@ -347,6 +394,7 @@ class FakePipeline:
     results: ClipResults
     observer: Observer = field(default_factory=Observer)
     decoded: DecodedAudio | None = None
+    known: Sequence[KnownSpeaker] = ()
     failed_spans: list[Span] = field(default_factory=list)
 
     async def run(self) -> Transcript:
@@ -354,7 +402,9 @@ class FakePipeline:
         total_s = service.transcript.samples / SAMPLE_RATE
         try:
             self.pcm_path.write_bytes(bytes(100))
-            await service.record(self.upload, self.options, self.model)
+            await service.record(self.upload, self.options, self.model, self.known)
+            if self.options.diarize and service.voices is not None:
+                await self.results.get_or_embed((0, service.transcript.samples), self._voices)
             if service.finds_peaks:
                 self.observer.decoded(Decoded(len(TONE), True, TRACKS), collected(TONE))
             half = len(service.clips) // 2
@@ -369,6 +419,10 @@ class FakePipeline:
         except asyncio.CancelledError:
             service.cancelled.set()
             raise
+
+    async def _voices(self, clip: Span) -> bytes:
+        assert self.service.voices is not None
+        return pack_voices(self.service.voices)
 
     async def _publish(self, clips: Sequence[tuple[Span, ClipResult | None]]) -> None:
         decoding = Decoding(self.model, language=self.options.language)

@@ -11,7 +11,7 @@ import pytest
 
 from app import errors
 from app.options import Options
-from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT, catalogue
+from tests.api.fake_service import DIALOGUE, OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT, catalogue
 from tests.api.waiting import wait_for
 
 PCM = bytes(range(256)) * 64
@@ -97,25 +97,47 @@ def test_bazarr_detects_the_language(site):
 
 
 def test_speakr(site):
-    query = {
-        "encode": "true",
-        "task": "transcribe",
-        "output": "json",
-        "initial_prompt": "Fuchs",
-        "language": "en",
-    }
-    also = {
-        "diarize": "true",
-        "min_speakers": "2",
-        "hotwords": "Reineke",
-        "model": OTHER_MODEL,
-    }
-    body = post(site, filename="talk.webm", **query, **also).json()
+    """It sends each number of speakers that is set, and both names of the option."""
+    site.service.transcript = DIALOGUE
+    query = {"encode": True, "task": "transcribe", "output": "json", "language": "en"}
+    also = {"diarize": True, "enable_diarization": True, "min_speakers": 2, "max_speakers": 5}
+    own = {"initial_prompt": "Fuchs", "hotwords": "Reineke", "model": OTHER_MODEL}
+    body = post(site, filename="talk.webm", **query, **also, **own).json()
     assert body.keys() == {"text", "segments", "language"}
-    assert (body["text"], body["language"]) == ("The quick brown fox. Über the lazy dog.", "en")
+    assert (body["text"], body["language"]) == ("The quick brown fox. Über the lazy dog. Amen.", "en")
+    assert [(segment["speaker"], segment["text"]) for segment in body["segments"]] == [
+        ("SPEAKER_00", " The quick brown fox."),
+        ("Bob", " Über the lazy dog."),
+        ("SPEAKER_01", " Amen."),
+    ]
+    assert "words" not in body["segments"][0]
     call = site.service.calls[0]
-    assert call.options == Options(language="en", prompt="Fuchs", hotwords="Reineke")
+    assert call.options == Options(
+        language="en", prompt="Fuchs", hotwords="Reineke", diarize=True, min_speakers=2, max_speakers=5,
+        word_timestamps=True,  # speakers change between words
+    )  # fmt: skip
     assert call.model == OTHER_MODEL
+
+
+@pytest.mark.parametrize("output", ["txt", "srt", "vtt"])
+def test_speakers_in_text(site, output):
+    site.service.transcript = DIALOGUE
+    text = post(site, output=output, diarize="true").text
+    assert [line for line in text.splitlines() if line.endswith(".")] == [
+        "[SPEAKER_00]: The quick brown fox.",
+        "[Bob]: Über the lazy dog.",
+        "[SPEAKER_01]: Amen.",
+    ]
+
+
+def test_words_of_speakers(site):
+    site.service.transcript = DIALOGUE
+    segments = post(site, output="json", diarize="true", word_timestamps="true").json()["segments"]
+    assert [[word["speaker"] for word in segment["words"]] for segment in segments] == [
+        ["SPEAKER_00"] * 4,
+        ["Bob"] * 4,
+        ["SPEAKER_01"],
+    ]
 
 
 def test_segments(site):

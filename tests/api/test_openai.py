@@ -164,7 +164,7 @@ def test_model_that_cannot_translate(site, path):
     [
         ({"model": None}, "model", "required"),
         ({"model": " "}, "model", "required"),
-        ({"response_format": "ass"}, "response_format", "'verbose_json' or 'vtt'"),
+        ({"response_format": "ass"}, "response_format", "'vtt' or 'diarized_json'"),
         ({"timestamp_granularities[]": "letter"}, "timestamp_granularities[]", "'segment' or 'word'"),
         ({"timestamp_granularities[]": ["word"]}, "timestamp_granularities[]", "verbose_json"),
         ({"temperature": "1.5"}, "temperature", "less than or equal to 1"),
@@ -247,7 +247,7 @@ def test_cancelled_service_gives_a_503(site):
     assert site.transcribe().status_code == 503
 
 
-async def _cancelled(*_args):
+async def _cancelled(*_args, **_kwargs):
     raise asyncio.CancelledError
 
 
@@ -285,7 +285,7 @@ def test_file_just_under_the_limit(serve):
 
 
 def test_large_upload_uses_little_memory(site):
-    async def transcribe(upload, options, model):
+    async def transcribe(upload, options, model, known):
         return TRANSCRIPT
 
     site.service.transcribe = transcribe

@@ -118,7 +118,9 @@ def test_text_has_no_space_around_it_and_times_are_in_seconds() -> None:
                 "end": 1.001,
                 "text": "Grüße",
                 "speaker": "Müller",
-                "words": [{"word": "Grüße", "start": 0.5, "end": 1.0, "probability": 0.5}],
+                "words": [
+                    {"word": "Grüße", "start": 0.5, "end": 1.0, "probability": 0.5, "speaker": "Müller"}
+                ],
             }
         ],
     }

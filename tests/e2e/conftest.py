@@ -105,6 +105,12 @@ def talk() -> Talk:
 
 
 @pytest.fixture(scope="session")
+def dialogue() -> Talk:
+    """Three people."""
+    return Talk(DATA / "dialogue.flac")
+
+
+@pytest.fixture(scope="session")
 def shorts() -> list[Path]:
     return sorted(DATA.glob("short*.flac"))
 

@@ -6,6 +6,8 @@ import json
 import re
 import statistics
 import string
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +107,20 @@ class Talk:
     @property
     def starts(self) -> list[float]:
         return [cue["start"] for cue in self.truth["cues"]]
+
+    def speaker(self, start: float, end: float) -> str:
+        """Who speaks most between two times (s)."""
+        shared: Counter[str] = Counter()
+        for cue in self.truth["cues"]:
+            shared[cue["speaker"]] += max(min(cue["end"], end) - max(cue["start"], start), 0)
+        return shared.most_common(1)[0][0]
+
+
+def speakers_of(talk: Talk, parts: Iterable[tuple[float, float, str]]) -> tuple[dict[str, str], float]:
+    """Who each label stands for, by start, end and label of parts, and how much of the parts is right."""
+    said = Counter((label, talk.speaker(start, end)) for start, end, label in parts)
+    labels = {label: max((n, name) for (of, name), n in said.items() if of == label)[1] for label, _ in said}
+    return labels, sum(n for (label, name), n in said.items() if labels[label] == name) / said.total()
 
 
 def words(text: str) -> str:

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from app.languages import language_code
-from tests.e2e.reading import read_srt
+from tests.e2e.reading import read_srt, speakers_of
 from tests.media_files import RATE, encode, read_pcm
 
 pytestmark = pytest.mark.timeout(60)
@@ -24,6 +24,10 @@ def speech(shorts):
 @pytest.fixture(scope="module")
 def wav(speech):
     """A WAV file as programs write it that record or extract sound themselves."""
+    return wav_file(speech)
+
+
+def wav_file(speech):
     file = io.BytesIO()
     with wave.open(file, "wb") as writer:
         writer.setnchannels(1)
@@ -182,18 +186,24 @@ def test_n8n(server, wav, said):
     assert answer.json()["text"]
 
 
-def test_speakr(server, wav, said):
-    """It asks what is up and which models there are, and sends options of others, which are ignored."""
+def test_speakr(server, dialogue):
+    """It asks what is up and which models there are, and reads who says what."""
     assert server.client.get("/health").status_code == 200
     assert {"id": "demo"}.items() <= server.client.get("/v1/models").json()["data"][0].items()
     query = {"encode": True, "task": "transcribe", "output": "json", "language": "en"}
-    others = {"diarize": True, "enable_diarization": True, "min_speakers": 1, "max_speakers": 5}
+    speakers = {"diarize": True, "enable_diarization": True, "min_speakers": 1, "max_speakers": 5}
     answer = server.client.post(
-        "/asr", params=query | others, files={"audio_file": ("talk.wav", wav, "audio/wav")}
+        "/asr",
+        params=query | speakers,
+        files={"audio_file": ("talk.wav", wav_file(read_pcm(dialogue.path)[: 24 * RATE]), "audio/wav")},
     )
     document = json.loads(answer.text)
-    assert (document["text"].strip(), document["language"]) == (said, "en")
-    assert all({"start", "end", "text"} <= set(segment) for segment in document["segments"])
+    assert document["language"] == "en"
+    parts = [(part["start"], part["end"], part["speaker"]) for part in document["segments"]]
+    labels, right = speakers_of(dialogue, parts)
+    assert labels == {"SPEAKER_00": "Bob", "SPEAKER_01": "Cem", "SPEAKER_02": "Ann"}
+    assert right > 0.9
+    assert document["text"].split() == " ".join(part["text"] for part in document["segments"]).split()
 
 
 def test_bazarr_tests_the_connection(server):

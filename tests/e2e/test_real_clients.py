@@ -10,7 +10,7 @@ from tests.e2e.running import Server
 
 pytestmark = pytest.mark.timeout(60)
 
-ALIASES = ["gpt-4o-transcribe", "gpt-4o-mini-transcribe"]
+ALIASES = ["gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"]
 
 
 def connect(server: Server, key: str = "unused") -> openai.OpenAI:

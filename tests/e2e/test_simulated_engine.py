@@ -34,7 +34,8 @@ def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
         ("simulated", "simulated", simulated.pid)
     }
     models = simulated.client.get("/v1/models").json()["data"]
-    assert [model["id"] for model in models] == ["simulated", "gpt-4o-transcribe", "gpt-4o-mini-transcribe"]
+    aliases = ["gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-4o-transcribe-diarize"]
+    assert [model["id"] for model in models] == ["simulated", *aliases]
 
 
 def test_a_job_survives_a_kill(commands, talk, two_minutes):

@@ -31,6 +31,7 @@ class Format:
     write: Callable[[Transcript, Iterable[Cue], FileStyle], Iterator[str | bytes]]
     has_cues: bool = True  # the others consist of segments
     max_line_chars: int | None = None  # what the format can hold
+    names_speakers_in_text: bool = False  # the others have other means, or none
 
     @property
     def media_type(self) -> str:
@@ -44,7 +45,7 @@ def _text(media_type: str) -> str:
 
 # By name, which is also the suffix of the file.
 FORMATS: dict[str, Format] = {
-    "srt": Format("SubRip.", _text("application/x-subrip"), write_srt),
+    "srt": Format("SubRip.", _text("application/x-subrip"), write_srt, names_speakers_in_text=True),
     "vtt": Format("WebVTT.", _text("text/vtt"), write_vtt),
     "ass": Format("Advanced SubStation Alpha.", _text("text/x-ssa"), write_ass),
     "ttml": Format("TTML in the text profile of IMSC 1.1.", _text("application/ttml+xml"), write_ttml),
@@ -63,7 +64,13 @@ FORMATS: dict[str, Format] = {
     ),
     # It has no type of its own.
     "lrc": Format("LRC, as players of music show it.", _text("text/plain"), write_lrc),
-    "txt": Format("A line for each segment, without times.", _text("text/plain"), write_txt, has_cues=False),
+    "txt": Format(
+        "A line for each segment, without times.",
+        _text("text/plain"),
+        write_txt,
+        has_cues=False,
+        names_speakers_in_text=True,
+    ),
     "tsv": Format(
         "A line for each segment, with its times (ms).",
         _text("text/tab-separated-values"),

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from app.transcript.cues import Cue
+from app.transcript.speaker_text import SpeakerPrefix
 from app.transcript.timed_text import TimedText
 from workers.messages import SAMPLE_RATE
 
@@ -23,6 +24,7 @@ class FileStyle:
     srt_crlf: bool = False
     max_lines: int = 2  # of a cue
     fps: float | None = None  # frames per second of the picture
+    prefix: SpeakerPrefix | None = None  # of the text; without one, the format says who speaks
 
 
 class FileCue(NamedTuple):

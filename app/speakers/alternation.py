@@ -1,0 +1,98 @@
+"""Joins the clusters of a speaker: they alternate inside speech, where people seldom do. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from app.speakers.voices import Embeddings
+from workers.messages import SAMPLE_RATE, Span
+
+# Two clusters are one speaker if `distance - _WORTH * alternation` is below this, or a little above it if one
+# has little speech: an average of few windows is not exact.
+_LIMIT = 0.2
+_WORTH = 0.15
+_DOUBT = 0.2 * SAMPLE_RATE  # divided by the samples of the smaller cluster
+# Few transitions say little: so many of an alternation of so much are added.
+_PRIOR_COUNT = 2.0
+_PRIOR = 0.5
+
+Matrix = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerCount:
+    """How many people speak."""
+
+    least: int = 1
+    most: int | None = None  # None: the voices decide
+
+
+def transitions(labels: npt.NDArray[np.int64], windows: Sequence[Span]) -> Matrix:
+    """How often two clusters follow each other inside a span of speech, in either order: symmetric.
+
+    `labels`: of each window. Windows of one span of speech overlap.
+    """
+    count = int(labels.max()) + 1
+    spans = np.array(windows, np.int64)
+    inside = np.flatnonzero(spans[1:, 0] < spans[:-1, 1])
+    follows = np.zeros((count, count))
+    np.add.at(follows, (labels[inside], labels[inside + 1]), 1)
+    return follows + follows.T
+
+
+def joined_speakers(
+    sums: Embeddings,
+    speech: npt.NDArray[np.float64],
+    follows: Matrix,
+    count: SpeakerCount,
+    apart: Sequence[tuple[int, int]],
+    scale: float,
+) -> npt.NDArray[np.int64]:
+    """The speaker of each cluster, of which each is one voice.
+
+    `sums`: of the vectors in each cluster, weighted by their speech; `follows`: from `transitions`; `apart`:
+    pairs of clusters of different speakers; `scale`: of the distances. The two clusters that are most likely
+    one speaker become one: while they are likely enough, down to `count.least`, or else to `count.most`.
+    """
+    left = len(speech)
+    products = (sums @ sums.T).astype(np.float64)  # of two clusters' vectors, all pairs
+    follows, speech = follows.copy(), speech.astype(np.float64)
+    excluded = np.eye(left, dtype=bool)
+    for one, other in apart:
+        excluded[one, other] = excluded[other, one] = True
+    speakers = np.arange(left)
+    while left > 1:
+        distances = 1 - products / np.outer(speech, speech)
+        doubts = _DOUBT / np.minimum(speech[:, None], speech[None, :])
+        costs = distances - scale * (_WORTH * _alternation(follows) + doubts)
+        costs[excluded] = np.inf
+        first, second = sorted(map(int, np.unravel_index(costs.argmin(), costs.shape)))
+        is_likely = costs[first, second] < scale * _LIMIT and left > count.least
+        is_too_many = count.most is not None and left > count.most
+        if not np.isfinite(costs[first, second]) or not (is_likely or is_too_many):
+            break
+        for matrix in (products, follows):
+            matrix[first] += matrix[second]
+            matrix[:, first] += matrix[:, second]
+        speech[first] += speech[second]
+        excluded[first] |= excluded[second]
+        excluded[:, first] = excluded[first]
+        excluded[second] = excluded[:, second] = True
+        speakers[speakers == second] = first
+        left -= 1
+    return np.unique(speakers, return_inverse=True)[1].astype(np.int64)
+
+
+def _alternation(follows: Matrix) -> Matrix:
+    """How often two clusters follow each other, relative to windows of both in random order: shape (n, n).
+
+    About 1 for two kinds of sound of one speaker, and near 0 for two speakers.
+    """
+    stays = follows.diagonal()
+    windows = stays[:, None] + stays[None, :] + 2 * follows
+    share = (stays[:, None] + follows) / np.maximum(windows, 1)
+    expected = share * (1 - share) * windows
+    found: Matrix = (follows + _PRIOR * _PRIOR_COUNT) / (expected + _PRIOR_COUNT)
+    return found
