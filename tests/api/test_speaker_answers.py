@@ -258,6 +258,8 @@ def test_known_speakers_of_a_json_body(site):
     people = {"known_speaker_names": ["Ann"], "known_speaker_references": [url_of(4)]}
     wrong = site.client.post("/v1/jobs", json=body | {"known_speaker_names": ["Ann"]})
     assert wrong.json()["error"]["param"] == "known_speaker_references[]"
+    blank = site.client.post("/v1/jobs", json=body | {"known_speaker_names": [" "]})
+    assert blank.json()["error"]["param"] == "known_speaker_names"
     job = site.client.post("/v1/jobs", json=body | people).json()
     site.finished(job["id"])
     assert [speaker.name for speaker in site.service.calls[0].known] == ["Ann"]
