@@ -152,6 +152,47 @@ test("a speaker who talks already then ends when the next segment begins", () =>
   assert.equal(edits.setSpeaker(talk, "b", "  Ada "), talk);
 });
 
+test("several segments get a speaker, and one who talks twice at once ends where the next begins", () => {
+  const talk = [
+    segment("a", 0, "One two three"),
+    segment("b", 1, "four five", { speaker: "Ada" }),
+    segment("c", 6, "six", { speaker: "Ada" }),
+  ];
+  const after = edits.setSpeakers(talk, new Set(["a", "b"]), " Bob ");
+  assert.deepEqual(
+    after.map(({ speaker, end }) => [speaker, end]),
+    [
+      ["Bob", 1],
+      ["Bob", talk[1].end],
+      ["Ada", talk[2].end],
+    ],
+  );
+  assert.equal(after[2], talk[2]);
+  assert.equal(edits.setSpeakers(after, new Set(["a", "b"]), "Bob"), after);
+});
+
+test("the second part of a split segment has the speaker of its first word", () => {
+  const words = ["One", "two", "three"].map((word, place) => ({
+    word,
+    start: place,
+    end: place + 0.8,
+    probability: 1,
+    speaker: place ? "Bob" : "Ada",
+  }));
+  const talk = [{ ...segment("a", 0, "One two three"), end: 3, speaker: "Ada", words }];
+  const parts = edits.split(talk, "a", 4);
+  assert.deepEqual(
+    parts.map(({ text, speaker }) => [text, speaker]),
+    [
+      ["One", "Ada"],
+      ["two three", "Bob"],
+    ],
+  );
+  // Once corrected, a segment has one speaker, as in the service.
+  const corrected = [...parts, ...edits.setText(talk, "a", "One two"), ...edits.setSpeaker(talk, "a", "Cem")];
+  assert.ok(corrected.every((part) => part.words.length && part.words.every((word) => !("speaker" in word))));
+});
+
 test("replacing keeps the words around each match", () => {
   const matches = [
     { id: "a", start: 4, end: 9 },

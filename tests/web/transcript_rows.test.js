@@ -42,6 +42,19 @@ test("a speaker is named where another one spoke before", () => {
   assert.deepEqual(headings, ["Anna", null, null, "Anna", "Bert"]);
 });
 
+test("a speaker is named again after words of another one inside a segment", () => {
+  const word = { word: "Text", start: 1, end: 2, probability: 1, speaker: "Bert" };
+  const spoken = [
+    { ...segment("a", 1, "Text", "Anna"), words: [word] },
+    segment("b", 3, "Text", "Anna"),
+    segment("c", 5, "Text", "Anna"),
+  ];
+  assert.deepEqual(
+    rowsOf(spoken, []).map((row) => row.segment && row.heading),
+    ["Anna", "Anna", null],
+  );
+});
+
 test("after a correction of one segment, the other rows are the same objects", () => {
   const segments = [segment("a", 1), segment("b", 3), segment("c", 5)];
   const before = rowsOf(segments, []);

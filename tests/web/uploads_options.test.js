@@ -6,6 +6,8 @@ import {
   inputValue,
   languagesByName,
   moreFields,
+  whoOf,
+  whoOptions,
 } from "../../app/web/list/options_model.js";
 
 const DEFAULTS = {
@@ -67,6 +69,22 @@ test("each option of the service has a field, those of a newer service too", () 
     ],
   );
   assert.deepEqual(fields[4].choices, ["traditional", "simplified"]);
+});
+
+test("voices and channels exclude each other, and take along what means nothing without them", () => {
+  /** @type {Record<string, unknown>} */
+  const voices = { num_speakers: 2, speaker_names: "Ada", ...whoOptions("voices") };
+  assert.equal(whoOf(voices), "voices");
+  assert.equal(voices.num_speakers, 2);
+  const channels = { ...voices, ...whoOptions("channels") };
+  assert.equal(whoOf(channels), "channels");
+  assert.deepEqual(
+    [channels.diarize, channels.num_speakers, channels.speaker_names],
+    [undefined, undefined, "Ada"],
+  );
+  const neither = { ...channels, ...whoOptions("") };
+  assert.equal(whoOf(neither), "");
+  assert.ok(Object.values(neither).every((value) => value === undefined));
 });
 
 test("languages have the reader's names, in the order of the reader's alphabet", () => {

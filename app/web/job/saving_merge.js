@@ -5,6 +5,7 @@ import { toast } from "../core/toasts.js";
 import { batch, signal } from "../vendor/ui.js";
 import { merge, resolved } from "./conflict.js";
 import { applyChanges, changesBetween, isSame } from "./edits_changes.js";
+import { separated } from "./edits_order.js";
 import { fetchSegments } from "./saving_request.js";
 
 /** @typedef {import("./types.js").Segment} Segment */
@@ -51,8 +52,8 @@ export function createMerging(job, document, version, onResolved) {
     const isMixed =
       changesBetween(base, mine, isSame).length > 0 && changesBetween(mine, theirs, isSame).length > 0;
     batch(() => {
-      // Until there is a choice, the draft and the screen have mine.
-      document.merged(theirs, resolved(outcome, new Map()), name);
+      // Until there is a choice, the draft and the screen have mine. Speakers who became one may have talked at once.
+      document.merged(theirs, separated(resolved(outcome, new Map())), name);
       if (outcome.parts.length) conflict.value = { parts: outcome.parts, resolve };
     });
     if (isMixed && name === "theirs" && !outcome.parts.length) toast(t("saving.merged"));
