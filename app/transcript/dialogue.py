@@ -173,7 +173,9 @@ def _in_order(passages: Iterable[Sequence[CueUnits]]) -> Iterator[CueUnits]:
     yield from waiting
 
 
-def _runs(cues: Iterable[CueUnits], may_share: Callable[[CueUnits, CueUnits], bool]) -> Iterator[list[CueUnits]]:
+def _runs(
+    cues: Iterable[CueUnits], may_share: Callable[[CueUnits, CueUnits], bool]
+) -> Iterator[list[CueUnits]]:
     """The cues in runs: only neighbours in a run may become one."""
     run: list[CueUnits] = []
     for cue in cues:

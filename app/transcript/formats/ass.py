@@ -10,9 +10,7 @@ from app.transcript.timeline import Transcript
 
 # White with a black outline, at the bottom centre. Sizes are pixels of the PlayRes picture; players scale it
 # to the real one. Words of a karaoke have the secondary colour until they are spoken.
-_STYLE = (
-    "Style: {name},Arial,64,&H00{colour},&H00A0A0A0,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1\n"
-)
+_STYLE = "Style: {name},Arial,64,&H00{colour},&H00A0A0A0,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1\n"
 _HEADER = """\
 [Script Info]
 ScriptType: v4.00+

@@ -17,9 +17,6 @@ _INT16_SCALE = 32768.0
 _LEAST_SAMPLES = 400  # the first frame: 25 ms
 _LEAST_FRAMES = 50  # 0.5 s: the statistics of fewer frames are undefined or say nothing
 _PADDED_TO = 16  # frames, for which TitaNet was trained
-# One more value, the same for every voice, halves the cosine distances, so that those of all models are
-# alike: 3D-Speaker joins windows of 1.5 s at up to 0.6 (its `AHCluster`), and GE2E's are joined at up to 0.3.
-_SAME_FOR_ALL = 1.0
 
 
 class UnknownVoiceModel(Exception):
@@ -50,8 +47,7 @@ class OnnxModel:
 
     def embed(self, windows: Sequence[Floats]) -> Floats:
         """As `VoiceModel`. One window after the other: a result does not depend on the other windows."""
-        units = unit_rows(np.stack([self._embed(window) for window in windows]))
-        return np.pad(units, ((0, 0), (0, 1)), constant_values=_SAME_FOR_ALL)
+        return unit_rows(np.stack([self._embed(window) for window in windows]))
 
     def _embed(self, window: Floats) -> Floats:
         inputs, output = self._front_end(np.pad(window, (0, max(0, _LEAST_SAMPLES - len(window)))))
