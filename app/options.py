@@ -150,12 +150,12 @@ class Options(BaseModel):
     speaker_names: SpeakerNames = Field(
         None,
         description="Names instead of `S1`, `S2`, …, separated by commas: in the order in which the speakers "
-        "appear, or of the channels.",
+        "appear; with `channels=separate`, of the first channel, the second, and so on.",
     )
     channels: Literal["mix", "separate"] = Field(
         "mix",
         description="`separate`: transcribe each channel by itself, up to 8. The channel is the speaker, "
-        "as in telephone calls recorded in stereo.",
+        "as in telephone calls recorded in stereo. Channels that are the same count as one.",
     )
     vad_threshold: float = Field(
         0.5, ge=0.01, le=0.99, description="Speech probability that counts as speech, as in silero-vad."

@@ -130,8 +130,8 @@ class Settings(BaseSettings):
         ge=1,
         le=256,
         description="Processes that decode recordings and detect speech, each about 100 MB while there is "
-        "work. By default no more than the cores left when each worker on a GPU has one, and on "
-        "a CPU at most one for each core.",
+        "work, and 350 MB once it has embedded voices for `diarize`. By default no more than the cores left "
+        "when each worker on a GPU has one, and on a CPU at most one for each core.",
         json_schema_extra=_computed("2 for each worker on a GPU, at least 4 (CPU: 4)"),
     )
     batch_size: int | None = Field(

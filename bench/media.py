@@ -15,18 +15,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from app.media.disk import DiskSpace
 from app.media.pool import Call, MediaPool
-from app.media.speech import CHUNK_FRAMES
+from app.media.speech import CHUNK_FRAMES, VadParameters
 from app.media.uploads import Upload
-from app.options import Options as RequestOptions
-from app.transcription.pipeline import Fleet, Pipeline
-from app.transcription.result_cache import CachedRecording
+from app.transcription.clip_search import ClipSearch
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, interleaved, median
 from bench.recordings import write
@@ -126,18 +123,10 @@ async def _clocked(
 
 async def _process(pool: MediaPool, path: Path) -> float:
     with tempfile.TemporaryDirectory() as folder:
-        pipeline = Pipeline(
-            job=folder,
-            upload=Upload(path, path.name, 0, ""),
-            options=RequestOptions(),
-            model="",
-            media=pool,
-            fleet=cast(Fleet, SimpleNamespace(prefetch_limit=1)),  # there are no clips
-            pcm_path=Path(folder) / "pcm",
-            results=CachedRecording(),
-        )
+        upload = Upload(path, path.name, 0, "")
+        search = ClipSearch(folder, upload, pool, Path(folder) / "pcm", VadParameters())
         began = time.perf_counter()
-        frames = sum([len(found) async for found in pipeline._probabilities()])
+        frames = sum([len(found) async for found in search.probabilities()])
         assert frames > 0
         return time.perf_counter() - began
 

@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from app.commands.doctor import exit_code, plan_finding
-from app.doctor import fleet, gpus, machine, model
+from app.doctor import fleet, gpus, machine, model, speakers
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
 from app.engines.plan import Plan, make_plan
 from app.errors import ModelUnavailable
@@ -28,6 +28,7 @@ from tests.engines.test_slot import LowMemorySlot
 from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
 from tests.model_variants import Edit, copy_demo, with_alignment_heads, with_mel_bins
 from tests.pages import slug
+from tests.workers.media.voice_models import kaldi_model
 from workers.messages import Decoding, Window
 
 ROOT = Path(__file__).parents[1]
@@ -431,3 +432,22 @@ def test_a_run_with_an_odd_model(tmp_path: Path, edit: Edit, line: str) -> None:
     output, _ = process.communicate(timeout=120)
     assert re.search(line, output), output
     assert process.returncode == ("FAIL" in line)
+
+
+async def test_the_speaker_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bundled = await speakers.check_speaker_model("", tmp_path)
+    assert (bundled.severity, bundled.found[:18]) == (Severity.OK, "resemblyzer 0.1.4,")
+    other = str(kaldi_model(tmp_path / "voices.onnx"))
+    assert await speakers.check_speaker_model(other, tmp_path) == ok(
+        "speaker model", f"{other} embeds voices"
+    )
+    (tmp_path / "broken.onnx").touch()
+    broken = await speakers.check_speaker_model(str(tmp_path / "broken.onnx"), tmp_path)
+    assert broken.severity is Severity.WARN
+    assert "Supported are ONNX files of WeSpeaker" in broken.found
+    unknown = await speakers.check_speaker_model("voices", tmp_path)
+    assert (unknown.severity, unknown.invalid_setting) == (Severity.FAIL, True)
+    monkeypatch.setattr("app.engines.speaker_model.find_spec", lambda name: None)
+    missing = await speakers.check_speaker_model("", tmp_path)
+    assert missing.severity is Severity.WARN
+    assert "`pip install --no-deps resemblyzer`" in missing.found

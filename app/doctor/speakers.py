@@ -14,7 +14,7 @@ _REMEDY = "Without it, requests with `diarize` get 400; all others are served."
 
 
 async def check_speaker_model(setting: str, folder: Path) -> Finding:
-    """Whether a media worker embeds a second of noise with the model of WHISPER_SPEAKER_MODEL."""
+    """Whether the bundled model is here, or a media worker embeds a second of noise with another."""
     try:
         speaker_model.check_speaker_model(setting)
         model = await asyncio.to_thread(speaker_model.local_speaker_model, setting)
@@ -24,6 +24,8 @@ async def check_speaker_model(setting: str, folder: Path) -> Finding:
         return warn(_TITLE, error.message, _REMEDY)
     if model is None:
         return ok(_TITLE, f"{setting} is not on this machine yet: it will be downloaded on the first start")
+    if not setting:
+        return ok(_TITLE, model.identity)
     media = MediaPool(1, DiskSpace(folder))
     media.start()
     try:
@@ -33,5 +35,5 @@ async def check_speaker_model(setting: str, folder: Path) -> Finding:
     finally:
         await media.stop()
     if fault is not None:
-        return warn(_TITLE, f"{model.name} cannot embed voices: {fault}", _REMEDY)
-    return ok(_TITLE, f"{model.name} embeds voices")
+        return warn(_TITLE, f"{setting} cannot embed voices: {fault}", _REMEDY)
+    return ok(_TITLE, f"{setting} embeds voices")

@@ -23,6 +23,7 @@ from app.jobs.database import Database
 from app.jobs.events import (
     Event,
     add_event,
+    add_segments_event,
     add_webhook,
     last_segments_event,
     read_events,
@@ -266,7 +267,10 @@ class Store:
         return await self._transition(job.id, Status.QUEUED, {"stage": Stage.QUEUED.value})
 
     async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
-        """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition."""
+        """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition.
+
+        Speakers are known only now, so with them an event says that all segments have changed.
+        """
         filename = job.submission.filename
         content = await self._helper.run(transcript.seconds, pack_with_words, transcript, filename)
         total_s = seconds(transcript.samples - transcript.start)
@@ -278,7 +282,10 @@ class Store:
             "failed_spans": list(transcript.failed_spans),
             **({} if keep_file else {"file": None}),
         }
-        return await self._transition(job.id, Status.SUCCEEDED, changes, content)
+        options = job.submission.options
+        has_speakers = options.diarize or options.channels == "separate"
+        changed = (0, transcript.samples) if has_speakers else None
+        return await self._transition(job.id, Status.SUCCEEDED, changes, content, changed)
 
     async def fail(self, job: Job, failure: Failure, failed_spans: Sequence[Span], keep_file: bool) -> Job:
         """Mark an unfinished job as failed. Raises IllegalTransition."""
@@ -455,10 +462,12 @@ class Store:
         status: Status,
         changes: Mapping[str, Any],
         transcript: tuple[bytes, str] | None = None,
+        changed_segments: Span | None = None,
     ) -> Job:
         """Change a job's status and other columns, and add an event, in one transaction.
 
-        `transcript`: to store, packed, and its words, from `pack_with_words`.
+        `transcript`: to store, packed, and its words, from `pack_with_words`. `changed_segments`: where they
+        differ from those that are published, for an event before that.
 
         A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
         job stay, and the voices of one that succeeds. Raises IllegalTransition and UnknownJob.
@@ -486,12 +495,16 @@ class Store:
                 content, words = transcript
                 original = PackedTranscript(ORIGINAL, content)
                 await add_revision(connection, job, original, words, 0, now)
-            event = await add_event(connection, job, f"job.{status}", now)
+            events = []
+            if changed_segments is not None:
+                events.append(await add_segments_event(connection, job, changed_segments))
+            events.append(await add_event(connection, job, f"job.{status}", now))
             has_webhook = status.is_terminal and job.submission.webhook_url is not None
             if has_webhook:
-                await add_webhook(connection, job, event.type, now)
+                await add_webhook(connection, job, f"job.{status}", now)
         self.counts.change(before, status)
-        self._publish(job, event)
+        for event in events:
+            self._publish(job, event)
         if has_webhook:
             self.on_delivery()
         return job

@@ -1,25 +1,22 @@
-"""From a recording to its transcript: decode, find speech, plan clips, transcribe, merge. All at once."""
+"""From a recording to its transcript: find clips, transcribe, merge. All at once."""
 
 import asyncio
 import math
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
 import structlog
 
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
-from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
-from app.media.pcm_budget import audio_too_long
+from app.media.clip_planner import MAX_SILENCE_SAMPLES, PlannedClip
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
-from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
+from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
@@ -28,12 +25,12 @@ from app.transcript.packed_segments import PackedSegments
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipKey, ClipRequest
+from app.transcription.clip_search import ClipSearch
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
 from app.transcription.speakers import SpeakerFinder
 from workers.messages import (
     EVERYTHING,
-    FRAME_SAMPLES,
     FULL_CONTEXT_S,
     SAMPLE_RATE,
     Decoding,
@@ -46,9 +43,7 @@ from workers.messages import (
 log = structlog.get_logger(__name__)
 
 Fleet = Dispatcher[WindowSource, WindowResult]
-Probabilities = npt.NDArray[np.float32]
 
-_CHUNKS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
 _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
 
 
@@ -118,11 +113,9 @@ class Pipeline:
     # Other pipelines have the same `job`. Its owner cancels what is queued when all have ended.
     shares_job: bool = False
     failed_spans: list[Span] = field(default_factory=list)
+    _search: ClipSearch = field(init=False)
     _progress: Progress = field(default_factory=Progress)
-    _speech: list[Span] = field(default_factory=list)
     _segments: PackedSegments = field(default_factory=PackedSegments)
-    _samples: int = 0  # decoded
-    _advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has advanced
     _unfinished: int = 0  # clips that are planned and not done
     # Clips in order; None after the last one.
     _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[_Transcribed | None]] | None] = field(
@@ -132,6 +125,25 @@ class Pipeline:
     _languages: Counter[str] = field(default_factory=Counter)
     _ended: bool = False  # no further window is decoded
 
+    def __post_init__(self) -> None:
+        options = self.options
+        self._search = ClipSearch(
+            self.job,
+            self.upload,
+            self.media,
+            self.pcm_path,
+            VadParameters(
+                options.vad_threshold, options.min_speech_ms, options.min_silence_ms, options.speech_pad_ms
+            ),
+            self.max_duration_s,
+            self.max_silence,
+            self.selection,
+            self.decoded_samples,
+            on_decoded=self.observer.decoded,
+            on_progress=self._decoded_up_to,
+            wants_clips=self._wants_clips,
+        )
+
     async def run(self) -> Transcript:
         """Transcribe the recording. Cancelling this cancels all work that is not in flight.
 
@@ -139,7 +151,7 @@ class Pipeline:
         DiskFull or OutgrowsDisk, NotReady if there are no workers, and ClipFailed if a clip cannot be
         transcribed.
         """
-        async with self._task_group() as group, aclosing(self._clips()) as clips:
+        async with self._task_group() as group, aclosing(self._search.clips()) as clips:
             planned = 0
             group.create_task(self._publish_in_order())
             async for clip in clips:
@@ -158,8 +170,8 @@ class Pipeline:
             task=self.options.task,
             model=self.model,
             language=max(sorted(self._languages), key=self._languages.__getitem__, default=silent),
-            samples=self._samples,
-            speech=tuple(self._speech),
+            samples=self._search.samples,
+            speech=tuple(self._search.speech),
             segments=self._segments,
             failed_spans=tuple(sorted(self.failed_spans)),
             clips=tuple(self._transcribed),
@@ -172,7 +184,7 @@ class Pipeline:
 
         Without speech the probability is 0. Raises as `run` does.
         """
-        async with self._task_group() as group, aclosing(self._clips()) as clips:
+        async with self._task_group() as group, aclosing(self._search.clips()) as clips:
             voters = 0
             async for clip in clips:
                 group.create_task(self._cast_vote(clip))
@@ -196,94 +208,16 @@ class Pipeline:
                 self.media.cancel(self.job)
                 self.fleet.cancel(self.job)
 
-    async def _clips(self) -> AsyncGenerator[PlannedClip]:
-        """The clips of the recording, each as soon as it is certain."""
-        options = self.options
-        detector = SpeechDetector(
-            VadParameters(
-                options.vad_threshold, options.min_speech_ms, options.min_silence_ms, options.speech_pad_ms
-            ),
-            self.selection.start,
-        )
-        planner = ClipPlanner(self.max_silence, self.selection.start)
-        async with aclosing(self._probabilities()) as parts:
-            async for probabilities in parts:
-                spans = detector.feed(probabilities)
-                self._speech += spans
-                for clip in planner.extend(spans, detector.ongoing, detector.settled_until, probabilities):
-                    yield clip
-        spans = detector.finish(self._samples)
-        self._speech += spans
-        for clip in planner.finish(spans, self._samples):
-            yield clip
-
-    async def _probabilities(self) -> AsyncGenerator[Probabilities]:
-        """The frames' speech probabilities, in order, chunk by chunk, while decoding goes on."""
-        chunks: deque[asyncio.Task[Probabilities]] = deque()
-        requested = self.selection.start // FRAME_SAMPLES  # frames, those before the part too
-        decoding = asyncio.create_task(self._decode())
-        decoding.add_done_callback(lambda _: self._advanced.set())
-        try:
-            while True:
-                self._advanced.clear()
-                while chunks and chunks[0].done():
-                    yield chunks.popleft().result()
-                finished = decoding.done()
-                if finished:
-                    decoding.result()
-                frames = -(-self._samples // FRAME_SAMPLES) if finished else self._samples // FRAME_SAMPLES
-                while self._may_request_chunk(len(chunks), frames - requested, finished):
-                    count = min(CHUNK_FRAMES, frames - requested)
-                    chunk = self.media.speech_probabilities(self.job, self.pcm_path, requested, count)
-                    chunks.append(asyncio.create_task(chunk))
-                    chunks[-1].add_done_callback(lambda _: self._advanced.set())
-                    requested += count
-                if finished and requested == frames and not chunks:
-                    return
-                await self._advanced.wait()
-        finally:
-            for task in (decoding, *chunks):
-                task.cancel()
-            await asyncio.gather(decoding, *chunks, return_exceptions=True)
-
-    def _may_request_chunk(self, in_flight: int, frames: int, finished: bool) -> bool:
-        """Whether to request the next chunk, with so many frames decoded and not requested.
-
-        Not while enough clips wait for workers: waiting clips take memory, and finding them takes cores from
-        workers on the CPU. Only the last chunk of a recording may be short.
-        """
-        is_complete = frames >= CHUNK_FRAMES or (finished and frames > 0)
-        limit = _CHUNKS_PER_WORKER * self.media.worker_count
-        return is_complete and in_flight < limit and self._unfinished < self.fleet.prefetch_limit
-
-    async def _decode(self) -> None:
-        """Decode the recording, unless an earlier run did, and record how far decoding is."""
-        if self.decoded_samples is not None:
-            self._record_decoded(self.decoded_samples, finished=True)
-            return
-        peaks = PeakCollector()
-        decoding = self.media.decode(
-            self.job,
-            self.upload,
-            self.pcm_path,
-            self.max_duration_s,
-            peaks,
-            self.selection,
-        )
-        async with aclosing(decoding) as steps:
-            async for decoded in steps:
-                if decoded.finished:
-                    self.observer.decoded(decoded, peaks)
-                self._record_decoded(decoded.samples, decoded.finished)
-                self._advanced.set()
-
-    def _record_decoded(self, samples: int, finished: bool) -> None:
-        # A media worker that takes over from a crashed one starts again at 0.
-        self._samples = samples if finished else max(self._samples, samples)
-        if self._samples / SAMPLE_RATE > self.max_duration_s:
-            raise audio_too_long(self.max_duration_s)
-        seconds = max(0, self._samples - self.selection.start) / SAMPLE_RATE
+    def _decoded_up_to(self, samples: int, finished: bool) -> None:
+        seconds = max(0, samples - self.selection.start) / SAMPLE_RATE
         self._report(decoded_s=seconds, total_s=seconds if finished else None)
+
+    def _wants_clips(self) -> bool:
+        """Not while enough clips wait for workers.
+
+        Waiting clips take memory, and finding them takes cores from workers on the CPU.
+        """
+        return self._unfinished < self.fleet.prefetch_limit
 
     async def _transcribe(self, clip: PlannedClip) -> _Transcribed | None:
         """Transcribe a clip. Returns None if it fails and the request allows a partial transcript."""
@@ -403,7 +337,7 @@ class Pipeline:
 
     def _clip_done(self, task: asyncio.Task[_Transcribed | None]) -> None:
         self._unfinished -= 1
-        self._advanced.set()
+        self._search.wake()
 
     async def _publish_in_order(self) -> None:
         """Add each result to the transcript once it and all before it are there.

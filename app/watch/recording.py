@@ -319,13 +319,15 @@ class Recording:
 
     @asynccontextmanager
     async def _file_to_send(self) -> AsyncIterator[BinaryIO]:
-        """The recording's file, or one with its sound alone if it is large.
+        """The recording's file, or one with its sound alone if it is large and its usual sound is wanted.
 
         Raises Changed, also at the end if the recording has changed meanwhile, Refused, NotRead and
         FileNotFoundError.
         """
+        options = self.tools.rules.options
+        is_usual = options.audio_track is None and options.channels == "mix"
         with await asyncio.to_thread(self._open) as file:
-            if self.version.size < self.tools.large_bytes:
+            if self.version.size < self.tools.large_bytes or not is_usual:
                 yield file
             else:
                 async with self.tools.sound.sound_of(self.path) as path:

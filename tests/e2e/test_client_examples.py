@@ -72,6 +72,14 @@ def test_words_and_a_stream_with_the_openai_package(folder, server):
     assert streamed == text
 
 
+def test_who_says_what_with_the_openai_package(folder, server):
+    lines = run(program("diarized_json"), folder, server).splitlines()
+    assert all(re.fullmatch(r" *\d+\.\d\d [A-C]: \S.*", line) for line in lines), lines
+    assert " A: " in lines[0]
+    said = " ".join(line.partition(": ")[2] for line in lines)
+    assert said.split() == server.text(folder / "talk.mp3").split()
+
+
 def test_a_job_survives_a_service_that_is_late_and_killed(commands, folder, tmp_path):
     """The program starts before the service, which is killed once while it transcribes."""
     (tmp_path / "transcribe_job.py").write_text(program("Idempotency-Key"))

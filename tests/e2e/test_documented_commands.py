@@ -31,7 +31,7 @@ def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A service without keys. Its model also answers by the name that examples use for translations."""
     started = Commands(tmp_path_factory.mktemp("open"))
     try:
-        yield started.ready(WHISPER_MODEL_ALIASES="gpt-4o-transcribe,gpt-4o-mini-transcribe,large-v3")
+        yield started.ready(WHISPER_MODEL_ALIASES="gpt-4o-transcribe-diarize,large-v3")
     finally:
         started.end()
 
@@ -52,6 +52,7 @@ def files(tmp_path_factory, talk_pcm, open_server) -> list[Path]:
     excerpt = talk_pcm[: 20 * 16_000]
     (made / "talk.mp3").write_bytes(encode(excerpt, "mp3", "libmp3lame"))
     (made / "rede.mp3").write_bytes((made / "talk.mp3").read_bytes())
+    (made / "ann.wav").write_bytes(encode(talk_pcm[: 4 * 16_000], "wav", "pcm_s16le"))
     (made / "film.mkv").write_bytes(encode(excerpt, "matroska", "aac", video="mpeg4"))
     answer = open_server.post(DATA / "short00.flac", response_format="verbose_json").raise_for_status()
     (made / "talk.json").write_bytes(answer.content)

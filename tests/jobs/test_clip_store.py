@@ -28,8 +28,8 @@ from workers.messages import Decoding, Segment, Word
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
-CLIP = (0, 480_000, "de")
-CLIP_WITHOUT_LANGUAGE = (0, 480_000, None)
+CLIP = (0, 480_000, "de", 0)
+CLIP_WITHOUT_LANGUAGE = (0, 480_000, None, 0)
 
 numbers = st.integers(0, 2**40)
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -79,8 +79,8 @@ def test_an_empty_transcript() -> None:
     assert unpack_transcript(pack_transcript(empty)) == empty
 
 
-def request(start: int, end: int, language: str | None) -> ClipRequest:
-    return ClipRequest(Path("/nowhere"), start, end, (), Decoding("demo", language=language))
+def request(start: int, end: int, language: str | None, channel: int = 0) -> ClipRequest:
+    return ClipRequest(Path("/nowhere"), start, end, (), Decoding("demo", language=language), channel=channel)
 
 
 class Transcriber:

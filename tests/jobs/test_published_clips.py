@@ -35,11 +35,14 @@ class Publisher:
         self.live: list[Event] = []
         store.on_event = lambda job_id, event: self.live.append(event)
 
-    async def transcribe(self, span: Span, language: str | None = None, text: str = " text") -> ClipKey:
+    async def transcribe(
+        self, span: Span, language: str | None = None, text: str = " text", channel: int = 0
+    ) -> ClipKey:
         """Store the result of a clip."""
         result = replace(RESULT, segments=(replace(RESULT.segments[0], text=text),))
-        await self.clips.put(self.job.number, (*span, language), 0, result)
-        return (*span, language)
+        key = (*span, language, channel)
+        await self.clips.put(self.job.number, key, 0, result)
+        return key
 
     async def publish(self, *clips: tuple[Span, ClipKey | None]) -> None:
         published = [PublishedClip(span, key) for span, key in clips]
@@ -108,7 +111,7 @@ async def test_only_published_results_are_in_the_transcript(publisher: Publisher
 
 async def test_a_failed_clip_counts_as_published_and_has_no_text(publisher: Publisher) -> None:
     """It may have no row, a row without a result, or the result of an outvoted language."""
-    await publisher.clips.put(publisher.job.number, (*SPANS[1], None), 3, None)
+    await publisher.clips.put(publisher.job.number, (*SPANS[1], None, 0), 3, None)
     await publisher.transcribe(SPANS[2], text=" outvoted")
     await publisher.transcribe_and_publish(SPANS[3])
     await publisher.publish(*[(span, None) for span in SPANS[:3]], (SPANS[4], None))
@@ -140,7 +143,7 @@ async def test_a_restarted_job_knows_what_is_published(publisher: Publisher) -> 
     await publisher.transcribe_and_publish(*SPANS[:2])
     await publisher.transcribe(SPANS[2])
     recording = await publisher.clips.load(publisher.job)
-    assert recording.published == {(*span, None) for span in SPANS[:2]}
+    assert recording.published == {(*span, None, 0) for span in SPANS[:2]}
 
 
 async def test_a_clip_that_failed_before_and_succeeds_after_a_restart_is_announced(
@@ -197,7 +200,7 @@ async def test_a_failed_job_keeps_its_published_clips(publisher: Publisher, data
     await publisher.store.fail(publisher.job, Failure("It failed.", None), [SPANS[2]], keep_file=True)
     assert await publisher.texts() == dict.fromkeys(SPANS[:2], " text")
     stored = await publisher.clips.load(publisher.job)
-    assert stored.published == {(*span, None) for span in SPANS[:2]}
+    assert stored.published == {(*span, None, 0) for span in SPANS[:2]}
     assert not stored._results.keys() - stored.published
 
 
@@ -241,3 +244,35 @@ async def test_the_spans_of_all_events_from_a_number_on(publisher: Publisher) ->
     for index, event in enumerate(events):
         spans = await publisher.store.segments_events(publisher.job, event.number)
         assert spans == {event.number: event.span for event in events[index:]}
+
+
+async def test_the_transcript_ends_where_a_channel_has_a_gap(publisher: Publisher) -> None:
+    job = publisher.job
+
+    async def publish(span: Span, channel: int, until: int) -> None:
+        key = await publisher.transcribe(span, text=f" {channel}", channel=channel)
+        clip = PublishedClip(span, key, channel, until)
+        await publisher.store.store_progress({}, {job.id: [clip]})
+
+    await publish((0, 1000), 0, 0)
+    await publish((2000, 9000), 0, 0)
+    assert await publisher.spans() == [], "nothing is known of the other channel"
+    await publish((0, 3000), 1, 3000)
+    assert await publisher.spans() == [(0, 3000)]
+    published = await publisher.store.published_clips(job)
+    assert [(clip.span, clip.channel, clip.until) for clip in published or ()] == [
+        ((0, 1000), 0, 3000),
+        ((0, 3000), 1, 3000),
+        ((2000, 9000), 0, 3000),
+    ]
+    await publish((5000, 8000), 1, 8000)
+    assert await publisher.spans() == [(0, 3000), (3000, 8000)], "with what the first channel has there"
+
+
+async def test_a_clip_is_marked_in_its_own_channel_only(publisher: Publisher) -> None:
+    keys = [await publisher.transcribe(SPANS[0], channel=channel) for channel in range(2)]
+    failed = PublishedClip(SPANS[0], None, 1)
+    await publisher.store.store_progress({}, {publisher.job.id: [PublishedClip(SPANS[0], keys[0]), failed]})
+    published = await publisher.store.published_clips(publisher.job)
+    assert [clip.channel for clip in published or ()] == [0]
+    assert (await publisher.clips.load(publisher.job)).published == {keys[0]}

@@ -1,18 +1,24 @@
 """Limits of decoding, on a small disk, with the functions of a media worker in this process."""
 
 import asyncio
+import io
 import shutil
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
+import numpy as np
 import pytest
+import soundfile
 
 from app.errors import DiskFull, OutgrowsDisk, TooLarge
+from app.media.channel_files import channel_paths, remove_channels
 from app.media.disk import MARGIN_BYTES, DiskSpace
-from app.media.pool import STEP_SAMPLES, Call, MediaPool
-from app.media.uploads import Upload
+from app.media.pool import STEP_SAMPLES, Call, Decoded, MediaPool
+from app.media.uploads import Upload, remove_leftovers
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
 from tests.media.disks import SmallDisk
@@ -217,6 +223,42 @@ async def test_the_margin_is_in_use_by_another_program(
             [step async for step in steps]
     await asyncio.gather(*pool._background)
     assert type(error.value) is DiskFull
+
+
+async def test_each_channel_needs_space_for_its_file(
+    pool: MediaPool, tmp_path: Path, pcm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = io.BytesIO()
+    channels = np.resize(np.array([[1, 2, 1], [2, 1, 2]], "<i2"), (600 * RATE, 3))
+    soundfile.write(file, channels, RATE, format="FLAC")
+    recording = upload(tmp_path, file.getvalue())
+
+    async def separate() -> Decoded:
+        async with aclosing(pool.decode("job", recording, pcm, DAY_S, separate=True)) as steps:
+            return [step async for step in steps][-1]
+
+    SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 29 * MINUTE_BYTES)
+    with pytest.raises(OutgrowsDisk):
+        await separate()
+    await asyncio.gather(*pool._background)
+    assert {size(path) for path in channel_paths(pcm)} == {0}
+    SmallDisk(monkeypatch, tmp_path, MARGIN_BYTES + 31 * MINUTE_BYTES)
+    assert await separate() == Decoded(600 * RATE, True, ANY, (0, 1))
+    decoded = {path: size(path) for path in pcm.parent.iterdir()}
+    assert decoded == dict.fromkeys(channel_paths(pcm)[:2], 10 * MINUTE_BYTES), "the third one is the same"
+    remove_channels(pcm)
+    assert not list(pcm.parent.iterdir())
+
+
+def test_leftover_files_of_channels_are_removed_unless_their_job_needs_them(tmp_path: Path) -> None:
+    kept, left = uuid.uuid4().hex, uuid.uuid4().hex
+    for name in (kept, left):
+        for path in channel_paths(tmp_path / name):
+            path.touch()
+    (tmp_path / f"{left}.txt").touch()
+    remove_leftovers(tmp_path, {kept})
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {*(path.name for path in channel_paths(tmp_path / kept)), f"{left}.txt"}
 
 
 def test_the_machine_has_a_disk(tmp_path: Path) -> None:

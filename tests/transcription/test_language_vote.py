@@ -140,3 +140,28 @@ def test_an_early_election_is_final(order: list[int], data: st.DataObject) -> No
         vote.cast(index, weights[index], data.draw(PROBABILITIES))
         early = early or vote.elected
     assert early == vote.elected == asyncio.run(vote.outcome())[0]
+
+
+async def test_all_channels_vote_on_one_language() -> None:
+    vote = LanguageVote((0, 3))
+    vote.limit(1, 3)
+    vote.cast(0, 10, result(nn=0.9, en=0.1), 3)  # the only, short clip of a channel
+    for index in range(VOTERS):
+        assert vote.elected is None
+        vote.announce(index, 200, 0)
+        vote.cast(index, 200, result(en=0.9, de=0.1), 0)
+        async with asyncio.timeout(1):
+            if index:
+                assert await vote.language() == "en"
+                break
+
+
+async def test_a_channel_without_clips_holds_nobody_up() -> None:
+    vote = LanguageVote((0, 1))
+    vote.limit(0, 1)
+    vote.limit(2, 0)
+    vote.cast(0, 10, result(de=0.6, en=0.4))
+    assert vote.elected is None
+    vote.abstain(1)
+    async with asyncio.timeout(1):
+        assert await vote.language() == "de"

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +11,9 @@ import pytest
 
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
+from app.media.speech import VadParameters
 from app.media.uploads import Upload
-from app.options import Options
-from app.transcription.pipeline import Fleet, Pipeline
-from app.transcription.result_cache import CachedRecording
+from app.transcription.clip_search import ClipSearch
 from tests.media_files import RATE, encode, read_pcm, talk
 from workers.messages import FRAME_SAMPLES
 
@@ -43,18 +40,10 @@ async def probabilities(
     pool: MediaPool, upload: Upload, pcm_path: Path, decoded_samples: int | None = None
 ) -> npt.NDArray[np.float32]:
     """The speech probabilities of a recording, which is decoded to `pcm_path`."""
-    pipeline = Pipeline(
-        job=pcm_path.name,
-        upload=upload,
-        options=Options(),
-        model="",
-        media=pool,
-        fleet=cast(Fleet, SimpleNamespace(prefetch_limit=1)),  # there are no clips
-        pcm_path=pcm_path,
-        results=CachedRecording(),
-        decoded_samples=decoded_samples,
+    search = ClipSearch(
+        pcm_path.name, upload, pool, pcm_path, VadParameters(), decoded_samples=decoded_samples
     )
-    return np.concatenate([part async for part in pipeline._probabilities()])
+    return np.concatenate([part async for part in search.probabilities()])
 
 
 async def test_the_result_is_the_same_with_one_worker_and_with_three(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ async def test_crashes_of_any_window_count_for_its_clip(tmp_path: Path) -> None:
     counts = {clip: [window.how["crash_count"] for window in windows[clip]] for clip in windows}
     assert counts == {clip: [0, 1] if clip == 2 else [0, 0] for clip in range(CLIPS)}
     first = windows[2][0].request
-    assert results.crash_count((first.start, first.end, "en")) == 2
+    assert results.crash_count((first.start, first.end, "en", 0)) == 2
 
 
 async def test_a_job_that_is_cancelled_between_two_windows_of_a_clip_submits_no_further_one(

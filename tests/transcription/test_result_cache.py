@@ -194,10 +194,11 @@ async def test_an_error_is_not_cached(recording: ClipResults) -> None:
     assert await recording.get_or_transcribe(CLIP, FakeWorker()) == RESULT
 
 
-def test_a_result_belongs_to_a_span_and_the_language_asked_for() -> None:
+def test_a_result_belongs_to_a_span_a_channel_and_the_language_asked_for() -> None:
     elected = replace(CLIP, late_language=lambda: "de", speculative=True)
-    assert CLIP.key == elected.key == (0, 100, None)
-    assert replace(CLIP, decoding=Decoding("demo", language="en")).key == (0, 100, "en")
+    assert CLIP.key == elected.key == (0, 100, None, 0)
+    assert replace(CLIP, decoding=Decoding("demo", language="en")).key == (0, 100, "en", 0)
+    assert replace(CLIP, channel=2).key == (0, 100, None, 2)
 
 
 def test_crashes_are_counted_clip_by_clip(recording: ClipResults) -> None:

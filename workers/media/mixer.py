@@ -47,7 +47,7 @@ class Mixer:
         self._waiting = 0  # frames pushed since the last pull
         self._waiting_s = 0.0  # their duration
         self._graph: Any = Graph()
-        layout = {1: "mono", 2: "stereo"}.get(output.channels, f"{output.channels}c")
+        layout, filters = _mixing(first.layout, output)
         self._graph.link_nodes(
             self._graph.add(
                 "abuffer",
@@ -56,9 +56,7 @@ class Mixer:
                 channel_layout=first.layout.name,
                 time_base=f"1/{first.sample_rate}",
             ),
-            # With integers, rounded weights could add up to more than 1 and overflow.
-            self._graph.add("aformat", sample_fmts="fltp"),
-            self._graph.add("pan", f"{layout}|{_weights(first.layout.nb_channels, output)}"),
+            *(self._graph.add(name, setting) for name, setting in filters),
             self._graph.add(
                 "aformat", sample_rates=str(output.rate), sample_fmts="s16", channel_layouts=layout
             ),
@@ -97,6 +95,16 @@ class Mixer:
         pcm = b"".join(chunks)
         skipped, self._skip_bytes = self._skip_bytes, max(0, self._skip_bytes - len(pcm))
         return pcm[skipped:]
+
+
+def _mixing(source: Any, output: PcmFormat) -> tuple[str, list[tuple[str, str]]]:
+    """The layout of the output, and the filters that mix frames of the layout `source` to that."""
+    channels = source.nb_channels
+    if output.separate and channels == output.channels:
+        return source.name, []  # with another layout of as many channels, FFmpeg would mix them
+    layout = {1: "mono", 2: "stereo"}.get(output.channels, f"{output.channels}c")
+    # With integers, rounded weights could add up to more than 1 and overflow.
+    return layout, [("aformat", "sample_fmts=fltp"), ("pan", f"{layout}|{_weights(channels, output)}")]
 
 
 def _weights(channels: int, output: PcmFormat) -> str:

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from workers import runtime
 from workers.media.voices.ge2e import Ge2e
-from workers.media.voices.onnx_model import SUPPORTED, OnnxModel, UnknownVoiceModel
-from workers.media.voices.units import unit_rows
+from workers.media.voices.onnx_model import SUPPORTED, OnnxModel, UnknownVoiceModel, first_line
+from workers.media.voices.units import Floats, unit_rows
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Span, SpeakerModel
 
 log = logging.getLogger(__name__)
-
-Floats = npt.NDArray[np.float32]
 
 ONNX = ".onnx"  # what the names of such files end in
 
@@ -55,8 +52,8 @@ def fault_of(model: SpeakerModel) -> str | None:
         _load(model).embed([noise])
     except UnknownVoiceModel as error:
         return f"{error}. {SUPPORTED}"
-    except Exception as error:  # those of onnxruntime cannot be pickled
-        return f"it fails: {(str(error).splitlines() or [repr(error)])[0]}"
+    except Exception as error:  # whatever the model's file makes of the noise
+        return f"it fails with {first_line(error)}"
     return None
 
 

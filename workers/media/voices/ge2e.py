@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from workers.media.voices.units import Floats
 from workers.messages import SAMPLE_RATE
-
-Floats = npt.NDArray[np.float32]
 
 MEL_BANDS = 40
 VALUES = 256

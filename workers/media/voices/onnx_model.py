@@ -4,12 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from workers.media.voices.units import unit_rows
+from workers.media.voices.units import Floats, unit_rows
 from workers.messages import SAMPLE_RATE
-
-Floats = npt.NDArray[np.float32]
 
 SUPPORTED = (
     "Supported are ONNX files of WeSpeaker (as CAM++ and ResNet34), of 3D-Speaker (as CAM++ and ERes2Net) "
@@ -38,14 +35,13 @@ class OnnxModel:
 
         options = onnxruntime.SessionOptions()
         options.inter_op_num_threads = options.intra_op_num_threads = 1
-        options.log_severity_level = 3  # errors; the model's author cannot hear the warnings
+        options.log_severity_level = 3  # errors: warnings are for the model's author
         try:
             self._session: Any = onnxruntime.InferenceSession(
                 path, sess_options=options, providers=["CPUExecutionProvider"]
             )
-        except Exception as error:  # of a dozen classes, most of which cannot be pickled
-            reason = (str(error).splitlines() or [repr(error)])[0]
-            raise UnknownVoiceModel(f"onnxruntime cannot load it ({reason})") from None
+        except Exception as error:  # a dozen classes of onnxruntime, which the parent must not import
+            raise UnknownVoiceModel(f"onnxruntime cannot load it ({first_line(error)})") from None
         self._front_end = front_end_of(
             {value.name: value.shape for value in self._session.get_inputs()},
             {value.name: value.shape for value in self._session.get_outputs()},
@@ -59,8 +55,16 @@ class OnnxModel:
 
     def _embed(self, window: Floats) -> Floats:
         inputs, output = self._front_end(np.pad(window, (0, max(0, _LEAST_SAMPLES - len(window)))))
-        embedding: Floats = self._session.run([output], inputs)[0].reshape(-1)
+        try:
+            embedding: Floats = self._session.run([output], inputs)[0].reshape(-1)
+        except Exception as error:  # as above
+            raise RuntimeError(first_line(error)) from None
         return embedding
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    return (str(error).splitlines() or [repr(error)])[0]
 
 
 # From samples, -1 to 1, to the model's inputs and the name of the output with the embedding.

@@ -1,0 +1,129 @@
+"""Each channel of a recording a speaker: as a request, as a job, and after a kill in mid-way."""
+
+import io
+import json
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+
+from tests.e2e.reading import Talk, median_miss, word_error_rate
+from tests.e2e.running import DATA, Server, wait_for
+from tests.e2e.test_jobs import has_transcribed_clips, kill, restart
+from tests.e2e.test_segments_of_running_jobs import ONE_WORKER, Reader
+from tests.media_files import RATE
+
+pytestmark = pytest.mark.timeout(120)
+
+DIALOGUE = Talk(DATA / "dialogue_stereo.flac")
+END_S = 31  # of the part that is transcribed
+CUES = [cue for cue in DIALOGUE.truth["cues"] if cue["end"] < END_S]
+TEXT = " ".join(cue["text"] for cue in CUES)
+LABELS = {"Cem": "S1", "Bob": "S2"}  # Cem speaks first, on the second channel
+SEPARATE = {"channels": "separate", "end": END_S}
+
+
+@pytest.fixture(scope="module")
+def pcm():
+    return soundfile.read(DIALOGUE.path, dtype="int16")[0]
+
+
+def wav(pcm) -> bytes:
+    file = io.BytesIO()
+    soundfile.write(file, pcm, RATE, format="WAV")
+    return file.getvalue()
+
+
+def check(segments: list[dict[str, Any]]) -> None:
+    """The segments have what each speaker says, at its time, and no crosstalk."""
+    assert {segment["speaker"] for segment in segments} == set(LABELS.values())
+    assert len({segment["id"] for segment in segments}) == len(segments)
+    assert is_in_order(segments)
+    for name, label in LABELS.items():
+        cues = [cue for cue in CUES if cue["speaker"] == name]
+        own = [segment for segment in segments if segment["speaker"] == label]
+        assert all(before["end"] <= after["start"] for before, after in pairwise(own))
+        text = " ".join(segment["text"] for segment in own)
+        assert word_error_rate(" ".join(cue["text"] for cue in cues), text) < 0.12, name
+        starts = [segment["start"] for segment in own]
+        assert median_miss([cue["start"] for cue in cues], starts) < 0.1
+
+
+def is_in_order(segments: list[dict[str, Any]]) -> bool:
+    starts = [segment["start"] for segment in segments]
+    return starts == sorted(starts)
+
+
+def segments_of(server: Server, job: dict[str, Any]) -> list[dict[str, Any]]:
+    document = server.client.get(f"/v1/jobs/{job['id']}/segments").raise_for_status().json()
+    assert document["complete"]
+    return document["segments"]
+
+
+def test_a_request_has_the_words_of_both_channels_in_order_of_time(own_server):
+    answer = own_server.post(DIALOGUE.path, response_format="verbose_json", **SEPARATE)
+    document = answer.raise_for_status().json()
+    assert "words" not in document, "nobody asked for them"
+    assert is_in_order(document["segments"])
+    assert word_error_rate(TEXT, document["text"]) < 0.15
+    assert not own_server.left_files()
+
+
+def test_deltas_of_channels_are_the_text(own_server):
+    answer = own_server.post(DIALOGUE.path, stream="true", **SEPARATE)
+    events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+    text = "".join(event["delta"] for event in events[:-1])
+    assert word_error_rate(TEXT, text) < 0.15
+    assert events[-1]["text"] == text
+    assert not own_server.left_files()
+
+
+def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(own_server, commands):
+    job = own_server.finished(own_server.submit(DIALOGUE.path, **SEPARATE)["id"])
+    assert job["progress"]["done_s"] == job["progress"]["total_s"] == job["duration"] == END_S
+    segments = segments_of(own_server, job)
+    check(segments)
+    assert {path.parent.name for path in own_server.left_files()} == {"uploads"}
+
+    server = commands.ready(**ONE_WORKER)
+    job = server.submit(DIALOGUE.path, **SEPARATE)
+    wait_for(lambda: has_transcribed_clips(server, job["id"]), pause_s=0.01)
+    kill(server)
+    assert {path.name for path in server.left_files()} >= {job["id"], f"{job['id']}.1"}
+    server = restart(commands, server, **ONE_WORKER)
+    reader = Reader(server, job["id"])
+    kinds = list(reader.follow())
+    assert kinds[-2:] == ["job.segments", "job.succeeded"]
+    assert reader.segments == segments_of(server, job) == segments, "the same on two workers, without a kill"
+    assert all(map(is_in_order, reader.states))
+    assert [path.parent.name for path in server.left_files()] == ["uploads"]
+
+
+def test_names_are_those_of_the_channels(own_server):
+    job = own_server.submit(DIALOGUE.path, channels="separate", speaker_names="Bob,Cem", start=4, end=20)
+    segments = segments_of(own_server, own_server.finished(job["id"]))
+    assert {segment["speaker"] for segment in segments} == {"Bob", "Cem"}
+    assert segments[0]["speaker"] == "Cem", "who is on the second channel, and speaks first"
+    assert all(4 <= segment["start"] < 20 for segment in segments)
+
+
+def test_the_same_sound_on_all_channels_is_one_speaker(own_server, pcm):
+    part = pcm[: 10 * RATE].sum(1, dtype="int16")
+    for channels in (1, 2, 6):
+        recording = wav(np.repeat(part[:, None], channels, 1))
+        job = own_server.client.post(
+            "/v1/jobs", data={"channels": "separate"}, files={"file": ("call.wav", recording)}
+        ).json()
+        segments = segments_of(own_server, own_server.finished(job["id"]))
+        assert {segment["speaker"] for segment in segments} == {"S1"}
+        assert all(segment["id"].count("-") == 1 for segment in segments)
+
+
+def test_more_than_eight_channels_are_refused(own_server):
+    answer = own_server.post(wav(np.zeros((RATE, 9), "int16")), channels="separate")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"]) == (400, "too_many_channels", "channels")
+    assert "9 channels" in error["message"]
+    assert not [path for path in own_server.left_files() if path.parent.name == "pcm"]
