@@ -186,7 +186,8 @@ def _headers(upload: Upload, output: str) -> dict[str, str]:
 
 def _body(transcript: Transcript, query: AsrQuery) -> bytes:
     """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it."""
-    transcript = with_labels(transcript, speaker_00)
+    if query.diarize or query.channels == "separate":
+        transcript = with_labels(transcript, speaker_00)
     if query.output == "json":
         return _json(transcript, words=query.word_timestamps)
     return render_transcript(transcript, query.options, query.output, _PREFIX)

@@ -105,7 +105,7 @@ class TranscriptionForm(AudioForm, KnownSpeakerFields):
 
     @model_validator(mode="after")
     def _check_granularities(self) -> Self:
-        if "word" in self.timestamp_granularities and self.response_format in ("json", "text"):
+        if "word" in self.timestamp_granularities and self.response_format in ("json", "text", DIARIZED):
             raise InvalidInput(
                 f"Word times have no place in response_format={self.response_format}; "
                 "ask for response_format=verbose_json.",

@@ -88,8 +88,10 @@ async def _respond(
             model = service.catalogue.resolve(form.model.strip(), form.task)
             service.check_diarize(form.options)
             known: Sequence[KnownSpeaker] = ()
-            if isinstance(form, KnownSpeakerFields):
+            if isinstance(form, KnownSpeakerFields) and form.known_speaker_names:
                 known = await run_unless_disconnected(request, known_speakers(service, form))
+                form = form.model_copy(update={"known_speaker_references": []})  # they may be large
+                upload.fields.clear()
             transcribe = partial(service.transcribe, form.file, form.options, model, known=known)
             if isinstance(form, TranscriptionForm) and form.stream:
                 places.enter_context(admission.streams.hold(request))

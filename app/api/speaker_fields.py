@@ -22,7 +22,7 @@ MAX_REFERENCE_CHARS = 4 << 20  # ten seconds of stereo at 48 kHz, as a data URL,
 
 
 def _printable(name: str) -> str:
-    if not name.strip().isprintable():
+    if not name.strip() or not name.strip().isprintable():
         raise PydanticCustomError("speaker_name", "must be names of printable characters")
     return name.strip()
 

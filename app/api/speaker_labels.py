@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import count
 
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import Transcript
@@ -49,16 +50,10 @@ def _speakers(transcript: Transcript) -> set[str | None]:
 
 
 def _labels(speakers: Iterable[str | None], label: Label) -> dict[str | None, str]:
-    """The label of each numbered speaker. One that is the name of another speaker is left out."""
+    """The label of each numbered speaker, in order of the numbers; none is another speaker's name."""
     numbers = {
         speaker: int(found[1]) for speaker in speakers if (found := _NUMBERED.fullmatch(speaker or ""))
     }
     names = {speaker for speaker in speakers if speaker not in numbers}
-    labels: dict[str | None, str] = {}
-    number = 0
-    for speaker in sorted(numbers, key=lambda speaker: numbers[speaker]):
-        while label(number) in names:
-            number += 1
-        labels[speaker] = label(number)
-        number += 1
-    return labels
+    free = (text for number in count() if (text := label(number)) not in names)
+    return dict(zip(sorted(numbers, key=lambda speaker: numbers[speaker]), free, strict=False))

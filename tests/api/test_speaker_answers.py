@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.audio import TranscriptionDiarized
 
 from app.api.speaker_labels import letters, speaker_00, with_labels
@@ -124,6 +126,17 @@ def test_labels_are_those_of_one_speaker():
     ]  # fmt: skip
 
 
+NAMES = st.none() | st.sampled_from(["A", "B", "SPEAKER_00", "Bob"]) | st.integers(0, 30).map("S{}".format)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=12), st.sampled_from([letters, speaker_00]))
+def test_two_speakers_never_get_one_label(names, label):
+    segments = tuple(spoken(name, id=f"0-{n}", of=segment("Yes.", n, n + 1)) for n, name in enumerate(names))
+    labelled = with_labels(replace(TRANSCRIPT, segments=segments), label).segments
+    pairs = {(name, part.speaker) for name, part in zip(names, labelled, strict=True)}
+    assert len(pairs) == len(set(names)) == len({part.speaker for part in labelled})
+
+
 # Requests
 
 
@@ -133,6 +146,11 @@ def test_labels_are_those_of_one_speaker():
         ({"response_format": "diarized_json", "diarize": "false"}, "diarize", "Leave out diarize=false"),
         ({"response_format": "diarized_json", "task": "translate"}, "response_format", "verbose_json"),
         ({"diarize": "true", "channels": "separate"}, "channels", "choose one"),
+        (
+            {"response_format": "diarized_json", "timestamp_granularities[]": "word"},
+            "timestamp_granularities[]",
+            "verbose_json",
+        ),
         ({"chunking_strategy": "none"}, "chunking_strategy", "auto"),
         ({"chunking_strategy": '{"type": "client_vad"}'}, "chunking_strategy", "server_vad"),
     ],
@@ -217,7 +235,8 @@ def test_known_speakers_reach_the_service(site, path, brackets):
     response = send(site, *known(*people, brackets=brackets), path=path)
     assert response.status_code in (200, 202), response.text
     if path == "/v1/jobs":
-        site.finished(response.json()["id"])
+        job = site.finished(response.json()["id"])
+        assert "data:audio" not in json.dumps(job)
     call = site.service.calls[0]
     assert [(speaker.name, speaker.embedding.tolist()) for speaker in call.known] == [
         ("Ann", [2_600_022.0]), ("Bob", [26.0]),
@@ -239,6 +258,8 @@ def test_known_speakers_of_a_json_body(site):
     people = {"known_speaker_names": ["Ann"], "known_speaker_references": [url_of(4)]}
     wrong = site.client.post("/v1/jobs", json=body | {"known_speaker_names": ["Ann"]})
     assert wrong.json()["error"]["param"] == "known_speaker_references[]"
+    blank = site.client.post("/v1/jobs", json=body | {"known_speaker_names": [" "]})
+    assert blank.json()["error"]["param"] == "known_speaker_names"
     job = site.client.post("/v1/jobs", json=body | people).json()
     site.finished(job["id"])
     assert [speaker.name for speaker in site.service.calls[0].known] == ["Ann"]
