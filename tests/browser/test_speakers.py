@@ -84,12 +84,12 @@ def test_a_speaker_is_renamed_everywhere(page, site, found):
     page.keyboard.type(" Really.")  # not saved yet
     page.keyboard.press("Enter")
     chip(page, "S2").press("Enter")
-    field = page.get_by_role("combobox", name="New name of S2")
+    field = page.get_by_role("combobox", name="Rename S2")
     expect(field).to_be_focused()
     page.keyboard.type("Anna Berger")  # over the old name
     page.keyboard.press("Enter")
     expect(chip(page, "Anna Berger")).to_be_focused()
-    expect(page.locator("[role=status]", has_text="S2 is now Anna Berger.")).to_have_count(1)
+    expect(page.locator("[role=status]", has_text="S2: now Anna Berger")).to_have_count(1)
     assert speakers(site, job) == replaced(labels, S2="Anna Berger")
     assert stored(site, job)[0]["text"].endswith(" Really.")
     headings = page.locator(".segment-speaker").all_inner_texts()

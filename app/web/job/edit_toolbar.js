@@ -72,7 +72,7 @@ function useEditingKeys(screen, search) {
     { keys: "Alt+ArrowDown", text: "keys.editNext" },
     { keys: "Delete", text: "keys.remove" },
     { keys: "s", text: "edit.setSpeaker", run: () => askForSpeaker(screen) },
-    { keys: "1 – 9", text: "keys.speaker" },
+    { keys: "1 – 9", text: "edit.setSpeaker" },
     { keys: "Shift+ArrowDown", text: "keys.select" },
     { keys: "n", text: "edit.nextUnsure", run: () => editUnsure(screen, 1) },
     { keys: "Shift+n", text: "edit.previousUnsure", run: () => editUnsure(screen, -1) },

@@ -111,8 +111,7 @@ export function createSaving(job, document, complete, onGone) {
     return alone(async () => {
       await saveNow(false);
       // What was typed meanwhile may still be unsaved.
-      if (["conflict", "refused", "offline"].includes(saveState.peek()))
-        throw new Error(t("speakers.unsaved"));
+      if (["conflict", "refused", "offline"].includes(saveState.peek())) throw new Error(t("saving.unsaved"));
       await speakers.correct(body);
     });
   }

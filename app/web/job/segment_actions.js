@@ -110,7 +110,7 @@ export function assignSpeaker(screen, id, name) {
   const { selection } = screen.view;
   const ids = selection.ids.peek().has(id) ? selection.ids.peek() : new Set([id]);
   if (screen.session.edit("speaker", (segments) => setSpeakers(segments, ids, name), id))
-    announce(t("speakers.assigned", { name, count: ids.size }));
+    announce(`${t("edit.speaker")}: ${name}`);
   selection.end();
   screen.view.go(id);
 }

@@ -23,7 +23,7 @@ export function SpeakerChip({ speaker: { name, share, colour }, canRename, renam
   const percent = new Intl.NumberFormat(language.value, { style: "percent" }).format(share);
   const face = html`<span class=${`swatch ${colour}`} aria-hidden="true"></span>
     <span class="speaker-name" dir="auto">${name}</span>
-    <small class="muted numbers" title=${t("speakers.share")}>${percent}</small>`;
+    <small class="muted numbers">${percent}</small>`;
   if (choice) {
     return html`<label class="speaker">
       <input type="checkbox" checked=${choice.isChosen} onChange=${() => choice.toggle(name)} />${face}
@@ -67,6 +67,6 @@ function NameField({ name, finish }) {
     end(event.key === "Enter" ? (field.current?.value ?? name) : name, true);
   };
   return html`<input class="input" ref=${field} dir="auto" list="speaker-names" autocomplete="off"
-    maxlength=${MOST_SPEAKER_CHARS} aria-label=${t("speakers.newName", { name })} value=${name} onKeyDown=${press}
+    maxlength=${MOST_SPEAKER_CHARS} aria-label=${t("speakers.rename", { name })} value=${name} onKeyDown=${press}
     onBlur=${() => end(field.current?.value ?? name, false)} />`;
 }

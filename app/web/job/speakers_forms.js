@@ -1,5 +1,6 @@
 /** The forms of the panel of speakers: several that are one, and how many there are. */
 
+import { announce } from "../core/announcer.js";
 import { t } from "../core/text.js";
 import { html, useState } from "../vendor/ui.js";
 import { nameToKeep } from "./speakers.js";
@@ -7,7 +8,6 @@ import { nameToKeep } from "./speakers.js";
 /** @param {{names: readonly string[], join: () => void, leave: () => void}} props `names`: the chosen ones. */
 export function JoinSpeakers({ names, join, leave }) {
   return html`<div class="speakers-tools">
-    <span class="small muted">${names.length < 2 && t("speakers.choose")}</span>
     <button class="button primary" disabled=${names.length < 2} onClick=${join}>
       ${names.length < 2 ? t("speakers.join") : t("speakers.joinAs", { next: nameToKeep(names) })}
     </button>
@@ -24,6 +24,7 @@ export function FindSpeakers({ find, leave }) {
     if (isBusy) return;
     const data = new FormData(/** @type {HTMLFormElement} */ (event.currentTarget));
     setBusy(true);
+    announce(t("speakers.finding"));
     await find(Number(data.get("count")) || undefined);
     setBusy(false);
   };
@@ -31,9 +32,8 @@ export function FindSpeakers({ find, leave }) {
     <label class="segment-field"><span>${t("option.num_speakers")}</span>
       <input class="input numbers" name="count" type="number" inputmode="numeric" min="1" max="100" step="1"
         placeholder=${t("options.automatic")} /></label>
-    <button class="button primary">${isBusy ? t("speakers.finding") : t("speakers.find")}</button>
+    <button class="button primary">${t(isBusy ? "speakers.finding" : "speakers.findAgain")}</button>
     <button type="button" class="button quiet" onClick=${leave}>${t("cancel")}</button>
-    <span class="visually-hidden" role="status">${isBusy && t("speakers.finding")}</span>
     <small class="muted">${t("speakers.findNote")}</small>
   </form>`;
 }

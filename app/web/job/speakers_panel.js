@@ -44,22 +44,25 @@ function Panel({ screen: { session, view } }) {
       return false;
     }
   };
+  /** @param {readonly string[]} those @param {string} next The name of all of them. */
+  const nameAll = async (those, next) => {
+    const isDone = await correct({ names: Object.fromEntries(those.map((name) => [name, next])) });
+    if (isDone) announce(t("speakers.renamed", { name: those.join(", "), next }));
+    return isDone;
+  };
   /** @type {import("./speakers_chip.js").ChipProps["rename"]} */
   const rename = async (name, wanted, isByKey) => {
     const next = cleanSpeaker(wanted);
     if (!next || next === name) return true;
-    if (!(await correct({ names: { [name]: next } }))) return false;
-    announce(t("speakers.renamed", { name, next }));
-    if (isByKey) focusNext(`[data-speaker="${CSS.escape(next)}"]`);
-    return true;
+    const isDone = await nameAll([name], next);
+    if (isDone && isByKey) focusNext(chipOf(next));
+    return isDone;
   };
   const joined = speakers.map(({ name }) => name).filter((name) => chosen.has(name));
   const join = async () => {
     const next = nameToKeep(joined);
     const others = joined.filter((name) => name !== next);
-    if (!(await correct({ names: Object.fromEntries(others.map((name) => [name, next])) }))) return;
-    toast(t("speakers.joined", { next }));
-    leave(`[data-speaker="${CSS.escape(next)}"]`);
+    if (await nameAll(others, next)) leave(chipOf(next));
   };
   /** @param {number | undefined} count */
   const find = async (count) => {
@@ -115,6 +118,11 @@ function Panel({ screen: { session, view } }) {
     ${mode === "join" && html`<${JoinSpeakers} names=${joined} join=${join} leave=${() => leave()} />`}
     ${mode === "find" && html`<${FindSpeakers} find=${find} leave=${() => leave()} />`}
   </section>`;
+}
+
+/** @param {string} name */
+function chipOf(name) {
+  return `[data-speaker="${CSS.escape(name)}"]`;
 }
 
 /** Gives the keyboard to a part of the panel as soon as it is drawn. */
