@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.speakers.alternation import SpeakerCount, joined_speakers, transitions
+from app.speakers.centroids import centroids
 from app.speakers.linkage import Merge, average_linkage, joined, root, sums_of
-from app.speakers.turns import turns
 from app.speakers.voices import Embeddings, Voices
 from app.speakers.windows import lengths, window_parts
 from workers.messages import SAMPLE_RATE
@@ -51,11 +51,8 @@ def find_speakers(
     if not founding.any():
         founding[:] = True
     places = np.cumsum(founding) - 1
-    windows = tuple(
-        window for window, is_founding in zip(voices.windows, founding, strict=True) if is_founding
-    )
     speakers = _speakers(
-        Voices(windows, voices.embeddings[founding]),
+        Voices(tuple(compress(voices.windows, founding)), voices.embeddings[founding]),
         count,
         [places[list(group)].tolist() for group in together],
         apart,
@@ -108,13 +105,13 @@ def _scale(voices: Voices) -> float:
 
 
 def _items(embeddings: Embeddings, weights: Weights, together: Sequence[Sequence[int]]) -> Labels:
-    """The item of each window: first the groups, then turns of all other windows."""
+    """The item of each window: first the groups, then the others, joined where they are many."""
     items = np.full(len(embeddings), -1, np.int64)
     for group, windows in enumerate(together):
         items[list(windows)] = group
     free = items < 0
     most = max(MOST_ITEMS - len(together), 1)
-    items[free] = len(together) + turns(embeddings[free], weights[free], most)
+    items[free] = len(together) + centroids(embeddings[free], weights[free], most)
     return items
 
 
