@@ -28,6 +28,7 @@ from app.transcript.word_traits import (
 
 __all__ = [
     "Break",
+    "begins_with_dash",
     "break_between",
     "break_units",
     "ends_description",
@@ -277,6 +278,12 @@ def split_dash(unit: str) -> tuple[str, str]:
 def is_turn(unit: str) -> bool:
     """Whether the unit begins with the dash of a speaker's turn, if it begins a sentence."""
     return _TURN.match(strip_spaces(unit)) is not None
+
+
+def begins_with_dash(unit: str) -> bool:
+    """Whether the unit begins with a dash that is not the sign of a number."""
+    word = strip_spaces(unit)
+    return is_turn(word) or (word[:1] in _DASHES and word[1:2] == " ")
 
 
 def ends_description(unit: str) -> bool:

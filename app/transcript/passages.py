@@ -1,8 +1,10 @@
 """Passages: stretches of speech that cues are made of, whatever the segments of the model. Pure.
 
-Whisper's segments often end inside a sentence. A passage goes on across them until somebody pauses.
+Whisper's segments often end inside a sentence. A passage goes on across them until the speaker pauses, or
+somebody else takes over.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -22,33 +24,87 @@ Passage = tuple[TimedText, ...]  # at least one unit
 
 
 def passages(segments: Iterable[Sequence[TimedText]], language: str) -> Iterator[Passage]:
-    """The units of the segments, in order, as passages. A segment timed by hand shares none with others."""
-    passage: list[TimedText] = []
-    chars = 0
+    """The units of the segments as passages, ordered by their start; each of one speaker.
+
+    `segments`: ordered by their start, each of one speaker, who has no other one at the same time. A passage
+    also ends when somebody else speaks who goes on after it; it does not when others only interject. A segment
+    timed by hand shares none with others.
+    """
+    growing: dict[str | None, _Growing] = {}  # by speaker
+    done: list[Passage] = []  # passages that start after one that grows
     for units in segments:
+        if not units:
+            continue
+        speaker, end = units[0].speaker, units[-1].end
+        if len(growing) > (speaker in growing):
+            for other in [key for key in growing if key != speaker]:
+                if growing[other].end <= end:
+                    done.append(growing.pop(other).finish())
+        passage = growing.setdefault(speaker, _Growing(language))
+        finished = list(passage.add(units))
+        if passage.is_empty:
+            del growing[speaker]
+        if not done and len(growing) <= 1:
+            yield from finished
+            continue
+        done = sorted([*done, *finished], key=_start)
+        latest = min((passage.start for passage in growing.values()), default=math.inf)
+        while done and _start(done[0]) <= latest:
+            yield done.pop(0)
+    yield from sorted([*done, *(passage.finish() for passage in growing.values())], key=_start)
+
+
+def _start(passage: Passage) -> int:
+    return passage[0].start
+
+
+class _Growing:
+    """The passage that somebody speaks, as far as it is known."""
+
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._units: list[TimedText] = []
+        self._chars = 0
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._units
+
+    @property
+    def start(self) -> int:
+        return self._units[0].start
+
+    @property
+    def end(self) -> int:
+        return self._units[-1].end
+
+    def finish(self) -> Passage:
+        passage = tuple(self._units)
+        self._units, self._chars = [], 0
+        return passage
+
+    def add(self, units: Sequence[TimedText]) -> Iterator[Passage]:
+        """The passages that end before or with the units of the next segment."""
         for unit in units:
-            if passage and unit.begins_segment and (unit.hand_times or passage[-1].hand_times):
-                yield tuple(passage)
-                passage, chars = [], 0
-            if passage:
-                last, continued = passage[-1], unit
+            if self._units and unit.begins_segment and (unit.hand_times or self._units[-1].hand_times):
+                yield self.finish()
+            if self._units:
+                last, continued = self._units[-1], unit
                 if unit.begins_segment:
-                    last, continued = _continued(passage, unit, language)
+                    last, continued = _continued(self._units, unit, self._language)
                 ends_sentence = continued.break_before is Break.SENTENCE
                 if unit.start - last.end >= (PAUSE if ends_sentence else _PAUSE_IN_SENTENCE):
-                    yield tuple(passage)
-                    passage, chars = [], 0
+                    yield self.finish()
                 else:
-                    passage[-1], unit = last, continued
-            passage.append(unit)
-            chars += len(unit.text)
-            if chars > _MOST_CHARS or unit.end - passage[0].start > _LONGEST:
-                end = _best_end(passage)
-                yield tuple(passage[:end])
-                passage = passage[end:]
-                chars = sum(len(rest.text) for rest in passage)
-    if passage:
-        yield tuple(passage)
+                    self._units[-1], unit = last, continued
+            self._units.append(unit)
+            self._chars += len(unit.text)
+            if self._chars > _MOST_CHARS or unit.end - self._units[0].start > _LONGEST:
+                end = _best_end(self._units)
+                rest = self._units[end:]
+                del self._units[end:]
+                yield self.finish()
+                self._units, self._chars = rest, sum(len(unit.text) for unit in rest)
 
 
 def _continued(passage: Sequence[TimedText], unit: TimedText, language: str) -> tuple[TimedText, TimedText]:

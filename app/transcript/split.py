@@ -14,7 +14,7 @@ CueUnits = tuple[TimedText, ...]  # the units of one cue; at least one
 
 # One scale for everything that makes cues good or bad. A cue twice as wide as the average of its sentence, or
 # empty, costs `_UNEVEN`. Another cue is worth its cost only if it avoids something worse.
-_CUE = 60
+CUE_COST = 60
 _UNEVEN = 80
 _BREAK_COST = {Break.SENTENCE: 0, Break.CLAUSE: 60, Break.PHRASE: 110, Break.PLAIN: 150, Break.POOR: 300}
 _PAUSE = 80  # subtracted for a pause of a second or more, in proportion for a shorter one
@@ -24,7 +24,7 @@ _MIXED = 150  # for a cue with the end of a sentence, and only a part of another
 _SOUND_WITH_SPEECH = 1000
 _TOO_SHORT = 160  # for a cue that stays no time, in proportion up to `_COMFORTABLE`
 _COMFORTABLE = 6 * SAMPLE_RATE // 5  # samples
-_LINGER = SAMPLE_RATE // 3  # samples that the last cue of a passage can stay into the pause after it
+LINGER = SAMPLE_RATE // 3  # samples that the last cue of a passage can stay into the pause after it
 
 
 def split(passage: Sequence[TimedText], style: CueStyle) -> list[CueUnits]:
@@ -35,6 +35,12 @@ def split(passage: Sequence[TimedText], style: CueStyle) -> list[CueUnits]:
     """
     ends = _Cost(passage, style).ends_of_cues()
     return [tuple(passage[first:last]) for first, last in pairwise([0, *ends])]
+
+
+def cost_of_shortness(length: int) -> int:
+    """The cost of a cue that stays so many samples on the screen."""
+    missing = _COMFORTABLE - length
+    return _TOO_SHORT * missing // _COMFORTABLE if missing > 0 else 0
 
 
 class _Cost:
@@ -87,7 +93,7 @@ class _Cost:
             before = costs[begin]
             if before is None:
                 continue
-            before += self._of_break(begin) + _CUE
+            before += self._of_break(begin) + CUE_COST
             for end, lines, last_line in self._possible_ends(begin, may_end):
                 cost = before + self._of_cue(begin, end, lines, last_line)
                 best = costs[end]
@@ -142,9 +148,8 @@ class _Cost:
     def _of_shortness(self, begin: int, end: int) -> int:
         """The cost of little time on the screen. A cue may stay until the next one."""
         units = self._units
-        latest = units[end].start - self._style.min_gap if end < len(units) else units[end - 1].end + _LINGER
-        missing = _COMFORTABLE - (latest - units[begin].start)
-        return _TOO_SHORT * missing // _COMFORTABLE if missing > 0 else 0
+        latest = units[end].start - self._style.min_gap if end < len(units) else units[end - 1].end + LINGER
+        return cost_of_shortness(latest - units[begin].start)
 
     def _mixes_sounds(self, begin: int, end: int) -> bool:
         """Whether some of the sentences from `begin` to `end` describe sounds, and some do not."""

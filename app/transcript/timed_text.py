@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from app.transcript.break_points import Break, break_units, rate_breaks
-from app.transcript.edited import is_timed_by_hand
+from app.transcript.edited import is_timed_by_hand, speaker_of
 from app.transcript.missed_speech import missed_speech
 from app.transcript.retiming import retime
 from app.transcript.scripts import strip_spaces
@@ -25,6 +25,7 @@ class TimedText:
     break_before: Break = Break.PLAIN  # how good a break before it is
     begins_segment: bool = False
     hand_times: Span | None = None  # start and end of its segment, if someone chose them
+    speaker: str | None = None  # None: not known
 
 
 def timed_units(
@@ -44,10 +45,11 @@ def timed_units(
     spoken = retime(_readings(texts, parts, clock), texts, breaks, clock)
     units: list[TimedText] = []
     hand_times = (segment.start, segment.end) if is_timed_by_hand(segment) else None
+    speaker = speaker_of(segment)
     for text, (begins, ends), break_before in zip(texts, spoken, breaks, strict=True):
         start = clock.begins(begins)
         end = max(clock.ends(ends), start)
-        units.append(TimedText(text, start, end, break_before, not units, hand_times))
+        units.append(TimedText(text, start, end, break_before, not units, hand_times, speaker))
     return tuple(units)
 
 

@@ -21,6 +21,11 @@ class Cue:
     lines: tuple[str, ...]  # in logical order, none empty
     units: Lines = field(default=(), compare=False)  # the timed text of each line
 
+    @property
+    def speakers(self) -> tuple[str | None, ...]:
+        """Who speaks each line; empty if the units are not known."""
+        return tuple(line[0].speaker for line in self.units)
+
 
 def timed(cues: Iterable[Lines], style: CueStyle, samples: int) -> Iterator[Cue]:
     """The lines of each cue, from when to when they are shown, in order, at least `style.min_gap` apart.
@@ -67,22 +72,27 @@ class _Timing:
         self._pause = self._ticks(PAUSE)
         self._offset = self._ticks(style.start_offset)
         self._last = self._ticks(samples, math.floor)
+        self._least = self._shortest  # the time that the last cue that waits must have
         self._waiting: list[Lines] = []  # cues whose times may change, each because of the one before it
         self._starts: list[int] = []  # of these
         self._end: int | None = None  # of the last cue that does not wait
 
     def add(self, lines: Lines) -> Iterator[Cue]:
         """The cues whose times the next one, which nobody timed by hand, leaves as they are."""
-        start = self._wanted(lines, self._waiting[-1] if self._waiting else ())
+        previous = self._waiting[-1] if self._waiting else ()
+        start = natural = self._wanted(lines, previous)
         earliest = 0
         if self._waiting:
-            earliest = self._starts[-1] + self._shortest + self._gap
+            earliest = self._starts[-1] + self._least + self._gap
+            if previous[-1][0].speaker != lines[0][0].speaker or len({l[0].speaker for l in previous}) > 1:
+                start = max(start, min(self._spoken_end(previous), self._last - self._min))
         elif self._end is not None:
             earliest = self._end + self._gap
         if start > earliest:
             yield from self._done(start)
         self._waiting.append(lines)
         self._starts.append(max(start, earliest))
+        self._least = self._shortest if start == natural else max(self._min, self._shortest)
 
     def add_exactly(self, block: Sequence[Lines], times: Span) -> Iterator[Cue]:
         """The cues that wait, and those of a segment timed by hand."""
@@ -132,11 +142,14 @@ class _Timing:
             self._end = end
         self._waiting, self._starts = [], []
 
+    def _spoken_end(self, lines: Lines) -> int:
+        return self._ticks(max(line[-1].end for line in lines))
+
     def _end_of(self, lines: Lines, texts: Sequence[str], start: int, next_start: int | None) -> int:
         """When a cue ends. If the next one starts soon, it stays until then: a short gap flickers."""
         chars = sum(map(width, texts)) + len(texts) - 1
         reading = math.ceil(chars / self._chars_per_tick)
-        end = max(self._ticks(lines[-1][-1].end), start + self._min, start + reading)
+        end = max(self._spoken_end(lines), start + self._min, start + reading)
         if next_start is None:
             return max(min(end, start + self._max, self._last), start + self._shortest)
         limit = next_start - min(self._gap, max(next_start - start - self._shortest, 0))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from hypothesis import strategies as st
 
 from app.transcript.cues import Cue, CueStyle
+from app.transcript.edited import speaker_of
 from app.transcript.formats import FORMATS, FileStyle
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
@@ -71,6 +72,28 @@ def clip_result(*segments: Segment) -> ClipResult:
 def letters(texts: list[str]) -> str:
     """All characters but white space. None may get lost."""
     return "".join("".join(texts).split())
+
+
+def words_by_speaker(cues: Iterable[Cue]) -> dict[str | None, str]:
+    """What each speaker says in the cues: all characters but white space and dashes."""
+    said: dict[str | None, str] = {}
+    for cue in cues:
+        for speaker, line in zip(cue.speakers, cue.lines, strict=True):
+            said[speaker] = said.get(speaker, "") + _words(line)
+    return said
+
+
+def spoken_words(segments: Iterable[Segment]) -> dict[str | None, str]:
+    """The same of the segments, which have no `turns`."""
+    said: dict[str | None, str] = {}
+    for part in segments:
+        speaker = speaker_of(part)
+        said[speaker] = said.get(speaker, "") + _words(part.text)
+    return said
+
+
+def _words(text: str) -> str:
+    return letters([text]).replace("-", "")
 
 
 _COMMON = st.sampled_from(

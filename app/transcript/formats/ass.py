@@ -1,6 +1,6 @@
 """Advanced SubStation Alpha, as libass and VSFilter read it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.cues import Cue
 from app.transcript.formats.common import FileCue, FileStyle, centiseconds, clock, timed_cues
@@ -8,8 +8,11 @@ from app.transcript.formats.direction import embed_ambiguous
 from app.transcript.formats.word_times import Run, runs_of
 from app.transcript.timeline import Transcript
 
-# One style: white with a black outline, at the bottom centre. Its sizes are pixels of the PlayRes picture;
-# players scale it to the real one. Words of a karaoke have the secondary colour until they are spoken.
+# White with a black outline, at the bottom centre. Sizes are pixels of the PlayRes picture; players scale it
+# to the real one. Words of a karaoke have the secondary colour until they are spoken.
+_STYLE = (
+    "Style: {name},Arial,64,&H00{colour},&H00A0A0A0,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1\n"
+)
 _HEADER = """\
 [Script Info]
 ScriptType: v4.00+
@@ -22,24 +25,52 @@ ScaledBorderAndShadow: yes
 Format: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, OutlineColour, BackColour, Bold, Italic, \
 Underline, StrikeOut, ScaleX, ScaleY, Spacing, Angle, BorderStyle, Outline, Shadow, Alignment, \
 MarginL, MarginR, MarginV, Encoding
-Style: Default,Arial,64,&H00FFFFFF,&H00A0A0A0,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1
+"""
+_EVENTS = """\
 
 [Events]
 Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
 """
 
+# Of speakers, as BBGGRR: first the four of BBC Subtitle Guidelines 1.2.3 (5.2), white, yellow, cyan and green,
+# then others that are as bright. They repeat if more people speak.
+_COLOURS = ("FFFFFF", "00FFFF", "FFFF00", "00FF00", "60B0FF", "D0A0FF", "FFC890", "A0E0D0")
+
 # Commands stand in braces or begin with a backslash. Players agree on no escape for these characters, so
 # each is written as a similar one.
 _SIMILAR = str.maketrans({"{": "(", "}": ")", "\\": "∖"})
+_IN_FIELD = str.maketrans(",", "‚")  # a comma ends a field
 
 
 def write_ass(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
-    """ASS; a header without events if there are no cues. `word_level`: karaoke, by the times of the words."""
-    yield _HEADER
+    """ASS; a header without events if there are no cues. `word_level`: karaoke, by the times of the words.
+
+    Each speaker has a style, and events name who speaks. Names of styles are numbers: commas and braces in
+    the name of a speaker would end them.
+    """
+    styles = {"": "Default"}  # by the name of the speaker
+    events = []
     for cue in timed_cues(cues, centiseconds):
         lines = _karaoke(cue) if style.word_level else map(_safe, cue.lines)
-        text = r"\N".join(embed_ambiguous(cue.lines, lines, transcript.text_language))
-        yield f"Dialogue: 0,{_clock(cue.start)},{_clock(cue.end)},Default,,0,0,0,,{text}\n"
+        marked = embed_ambiguous(cue.lines, lines, transcript.text_language)
+        names = [styles.setdefault(name, f"Speaker {len(styles)}") for name in cue.speakers]
+        text = _styled(marked, names)
+        times = f"{_clock(cue.start)},{_clock(cue.end)}"
+        speakers = "; ".join(dict.fromkeys(filter(None, cue.speakers))).translate(_IN_FIELD)
+        events.append(f"Dialogue: 0,{times},{names[0]},{speakers},0,0,0,,{text}\n")
+    yield _HEADER
+    for number, name in enumerate(styles.values()):
+        yield _STYLE.format(name=name, colour=_COLOURS[max(number - 1, 0) % len(_COLOURS)])
+    yield _EVENTS
+    yield from events
+
+
+def _styled(lines: Sequence[str], styles: Sequence[str]) -> str:
+    """The text of an event that begins in the first style."""
+    text = lines[0]
+    for line, before, style in zip(lines[1:], styles, styles[1:], strict=False):
+        text += rf"\N{line}" if style == before else rf"\N{{\r{style}}}{line}"
+    return text
 
 
 def _karaoke(cue: FileCue) -> list[str]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from app.transcript.cues import Cue
-from app.transcript.speaker_text import SpeakerPrefix
+from app.transcript.speaker_text import SpeakerPrefix, shown_name
 from app.transcript.timed_text import TimedText
 from workers.messages import SAMPLE_RATE
 
@@ -34,6 +34,7 @@ class FileCue(NamedTuple):
     end: int
     lines: list[str]
     units: tuple[TimedText, ...]  # of all lines, in samples; empty if unknown
+    speakers: tuple[str, ...]  # the name of who speaks each line; empty if unknown
 
 
 def plain_line(text: str) -> str:
@@ -82,7 +83,16 @@ def timed_cues(
         if lines:
             start = max(ticks(cue.start), previous_end)
             previous_end = max(ticks(cue.end), start + 1)
-            yield FileCue(start, previous_end, lines, tuple(unit for units in cue.units for unit in units))
+            units = tuple(unit for units in cue.units for unit in units)
+            yield FileCue(start, previous_end, lines, units, _names(cue, len(lines)))
+
+
+def _names(cue: Cue, lines: int) -> tuple[str, ...]:
+    """Who speaks each line of a cue. Lines get lost or joined only where one person speaks all of them."""
+    speakers = cue.speakers
+    if len(speakers) != lines:
+        speakers = (speakers[0] if len(set(speakers)) == 1 else None,) * lines
+    return tuple(map(shown_name, speakers))
 
 
 def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = ".") -> str:

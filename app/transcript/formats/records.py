@@ -5,16 +5,22 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.transcript.cues import Cue
+from app.transcript.edited import EditedSegment, speaker_of, word_speakers
 from app.transcript.formats.common import FileStyle, milliseconds, plain_line
 from app.transcript.timeline import Transcript
+from app.transcript.turns import split_turns
 from workers.messages import Segment, Word
 
 
 def write_txt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
-    """Plain text, a line for each segment."""
-    for segment in transcript.segments:
+    """Plain text, a line for each segment, or for each turn in it. A name says where the speaker changes."""
+    named: str | None = None  # the speaker of the line before
+    for segment in split_turns(transcript.segments):
         if text := plain_line(segment.text):
-            yield f"{text}\n"
+            speaker = speaker_of(segment)
+            is_named = speaker == named and not (style.prefix and style.prefix.is_repeated)
+            yield f"{'' if is_named or not style.prefix else style.prefix.of(speaker)}{text}\n"
+            named = speaker
 
 
 def write_tsv(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
@@ -48,8 +54,15 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "end": _seconds(segment.end),
         "text": segment.text.strip(),
     }
+    speaker = speaker_of(segment)
+    if speaker is not None:
+        entry["speaker"] = speaker
     if segment.words:
         entry["words"] = [_word(word) for word in segment.words]
+    if isinstance(segment, EditedSegment) and (speaker is not None or segment.turns):
+        for word, word_speaker in zip(entry.get("words", ()), word_speakers(segment), strict=True):
+            if word_speaker is not None:
+                word["speaker"] = word_speaker
     return entry
 
 

@@ -34,11 +34,16 @@ def write_srt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
 
 
 def write_vtt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
-    """WebVTT; only its header if there are no cues. `word_level`: a timestamp before each word."""
+    """WebVTT; only its header if there are no cues. `word_level`: a timestamp before each word.
+
+    Each line is a voice span, unless the text itself says who speaks.
+    """
     yield "WEBVTT\n\n"
     for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
         lines = _with_timestamps(cue) if style.word_level else map(_with_references, cue.lines)
         marked = embed_ambiguous(cue.lines, lines, transcript.text_language)
+        if style.prefix is None:
+            marked = [_voiced(line, name) for line, name in zip(marked, cue.speakers, strict=True)]
         yield _block(number, cue, marked, ".")
 
 
@@ -46,6 +51,11 @@ def _block(number: int, cue: FileCue, lines: Sequence[str], decimal_sign: str) -
     times = " --> ".join(clock(time, decimal_sign=decimal_sign) for time in (cue.start, cue.end))
     text = "\n".join(lines)
     return f"{number}\n{times}\n{text}\n\n"
+
+
+def _voiced(line: str, name: str) -> str:
+    """The line as a voice span (WebVTT, 4.2.2), if somebody is known to speak it."""
+    return f"<v {_with_references(_CLOCK_COLON.sub('∶', name))}>{line}</v>" if name else line
 
 
 def _with_timestamps(cue: FileCue) -> Iterator[str]:

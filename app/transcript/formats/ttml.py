@@ -1,6 +1,6 @@
 """Timed Text Markup Language, in the text profile of IMSC 1.1, which players of plain TTML read, too."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from xml.sax.saxutils import escape, quoteattr
 
 from app.transcript.cues import Cue
@@ -12,10 +12,10 @@ from app.transcript.timeline import Transcript
 _BEGINNING = """\
 <?xml version="1.0" encoding="UTF-8"?>
 <tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter"
-    xmlns:tts="http://www.w3.org/ns/ttml#styling"
+    xmlns:tts="http://www.w3.org/ns/ttml#styling"{namespace}
     ttp:contentProfiles="http://www.w3.org/ns/ttml/profile/imsc1.1/text"
     ttp:timeBase="media" ttp:cellResolution="32 15" xml:lang={language} xml:space="preserve">
-  <head>
+  <head>{agents}
     <layout>
       <region xml:id="bottom" tts:origin="10% 10%" tts:extent="80% 80%"
               tts:displayAlign="after" tts:textAlign="center"/>
@@ -34,14 +34,42 @@ _END = """\
 _LANGUAGE_TAGS = {"jw": "jv"}
 
 
+_NAMESPACE = '\n    xmlns:ttm="http://www.w3.org/ns/ttml#metadata"'
+_AGENT = '      <ttm:agent type="person" xml:id="{agent}"><ttm:name type="full">{name}</ttm:name></ttm:agent>\n'
+
+
 def write_ttml(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
-    """TTML, which the caller encodes as UTF-8; an empty division if there are no cues."""
+    """TTML, which the caller encodes as UTF-8; an empty division if there are no cues.
+
+    Speakers are agents: a paragraph names its agents, and so does each line if they are two.
+    """
     language = transcript.text_language
-    yield _BEGINNING.format(language=quoteattr(_LANGUAGE_TAGS.get(language, language)))
+    agents: dict[str, str] = {}  # by the name of the speaker
+    paragraphs = []
     for cue in timed_cues(cues):
-        text = "<br/>".join(_content(line, transcript.text_language) for line in cue.lines)
-        yield f'      <p begin="{clock(cue.start)}" end="{clock(cue.end)}">{text}</p>\n'
+        speakers = [name and agents.setdefault(name, f"speaker{len(agents) + 1}") for name in cue.speakers]
+        spoken = list(dict.fromkeys(filter(None, speakers)))
+        lines = [_content(line, language) for line in cue.lines]
+        if len(set(speakers)) > 1:
+            lines = [f"<span{_agent(by)}>{line}</span>" for line, by in zip(lines, speakers, strict=True)]
+        times = f'begin="{clock(cue.start)}" end="{clock(cue.end)}"'
+        paragraphs.append(f"      <p {times}{_agent(' '.join(spoken))}>{'<br/>'.join(lines)}</p>\n")
+    yield _BEGINNING.format(
+        language=quoteattr(_LANGUAGE_TAGS.get(language, language)),
+        namespace=_NAMESPACE if agents else "",
+        agents=_metadata(agents) if agents else "",
+    )
+    yield from paragraphs
     yield _END
+
+
+def _metadata(agents: Mapping[str, str]) -> str:
+    listed = "".join(_AGENT.format(agent=agent, name=escape(name)) for name, agent in agents.items())
+    return f"\n    <metadata>\n{listed}    </metadata>"
+
+
+def _agent(agents: str) -> str:
+    return f' ttm:agent="{agents}"' if agents else ""
 
 
 def _content(line: str, language: str) -> str:

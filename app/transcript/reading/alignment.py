@@ -126,7 +126,7 @@ def _spoken_units(words: Sequence[ReadWord]) -> Iterator[tuple[int, ReadWord]]:
         if word.start is not None and word.end is not None:
             spans = [*fill_times(spans, [len(text) for text in texts], word.start, word.end)]
         for text, (start, end) in zip(texts, spans, strict=True):
-            yield number, ReadWord(text, start, end, word.probability)
+            yield number, ReadWord(text, start, end, word.probability, word.speaker)
 
 
 def _joined_units(found: Sequence[tuple[int, ReadWord]]) -> list[ReadWord]:

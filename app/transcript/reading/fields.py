@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from app.errors import InvalidInput
+from app.transcript.speaker_text import shown_name
 from workers.messages import SAMPLE_RATE
 
 Object = dict[str, Any]
@@ -63,6 +64,14 @@ def text_field(parent: Object, name: str, place: str = "") -> str:
     if not isinstance(value, str):
         raise _wrong(f"{place}{name}", value, "a text")
     return _SURROGATE.sub("\ufffd", value)
+
+
+def name_field(parent: Object, name: str) -> str | None:
+    """The name or number of a speaker; None if it is absent. Tools store other things under such keys, too."""
+    value = parent.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    return shown_name(_SURROGATE.sub("\ufffd", str(value))) or None
 
 
 def samples_field(parent: Object, name: str, place: str = "") -> int | None:

@@ -1,12 +1,20 @@
 """The segments of a transcript, as a file lists them. Pure."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
+from app.transcript.edited import EditedSegment
 from app.transcript.reading.alignment import align
 from app.transcript.reading.assignment import assign_words
-from app.transcript.reading.fields import as_object, not_a_transcript, samples_field, text_field
+from app.transcript.reading.fields import (
+    as_object,
+    name_field,
+    not_a_transcript,
+    samples_field,
+    text_field,
+)
 from app.transcript.reading.spacing import with_spaces
 from app.transcript.reading.times import fill_times
 from app.transcript.reading.words import ReadWord, fill_word_times, joined_words, read_words
@@ -21,6 +29,7 @@ class _Draft:
     start: int | None
     end: int | None
     words: list[ReadWord]
+    speaker: str | None
 
 
 def listed_segments(
@@ -37,8 +46,8 @@ def listed_segments(
     if words and not any(draft.words for draft in drafts):
         timed = fill_word_times(words, 0, max((end for _, end in spans), default=0))
         assigned = assign_words(zip(texts, spans, strict=True), timed)
-    for text, span, candidates in zip(texts, spans, assigned, strict=True):
-        yield new_segment(span, text, _aligned(text, span, candidates))
+    for draft, text, span, candidates in zip(drafts, texts, spans, assigned, strict=True):
+        yield new_segment(span, text, _aligned(text, span, candidates), draft.speaker)
 
 
 def _drafts(listed: list[Any]) -> Iterator[_Draft]:
@@ -54,7 +63,7 @@ def _drafts(listed: list[Any]) -> Iterator[_Draft]:
         text = text_field(entry, "text", inside)
         text = text if text.strip() else joined_words(words)
         if text.strip():
-            yield _Draft(text, start, end, words)
+            yield _Draft(text, start, end, words, name_field(entry, "speaker"))
 
 
 def _joinable(texts: list[str], whole_text: str) -> list[str]:
@@ -84,9 +93,11 @@ def _aligned(text: str, span: Span, candidates: Sequence[ReadWord]) -> list[Read
     return words if is_near else []
 
 
-def new_segment(span: Span, text: str, words: Sequence[ReadWord] = ()) -> Segment:
-    """A segment without the model's scores. `words`: with all times."""
-    return Segment(
+def new_segment(
+    span: Span, text: str, words: Sequence[ReadWord] = (), speaker: str | None = None
+) -> Segment:
+    """A segment without the model's scores. `words`: with all times. A word may say who speaks it."""
+    segment = Segment(
         *span,
         text,
         tokens=(),
@@ -96,3 +107,23 @@ def new_segment(span: Span, text: str, words: Sequence[ReadWord] = ()) -> Segmen
         no_speech_prob=0.0,
         words=tuple(Word(word.text, word.start or 0, word.end or 0, word.probability) for word in words),
     )
+    speakers = _known_speakers(words, speaker)
+    if not any(speakers):
+        return segment
+    turns = [(at, after) for at, (before, after) in enumerate(pairwise(speakers), start=1) if before != after]
+    values = {field.name: getattr(segment, field.name) for field in fields(Segment)}
+    return EditedSegment(**values, speaker=speakers[0], turns=tuple(turns))
+
+
+def _known_speakers(words: Sequence[ReadWord], speaker: str | None) -> list[str | None]:
+    """Who speaks each word: as it says, else whoever speaks the word before, at the beginning the one after.
+
+    Without words, who speaks the segment. Words of some tools say nothing; then `speaker` speaks all.
+    """
+    named = [word.speaker for word in words if word.speaker is not None]
+    if not named:
+        return [speaker] * max(len(words), 1)
+    speakers: list[str | None] = []
+    for word in words:
+        speakers.append(word.speaker or (speakers[-1] if speakers else named[0]))
+    return speakers

@@ -45,12 +45,13 @@ def _in_order(words: Sequence[ReadWord]) -> Iterator[ReadWord]:
 
 
 def _sentences(words: Iterable[ReadWord]) -> Iterator[list[ReadWord]]:
-    """The words of each sentence, or of each part of one between pauses."""
+    """The words of each sentence, or of each part of one between pauses, or of one speaker."""
     sentence: list[ReadWord] = []
     for word in words:
         if sentence and (
             ends_sentence(sentence[-1].text, word.text)
             or (word.start or 0) - (sentence[-1].end or 0) >= _PAUSE
+            or word.speaker != sentence[-1].speaker
         ):
             yield sentence
             sentence = []

@@ -1,9 +1,11 @@
 """A transcript from a JSON document: the keys that the tools use at its top. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from app.languages import language_code
+from app.transcript.edited import speaker_of
 from app.transcript.reading.fields import (
     Object,
     as_object,
@@ -52,7 +54,7 @@ def read_transcript(content: bytes, language: str | None = None, task: str = "tr
         raise not_a_transcript("the transcript has no times")
     code = language or _language(document) or _language(details)
     speech = read_speech(document)
-    merged = merge([((0, samples), ClipResult(code, (), tuple(segments)))])
+    merged = _merged(segments, samples, code)
     transcript = Transcript(
         task=text_field(document, "task") or task,
         model=text_field(document, "model"),
@@ -62,6 +64,19 @@ def read_transcript(content: bytes, language: str | None = None, task: str = "tr
         segments=merged,
     )
     return Reading(transcript, note)
+
+
+def _merged(segments: Sequence[Segment], samples: int, language: str) -> tuple[Segment, ...]:
+    """The segments in order, with tidy times. Those of different speakers may overlap: they speak at once."""
+    by_speaker: dict[str | None, list[Segment]] = {}
+    for segment in segments:
+        by_speaker.setdefault(speaker_of(segment), []).append(segment)
+    merged = [
+        segment
+        for spoken in by_speaker.values()
+        for segment in merge([((0, samples), ClipResult(language, (), tuple(spoken)))])
+    ]
+    return tuple(sorted(merged, key=lambda segment: segment.start))
 
 
 def _unwrapped(parsed: Any) -> Object:

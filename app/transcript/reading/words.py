@@ -3,7 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from app.transcript.reading.fields import Object, as_object, entries, number_field, samples_field, text_field
+from app.transcript.reading.fields import (
+    Object,
+    as_object,
+    entries,
+    name_field,
+    number_field,
+    samples_field,
+    text_field,
+)
 from app.transcript.reading.spacing import with_spaces
 from app.transcript.reading.times import fill_times
 
@@ -18,6 +26,7 @@ class ReadWord:
     start: int | None
     end: int | None
     probability: float = _CERTAIN
+    speaker: str | None = None
 
 
 def read_words(parent: Object, name: str, place: str = "") -> list[ReadWord]:
@@ -31,7 +40,8 @@ def read_words(parent: Object, name: str, place: str = "") -> list[ReadWord]:
         start, end = samples_field(entry, "start", inside), samples_field(entry, "end", inside)
         probability = number_field(entry, "probability" if "probability" in entry else "score", inside)
         if text.strip():
-            found.append(ReadWord(text, start, end, _CERTAIN if probability is None else probability))
+            certainty = _CERTAIN if probability is None else probability
+            found.append(ReadWord(text, start, end, certainty, name_field(entry, "speaker")))
     return found
 
 
