@@ -14,18 +14,27 @@ from pathlib import Path
 import av
 import numpy as np
 import numpy.typing as npt
+import soundfile
 
 from bench.recordings import RATE
 
 Sound = npt.NDArray[np.float32]
 
 _ACCENTS = ("en-us", "en-gb", "en-gb-scotland", "en-gb-x-rp", "en-us-nyc")
-_VARIANTS = "f1 f2 f3 f4 f5 m1 m2 m3 m4 m5 m6 m7 m8 Annie Alex Andrea Denis Steph".split()
+_VARIANTS = "f1 f2 f3 f4 f5 m1 m2 m3 m4 m5 m6 m7 m8 Annie Alex Andrea Denis Steph"
 _FLITE = ("awb", "rms", "slt", "kal16")
 
-_SUBJECTS = "the doctor|my sister|our teacher|the old man|the young woman|the farmer|your father|a tired soldier|the queen|the whole family".split("|")  # fmt: skip
-_ACTS = "opens the window|needs more water|saw the moon|reads a long letter|plays the piano|lost the way home|bought three apples|works very hard|wants to buy bread|asked a simple question".split("|")  # fmt: skip
-_TIMES = "today|tomorrow|every day|on Monday|in the evening|in the summer|again|before the storm|with a friend|".split("|")  # fmt: skip
+_SUBJECTS = """
+the doctor, my sister, our teacher, the old man, the young woman, the farmer, your father, a tired soldier,
+the queen, the whole family
+"""
+_ACTS = """
+opens the window, needs more water, saw the moon, reads a long letter, plays the piano, lost the way home,
+bought three apples, works very hard, wants to buy bread, asked a simple question
+"""
+_TIMES = """
+today, tomorrow, every day, on Monday, in the evening, in the summer, again, before the storm, with a friend,
+"""
 _SHORT = ("Yes.", "No.", "Thank you.", "Please.", "Never.", "Hello.")
 
 
@@ -76,6 +85,10 @@ class Dialogue:
     def seconds(self) -> float:
         return len(self.sound) / RATE
 
+    def write(self, path: Path) -> None:
+        """Write the sound. The suffix of the path says in which format."""
+        soundfile.write(path, self.sound, RATE)
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -90,7 +103,9 @@ class Kind:
 def voices(count: int, seed: int) -> list[Voice]:
     """`count` speakers, none with the voice of another one."""
     source = random.Random(seed)
-    choices = [("espeak-ng", variant) for variant in _VARIANTS] + [("flite", voice) for voice in _FLITE]
+    choices = [("espeak-ng", variant) for variant in _VARIANTS.split()] + [
+        ("flite", voice) for voice in _FLITE
+    ]
     speakers = []
     for number, (program, voice) in enumerate(source.sample(choices, count)):
         if program == "espeak-ng":
@@ -144,8 +159,8 @@ def _script(
 
 
 def _sentence(source: random.Random) -> str:
-    words = (source.choice(_SUBJECTS), source.choice(_ACTS), source.choice(_TIMES))
-    text = " ".join(filter(None, words))
+    choices = (source.choice(parts.split(",")) for parts in (_SUBJECTS, _ACTS, _TIMES))
+    text = " ".join(filter(None, map(str.strip, choices)))
     return text[0].upper() + text[1:] + "."
 
 
