@@ -187,25 +187,6 @@ async def test_all_workers_start_when_there_is_work_for_them(
     await pool.stop()
 
 
-async def speaker_model() -> SpeakerModel:
-    return SpeakerModel("model", "path", "identity")
-
-
-async def test_cancelling_a_job_removes_the_windows_that_wait(tmp_path: Path) -> None:
-    pool = MediaPool(1, DiskSpace(tmp_path), speaker_model)  # not started: everything waits
-    voices = [
-        asyncio.create_task(pool.embed_voices(job, tmp_path / "pcm", [(0, 24_000)])) for job in ("one", "two")
-    ]
-    while len(pool._dispatcher._backlog) < 2:  # noqa: ASYNC110
-        await asyncio.sleep(0)
-    pool.cancel("one")
-    await asyncio.sleep(0)
-    assert [task.cancelled() for task in voices] == [True, False]
-    pool.cancel("two")
-    await asyncio.gather(*voices, return_exceptions=True)
-    assert (await pool.embed_voices("one", tmp_path / "pcm", [])).shape == (0, 0)
-
-
 class CrashingDispatcher:
     """A `Dispatcher` whose slot crashes once before each step but the first."""
 

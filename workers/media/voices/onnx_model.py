@@ -13,7 +13,7 @@ SUPPORTED = (
     "and of NeMo's TitaNet, for 16 kHz"
 )
 BANDS = 80
-_INT16_SCALE = np.float32(32768)
+_INT16_SCALE = 32768.0
 _LEAST_SAMPLES = 400  # the first frame: 25 ms
 _LEAST_FRAMES = 50  # 0.5 s: the statistics of fewer frames are undefined or say nothing
 _PADDED_TO = 16  # frames, for which TitaNet was trained
@@ -87,9 +87,10 @@ def front_end_of(inputs: Shapes, outputs: Shapes, metadata: Mapping[str, str]) -
     elif len(inputs) == len(outputs) == 1 and framework in (None, "wespeaker", "3d-speaker"):
         [(name, shape)], [(output, output_shape)] = inputs.items(), outputs.items()
         if len(shape) == 3 and shape[2] == BANDS and len(output_shape) == 2:
-            # WeSpeaker's window is Hamming's; 3D-Speaker has the default of torchaudio.
-            window_type = "povey" if framework == "3d-speaker" else "hamming"
-            return lambda samples: ({name: kaldi_fbank(samples, window_type)[None]}, output)
+            # WeSpeaker computes them with Hamming's window from samples in the range of int16; 3D-Speaker
+            # with the defaults of torchaudio from samples up to 1.
+            settings = ("povey", 1.0) if framework == "3d-speaker" else ("hamming", _INT16_SCALE)
+            return lambda samples: ({name: kaldi_fbank(samples, *settings)[None]}, output)
     found = "; ".join(
         f"{kind} {', '.join(f'{name}{list(shape)}' for name, shape in values.items())}"
         for kind, values in (("inputs", inputs), ("outputs", outputs))
@@ -97,10 +98,11 @@ def front_end_of(inputs: Shapes, outputs: Shapes, metadata: Mapping[str, str]) -
     raise UnknownVoiceModel(f"its {found} are those of another model")
 
 
-def kaldi_fbank(samples: Floats, window_type: str) -> Floats:
+def kaldi_fbank(samples: Floats, window_type: str, scale: float) -> Floats:
     """Kaldi's log mel filter banks, without their mean over time: shape (frames, 80).
 
-    As WeSpeaker and 3D-Speaker compute them: frames of 25 ms each 10 ms, of samples in the range of int16.
+    Frames have 25 ms and begin 10 ms apart. `scale` is that of the samples, -1 to 1, which matters only near
+    silence.
     """
     from kaldi_native_fbank import FbankOptions, OnlineFbank
 
@@ -109,7 +111,7 @@ def kaldi_fbank(samples: Floats, window_type: str) -> Floats:
     options.frame_opts.window_type = window_type
     options.mel_opts.num_bins = BANDS
     fbank = OnlineFbank(options)
-    fbank.accept_waveform(SAMPLE_RATE, samples * _INT16_SCALE)
+    fbank.accept_waveform(SAMPLE_RATE, samples * np.float32(scale))
     fbank.input_finished()
     frames = np.stack([fbank.get_frame(index) for index in range(fbank.num_frames_ready)])
     frames -= frames.mean(0)
