@@ -1,7 +1,6 @@
 """Joins the clusters of a speaker: they alternate inside speech, where people seldom do. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
@@ -22,14 +21,6 @@ _PRIOR = 0.5
 Matrix = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class SpeakerCount:
-    """How many people speak."""
-
-    least: int = 1
-    most: int | None = None  # None: the voices decide
-
-
 def transitions(labels: npt.NDArray[np.int64], windows: Sequence[Span]) -> Matrix:
     """How often two clusters follow each other inside a span of speech, in either order: symmetric.
 
@@ -47,7 +38,8 @@ def joined_speakers(
     sums: Embeddings,
     speech: npt.NDArray[np.float64],
     follows: Matrix,
-    count: SpeakerCount,
+    least: int,
+    most: int | None,
     together: Sequence[Sequence[int]],
     apart: Sequence[tuple[int, int]],
     scale: float,
@@ -57,7 +49,7 @@ def joined_speakers(
     `sums`: of the vectors in each cluster, weighted by their speech; `follows`: from `transitions`;
     `together`: clusters of one speaker each; `apart`: pairs of clusters of different speakers, which stay so;
     `scale`: of the distances. The two clusters that are most likely one speaker become one: while they are
-    likely enough, down to `count.least`, or else to `count.most`.
+    likely enough, down to `least`, or else to `most`.
     """
     products = (sums @ sums.T).astype(np.float64)  # of two clusters' vectors, all pairs
     follows, speech = follows.copy(), speech.copy()
@@ -87,8 +79,8 @@ def joined_speakers(
         costs -= scale * (_WORTH * _alternation(follows) + doubts)
         costs[excluded] = np.inf
         first, second = sorted(map(int, np.unravel_index(costs.argmin(), costs.shape)))
-        is_likely = costs[first, second] < scale * _LIMIT and left > count.least
-        is_too_many = count.most is not None and left > count.most
+        is_likely = costs[first, second] < scale * _LIMIT and left > least
+        is_too_many = most is not None and left > most
         if not np.isfinite(costs[first, second]) or not (is_likely or is_too_many):
             break
         join(first, second)

@@ -1,12 +1,13 @@
 """Finds the speakers of a recording: which windows have one voice. Pure."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain, compress, product
 
 import numpy as np
 import numpy.typing as npt
 
-from app.speakers.alternation import SpeakerCount, joined_speakers, transitions
+from app.speakers.alternation import joined_speakers, transitions
 from app.speakers.centroids import centroids
 from app.speakers.linkage import Merge, average_linkage, joined, root, sums_of
 from app.speakers.voices import Embeddings, Voices, distance_scale
@@ -24,6 +25,14 @@ _LEAST_SHARE = 0.045  # of all speech, likewise, in short recordings
 Labels = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
 Group = Sequence[Sequence[int]]  # windows of one speaker, in parts
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerCount:
+    """How many people speak."""
+
+    least: int = 1
+    most: int | None = None  # None: the voices decide
 
 
 def find_speakers(
@@ -82,7 +91,8 @@ def _speakers(
         sums_of(sums, labels),
         np.bincount(labels, speech).astype(np.float64),
         transitions(of_windows, voices.windows),
-        count,
+        count.least,
+        count.most,
         of_groups,
         [pair for one, other in apart for pair in product(of_groups[one], of_groups[other])],
         scale,

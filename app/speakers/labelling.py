@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import chain
 
 from app.errors import InvalidInput
-from app.speakers.alternation import SpeakerCount
-from app.speakers.clustering import find_speakers
+from app.speakers.clustering import SpeakerCount, find_speakers
 from app.speakers.naming import KnownSpeaker, first_names
 from app.speakers.relabelling import relabelled
 from app.speakers.splitting import speakers_of, split, with_turns

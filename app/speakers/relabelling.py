@@ -5,18 +5,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from app.speakers.alternation import SpeakerCount
-from app.speakers.clustering import find_speakers
+from app.speakers.clustering import SpeakerCount, find_speakers
 from app.speakers.known_speakers import Group, groups_of
 from app.speakers.naming import new_names
-from app.speakers.splitting import with_turns
+from app.speakers.splitting import speakers_of, with_turns
 from app.speakers.voices import Voices, unpack_all
 from app.speakers.windows import window_parts
 from app.speakers.word_labels import label_words
 from app.transcript.edited import EditedSegment
 from workers.messages import Span
 
-_MUCH = 0.25  # of all that a speaker says
+_MUCH = 0.3  # of all that a speaker says
 
 
 def relabelled(
@@ -48,7 +47,7 @@ def relabelled(
     )
     labels = label_words(segments, parts, clusters)
     of_groups = {group: int(clusters[windows[group][0][0]]) for group in heard}
-    _place_unheard(of_groups, groups, apart, labels)
+    _place_unheard(of_groups, groups, apart, segments, labels)
     by_hand = {number for group in groups for number in group.segments}
     for index, group in enumerate(groups):
         for number in group.segments:
@@ -121,15 +120,30 @@ def _place_unheard(
     of_groups: dict[int, int],
     groups: Sequence[Group],
     apart: Sequence[tuple[int, int]],
+    segments: Sequence[EditedSegment],
     labels: Sequence[Sequence[int]],
 ) -> None:
-    """Add the label of each group without a window: that of its words, if that is no other group's."""
-    unused = 1 + max(label for of_words in labels for label in of_words)
+    """Add the label of each group without a window, if there is one that is no other group's: else a new one.
+
+    For a group with a name, that is a label most of which had this name before. For another one, that of most
+    of its words.
+    """
+    before: dict[int, Counter[str | None]] = {}
+    for segment, of_words in zip(segments, labels, strict=True):
+        for speaker, label in zip(speakers_of(segment), of_words, strict=True):
+            before.setdefault(label, Counter())[speaker] += 1
+    unused = 1 + max(before)
     for index, group in enumerate(groups):
         if index in of_groups:
             continue
         others = {one + other - index for one, other in apart if index in (one, other)}
         excluded = {of_groups[other] for other in others if other in of_groups}
-        likely = Counter(label for number in group.segments for label in labels[number]).most_common()
-        of_groups[index] = next((label for label, _ in likely if label not in excluded), unused)
+        if group.speaker is None:
+            likely = Counter(label for number in group.segments for label in labels[number])
+        else:
+            likely = Counter({label: count[group.speaker] for label, count in before.items()})
+            excluded |= {
+                label for label, count in before.items() if count.most_common(1)[0][0] != group.speaker
+            }
+        of_groups[index] = next((label for label, _ in likely.most_common() if label not in excluded), unused)
         unused += of_groups[index] == unused

@@ -74,10 +74,10 @@ def _pauses(segments: Sequence[Segment]) -> list[tuple[int, int]]:
         for words in (segment.words or (Word("", segment.start, segment.end, 1.0),),)
         for word in words
     )
-    return [
+    return sorted(
         ((end + start) // 2, max(start - end, 0) + (_SENTENCE_BONUS if is_last else 0))
         for (_, end, is_last), (start, _, _) in pairwise(ends)
-    ]
+    )
 
 
 def _ends_sentence(word: Word) -> bool:
