@@ -58,6 +58,6 @@ def dashes(language: str) -> tuple[str, str]:
 def _shortened(name: str, columns: int) -> str:
     if width(name) <= columns:
         return name
-    while name and width(name) > max(columns - 1, 1):
+    while width(name) > max(columns - width(_CUT), 1):
         name = name[:-1]
     return name.rstrip() + _CUT

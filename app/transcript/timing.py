@@ -24,7 +24,7 @@ class Cue:
     @property
     def speakers(self) -> tuple[str | None, ...]:
         """Who speaks each line; empty if the units are not known."""
-        return tuple(line[0].speaker for line in self.units)
+        return tuple(line[0].speaker for line in self.units if line)
 
 
 def timed(cues: Iterable[Lines], style: CueStyle, samples: int) -> Iterator[Cue]:
