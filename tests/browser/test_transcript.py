@@ -165,7 +165,7 @@ def test_odd_segments_fit_on_a_phone(new_page, site, talk):
             segment |= {"speaker": speaker, "words": []}
         route.fulfill(response=answer, json=document)
 
-    page = new_page(site, viewport={"width": 375, "height": 700})
+    page = new_page(site, viewport={"width": 375, "height": 900})
     page.route(f"**/v1/jobs/{job_id}/segments", spoken)
     rows = open_job(page, job_id)
     expect(rows).to_have_count(5)

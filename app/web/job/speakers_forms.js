@@ -34,6 +34,5 @@ export function FindSpeakers({ find, leave }) {
         placeholder=${t("options.automatic")} /></label>
     <button class="button primary">${t(isBusy ? "speakers.finding" : "speakers.findAgain")}</button>
     <button type="button" class="button quiet" onClick=${leave}>${t("cancel")}</button>
-    <small class="muted">${t("speakers.findNote")}</small>
   </form>`;
 }

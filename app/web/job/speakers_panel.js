@@ -26,6 +26,7 @@ export function SpeakersPanel({ screen }) {
 /** @param {{screen: Screen}} props */
 function Panel({ screen: { session, view } }) {
   const [mode, setMode] = useState(/** @type {Mode | null} */ (null));
+  const [renamed, setRenamed] = useState(/** @type {string | null} */ (null));
   const [chosen, setChosen] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
   const { element, focusNext } = useFocus();
   const speakers = view.speakers.value;
@@ -50,13 +51,10 @@ function Panel({ screen: { session, view } }) {
     if (isDone) announce(t("speakers.renamed", { name: those.join(", "), next }));
     return isDone;
   };
-  /** @type {import("./speakers_chip.js").ChipProps["rename"]} */
-  const rename = async (name, wanted, isByKey) => {
-    const next = cleanSpeaker(wanted);
-    if (!next || next === name) return true;
-    const isDone = await nameAll([name], next);
-    if (isDone && isByKey) focusNext(chipOf(next));
-    return isDone;
+  /** @param {string} name @param {string} wanted */
+  const rename = async (name, wanted) => {
+    const next = cleanSpeaker(wanted) ?? name;
+    if (next === name || (await nameAll([name], next))) leave(chipOf(next));
   };
   const joined = speakers.map(({ name }) => name).filter((name) => chosen.has(name));
   const join = async () => {
@@ -74,13 +72,14 @@ function Panel({ screen: { session, view } }) {
   const leave = (next = `[data-mode="${mode}"]`) => {
     focusNext(next);
     setMode(null);
+    setRenamed(null);
     setChosen(new Set());
   };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
-    if (event.key !== "Escape" || !mode) return;
+    if (event.key !== "Escape" || !(mode || renamed)) return;
     event.preventDefault();
-    leave();
+    leave(renamed ? chipOf(renamed) : undefined);
   };
   /** @param {string} name */
   const toggle = (name) => {
@@ -97,8 +96,10 @@ function Panel({ screen: { session, view } }) {
     <ul class="speakers-list">
       ${speakers.map(
         (speaker) => html`<li key=${speaker.name}>
-          <${SpeakerChip} speaker=${speaker} canRename=${canCorrect} rename=${rename}
-            choice=${mode === "join" ? { isChosen: chosen.has(speaker.name), toggle } : null} />
+          <${SpeakerChip} speaker=${speaker} canRename=${canCorrect} isRenaming=${renamed === speaker.name}
+            begin=${() => setRenamed(speaker.name)} end=${() => setRenamed(null)}
+            rename=${(/** @type {string} */ next) => rename(speaker.name, next)}
+            choice=${mode === "join" ? { isChosen: chosen.has(speaker.name), toggle: () => toggle(speaker.name) } : null} />
         </li>`,
       )}
     </ul>
