@@ -121,14 +121,21 @@ class _Dialogue:
                 for place, cue in enumerate(cues)
             )
         else:
-            (cue,) = cues
-            is_named = cue[0].speaker == self._named and not self._is_repeated
-            units = (_led(cue[0], "" if is_named else self._name(cue[0])), *cue[1:])
-            parts = [units]
-            if units[0] is not cue[0] and not self._is_repeated and not self._fits(units):
-                parts = split(units, self._style)
-            yield from (break_lines(part, self._style.max_line_chars) for part in parts)
+            yield from self._lines_of_one(cues[0])
         self._named = cues[-1][0].speaker
+
+    def _lines_of_one(self, cue: CueUnits) -> Iterator[Lines]:
+        name = "" if cue[0].speaker == self._named and not self._is_repeated else self._name(cue[0])
+        if not name:
+            yield break_lines(cue, self._style.max_line_chars)
+            return
+        named = (_led(cue[0], name), *cue[1:])
+        if self._is_repeated:  # `split` has left space for it
+            first, *others = break_lines(cue, self._narrowed(width(name)).max_line_chars)
+            yield ((named[0], *first[1:]), *others)
+        else:
+            parts = [named] if self._fits(named) else split(named, self._style)
+            yield from (break_lines(part, self._style.max_line_chars) for part in parts)
 
     @property
     def _is_repeated(self) -> bool:
@@ -196,7 +203,9 @@ def _in_order(
     yield from waiting
 
 
-def _runs(cues: Iterable[CueUnits], may_share: Callable[[CueUnits, CueUnits], bool]) -> Iterator[list[CueUnits]]:
+def _runs(
+    cues: Iterable[CueUnits], may_share: Callable[[CueUnits, CueUnits], bool]
+) -> Iterator[list[CueUnits]]:
     """The cues in runs: only neighbours in a run may become one."""
     run: list[CueUnits] = []
     for cue in cues:

@@ -15,9 +15,13 @@ _CUT = "…"
 # on the second one, with or without a space.
 _BOTH = ("-", "-")
 _DASHES: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys("ar cs es fr hu id it ko ms pl pt ro ru sk th vi".split(), ("- ", "- ")),
-    **dict.fromkeys("fi he nl sr".split(), ("", "-")),
-    "bg": ("", "- "),
+    code: dash
+    for codes, dash in {
+        "ar cs es fr hu id it ko ms pl pt ro ru sk th vi": ("- ", "- "),
+        "fi he nl sr": ("", "-"),
+        "bg": ("", "- "),
+    }.items()
+    for code in codes.split()
 }
 
 
