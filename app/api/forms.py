@@ -81,7 +81,7 @@ class TranscriptionForm(AudioForm, KnownSpeakerFields):
     chunking_strategy: str | None = Field(
         None,
         max_length=1000,
-        pattern=r'^\s*(auto|\{.*"server_vad".*\})\s*$',
+        pattern=r'^\s*(auto|\{[\s\S]*"server_vad"[\s\S]*\})\s*$',
         description="Ignored: a recording is always cut where nobody speaks. `auto`, or a JSON object of the "
         "type `server_vad`.",
     )

@@ -26,7 +26,6 @@ from app.speakers.labelling import SpeakerCount
 MAX_GROUPS = 1000
 MAX_GROUP = 10_000  # segments
 
-
 Count = Annotated[int, Field(strict=True, ge=1, le=MAX_SPEAKERS)]
 SegmentId = Annotated[str, Field(strict=True, min_length=1, max_length=MAX_ID_CHARS)]
 Label = Annotated[str, Field(min_length=1, max_length=MAX_SPEAKER_CHARS)]
@@ -97,9 +96,9 @@ def _invalid(problem: Mapping[str, Any]) -> InvalidInput:
     if problem["type"] == "model_type":
         return no_object('{"num_speakers": 2}')
     if problem["type"] == "extra_forbidden":
-        name = str(problem["loc"][0])
+        name = str(problem["loc"][0])[:100]
         known = ", ".join(SpeakersBody.model_fields)
-        return InvalidInput(f"`{name[:100]}` is no field of this body. It takes {known}.", param=name)
+        return InvalidInput(f"`{name}` is no field of this body. It takes {known}.", param=name)
     return invalid_input([problem])
 
 

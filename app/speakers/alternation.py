@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -47,32 +48,25 @@ def joined_speakers(
     speech: npt.NDArray[np.float64],
     follows: Matrix,
     count: SpeakerCount,
+    together: Sequence[Sequence[int]],
     apart: Sequence[tuple[int, int]],
     scale: float,
 ) -> npt.NDArray[np.int64]:
     """The speaker of each cluster, of which each is one voice.
 
-    `sums`: of the vectors in each cluster, weighted by their speech; `follows`: from `transitions`; `apart`:
-    pairs of clusters of different speakers; `scale`: of the distances. The two clusters that are most likely
-    one speaker become one: while they are likely enough, down to `count.least`, or else to `count.most`.
+    `sums`: of the vectors in each cluster, weighted by their speech; `follows`: from `transitions`;
+    `together`: clusters of one speaker each; `apart`: pairs of clusters of different speakers, which stay so;
+    `scale`: of the distances. The two clusters that are most likely one speaker become one: while they are
+    likely enough, down to `count.least`, or else to `count.most`.
     """
-    left = len(speech)
     products = (sums @ sums.T).astype(np.float64)  # of two clusters' vectors, all pairs
-    follows, speech = follows.copy(), speech.astype(np.float64)
-    excluded = np.eye(left, dtype=bool)
+    follows, speech = follows.copy(), speech.copy()
+    excluded = np.eye(len(speech), dtype=bool)
     for one, other in apart:
         excluded[one, other] = excluded[other, one] = True
-    speakers = np.arange(left)
-    while left > 1:
-        distances = 1 - products / np.outer(speech, speech)
-        doubts = _DOUBT / np.minimum(speech[:, None], speech[None, :])
-        costs = distances - scale * (_WORTH * _alternation(follows) + doubts)
-        costs[excluded] = np.inf
-        first, second = sorted(map(int, np.unravel_index(costs.argmin(), costs.shape)))
-        is_likely = costs[first, second] < scale * _LIMIT and left > count.least
-        is_too_many = count.most is not None and left > count.most
-        if not np.isfinite(costs[first, second]) or not (is_likely or is_too_many):
-            break
+    speakers = np.arange(len(speech))
+
+    def join(first: int, second: int) -> None:
         for matrix in (products, follows):
             matrix[first] += matrix[second]
             matrix[:, first] += matrix[:, second]
@@ -81,6 +75,23 @@ def joined_speakers(
         excluded[:, first] = excluded[first]
         excluded[second] = excluded[:, second] = True
         speakers[speakers == second] = first
+
+    for one, other in chain.from_iterable(map(pairwise, together)):
+        first, second = sorted((int(speakers[one]), int(speakers[other])))
+        if not excluded[first, second]:
+            join(first, second)
+    left = len(set(speakers.tolist()))
+    while left > 1:
+        costs = 1 - products / np.outer(speech, speech)
+        doubts = _DOUBT / np.minimum(speech[:, None], speech[None, :])
+        costs -= scale * (_WORTH * _alternation(follows) + doubts)
+        costs[excluded] = np.inf
+        first, second = sorted(map(int, np.unravel_index(costs.argmin(), costs.shape)))
+        is_likely = costs[first, second] < scale * _LIMIT and left > count.least
+        is_too_many = count.most is not None and left > count.most
+        if not np.isfinite(costs[first, second]) or not (is_likely or is_too_many):
+            break
+        join(first, second)
         left -= 1
     return np.unique(speakers, return_inverse=True)[1].astype(np.int64)
 

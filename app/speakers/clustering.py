@@ -1,7 +1,7 @@
 """Finds the speakers of a recording: which windows have one voice. Pure."""
 
 from collections.abc import Sequence
-from itertools import compress
+from itertools import chain, compress, product
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,7 @@ import numpy.typing as npt
 from app.speakers.alternation import SpeakerCount, joined_speakers, transitions
 from app.speakers.centroids import centroids
 from app.speakers.linkage import Merge, average_linkage, joined, root, sums_of
-from app.speakers.voices import Embeddings, Voices
+from app.speakers.voices import Embeddings, Voices, distance_scale
 from app.speakers.windows import lengths, window_parts
 from workers.messages import SAMPLE_RATE
 
@@ -21,24 +21,22 @@ _MOST_CLUSTERS = 300  # that are joined one by one
 _LEAST_SPEECH = 5 * SAMPLE_RATE  # samples; less is no speaker of its own, but an odd sound of another one
 _LEAST_SHARE = 0.045  # of all speech, likewise, in short recordings
 
-# Distance of two windows of one voice near each other, with the bundled model: usual, and the most.
-_NEAR = 0.165
-_FARTHEST_NEAR = 0.3
-
 Labels = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
+Group = Sequence[Sequence[int]]  # windows of one speaker, in parts
 
 
 def find_speakers(
     voices: Voices,
     count: SpeakerCount,
-    together: Sequence[Sequence[int]] = (),
+    together: Sequence[Group] = (),
     apart: Sequence[tuple[int, int]] = (),
 ) -> Labels:
     """The speaker of each window, numbered from 0 by their first windows.
 
-    `together`: groups of windows with one speaker each; none is empty, and no window is in two. `apart`:
-    pairs of groups (their numbers) with different speakers. The result depends on nothing but the arguments.
+    `together`: groups of windows with one speaker each, in parts that sound alike; none is empty, and no
+    window is in two. `apart`: pairs of groups (their numbers) with different speakers. The result depends on
+    nothing but the arguments.
 
     Average linkage makes clusters of one voice each, but often several of a speaker, whose sounds differ. So
     those with little speech are divided among the others, and the others are joined (`alternation`). Short
@@ -47,14 +45,14 @@ def find_speakers(
     if not voices.windows:
         return np.zeros(0, np.int64)
     founding = np.diff(np.array(voices.windows, np.int64))[:, 0] >= _FOUNDING
-    founding[[window for group in together for window in group]] = True
+    founding[[window for group in together for part in group for window in part]] = True
     if not founding.any():
         founding[:] = True
     places = np.cumsum(founding) - 1
     speakers = _speakers(
         Voices(tuple(compress(voices.windows, founding)), voices.embeddings[founding]),
         count,
-        [places[list(group)].tolist() for group in together],
+        [[places[list(part)].tolist() for part in group] for group in together],
         apart,
     )
     means = _of_length_1(sums_of(voices.embeddings[founding], speakers))
@@ -65,54 +63,46 @@ def find_speakers(
 
 
 def _speakers(
-    voices: Voices, count: SpeakerCount, together: Sequence[Sequence[int]], apart: Sequence[tuple[int, int]]
+    voices: Voices, count: SpeakerCount, together: Sequence[Group], apart: Sequence[tuple[int, int]]
 ) -> Labels:
     """The speaker of each window."""
     weights = lengths(window_parts(voices.windows))
-    items = _items(voices.embeddings, weights, together)
+    items, owners = _items(voices.embeddings, weights, together)
     speech = np.bincount(items, weights).astype(np.float64)
     sums = sums_of(voices.embeddings * weights[:, None].astype(np.float32), items)
-    sure = speech.copy()
-    sure[[group for pair in apart for group in pair]] = np.inf  # however little they speak
-    scale = _scale(voices)
-    labels, is_speaker = _cut(average_linkage(sums, speech, apart), sure, scale * _FARTHEST, count.least)
+    is_sure = np.isin(owners, [group for pair in apart for group in pair])  # however little they speak
+    sure = np.where(is_sure, np.inf, speech)
+    scale = distance_scale(voices)
+    least = count.least + sum(len(group) - 1 for group in together)  # parts of a group become one afterwards
+    labels, is_speaker = _cut(average_linkage(sums, speech, owners), sure, scale * _FARTHEST, least)
     labels = _without_small(labels, is_speaker, sums)
     of_windows = labels[items]
+    of_groups = [np.unique(labels[owners == group]).tolist() for group in range(len(together))]
     joined_to = joined_speakers(
         sums_of(sums, labels),
         np.bincount(labels, speech).astype(np.float64),
         transitions(of_windows, voices.windows),
         count,
-        [(int(labels[one]), int(labels[other])) for one, other in apart],
+        of_groups,
+        [pair for one, other in apart for pair in product(of_groups[one], of_groups[other])],
         scale,
     )
     return joined_to[of_windows]
 
 
-def _scale(voices: Voices) -> float:
-    """What the limits of distances are multiplied by: 1 for the model that is bundled, more for others.
+def _items(embeddings: Embeddings, weights: Weights, together: Sequence[Group]) -> tuple[Labels, Labels]:
+    """The item of each window, and the group of each item, or -1.
 
-    Most models put the windows of one voice further apart. The windows next but one to each other show it:
-    they share no sound, but nearly always the voice.
+    The parts of groups are items, and so are all other windows, similar ones together if they are many.
     """
-    spans = np.array(voices.windows, np.int64)
-    near = np.flatnonzero((spans[1:-1, 0] < spans[:-2, 1]) & (spans[2:, 0] < spans[1:-1, 1]))
-    if not len(near):
-        return 1.0
-    cosines = np.einsum("ij,ij->i", voices.embeddings[near], voices.embeddings[near + 2])
-    distance = 1 - float(np.median(cosines))
-    return distance / _NEAR if distance > _FARTHEST_NEAR else 1.0
-
-
-def _items(embeddings: Embeddings, weights: Weights, together: Sequence[Sequence[int]]) -> Labels:
-    """The item of each window: first the groups, then the others, joined where they are many."""
     items = np.full(len(embeddings), -1, np.int64)
-    for group, windows in enumerate(together):
-        items[list(windows)] = group
+    owners = [number for number, group in enumerate(together) for _ in group]
+    for item, windows in enumerate(chain.from_iterable(together)):
+        items[list(windows)] = item
     free = items < 0
-    most = max(MOST_ITEMS - len(together), 1)
-    items[free] = len(together) + centroids(embeddings[free], weights[free], most)
-    return items
+    most = max(MOST_ITEMS - len(owners), 1)
+    items[free] = len(owners) + centroids(embeddings[free], weights[free], most)
+    return items, np.array(owners + [-1] * (int(items.max()) + 1 - len(owners)), np.int64)
 
 
 def _cut(

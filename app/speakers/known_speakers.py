@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 from app.errors import InvalidInput
 from app.speakers.linkage import root
@@ -18,6 +18,7 @@ class Group:
 
     segments: tuple[int, ...]
     speaker: str | None  # set by hand
+    listed: frozenset[int]  # of the segments, those that the request names
 
 
 def groups_of(
@@ -46,11 +47,13 @@ def groups_of(
             first, second = sorted((root(parents, one), root(parents, other)))
             parents[second] = first
     members_of: dict[int, list[int]] = defaultdict(list)
-    for number in sorted(
-        {number for members in [*joined, *distinct, *by_hand.values()] for number in members}
-    ):
+    for number in sorted({*chain(*joined, *distinct, *by_hand.values())}):
         members_of[root(parents, number)].append(number)
-    groups = [Group(tuple(members), _speaker(segments, members)) for members in members_of.values()]
+    listed = frozenset(chain(*joined, *distinct))
+    groups = [
+        Group(tuple(members), _speaker(segments, members), listed.intersection(members))
+        for members in members_of.values()
+    ]
     if len(groups) > _MOST_GROUPS:
         raise InvalidInput(
             f"There are {len(groups)} groups of segments with a known speaker, and may be {_MOST_GROUPS}. "

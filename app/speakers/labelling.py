@@ -38,7 +38,7 @@ def with_speakers(
     parts = window_parts(spoken.windows)
     clusters = find_speakers(spoken, count)
     labels = label_words(segments, parts, clusters)
-    speakers = first_names(list(chain.from_iterable(labels)), spoken.embeddings, clusters, names, known)
+    speakers = first_names(list(chain.from_iterable(labels)), spoken, clusters, names, known)
     return replace(
         transcript,
         segments=tuple(

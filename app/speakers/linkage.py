@@ -1,6 +1,6 @@
 """Agglomerative clustering with average linkage. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,20 +19,23 @@ class Merge:
 
 
 def average_linkage(
-    sums: Vectors, weights: npt.NDArray[np.float64], apart: Iterable[tuple[int, int]] = ()
+    sums: Vectors, weights: npt.NDArray[np.float64], owners: npt.NDArray[np.int64] | None = None
 ) -> list[Merge]:
     """The merges of items, nearest first, until only one is left, or only items that must stay apart.
 
     `sums`: shape (n, values), of the vectors of length 1 in each item, weighted; `weights`: shape (n,), their
-    total weight. The distance of two clusters is the average of 1 - cosine over their pairs of vectors. For
-    sums, that is one product: mean(a)·mean(b). Nearest-neighbour chain (Murtagh 1983): n² steps.
+    total weight; `owners`: items with different numbers from 0 up stay apart, those with -1 are free. The
+    distance of two clusters is the average of 1 - cosine over their pairs of vectors. For sums, that is one
+    product: mean(a)·mean(b). Nearest-neighbour chain (Murtagh 1983): n² steps.
     """
     means = sums / weights[:, None].astype(np.float32)
     distances = means @ means.T
     np.subtract(1, distances, out=distances)
     np.fill_diagonal(distances, np.inf)
-    for one, other in apart:
-        distances[one, other] = distances[other, one] = np.inf
+    if owners is not None:
+        owned = np.flatnonzero(owners >= 0)
+        one, other = np.nonzero(owners[owned][:, None] != owners[owned][None, :])
+        distances[owned[one], owned[other]] = np.inf
     sizes = weights.astype(np.float64)
     merges: list[Merge] = []
     open_items = np.ones(len(sums), bool)

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from app.speakers.splitting import speakers_of
-from app.speakers.voices import Embeddings
+from app.speakers.voices import Embeddings, Voices, distance_scale
 from app.transcript.edited import EditedSegment
 from workers.messages import Segment, Word
 
-_SAME_VOICE = 0.75  # cosine of a known voice and a speaker, at least
+_FARTHEST = 0.2  # distance of a known voice and its speaker
 
 _NUMBER = re.compile(r"S[1-9][0-9]*")
 
@@ -39,18 +39,18 @@ def numbers(used: Collection[str] = ()) -> Iterator[str]:
 
 def first_names(
     spoken: Sequence[int],
-    embeddings: Embeddings,
+    voices: Voices,
     labels: npt.NDArray[np.int64],
     names: Sequence[str],
     known: Sequence[KnownSpeaker],
 ) -> dict[int, str]:
     """The name of each label that occurs in `spoken`, the labels of all words in order.
 
-    Known voices name the most similar labels, one each. The others get `names` in order of their first
-    appearance, and when these are used up, `S1`, `S2`, ….
+    `labels`: of the windows of `voices`. Known voices name the most similar labels, one each. The others get
+    `names` in order of their first appearance, and when these are used up, `S1`, `S2`, ….
     """
     found = list(dict.fromkeys(spoken))
-    speakers = _known_names(found, embeddings, labels, known)
+    speakers = _known_names(found, voices, labels, known)
     unused = [name for name in names if name not in speakers.values()]
     others = chain(unused, numbers({*names, *speakers.values()}))
     return speakers | {label: next(others) for label in found if label not in speakers}
@@ -58,19 +58,20 @@ def first_names(
 
 def _known_names(
     found: Sequence[int],
-    embeddings: Embeddings,
+    voices: Voices,
     labels: npt.NDArray[np.int64],
     known: Sequence[KnownSpeaker],
 ) -> dict[int, str]:
     """The names of labels that have a known voice."""
     pairs = []
     for label in found if known else ():
-        voice = embeddings[labels == label].sum(axis=0)
+        voice = voices.embeddings[labels == label].sum(axis=0)
         voice /= max(float(np.linalg.norm(voice)), 1e-9)
         pairs += [(float(voice @ speaker.embedding), label, speaker.name) for speaker in known]
     speakers: dict[int, str] = {}
-    for likeness, label, name in sorted(pairs, reverse=True):
-        if likeness >= _SAME_VOICE and label not in speakers and name not in speakers.values():
+    least = 1 - distance_scale(voices) * _FARTHEST
+    for cosine, label, name in sorted(pairs, reverse=True):
+        if cosine >= least and label not in speakers and name not in speakers.values():
             speakers[label] = name
     return speakers
 

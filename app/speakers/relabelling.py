@@ -5,18 +5,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-import numpy.typing as npt
-
 from app.speakers.alternation import SpeakerCount
 from app.speakers.clustering import find_speakers
 from app.speakers.known_speakers import Group, groups_of
 from app.speakers.naming import new_names
 from app.speakers.splitting import with_turns
-from app.speakers.voices import unpack_all
+from app.speakers.voices import Voices, unpack_all
 from app.speakers.windows import window_parts
 from app.speakers.word_labels import label_words
 from app.transcript.edited import EditedSegment
+from workers.messages import Span
+
+_MUCH = 0.25  # of all that a speaker says
 
 
 def relabelled(
@@ -37,7 +37,7 @@ def relabelled(
     if not spoken.windows:
         return tuple(segments)
     parts = window_parts(spoken.windows)
-    windows = _windows(parts, segments, groups)
+    windows = _windows(spoken, segments, groups)
     heard = [index for index, of_group in enumerate(windows) if of_group]
     places = {group: place for place, group in enumerate(heard)}
     clusters = find_speakers(
@@ -47,7 +47,7 @@ def relabelled(
         [(places[one], places[other]) for one, other in apart if one in places and other in places],
     )
     labels = label_words(segments, parts, clusters)
-    of_groups = {group: int(clusters[windows[group][0]]) for group in heard}
+    of_groups = {group: int(clusters[windows[group][0][0]]) for group in heard}
     _place_unheard(of_groups, groups, apart, labels)
     by_hand = {number for group in groups for number in group.segments}
     for index, group in enumerate(groups):
@@ -67,21 +67,54 @@ def relabelled(
 
 
 def _windows(
-    parts: npt.NDArray[np.int64], segments: Sequence[EditedSegment], groups: Sequence[Group]
-) -> list[list[int]]:
-    """The windows of each group: those with more than half of their part in one of its segments."""
-    starts, ends = parts[:, 0].tolist(), parts[:, 1].tolist()
-    taken: set[int] = set()
-    windows: list[list[int]] = []
-    for group in groups:
-        windows.append([])
-        for segment in (segments[number] for number in group.segments):
-            for window in range(bisect_right(ends, segment.start), bisect_left(starts, segment.end)):
-                inside = min(ends[window], segment.end) - max(starts[window], segment.start)
-                if window not in taken and 2 * inside > ends[window] - starts[window]:
-                    windows[-1].append(window)
-                    taken.add(window)
-    return windows
+    voices: Voices, segments: Sequence[EditedSegment], groups: Sequence[Group]
+) -> list[list[list[int]]]:
+    """The windows of each group, in parts that sound alike.
+
+    Someone may have corrected the speaker of a segment that sounds like another speaker. Its windows count
+    for its group only if the request names it, or if much of what that speaker says sounds like it: otherwise
+    the group would take all that the other one says.
+    """
+    if not groups:
+        return []
+    sounds = find_speakers(voices, SpeakerCount()).tolist()
+    spans = window_parts(voices.windows).tolist()
+    holders = _holders(spans, segments)
+    speech: Counter[str | None] = Counter()
+    alike: Counter[tuple[str | None, int]] = Counter()
+    for (start, end), holder, sound in zip(spans, holders, sounds, strict=True):
+        speaker = None if holder is None else segments[holder].speaker
+        speech[speaker] += end - start
+        alike[speaker, sound] += end - start
+    group_of = {number: index for index, group in enumerate(groups) for number in group.segments}
+    found: list[dict[int, list[int]]] = [{} for _ in groups]
+    listed: set[tuple[int, int]] = set()
+    for window, (holder, sound) in enumerate(zip(holders, sounds, strict=True)):
+        if holder in group_of:
+            group = group_of[holder]
+            found[group].setdefault(sound, []).append(window)
+            if holder in groups[group].listed:
+                listed.add((group, sound))
+    return [
+        [
+            windows
+            for sound, windows in of_sounds.items()
+            if (index, sound) in listed or alike[group.speaker, sound] >= _MUCH * speech[group.speaker]
+        ]
+        for index, (group, of_sounds) in enumerate(zip(groups, found, strict=True))
+    ]
+
+
+def _holders(parts: Sequence[Span], segments: Sequence[EditedSegment]) -> list[int | None]:
+    """The segment (its number) that has more than half of each part of the speech. None: there is none."""
+    starts, ends = [start for start, _ in parts], [end for _, end in parts]
+    holders: list[int | None] = [None] * len(parts)
+    for number, segment in enumerate(segments):
+        for part in range(bisect_right(ends, segment.start), bisect_left(starts, segment.end)):
+            inside = min(ends[part], segment.end) - max(starts[part], segment.start)
+            if 2 * inside > ends[part] - starts[part]:
+                holders[part] = number
+    return holders
 
 
 def _place_unheard(

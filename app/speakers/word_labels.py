@@ -14,6 +14,7 @@ from workers.messages import SAMPLE_RATE, Segment, Span, Word
 _REACH = 3 * SAMPLE_RATE // 5  # samples: how far a change of speaker may be from where the windows show it
 _SENTENCE_BONUS = SAMPLE_RATE // 2  # samples of pause that the end of a sentence is worth
 _PAUSE = SAMPLE_RATE // 5  # samples: a shorter pause does not set a word apart
+_LONG = 3 * SAMPLE_RATE // 4  # samples: a word of this length has a window of its own
 _SENTENCE_ENDS = (".", "?", "!", "…", "。", "？", "！", "؟", "।")
 
 
@@ -104,12 +105,13 @@ def _moved_to_pauses(turns: Sequence[Turn], pauses: Sequence[tuple[int, int]]) -
 
 
 def _steady(words: Sequence[Word], labels: list[int]) -> list[int]:
-    """The labels, without single words of another label inside a sentence. One after a pause stays."""
+    """The labels, without single short words of another label inside a sentence. One after a pause stays."""
     for first, end in list(runs(labels)):
         before = first > 0 and _attached(words[first - 1], words[first])
         after = end < len(words) and _attached(words[end - 1], words[end])
-        is_single = end - first == 1 or words[first].start >= words[end - 1].end
-        if not is_single or not (before or after):
+        length = words[end - 1].end - words[first].start
+        is_brief = length < _LONG if end - first == 1 else length <= 0
+        if not is_brief or not (before or after):
             continue
         gap_before = words[first].start - words[first - 1].end if before else SAMPLE_RATE
         gap_after = words[end].start - words[end - 1].end if after else SAMPLE_RATE

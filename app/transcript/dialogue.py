@@ -3,7 +3,8 @@
 Each speaker's passages are split into cues by themselves, and these are put in order by their start. Then two
 cues that follow each other become one of two lines, a line for each speaker, if each fits its line, both fit
 the longest time, and it is better than two: always if they overlap in time, otherwise if one of them would
-flash by. A cue that overlaps the one before it, and cannot join it, waits for its end (`timing`).
+flash by. Cues that overlap for long are split into cues of one line first. A cue that overlaps the one before
+it, and cannot join it, waits for its end (`timing`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,6 +24,9 @@ from workers.messages import SAMPLE_RATE
 _TWO_SPEAKERS = 70  # for a cue in which two people speak, as for the end of a sentence inside one
 _AT_ONCE = 1000  # for a cue that must wait for a second, in proportion
 
+# Who speaks longer than this while somebody else does gets cues of one line, so that both are read in time.
+_LONG_OVERLAP = 6 * SAMPLE_RATE // 5  # samples
+_SHORTEST_NAME = 8  # columns, with the colon and the space
 _LONGEST_RUN = 50  # cues that wait until it is known which of them become one
 
 
@@ -34,7 +38,7 @@ def cue_lines(
     `prefix` says who speaks. Without one, the lines of two speakers in a cue begin with dashes.
     """
     dialogue = _Dialogue(style, language, prefix)
-    for run in _runs(_in_order(dialogue.split(passages)), dialogue.may_share):
+    for run in _runs(_in_order(dialogue.split(passages), dialogue.in_short_lines), dialogue.may_share):
         for cues in dialogue.shared(run):
             yield from dialogue.lines(cues)
 
@@ -64,6 +68,17 @@ class _Dialogue:
                 cues = split((_led(first, name), *passage[1:]), style)
                 yield [(first, *cues[0][1:]), *cues[1:]]
             before = first.speaker
+
+    def in_short_lines(self, cues: Sequence[CueUnits], others: Sequence[CueUnits]) -> list[CueUnits]:
+        """The cues, split into cues of one line where somebody else speaks at once for long."""
+        result: list[CueUnits] = []
+        for cue in cues:
+            if self._style.max_lines > 1 and any(_overlap(cue, other) >= _LONG_OVERLAP for other in others):
+                lead = max(width(self._lead(cue[0], place)) for place in (0, 1))
+                result += split(cue, replace(self._narrowed(lead), max_lines=1))
+            else:
+                result.append(cue)
+        return result
 
     def may_share(self, before: CueUnits, after: CueUnits) -> bool:
         """Whether two cues that follow each other can be one, with a line each."""
@@ -106,25 +121,36 @@ class _Dialogue:
                 for place, cue in enumerate(cues)
             )
         else:
-            (cue,) = cues
-            is_named = cue[0].speaker == self._named and not self._is_repeated
-            units = (_led(cue[0], "" if is_named else self._name(cue[0])), *cue[1:])
-            parts = [units]
-            if units[0] is not cue[0] and not self._is_repeated and not self._fits(units):
-                parts = split(units, self._style)
-            yield from (break_lines(part, self._style.max_line_chars) for part in parts)
+            yield from self._lines_of_one(cues[0])
         self._named = cues[-1][0].speaker
+
+    def _lines_of_one(self, cue: CueUnits) -> Iterator[Lines]:
+        name = "" if cue[0].speaker == self._named and not self._is_repeated else self._name(cue[0])
+        if not name:
+            yield break_lines(cue, self._style.max_line_chars)
+            return
+        named = (_led(cue[0], name), *cue[1:])
+        if self._is_repeated:  # `split` has left space for it
+            first, *others = break_lines(cue, self._narrowed(width(name)).max_line_chars)
+            yield ((named[0], *first[1:]), *others)
+        else:
+            parts = [named] if self._fits(named) else split(named, self._style)
+            yield from (break_lines(part, self._style.max_line_chars) for part in parts)
 
     @property
     def _is_repeated(self) -> bool:
         return self._prefix is not None and self._prefix.is_repeated
 
     def _name(self, unit: TimedText) -> str:
-        """What names the speaker before the unit; empty if nothing does. It takes half a line at most."""
+        """What names the speaker before the unit; empty if nothing does.
+
+        It takes half a line at most, and leaves space for the unit unless that leaves no name to recognise.
+        """
         if self._prefix is None or unit.speaker is None:
             return ""
         columns = self._style.max_line_chars
-        return self._prefix.of(unit.speaker, min(columns // 2, columns - width(strip_spaces(unit.text))))
+        left = columns - width(strip_spaces(unit.text))
+        return self._prefix.of(unit.speaker, min(columns // 2, max(left, _SHORTEST_NAME)))
 
     def _lead(self, unit: TimedText, place: int, named: str | None = None) -> str:
         """What begins a line in a cue of two speakers."""
@@ -157,7 +183,10 @@ class _Dialogue:
         return cost + cost_of_shortness(latest - start - wait)
 
 
-def _in_order(passages: Iterable[Sequence[CueUnits]]) -> Iterator[CueUnits]:
+def _in_order(
+    passages: Iterable[Sequence[CueUnits]],
+    in_short_lines: Callable[[Sequence[CueUnits], Sequence[CueUnits]], list[CueUnits]],
+) -> Iterator[CueUnits]:
     """The cues of all passages, ordered by their start; those of one speaker in the order they have."""
     waiting: list[CueUnits] = []
     for cues in passages:
@@ -166,14 +195,17 @@ def _in_order(passages: Iterable[Sequence[CueUnits]]) -> Iterator[CueUnits]:
             yield from waiting
             waiting = list(cues)
             continue
-        waiting = sorted([*waiting, *cues], key=_start)
+        shorter = in_short_lines(cues, waiting)
+        waiting = sorted([*in_short_lines(waiting, cues), *shorter], key=_start)
         begun = sum(_start(cue) <= first.start for cue in waiting)
         yield from waiting[:begun]
         del waiting[:begun]
     yield from waiting
 
 
-def _runs(cues: Iterable[CueUnits], may_share: Callable[[CueUnits, CueUnits], bool]) -> Iterator[list[CueUnits]]:
+def _runs(
+    cues: Iterable[CueUnits], may_share: Callable[[CueUnits, CueUnits], bool]
+) -> Iterator[list[CueUnits]]:
     """The cues in runs: only neighbours in a run may become one."""
     run: list[CueUnits] = []
     for cue in cues:
@@ -183,6 +215,13 @@ def _runs(cues: Iterable[CueUnits], may_share: Callable[[CueUnits, CueUnits], bo
         run.append(cue)
     if run:
         yield run
+
+
+def _overlap(cue: CueUnits, other: CueUnits) -> int:
+    """How long two people speak at once."""
+    if cue[0].speaker == other[0].speaker:
+        return 0
+    return min(cue[-1].end, other[-1].end) - max(cue[0].start, other[0].start)
 
 
 def _start(cue: CueUnits) -> int:

@@ -27,8 +27,8 @@ def passages(segments: Iterable[Sequence[TimedText]], language: str) -> Iterator
     """The units of the segments as passages, ordered by their start; each of one speaker.
 
     `segments`: ordered by their start, each of one speaker, who has no other one at the same time. A passage
-    also ends when somebody else speaks who goes on after it; it does not when others only interject. A segment
-    timed by hand shares none with others.
+    also ends when somebody else speaks who goes on after it; it does not when others only interject. A
+    segment timed by hand shares none with others.
     """
     growing: dict[str | None, _Growing] = {}  # by speaker
     done: list[Passage] = []  # passages that start after one that grows

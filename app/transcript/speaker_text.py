@@ -15,9 +15,13 @@ _CUT = "…"
 # on the second one, with or without a space.
 _BOTH = ("-", "-")
 _DASHES: Mapping[str, tuple[str, str]] = {
-    **dict.fromkeys("ar cs es fr hu id it ko ms pl pt ro ru sk th vi".split(), ("- ", "- ")),
-    **dict.fromkeys("fi he nl sr".split(), ("", "-")),
-    "bg": ("", "- "),
+    code: dash
+    for codes, dash in {
+        "ar cs es fr hu id it ko ms pl pt ro ru sk th vi": ("- ", "- "),
+        "fi he nl sr": ("", "-"),
+        "bg": ("", "- "),
+    }.items()
+    for code in codes.split()
 }
 
 
@@ -58,6 +62,6 @@ def dashes(language: str) -> tuple[str, str]:
 def _shortened(name: str, columns: int) -> str:
     if width(name) <= columns:
         return name
-    while name and width(name) > max(columns - 1, 1):
+    while width(name) > max(columns - width(_CUT), 1):
         name = name[:-1]
     return name.rstrip() + _CUT

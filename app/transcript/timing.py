@@ -24,7 +24,7 @@ class Cue:
     @property
     def speakers(self) -> tuple[str | None, ...]:
         """Who speaks each line; empty if the units are not known."""
-        return tuple(line[0].speaker for line in self.units)
+        return tuple(line[0].speaker for line in self.units if line)
 
 
 def timed(cues: Iterable[Lines], style: CueStyle, samples: int) -> Iterator[Cue]:
@@ -84,7 +84,7 @@ class _Timing:
         earliest = 0
         if self._waiting:
             earliest = self._starts[-1] + self._least + self._gap
-            if previous[-1][0].speaker != lines[0][0].speaker or len({l[0].speaker for l in previous}) > 1:
+            if any(line[0].speaker != lines[0][0].speaker for line in previous):  # they may speak at once
                 start = max(start, min(self._spoken_end(previous), self._last - self._min))
         elif self._end is not None:
             earliest = self._end + self._gap

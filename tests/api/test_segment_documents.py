@@ -129,3 +129,23 @@ def test_text_has_no_space_around_it_and_times_are_in_seconds() -> None:
 
 def test_a_document_without_segments() -> None:
     assert json.loads(segments_document(0, False, [])) == {"revision": 0, "complete": False, "segments": []}
+
+
+def test_segments_of_channels_are_in_order_of_time_as_far_as_all_channels_are() -> None:
+    result = pack_result(ClipResult("en", (), (segment("A.", 0, 1), segment("B.", 2, 3))))
+    until = 4 * SAMPLE_RATE
+    clips = [
+        PackedClip((start * SAMPLE_RATE, (start + 3) * SAMPLE_RATE), result, channel, until)
+        for start, channel in ((0, 0), (1, 2), (3, 0))
+    ]
+    options = Options(channels="separate", speaker_names="Ann")
+    shown = json.loads(published_document(clips, options))["segments"]
+    assert [(entry["id"], entry["text"], entry["speaker"]) for entry in shown] == [
+        ("0-0", "A.", "Ann"),
+        ("16000-0-2", "A.", None),
+        ("0-1", "B.", "Ann"),
+        ("48000-0", "A.", "Ann"),
+        ("16000-1-2", "B.", None),
+    ]
+    event = json.loads(published_event((2 * SAMPLE_RATE, until), clips, options))
+    assert event["segments"] == shown[2:]

@@ -33,7 +33,8 @@ def events(response):
 
 
 def test_diarized_json_is_that_of_openai(dialogue):
-    response = dialogue.transcribe(response_format="diarized_json", model=MODEL)
+    strategy = json.dumps({"type": "server_vad", "threshold": 0.4}, indent=2)
+    response = dialogue.transcribe(response_format="diarized_json", model=MODEL, chunking_strategy=strategy)
     body = response.json()
     TranscriptionDiarized.model_validate(body, strict=True)
     assert body["segments"][0] == {

@@ -54,6 +54,7 @@ def files(tmp_path_factory, talk_pcm, open_server) -> list[Path]:
     (made / "rede.mp3").write_bytes((made / "talk.mp3").read_bytes())
     (made / "ann.wav").write_bytes(encode(talk_pcm[: 4 * 16_000], "wav", "pcm_s16le"))
     (made / "film.mkv").write_bytes(encode(excerpt, "matroska", "aac", video="mpeg4"))
+    (made / "call.wav").write_bytes(encode(excerpt, "wav", "pcm_s16le", layout="stereo"))
     answer = open_server.post(DATA / "short00.flac", response_format="verbose_json").raise_for_status()
     (made / "talk.json").write_bytes(answer.content)
     return list(made.iterdir())

@@ -30,7 +30,7 @@ from app.transcript.timed_text import TimedText
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE
 
-_KARAOKE = re.compile(r"\{\\k\d+\}")
+_KARAOKE = re.compile(r"\{\\(?:k\d+|r(?:Default|Speaker \d+))\}")  # and the style of a speaker
 _DIRECTIONS = re.compile("[\u202b\u202c]")
 
 Read = tuple[float, float | None, list[str]]  # start and end (ms), lines

@@ -274,14 +274,18 @@ def test_a_corrected_transcript_gives_a_valid_file(
         read = READERS[file_format](file.decode())
     wanted = comparable([text], file_format)
     found = comparable(["".join(line for _, _, lines in read for line in lines)], file_format)
-    # People who speak at once may be in another order.
-    assert sorted(_SPEAKER.sub("", letters(found))) == sorted(_SPEAKER.sub("", letters(wanted)))
+    assert _bare(found) == _bare(wanted)
     if file_format != "tsv":  # its rows are segments, which may overlap
         assert all(end is None or start < end for start, end, _ in read)
         assert all((before[1] or before[0]) <= after[0] for before, after in pairwise(read))
     if file_format in ("srt", "vtt"):
         events = pysubs2.SSAFile.from_string(file.decode(), file_format)
         assert len(events) == len(read)
+
+
+def _bare(lines: list[str]) -> list[str]:
+    """The characters, but for what says who speaks. People who speak at once may be in another order."""
+    return sorted(_SPEAKER.sub("", letters(lines)))
 
 
 @given(corrected(), st.sampled_from(["ja", "th", "ar", "en"]))
@@ -291,4 +295,5 @@ def test_no_script_loses_text(file_format: str, segments: tuple[EditedSegment, .
     file = render_transcript(transcript, Options(word_level=True), file_format).decode()
     read = READERS[file_format](_TIMESTAMP.sub("", file))
     shown = comparable(["".join(line for _, _, lines in read for line in lines)], file_format)
-    assert letters(shown) == letters(comparable(["".join(part.text for part in segments)], file_format))
+    wanted = comparable(["".join(part.text for part in segments)], file_format)
+    assert _bare(shown) == _bare(wanted)

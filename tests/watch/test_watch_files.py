@@ -483,17 +483,22 @@ async def test_ninety_days_later(watched: Watched, tmp_path: Path) -> None:
     assert len(watched.jobs.submitted) == 3
 
 
-async def test_a_large_recording_is_sent_as_sound(watched: Watched) -> None:
+@pytest.mark.parametrize(
+    ("options", "extracted"), [({}, 1), ({"channels": "separate"}, 0), ({"audio_track": "0"}, 0)]
+)
+async def test_a_large_recording_is_sent_as_sound_unless_more_of_it_is_needed(
+    watched: Watched, options: dict[str, Any], extracted: int
+) -> None:
     shutil.copy(DATA / "short00.flac", watched.folder / "film.flac")
     sizes: list[int] = []
-    async with watched.watch() as watching:
+    async with watched.watch(options=options) as watching:
         sound = watching._tools.sound._folder
         watching._tools.large_bytes = 1000
         watched.jobs.before_job = lambda: sizes.append(len([*sound.iterdir()]))
         await until(watched.subtitles)
         await idle(watching)
         assert [*sound.iterdir()] == []
-    assert sizes == [1]
+    assert sizes == [extracted]
 
 
 async def test_renamed_before_its_turn(watched: Watched) -> None:

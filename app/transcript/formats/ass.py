@@ -10,9 +10,9 @@ from app.transcript.timeline import Transcript
 
 # White with a black outline, at the bottom centre. Sizes are pixels of the PlayRes picture; players scale it
 # to the real one. Words of a karaoke have the secondary colour until they are spoken.
-_STYLE = (
-    "Style: {name},Arial,64,&H00{colour},&H00A0A0A0,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1\n"
-)
+_STYLE = """\
+Style: {name},Arial,64,&H00{colour},&H00A0A0A0,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1
+"""
 _HEADER = """\
 [Script Info]
 ScriptType: v4.00+
@@ -32,8 +32,8 @@ _EVENTS = """\
 Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
 """
 
-# Of speakers, as BBGGRR: first the four of BBC Subtitle Guidelines 1.2.3 (5.2), white, yellow, cyan and green,
-# then others that are as bright. They repeat if more people speak.
+# Of speakers, as BBGGRR: first the four of the BBC Subtitle Guidelines (white, yellow, cyan, green), then others
+# that are as bright. They repeat if more people speak.
 _COLOURS = ("FFFFFF", "00FFFF", "FFFF00", "00FF00", "60B0FF", "D0A0FF", "FFC890", "A0E0D0")
 
 # Commands stand in braces or begin with a backslash. Players agree on no escape for these characters, so

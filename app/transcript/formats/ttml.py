@@ -35,7 +35,9 @@ _LANGUAGE_TAGS = {"jw": "jv"}
 
 
 _NAMESPACE = '\n    xmlns:ttm="http://www.w3.org/ns/ttml#metadata"'
-_AGENT = '      <ttm:agent type="person" xml:id="{agent}"><ttm:name type="full">{name}</ttm:name></ttm:agent>\n'
+_AGENT = """\
+      <ttm:agent type="person" xml:id="{agent}"><ttm:name type="full">{name}</ttm:name></ttm:agent>
+"""
 
 
 def write_ttml(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:

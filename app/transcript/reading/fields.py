@@ -67,7 +67,7 @@ def text_field(parent: Object, name: str, place: str = "") -> str:
 
 
 def name_field(parent: Object, name: str) -> str | None:
-    """The name or number of a speaker; None if it is absent. Tools store other things under such keys, too."""
+    """The name or number of a speaker; None if it is absent, or something else."""
     value = parent.get(name)
     if isinstance(value, bool) or not isinstance(value, int | str):
         return None

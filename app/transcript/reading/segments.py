@@ -93,9 +93,7 @@ def _aligned(text: str, span: Span, candidates: Sequence[ReadWord]) -> list[Read
     return words if is_near else []
 
 
-def new_segment(
-    span: Span, text: str, words: Sequence[ReadWord] = (), speaker: str | None = None
-) -> Segment:
+def new_segment(span: Span, text: str, words: Sequence[ReadWord] = (), speaker: str | None = None) -> Segment:
     """A segment without the model's scores. `words`: with all times. A word may say who speaks it."""
     segment = Segment(
         *span,

@@ -1,0 +1,147 @@
+"""Which windows have one voice."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.speakers.centroids import centroids
+from app.speakers.clustering import MOST_ITEMS, find_speakers
+from app.speakers.labelling import SpeakerCount
+from app.speakers.linkage import average_linkage, joined
+from app.speakers.voices import Voices
+from tests.speakers.conversation import Line, conversation, voice
+
+NAMES = "ABCDEF"
+
+
+def drawn(source: np.random.Generator, count: int, values: int = 16) -> np.ndarray:
+    vectors = source.random((count, values), np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def turns(speakers: str, words: int = 8) -> list[Line]:
+    return [Line(speaker, words) for speaker in speakers]
+
+
+def slow_average_linkage(vectors: np.ndarray, weights: np.ndarray, apart: set[frozenset[int]]) -> list[float]:
+    """The distances of all merges, in order: by comparing all pairs of all clusters, each time."""
+    clusters = [[item] for item in range(len(vectors))]
+    distances = []
+    while True:
+        best = None
+        for index, one in enumerate(clusters):
+            for other in clusters[:index]:
+                if any(frozenset((a, b)) in apart for a in one for b in other):
+                    continue
+                pairs = [(weights[a] * weights[b], 1 - vectors[a] @ vectors[b]) for a in one for b in other]
+                distance = sum(w * d for w, d in pairs) / sum(w for w, _ in pairs)
+                best = min(best or (9.0, one, other), (distance, one, other), key=lambda found: found[0])
+        if best is None:
+            return distances
+        distance, one, other = best
+        distances.append(distance)
+        clusters = [cluster for cluster in clusters if cluster not in (one, other)] + [one + other]
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10_000), st.integers(1, 12), st.booleans())
+def test_average_linkage_is_that_of_its_definition(seed: int, count: int, constrained: bool) -> None:
+    source = np.random.default_rng(seed)
+    vectors, weights = drawn(source, count), source.uniform(1, 9, count)
+    pairs = [tuple(source.choice(count, 2, replace=False).tolist())] if constrained and count > 1 else []
+    owners = np.full(count, -1)
+    for pair in pairs:
+        owners[list(pair)] = pair
+    merges = average_linkage(vectors * weights[:, None].astype(np.float32), weights, owners)
+    expected = slow_average_linkage(vectors, weights, {frozenset(pair) for pair in pairs})
+    assert [merge.distance for merge in merges] == pytest.approx(expected, abs=1e-4)
+    labels = joined(count, merges)
+    assert labels.max() == count - 1 - len(merges)
+    assert all(labels[one] != labels[other] for one, other in pairs)
+
+
+@pytest.mark.parametrize("speakers", ["A", "AB", "AAAB", "ABCABC", "ABCDEF"])
+def test_the_voices_say_how_many_speak(speakers: str) -> None:
+    made = conversation(turns(speakers * 6))
+    assert len(set(find_speakers(made.voices, SpeakerCount()).tolist())) == len(set(speakers))
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (SpeakerCount(5, 5), 5),
+        (SpeakerCount(1, 2), 2),
+        (SpeakerCount(4), 4),
+        (SpeakerCount(1, 9), 3),
+        (SpeakerCount(1, 1), 1),
+        (SpeakerCount(2000), None),
+    ],
+)
+def test_a_number_that_is_given_is_kept(count: SpeakerCount, expected: int | None) -> None:
+    made = conversation(turns("ABC" * 8))
+    found = find_speakers(made.voices, count)
+    assert len(set(found.tolist())) == (expected or len(made.voices.windows))
+
+
+@pytest.mark.parametrize("words", [1, 2])
+def test_short_recordings_have_a_speaker(words: int) -> None:
+    made = conversation([Line("A", words)])
+    assert find_speakers(made.voices, SpeakerCount()).tolist() == [0] * len(made.voices.windows)
+    assert find_speakers(Voices((), np.zeros((0, 256), np.float32)), SpeakerCount()).tolist() == []
+
+
+def test_a_cough_is_no_speaker_and_five_percent_are() -> None:
+    lines = turns("AB" * 20)
+    cough = conversation([*lines, Line("C", 4)])
+    assert find_speakers(cough.voices, SpeakerCount()).max() == 1
+    guest = conversation([*lines[:20], *turns("CC"), *lines[20:]])
+    assert find_speakers(guest.voices, SpeakerCount()).max() == 2
+
+
+def test_models_with_larger_distances_have_speakers_too() -> None:
+    made = conversation(turns("ABC" * 8))
+    source = np.random.default_rng(1)
+    spread = made.voices.embeddings - made.voices.embeddings.mean(axis=1, keepdims=True)
+    spread /= np.linalg.norm(spread, axis=1, keepdims=True)
+    spread += 0.9 * drawn(source, len(spread), 256) - 0.9 / 16
+    spread /= np.linalg.norm(spread, axis=1, keepdims=True)
+    found = find_speakers(Voices(made.voices.windows, spread.astype(np.float32)), SpeakerCount())
+    assert found.max() == 2
+
+
+@settings(max_examples=15)
+@given(st.text("ABCD", min_size=4, max_size=14), st.integers(0, 100), st.data())
+def test_groups_of_windows_stay_together_and_apart(speakers: str, seed: int, data: st.DataObject) -> None:
+    made = conversation(turns(speakers, 4), seed)
+    windows = st.integers(0, len(made.voices.windows) - 1)
+    chosen = data.draw(st.lists(windows, min_size=4, max_size=8, unique=True))
+    groups = [[chosen[:1], chosen[1:2]], [chosen[2:3]], [chosen[3:]]]
+    found = find_speakers(made.voices, SpeakerCount(1, 3), groups, [(0, 1), (0, 2), (1, 2)])
+    labels = [{int(found[window]) for part in group for window in part} for group in groups]
+    assert [len(of_group) for of_group in labels] == [1, 1, 1]
+    assert len(set.union(*labels)) == 3
+    assert len(set(found.tolist())) == 3
+    assert (
+        found.tolist()
+        == find_speakers(made.voices, SpeakerCount(1, 3), groups, [(0, 1), (0, 2), (1, 2)]).tolist()
+    )
+
+
+def test_labels_are_numbered_by_first_appearance() -> None:
+    made = conversation(turns("CABCAB" * 4))
+    found = find_speakers(made.voices, SpeakerCount()).tolist()
+    assert list(dict.fromkeys(found)) == [0, 1, 2]
+
+
+def test_more_windows_than_items_become_fewer_without_mixing_voices() -> None:
+    voices = np.stack([voice(name) for name in NAMES])
+    source = np.random.default_rng(0)
+    speakers = source.integers(0, len(NAMES), MOST_ITEMS + 500)
+    vectors = voices[speakers] + np.float32(0.3) * drawn(source, len(speakers), 256)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    items = centroids(vectors, np.ones(len(vectors)), 100)
+    assert items.max() == 99
+    assert (
+        len({(item, speaker) for item, speaker in zip(items.tolist(), speakers.tolist(), strict=True)}) == 100
+    )
