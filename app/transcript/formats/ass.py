@@ -32,8 +32,8 @@ _EVENTS = """\
 Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
 """
 
-# Of speakers, as BBGGRR: first the four of the BBC Subtitle Guidelines (white, yellow, cyan, green), then others
-# that are as bright. They repeat if more people speak.
+# Of speakers, as BBGGRR: first the four of the BBC Subtitle Guidelines (white, yellow, cyan, green), then
+# others that are as bright. They repeat if more people speak.
 _COLOURS = ("FFFFFF", "00FFFF", "FFFF00", "00FF00", "60B0FF", "D0A0FF", "FFC890", "A0E0D0")
 
 # Commands stand in braces or begin with a backslash. Players agree on no escape for these characters, so

@@ -105,7 +105,7 @@ def new_segment(span: Span, text: str, words: Sequence[ReadWord] = (), speaker: 
         no_speech_prob=0.0,
         words=tuple(Word(word.text, word.start or 0, word.end or 0, word.probability) for word in words),
     )
-    speakers = _known_speakers(words, speaker)
+    speakers = known_speakers(words, speaker)
     if not any(speakers):
         return segment
     turns = [(at, after) for at, (before, after) in enumerate(pairwise(speakers), start=1) if before != after]
@@ -113,7 +113,7 @@ def new_segment(span: Span, text: str, words: Sequence[ReadWord] = (), speaker: 
     return EditedSegment(**values, speaker=speakers[0], turns=tuple(turns))
 
 
-def _known_speakers(words: Sequence[ReadWord], speaker: str | None) -> list[str | None]:
+def known_speakers(words: Sequence[ReadWord], speaker: str | None = None) -> list[str | None]:
     """Who speaks each word: as it says, else whoever speaks the word before, at the beginning the one after.
 
     Without words, who speaks the segment. Words of some tools say nothing; then `speaker` speaks all.

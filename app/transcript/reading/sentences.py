@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from app.transcript.break_points import ends_sentence
 from app.transcript.reading.alignment import align
-from app.transcript.reading.segments import new_segment
+from app.transcript.reading.segments import known_speakers, new_segment
 from app.transcript.reading.words import ReadWord, fill_word_times
 from workers.messages import SAMPLE_RATE, Segment
 
@@ -26,7 +26,9 @@ def segments_of_words(text: str, words: Sequence[ReadWord]) -> list[Segment]:
     aligned = fill_word_times(align(text, words), min(known), max(known))
     if not aligned:
         return segments_of_text(text, min(known), max(known))
-    return [_segment(sentence, sentence) for sentence in _sentences(_in_order(aligned))]
+    speakers = known_speakers(aligned)
+    spoken = [replace(word, speaker=by) for word, by in zip(aligned, speakers, strict=True)]
+    return [_segment(sentence, sentence) for sentence in _sentences(_in_order(spoken))]
 
 
 def segments_of_text(text: str, start: int, end: int) -> list[Segment]:
