@@ -288,7 +288,7 @@ class Segments(BaseModel):
     revision: int = Field(description="Number of the correction; 0: the original.")
     complete: bool = Field(description="Whether the job has succeeded, so that all of the text is here.")
     segments: list[TimedSegment] = Field(
-        description="Ordered by their start. Those of one speaker do not overlap."
+        description="Ordered by their start. Those of one speaker overlap only if two speakers became one."
     )
 
 

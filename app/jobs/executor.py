@@ -168,6 +168,9 @@ class JobExecutor:
         results = await self._clips.load(job)
         decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
         known = await self._store.known_speakers(job) if options.diarize else ()
+        if any(speaker.model != speaker_model for speaker in known):
+            log.warning("known speakers get no names: another model of voices has embedded them", job=job.id)
+            known = ()
         observer = JobObserver(job.id, self._progress, self._lengths, results.published)
         pipeline = self._service.pipeline(
             job.id, upload, options, model, fleet, results, observer, decoded, known

@@ -102,6 +102,7 @@ known_speakers = sa.Table(
     sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("embedding", sa.LargeBinary, nullable=False),  # 32-bit floats, little-endian
+    sa.Column("model", sa.Text, nullable=False),  # its identity
 )
 
 transcripts = sa.Table(

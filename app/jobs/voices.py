@@ -38,6 +38,7 @@ async def add_known_speakers(connection: AsyncConnection, job: Job, known: Seque
             "place": place,
             "name": speaker.name,
             "embedding": speaker.embedding.astype(_FLOATS).tobytes(),
+            "model": speaker.model,
         }
         for place, speaker in enumerate(known)
     ]
@@ -50,7 +51,8 @@ async def read_known_speakers(connection: AsyncConnection, job: Job) -> tuple[Kn
     query = sa.select(known_speakers).where(known_speakers.c.job_number == job.number)
     rows = await connection.execute(query.order_by(known_speakers.c.place))
     return tuple(
-        KnownSpeaker(row.name, np.frombuffer(row.embedding, _FLOATS).astype(np.float32)) for row in rows
+        KnownSpeaker(row.name, np.frombuffer(row.embedding, _FLOATS).astype(np.float32), row.model)
+        for row in rows
     )
 
 

@@ -140,7 +140,7 @@ class MediaPool:
         `speaker_model` returns the model that embeds voices, or raises SpeakerModelUnavailable.
         """
         self.worker_count = workers
-        self._speaker_model = speaker_model
+        self.speaker_model = speaker_model
         self._disk = disk
         self._dispatcher = Dispatcher[Call, Any](
             "media process",
@@ -297,17 +297,22 @@ class MediaPool:
         """The embedding of the voice in each window of a recording, all of them decoded.
 
         Shape (windows, values), rows of length 1; (0, 0) without windows. One call of a worker embeds all of
-        them: give those of one clip. Raises as `decode` does, and SpeakerModelUnavailable.
+        them: give those of one clip. Raises SpeakerModelUnavailable, TaskCrashes if the model crashes each
+        worker, MemoryError, NotReady, and the model's own errors.
         """
         if not windows:
             return np.zeros((0, 0), np.float32)
-        model = await self._speaker_model()
-        done = await self._run(_voices_line(job), Call(embed.embed, (str(pcm_path), tuple(windows), model)))
+        model = await self.speaker_model()
+        call = Call(embed.embed, (str(pcm_path), tuple(windows), model))
+        done = await self._submit(_voices_line(job), call)
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
     async def fault_of_speaker_model(self, model: SpeakerModel) -> str | None:
-        """What is wrong with the file of a model that embeds voices, in one line; None if it can be used."""
-        done = await self._run("speaker model", Call(embed.fault_of, (model,)))
+        """What is wrong with the file of a model that embeds voices, in one line; None if it can be used.
+
+        Raises TaskCrashes if the model crashes each worker, and NotReady.
+        """
+        done = await self._submit("speaker model", Call(embed.fault_of, (model,)))
         fault: str | None = done.result
         return fault
 
@@ -317,10 +322,14 @@ class MediaPool:
         self._dispatcher.cancel(_decoding_line(job))
         self._dispatcher.cancel(_voices_line(job))
 
-    async def _run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
+    async def _submit(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
         """Run a call in its turn; on one slot only, if given."""
+        return await self._dispatcher.submit(line, call, key=object(), affinity=slot)
+
+    async def _run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
+        """As `_submit`. Errors are those of the client's file."""
         try:
-            return await self._dispatcher.submit(line, call, key=object(), affinity=slot)
+            return await self._submit(line, call, slot)
         except RecordingRefused as error:
             param = _REFUSED_PARAMS.get(error.code, "file")
             raise InvalidInput(error.message, param=param, code=error.code) from None

@@ -25,6 +25,7 @@ class KnownSpeaker:
 
     name: str
     embedding: Embeddings  # shape (values,), of length 1
+    model: str  # identity of the model that embedded it
 
 
 def is_number(speaker: str) -> bool:

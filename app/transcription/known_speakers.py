@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import structlog
 
-from app.errors import InvalidInput, TooLarge
+from app.errors import InvalidInput, TaskCrashes, TooLarge
 from app.media.file_sink import raise_if_full
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
@@ -20,6 +21,8 @@ from app.shielding import run_shielded
 from app.speakers.labelling import KnownSpeaker
 from app.speakers.windows import voice_windows
 from app.transcription.data_folder import DataFolder
+
+log = structlog.get_logger(__name__)
 
 PARAM = "known_speaker_references[]"
 MIN_S, MAX_S = 2, 10  # of a recording, as in OpenAI's API
@@ -39,9 +42,10 @@ async def find_known_speakers(
     """
     if len(names) != len(references):
         raise _invalid(f"There are {len(names)} names and {len(references)} references. Send one for each.")
+    model = (await media.speaker_model()).identity
     return tuple(
         [
-            KnownSpeaker(name, await _Reference(media, folder, name).embedding(reference))
+            KnownSpeaker(name, await _Reference(media, folder, name).embedding(reference), model)
             for name, reference in zip(names, references, strict=True)
         ]
     )
@@ -98,7 +102,13 @@ class _Reference:
         if found.seconds < MIN_S - _SLACK_S:
             raise _invalid(f"{self._title} has {found.seconds:.1f} s. {remedy}")
         windows = voice_windows(found.spans) or voice_windows([(0, found.samples)])
-        embeddings = await self._media.embed_voices(self._id, self._pcm_path, windows)
+        try:
+            embeddings = await self._media.embed_voices(self._id, self._pcm_path, windows)
+        except (TaskCrashes, MemoryError, RuntimeError) as error:
+            log.warning("the model of voices fails on a reference", error=repr(error))
+            raise _invalid(
+                f"{self._title} cannot be used: the model that embeds voices fails on it. Send another one."
+            ) from error
         mean: npt.NDArray[np.float32] = embeddings.mean(0)
         mean /= np.maximum(np.linalg.norm(mean), np.float32(1e-6))
         return mean

@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from app import tracing
-from app.errors import ClipFailed, InvalidInput, SpeakerModelUnavailable, WhisperfleetError
+from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import PlannedClip
 from app.media.pool import MediaPool
 from app.options import Options
@@ -63,7 +63,7 @@ class SpeakerFinder:
                 raise
             if not self.options.allow_partial:
                 raise _without_voices(span, error) from error
-            log.warning("continuing without the voices of a clip", error=str(error))
+            log.warning("continuing without the voices of a clip", error=_reason(error))
 
     async def label(self, transcript: Transcript) -> Transcript:
         """The transcript with its speakers, once all clips are embedded."""
@@ -110,14 +110,16 @@ def _count(options: Options) -> SpeakerCount:
 
 def _is_due_to_clip(error: Exception) -> bool:
     """Whether others may not fail: media workers crash on this clip, or lack the memory for it."""
-    if isinstance(error, WhisperfleetError):
-        return isinstance(error, InvalidInput) and not isinstance(error, SpeakerModelUnavailable)
-    return True
+    return isinstance(error, TaskCrashes) or not isinstance(error, WhisperfleetError)
+
+
+def _reason(error: Exception) -> str:
+    return "a media worker has too little memory" if isinstance(error, MemoryError) else str(error)
 
 
 def _without_voices(span: Span, error: Exception) -> ClipFailed:
     start_s, end_s = (sample / SAMPLE_RATE for sample in span)
     return ClipFailed(
-        f"The voices between {start_s:.2f} s and {end_s:.2f} s could not be compared: {error}",
+        f"The voices between {start_s:.2f} s and {end_s:.2f} s could not be compared: {_reason(error)}",
         code="clip_failed",
     )

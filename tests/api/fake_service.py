@@ -320,7 +320,7 @@ class FakeService:
     ) -> tuple[KnownSpeaker, ...]:
         """Voices that tell the length of the references."""
         return tuple(
-            KnownSpeaker(name, np.array([len(reference)], np.float32))
+            KnownSpeaker(name, np.array([len(reference)], np.float32), "fake")
             for name, reference in zip(names, references, strict=True)
         )
 

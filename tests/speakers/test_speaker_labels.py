@@ -137,9 +137,9 @@ def test_names_are_for_speakers_in_order_and_known_voices_keep_theirs() -> None:
     named = labelled(made, names=("Ann", "Bob"))
     assert [segment.speaker for segment in named[:4]] == ["Ann", "Bob", "S1", "S2"]
     known = [
-        KnownSpeaker("Cem", voice("C")),
-        KnownSpeaker("Zoe", voice("Z")),
-        KnownSpeaker("Bob", voice("A")),
+        KnownSpeaker("Cem", voice("C"), "model"),
+        KnownSpeaker("Zoe", voice("Z"), "model"),
+        KnownSpeaker("Bob", voice("A"), "model"),
     ]
     transcript = with_speakers(made.transcript, made.packed, ANY, ("Ann", "Bob"), known)
     speakers = [segment.speaker for segment in transcript.segments if isinstance(segment, EditedSegment)]

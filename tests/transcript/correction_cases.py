@@ -180,6 +180,10 @@ def is_valid(edits: Sequence[SegmentEdit], base: Sequence[EditedSegment]) -> boo
             return False
         if index and edit.start_ms < edits[index - 1].start_ms:
             return False
-        if any(edit.start_ms < old.end_ms for old in edits[:index] if old.speaker == edit.speaker):
+        of_speaker = [old for old in edits[:index] if old.speaker == edit.speaker]
+        if not is_kept and any(edit.start_ms < old.end_ms for old in of_speaker):
+            return False
+        moved = [old for old in of_speaker if (old.id, old.start_ms, old.end_ms) not in unedited]
+        if any(edit.start_ms < old.end_ms for old in moved):
             return False
     return True

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from correction_cases import CLIPS, RECORDING, edits_of
 from transcript_cases import spoken
 
+from app.errors import InvalidInput
 from app.transcript.corrections import SegmentEdit, correct
 from app.transcript.edited import EditedSegment, with_ids, word_speakers
 
@@ -93,3 +95,37 @@ def test_the_parts_of_a_segment_with_a_chosen_speaker_have_one_too() -> None:
 def test_a_segment_where_nobody_spoke_has_the_speaker_that_was_chosen() -> None:
     edits = [*edits_of(BASE), SegmentEdit(70_000, 71_000, "New", None, "Ann")]
     assert [part.speaker_by_hand for part in corrected(edits)] == [False, False, True]
+
+
+AT_ONCE = [
+    replace(segment, speaker="S1")  # those of S2 before two speakers became one
+    for segment in with_ids(
+        [spoken(1, 9, "I see the dog"), spoken(3, 4, "Yes"), spoken(5, 6, "The cat"), spoken(9, 10, "No")],
+        CLIPS,
+    )
+]
+
+
+def test_segments_of_speakers_that_became_one_keep_their_times() -> None:
+    edits = edits_of(AT_ONCE)
+    assert corrected(edits, AT_ONCE) == AT_ONCE
+    edits[1] = replace(edits[1], text="Oh yes")
+    edits[3] = replace(edits[3], end_ms=11_000, speaker="Ann")
+    result = corrected([replace(edit, speaker="Ann") for edit in edits], AT_ONCE)
+    assert [part.text.strip() for part in result] == ["I see the dog", "Oh yes", "The cat", "No"]
+    assert [part.start for part in result] == [part.start for part in AT_ONCE]
+    assert [part.end for part in result[:3]] == [part.end for part in AT_ONCE[:3]]
+
+
+@pytest.mark.parametrize(
+    ("index", "change", "refused"),
+    [(0, {"end_ms": 8000}, 1), (1, {"start_ms": 3100}, 1), (2, {"id": None}, 2), (2, {"end_ms": 9500}, 2)],
+)
+def test_new_times_may_not_overlap_although_the_old_ones_do(
+    index: int, change: dict[str, Any], refused: int
+) -> None:
+    edits = edits_of(AT_ONCE)
+    edits[index] = replace(edits[index], **change)
+    with pytest.raises(InvalidInput, match=r"before segments\[0\] of the same speaker") as error:
+        corrected(edits, AT_ONCE)
+    assert error.value.param == f"segments[{refused}]"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, TaskCrashes
 from app.media.pool import MediaPool
 from app.speakers.windows import voice_windows
 from app.transcription.data_folder import DataFolder
@@ -72,6 +72,7 @@ async def test_each_voice_is_nearest_to_the_same_person(
         for index in (0, 1)
     ]
     assert [speaker.name for speaker in first] == list(voices)
+    assert {speaker.model for speaker in first} == {(await media.speaker_model()).identity}
     similarity = np.array([[one.embedding @ other.embedding for other in second] for one in first])
     np.testing.assert_array_equal(similarity.argmax(1), range(len(voices)))
     np.testing.assert_allclose([np.linalg.norm(one.embedding) for one in first], 1, rtol=1e-5)
@@ -114,6 +115,18 @@ async def test_a_reference_that_cannot_be_used_is_named(
     assert_nothing_is_left(folder)
 
 
+async def test_a_reference_on_which_the_model_fails_is_named(
+    media: MediaPool, folder: DataFolder, dialogue: Pcm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def embed_voices(*args: object) -> None:
+        raise TaskCrashes("3 processes crashed on it")
+
+    monkeypatch.setattr(media, "embed_voices", embed_voices)
+    with pytest.raises(InvalidInput, match=r"The reference of 'Ann' cannot be used: the model .* fails"):
+        await find_known_speakers(media, folder, ["Ann"], [data_url(dialogue[: 3 * RATE])])
+    assert_nothing_is_left(folder)
+
+
 async def test_names_without_references_are_refused(media: MediaPool, folder: DataFolder) -> None:
     with pytest.raises(InvalidInput, match="There are 2 names and 1 references"):
         await find_known_speakers(media, folder, ["Ann", "Bob"], [WAV])
@@ -145,5 +158,5 @@ async def test_a_model_in_a_file_embeds_them_as_well(
     finally:
         await models.stop()
         await pool.stop()
-    assert speaker.embedding.shape == (VALUES + 1,)
+    assert speaker.embedding.shape == (VALUES,)
     assert len(voice_windows([(0, 3 * RATE)])) > 1

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 
 from app.engines.window_request import WindowRequest
-from app.errors import ClipFailed, DiskFull, InvalidInput, SpeakerModelUnavailable
+from app.errors import ClipFailed, DiskFull, SpeakerModelUnavailable, TaskCrashes
 from app.options import Options
 from app.scheduling.tasks import TaskResult
 from app.speakers.labelling import KnownSpeaker, SpeakerCount
@@ -107,7 +107,7 @@ def clips_of(call: Labelled) -> list[int]:
 async def test_a_transcript_is_labelled_by_the_voices_in_all_its_clips_in_order(
     tmp_path: Path, labelled: list[Labelled]
 ) -> None:
-    known = (KnownSpeaker("Ann", np.ones(1, np.float32)),)
+    known = (KnownSpeaker("Ann", np.ones(1, np.float32), "model"),)
     transcript = await diarize(tmp_path, Voices(), known=known, speaker_names="Bob,Cy", max_speakers=3)
     assert [speaker_of(segment) for segment in transcript.segments] == [f"S{n}" for n in range(1, 9)]
     assert isinstance(transcript.segments, PackedSegments), "a pipe carries it in moderate time"
@@ -172,14 +172,13 @@ async def test_words_have_times_although_nobody_asked_for_them(
 
 
 def broken(clip: int) -> Exception | None:
-    crashed = "The file makes the decoder crash or hang."
-    return {3: InvalidInput(crashed, code="broken_file"), 5: RuntimeError("no memory")}.get(clip)
+    return {3: TaskCrashes("3 processes crashed on it"), 5: MemoryError()}.get(clip)
 
 
 async def test_a_clip_whose_voices_cannot_be_embedded_fails_the_request(
     tmp_path: Path, labelled: list[Labelled]
 ) -> None:
-    with pytest.raises(ClipFailed, match=r"between 49\.69 s and 55\.34 s could .*: no memory"):
+    with pytest.raises(ClipFailed, match=r"between 49\.69 s and 55\.34 s could .*: .* too little memory"):
         await diarize(tmp_path, Voices(broken))
     assert not labelled
 

@@ -22,7 +22,7 @@ _SCORES = tuple(field.name for field in fields(Segment) if field.name not in _TI
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The segments of the new revision, ordered by their start. Those of one speaker do not overlap."""
+    """The segments of the new revision, ordered by their start; see `placed_edits` for which may overlap."""
 
     segments: tuple[EditedSegment, ...]
     changed: int  # segments added, removed or different from the base

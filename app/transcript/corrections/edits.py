@@ -40,8 +40,9 @@ def placed_edits(
 ) -> list[PlacedEdit]:
     """The edits in order of their start, none overlapping another one of its speaker.
 
-    `samples`: length of the recording. A time that is the base's, rounded to the millisecond, stays as exact
-    as it was. Raises `InvalidInput` with the first segment that is not valid.
+    Only edits that keep the times of the base may overlap: of two speakers that became one, say. `samples`:
+    length of the recording. A time that is the base's, rounded to the millisecond, stays as exact as it was.
+    Raises `InvalidInput` with the first segment that is not valid.
     """
     if len(edits) > MAX_SEGMENTS:
         raise InvalidInput(
@@ -49,16 +50,19 @@ def placed_edits(
             param="segments",
         )
     unused = {segment.id: index for index, segment in enumerate(base)}
-    before: dict[str | None, int] = {}  # by speaker: the index of the last segment
-    placed = []
+    latest: dict[str | None, int] = {}  # by speaker: the index of the segment that ends last
+    placed: list[PlacedEdit] = []
     for index, edit in enumerate(edits):
         replaced = None if edit.id is None else unused.pop(edit.id, None)
         start, end = (None, None) if replaced is None else _kept_times(base[replaced], edit)
-        _check_order(edits, index, before.get(edit.speaker))
+        is_moved = start is None or end is None
+        rival = latest.get(edit.speaker)
+        may_overlap = rival is None or not (is_moved or placed[rival].is_moved)
+        _check_order(edits, index, None if may_overlap else rival)
         _check_times(index, edit, start, end, samples)
         _check_text(index, edit.text)
-        before[edit.speaker] = index
-        is_moved = start is None or end is None
+        if rival is None or edit.end_ms >= edits[rival].end_ms:
+            latest[edit.speaker] = index
         if start is None:
             start = edit.start_ms * _SAMPLES_PER_MS
         if end is None:
@@ -83,7 +87,7 @@ def _is_same(time: int, time_ms: int) -> bool:
 
 
 def _check_order(edits: Sequence[SegmentEdit], index: int, of_speaker: int | None) -> None:
-    """`of_speaker`: the index of the last segment of the same speaker."""
+    """`of_speaker`: the index of an earlier segment of the same speaker that may not overlap this one."""
     start = edits[index].start_ms
     if index and start < edits[index - 1].start_ms:
         before = f"at {_shown(edits[index - 1].start_ms)}, where segments[{index - 1}] does"
@@ -140,15 +144,16 @@ def _whole_ms(samples: int) -> int:
 
 
 def _separate(placed: list[PlacedEdit]) -> None:
-    """End each edit before the next one of its speaker.
+    """End each edit before the next one of its speaker, unless both have the times of the base.
 
     Only parts of a millisecond can overlap: some times are whole milliseconds, others exact.
     """
-    before: dict[str | None, int] = {}
+    latest: dict[str | None, int] = {}
     for index, edit in enumerate(placed):
-        last = before.get(edit.speaker)
-        if last is not None and placed[last].end > edit.start:
-            border = min(max(edit.start, placed[last].start + 1), edit.end - 1)
-            placed[last] = replace(placed[last], end=border)
+        rival = latest.get(edit.speaker)
+        if rival is not None and placed[rival].end > edit.start and (edit.is_moved or placed[rival].is_moved):
+            border = min(max(edit.start, placed[rival].start + 1), edit.end - 1)
+            placed[rival] = replace(placed[rival], end=border)
             placed[index] = replace(edit, start=border)
-        before[edit.speaker] = index
+        if rival is None or placed[index].end >= placed[rival].end:
+            latest[edit.speaker] = index

@@ -29,6 +29,7 @@ def upgrade() -> None:
         sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("embedding", sa.LargeBinary, nullable=False),
+        sa.Column("model", sa.Text, nullable=False),
     )
 
 
