@@ -25,7 +25,7 @@ from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
 from app.media.uploads import Upload
 from app.options import Options, Text
-from app.transcript.edited import word_speakers
+from app.transcript.edited import add_speakers
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
@@ -209,15 +209,15 @@ def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
     entry = segment_entry(number, segment).model_dump(exclude_none=True)
     if not words:
         return entry
-    spoken = zip(segment.words, word_speakers(segment), strict=True)
-    return entry | {"words": [_word(word, speaker) for word, speaker in spoken]}
+    spoken = [_word(word) for word in segment.words]
+    add_speakers(spoken, segment)
+    return entry | {"words": spoken}
 
 
-def _word(word: Word, speaker: str | None) -> dict[str, Any]:
+def _word(word: Word) -> dict[str, Any]:
     return {
         "word": word.text,
         "start": seconds(word.start),
         "end": seconds(word.end),
         "probability": round(word.probability, 4),
-        **({} if speaker is None else {"speaker": speaker}),
     }

@@ -1,6 +1,7 @@
 """Responses with transcripts, in the formats of OpenAI's API."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from starlette.responses import Response
 
@@ -12,13 +13,12 @@ from app.api.schemas import (
     TranscriptDone,
     Transcription,
     TranscriptionSegment,
-    TranscriptionWord,
     Usage,
     VerboseTranscription,
 )
 from app.api.speaker_labels import letters, with_labels
 from app.languages import language_name
-from app.transcript.edited import speaker_of, word_speakers
+from app.transcript.edited import add_speakers, speaker_of
 from app.transcript.rendering import CUE_FORMATS, render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, seconds
@@ -90,12 +90,15 @@ def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
     )
 
 
-def _words(transcript: Transcript) -> Iterator[TranscriptionWord]:
+def _words(transcript: Transcript) -> Iterator[dict[str, Any]]:
+    """The words as `schemas.TranscriptionWord` has them. Objects are checked faster than models are made."""
     for segment in transcript.segments:
-        for word, speaker in zip(segment.words, word_speakers(segment), strict=True):
-            yield TranscriptionWord(
-                word=word.text.strip(), start=seconds(word.start), end=seconds(word.end), speaker=speaker
-            )
+        entries: list[dict[str, Any]] = [
+            {"word": word.text.strip(), "start": seconds(word.start), "end": seconds(word.end)}
+            for word in segment.words
+        ]
+        add_speakers(entries, segment)
+        yield from entries
 
 
 def diarized_response(transcript: Transcript) -> Response:

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import to_json
 
@@ -16,7 +16,7 @@ from app.jobs.serialization import PackedTranscript, identified, unpack_result, 
 from app.options import Options
 from app.speakers.channels import channel_name, in_order
 from app.transcript.clip_segments import clip_segments
-from app.transcript.edited import EditedSegment, with_ids, word_speakers
+from app.transcript.edited import EditedSegment, add_speakers, with_ids
 from workers.messages import Span, seconds
 
 if TYPE_CHECKING:
@@ -99,17 +99,16 @@ def _with_segments(fields: Mapping[str, object], entries: Iterable[bytes]) -> by
 def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
     """Each segment on its own: one large document would hold the GIL while it is encoded."""
     for segment in segments:
-        words = [
+        words: list[dict[str, Any]] = [
             {
-                "word": text,
+                "word": word.text.strip(),
                 "start": seconds(word.start),
                 "end": seconds(word.end),
                 "probability": word.probability,
-                **({} if speaker is None else {"speaker": speaker}),
             }
-            for word, speaker in zip(segment.words, word_speakers(segment), strict=True)
-            if (text := word.text.strip())
+            for word in segment.words
         ]
+        add_speakers(words, segment)
         yield _json(
             {
                 "id": segment.id,
@@ -117,7 +116,7 @@ def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
                 "end": seconds(segment.end),
                 "text": segment.text.strip(),
                 "speaker": segment.speaker,
-                "words": words,
+                "words": [word for word in words if word["word"]],
             }
         )
 

@@ -29,6 +29,7 @@ from app.transcript.word_traits import (
 __all__ = [
     "Break",
     "begins_with_dash",
+    "begins_with_minus",
     "break_between",
     "break_units",
     "ends_description",
@@ -284,6 +285,11 @@ def begins_with_dash(unit: str) -> bool:
     """Whether the unit begins with a dash that is not the sign of a number."""
     word = strip_spaces(unit)
     return is_turn(word) or (word[:1] in _DASHES and word[1:2] == " ")
+
+
+def begins_with_minus(unit: str) -> bool:
+    """Whether the unit begins with a negative number."""
+    return not begins_with_dash(unit) and strip_spaces(unit)[:1] in {"−", *_DASHES}
 
 
 def ends_description(unit: str) -> bool:

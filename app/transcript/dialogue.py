@@ -10,7 +10,7 @@ it, and cannot join it, waits for its end (`timing`).
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from app.transcript.break_points import begins_with_dash, is_sound
+from app.transcript.break_points import begins_with_dash, begins_with_minus, is_sound
 from app.transcript.lines import CueStyle, Lines, break_lines, count_lines
 from app.transcript.passages import PAUSE, Passage
 from app.transcript.scripts import SPACES, strip_spaces
@@ -48,6 +48,7 @@ class _Dialogue:
 
     def __init__(self, style: CueStyle, language: str, prefix: SpeakerPrefix | None) -> None:
         self._style = style
+        self._language = language
         self._dashes = dashes(language)
         self._prefix = prefix
         self._named: str | None = None  # the speaker whom the text has named last
@@ -150,14 +151,18 @@ class _Dialogue:
             return ""
         columns = self._style.max_line_chars
         left = columns - width(strip_spaces(unit.text))
-        return self._prefix.of(unit.speaker, min(columns // 2, max(left, _SHORTEST_NAME)))
+        most = min(columns // 2, max(left, _SHORTEST_NAME))
+        return self._prefix.of(unit.speaker, most, self._language)
 
     def _lead(self, unit: TimedText, place: int, named: str | None = None) -> str:
         """What begins a line in a cue of two speakers."""
         if self._prefix is not None and unit.speaker is not None:
             is_named = unit.speaker == named and place == 0 and not self._is_repeated
             return "" if is_named else self._name(unit)
-        return "" if begins_with_dash(unit.text) else self._dashes[place]
+        dash = self._dashes[place]
+        if begins_with_dash(unit.text):
+            return ""
+        return f"{dash} " if dash == "-" and begins_with_minus(unit.text) else dash
 
     def _fits_line(self, cue: CueUnits, place: int) -> bool:
         units = (_led(cue[0], self._lead(cue[0], place)), *cue[1:])

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from workers.messages import Segment, Span
 
@@ -40,6 +41,14 @@ def word_speakers(segment: Segment) -> list[str | None]:
     for first, speaker in segment.turns if isinstance(segment, EditedSegment) else ():
         speakers[first:] = [speaker] * len(speakers[first:])
     return speakers
+
+
+def add_speakers(entries: Iterable[dict[str, Any]], segment: Segment) -> None:
+    """Give JSON objects, one for each word of the segment, the `speaker` of the word, where it is known."""
+    if isinstance(segment, EditedSegment) and (segment.speaker is not None or segment.turns):
+        for entry, speaker in zip(entries, word_speakers(segment), strict=True):
+            if speaker is not None:
+                entry["speaker"] = speaker
 
 
 def with_ids(segments: Iterable[Segment], clips: Sequence[Span], channel: int = 0) -> Iterator[EditedSegment]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from app.transcript.direction import embed_name
 from app.transcript.width import width
 
 # Names stand on one line, and do not change the direction of the text around them.
@@ -36,16 +37,19 @@ class SpeakerPrefix:
     names: Mapping[str, str] = field(default_factory=dict)  # instead of labels; others stay as they are
     is_repeated: bool = False  # in every cue or line of text, unshortened; else where the speaker changes
 
-    def of(self, speaker: str | None, columns: int | None = None) -> str:
+    def of(self, speaker: str | None, columns: int | None = None, language: str | None = None) -> str:
         """The text before words of the speaker; empty if nobody knows who speaks.
 
-        A name that makes it wider than `columns` is shortened, unless it is for programs: `is_repeated`.
+        A name that makes it wider than `columns` is shortened, unless it is for programs: `is_repeated`. A
+        right-to-left name is embedded if the language (ISO 639-1 code) is written the other way.
         """
         name = shown_name(self.names.get(speaker, speaker) if speaker is not None else None)
         if not name:
             return ""
         if columns is not None and not self.is_repeated:
             name = _shortened(name, columns - width(self.template.replace("{name}", "")))
+        if language is not None:
+            name = embed_name(name, language)
         return self.template.replace("{name}", name)
 
 

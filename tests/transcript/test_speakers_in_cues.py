@@ -92,6 +92,11 @@ def test_a_dash_of_the_text_is_not_doubled() -> None:
     assert shaped(*parts) == "0.00 1.60 – Are you coming? | -In a minute.\n"
 
 
+def test_a_dash_before_a_negative_number_stands_apart() -> None:
+    parts = ann(0, 0.9, "-5 degrees?"), bob(1, 1.6, "In a minute.")
+    assert shaped(*parts) == "0.00 1.60 - -5 degrees? | -In a minute.\n"
+
+
 @pytest.mark.parametrize("style", [replace(STYLE, max_lines=1), replace(STYLE, max_line_chars=14)])
 def test_turns_that_have_no_line_each_do_not_share_a_cue(style: CueStyle) -> None:
     assert all(len(set(cue.speakers)) == 1 for cue in cues_of(*QUICK, style=style))

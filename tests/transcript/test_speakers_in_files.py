@@ -55,6 +55,14 @@ def test_labels_of_whisperx_stand_before_every_line_of_text(file_format: str) ->
     assert "<v" not in text
 
 
+def test_a_right_to_left_name_does_not_turn_the_text_after_it() -> None:
+    said = by("דנה", spoken(0, 1, "Are you coming?"))
+    assert "\n\u202bדנה\u202c: Are you coming?\n" in render("srt", said)
+    assert "\nדנה: Are you coming?\n" in f"\n{render('txt', said)}"
+    hebrew = replace(transcript(by("Ann", spoken(0, 1, "שלום"))), language="he")
+    assert "\n\u202bAnn: שלום\u202c\n" in render_transcript(hebrew, Options(), "srt").decode()
+
+
 @pytest.mark.parametrize("word_level", [False, True])
 def test_vtt_has_a_voice_for_each_line(word_level: bool) -> None:
     text = render("vtt", *QUICK, word_level=word_level)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.cues import Cue
+from app.transcript.direction import embed_ambiguous
 from app.transcript.formats.common import FileCue, FileStyle, centiseconds, clock, timed_cues
-from app.transcript.formats.direction import embed_ambiguous
 from app.transcript.formats.word_times import Run, runs_of
 from app.transcript.timeline import Transcript
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.transcript.cues import Cue
-from app.transcript.edited import EditedSegment, speaker_of, word_speakers
+from app.transcript.edited import add_speakers, speaker_of
 from app.transcript.formats.common import FileStyle, milliseconds, plain_line
 from app.transcript.timeline import Transcript
 from app.transcript.turns import split_turns
@@ -59,10 +59,7 @@ def _segment(segment: Segment) -> dict[str, Any]:
         entry["speaker"] = speaker
     if segment.words:
         entry["words"] = [_word(word) for word in segment.words]
-    if isinstance(segment, EditedSegment) and (speaker is not None or segment.turns):
-        for word, word_speaker in zip(entry.get("words", ()), word_speakers(segment), strict=True):
-            if word_speaker is not None:
-                word["speaker"] = word_speaker
+        add_speakers(entry["words"], segment)
     return entry
 
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.cues import Cue
+from app.transcript.direction import embed, embed_ambiguous, is_mixed
 from app.transcript.formats.common import FileCue, FileStyle, clock, milliseconds, plain_lines, timed_cues
-from app.transcript.formats.direction import embed, embed_ambiguous, is_mixed
 from app.transcript.formats.word_times import Run, runs_of
 from app.transcript.timeline import Transcript
 

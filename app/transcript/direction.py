@@ -55,6 +55,12 @@ def embed_ambiguous(plain_lines: Iterable[str], lines: Iterable[str], language: 
     ]
 
 
+def embed_name(name: str, language: str) -> str:
+    """A name that begins a line, embedded so that it does not decide on the direction of text after it."""
+    is_foreign = language not in _LANGUAGES and _is_right_to_left(name, language)
+    return embed(name) if is_foreign else name
+
+
 def embed(line: str) -> str:
     """The line with characters around it that make players lay it out right to left."""
     return f"{_RLE}{line}{_PDF}"
