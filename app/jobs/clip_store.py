@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -36,7 +36,7 @@ class _Row:
 
     table: sa.Table
     key: Mapping[str, Any]
-    values: Mapping[str, Any]  # of the other columns
+    values: Mapping[str, Any] = field(repr=False)  # of the other columns
     stored: asyncio.Future[None]
 
 

@@ -34,6 +34,7 @@ from app.jobs.store import Store
 from app.jobs.subscriptions import Subscriptions
 from app.jobs.uploads import Uploads
 from app.jobs.webhooks import Webhooks
+from app.media.channel_files import remove_channels
 from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
@@ -258,12 +259,10 @@ class JobService:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
         await self.peaks.cancel(job)
-        paths = [self._service.folder.pcm / job.id]
+        await asyncio.to_thread(remove_channels, self._service.folder.pcm / job.id)
         if job.submission.file:
-            paths.append(self._service.folder.uploads / job.submission.file)
-        for path in paths:
+            path = self._service.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)
-        if job.submission.file:
             await self._service.copies.remove(job.submission.file)
 
     async def _sweep_forever(self) -> None:

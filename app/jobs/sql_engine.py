@@ -41,7 +41,7 @@ def parse_url(url: str) -> URL:
 
 
 def make_engine(url: URL) -> AsyncEngine:
-    """The engine for a URL from this module."""
+    """The engine for a URL from this module. Its errors have no parameters: texts and voices are private."""
     if url.get_backend_name() == "sqlite":
         return _sqlite_engine(url)
     arguments = {
@@ -54,11 +54,13 @@ def make_engine(url: URL) -> AsyncEngine:
             "tcp_keepalives_count": "3",
         },
     }
-    return create_async_engine(url, pool_size=8, pool_pre_ping=True, connect_args=arguments)
+    return create_async_engine(
+        url, pool_size=8, pool_pre_ping=True, hide_parameters=True, connect_args=arguments
+    )
 
 
 def _sqlite_engine(url: URL) -> AsyncEngine:
-    engine = create_async_engine(url, connect_args={"timeout": _BUSY_S})
+    engine = create_async_engine(url, hide_parameters=True, connect_args={"timeout": _BUSY_S})
 
     @sa.event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: Any, record: object) -> None:

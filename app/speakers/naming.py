@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, count
 
 import numpy as np
@@ -24,7 +24,7 @@ class KnownSpeaker:
     """A voice with a name."""
 
     name: str
-    embedding: Embeddings  # shape (values,), of length 1
+    embedding: Embeddings = field(repr=False)  # shape (values,), of length 1
     model: str  # identity of the model that embedded it
 
 

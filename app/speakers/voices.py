@@ -1,7 +1,7 @@
 """The voices in a recording: embeddings of short windows of its speech, and these as bytes. Pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
@@ -22,7 +22,7 @@ class Voices:
     """Windows of speech, in order, and the embedding of each."""
 
     windows: tuple[Span, ...]  # samples of the recording
-    embeddings: Embeddings
+    embeddings: Embeddings = field(repr=False)
 
 
 def pack_voices(voices: Voices) -> bytes:

@@ -57,7 +57,11 @@ class SpeakerModels:
 
     async def _keep_looking(self, find_fault: FindFault) -> None:
         while True:
-            await self._look_and_check(find_fault)
+            try:
+                await self._look_and_check(find_fault)
+            except Exception as error:  # nobody awaits this task, and jobs wait for its outcome
+                self._reason = f"{VARIABLE}={self._setting} cannot be had: {error!r}."
+                log.exception("the search for the model of voices failed")
             self._looked.set()
             if self._model is not None:
                 log.info("found the model of voices", model=self._setting)

@@ -14,6 +14,7 @@ from app.jobs.database import Database
 from app.jobs.job import Job, Status
 from app.jobs.service import FINISHED, JobService
 from app.jobs.store import Store
+from app.media.channel_files import channel_paths
 from app.media.uploads import Upload
 from app.settings import Settings
 from tests.jobs.samples import TRANSCRIPT, submission
@@ -117,6 +118,15 @@ async def test_an_end_while_a_subscription_begins_is_published(
 
     monkeypatch.setattr(Store, "events", end_after)
     assert await event_types(jobs, job, 0) == ["job.queued", "job.running", "job.succeeded"]
+
+
+async def test_a_deleted_job_leaves_no_audio_of_any_channel(jobs: JobService) -> None:
+    job, _ = await jobs.submit(submission())
+    pcm = jobs._service.folder.pcm
+    for path in channel_paths(pcm / job.id):
+        path.touch()
+    await jobs.delete(job.id)
+    assert not list(pcm.iterdir())
 
 
 async def test_expired_jobs_are_read_in_parts_and_all_deleted(

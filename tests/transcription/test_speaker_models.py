@@ -74,12 +74,12 @@ async def test_requests_wait_while_the_model_is_looked_for(tmp_path: Path) -> No
 async def test_a_model_that_arrives_later_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speaker_models, "_RETRY_S", 0.01)
     path = kaldi_model(tmp_path / "voices.onnx")
-    answers = [TaskCrashes("every process crashed"), "its input is of another model", None]
+    answers = [TaskCrashes("every process crashed"), OSError("odd"), "its input is of another model", None]
     reasons = []
 
     async def find_fault(model: SpeakerModel) -> str | None:
         answer = answers.pop(0)
-        if isinstance(answer, TaskCrashes):
+        if isinstance(answer, Exception):
             raise answer
         with pytest.raises(SpeakerModelUnavailable) as raised:
             models.check()
@@ -95,6 +95,7 @@ async def test_a_model_that_arrives_later_is_found(tmp_path: Path, monkeypatch: 
             await asyncio.sleep(0.01)
     assert (await models.get()).path == str(path)
     models.check()
+    assert reasons[0] == f"WHISPER_SPEAKER_MODEL={path} cannot be had: OSError('odd')."
     assert reasons[1] == (
         f"WHISPER_SPEAKER_MODEL={path} is no model that can embed voices: its input is of another model."
     )
