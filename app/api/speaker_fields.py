@@ -27,8 +27,18 @@ def _printable(name: str) -> str:
     return name.strip()
 
 
+def _data_url(reference: str) -> str:
+    if not reference.startswith("data:"):
+        raise PydanticCustomError("data_url", "must be data URLs, such as data:audio/wav;base64,…")
+    return reference
+
+
 Name = Annotated[str, Field(min_length=1, max_length=MAX_SPEAKER_CHARS), AfterValidator(_printable)]
-Reference = Annotated[str, Field(max_length=MAX_REFERENCE_CHARS, pattern="^data:")]
+Reference = Annotated[
+    str,
+    Field(max_length=MAX_REFERENCE_CHARS, json_schema_extra={"pattern": "^data:"}),
+    AfterValidator(_data_url),
+]
 
 
 class KnownSpeakerFields(Options):
@@ -58,8 +68,8 @@ class KnownSpeakerFields(Options):
         names, references = self.known_speaker_names, self.known_speaker_references
         if len(names) != len(references):
             raise InvalidInput(
-                f"There are {len(names)} names of known speakers and {len(references)} references. Send one "
-                "reference for each name.",
+                f"Known speakers: names: {len(names)}, references: {len(references)}. Send one reference for "
+                "each name.",
                 param=KNOWN_REFERENCES,
             )
         for name in names:

@@ -1,4 +1,4 @@
-"""Joins the clusters of a speaker: they alternate inside speech, where people seldom do. Pure."""
+"""Joins the clusters of one speaker, by their distances and how they alternate inside speech. Pure."""
 
 from collections.abc import Sequence
 from itertools import chain, pairwise
@@ -14,6 +14,9 @@ from workers.messages import SAMPLE_RATE, Span
 _LIMIT = 0.2
 _WORTH = 0.15
 _DOUBT = 0.2 * SAMPLE_RATE  # divided by the samples of the smaller cluster
+# They are also one speaker if their distance exceeds the mean distance inside each of them by less than this:
+# whole sentences of a speaker may be in one cluster and others in the other, and then nothing alternates.
+_MOST_EXCESS = 0.045
 # Few transitions say little: so many of an alternation of so much are added.
 _PRIOR_COUNT = 2.0
 _PRIOR = 0.5
@@ -74,9 +77,12 @@ def joined_speakers(
             join(first, second)
     left = len(set(speakers.tolist()))
     while left > 1:
-        costs = 1 - products / np.outer(speech, speech)
+        distances = 1 - products / np.outer(speech, speech)
+        widths = distances.diagonal()
+        excess = distances - (widths[:, None] + widths[None, :]) / 2
         doubts = _DOUBT / np.minimum(speech[:, None], speech[None, :])
-        costs -= scale * (_WORTH * _alternation(follows) + doubts)
+        costs = distances - scale * (_WORTH * _alternation(follows) + doubts)
+        costs = np.minimum(costs, excess + scale * (_LIMIT - _MOST_EXCESS))
         costs[excluded] = np.inf
         first, second = sorted(map(int, np.unravel_index(costs.argmin(), costs.shape)))
         is_likely = costs[first, second] < scale * _LIMIT and left > least

@@ -282,13 +282,17 @@ ANN, BOB = ("Ann", url_of(4)), ("Bob", url_of(4))
 @pytest.mark.parametrize(
     ("fields", "param", "hint"),
     [
-        (known(ANN, BOB)[:3], "known_speaker_references[]", "2 names"),
-        (known(ANN)[1:], "known_speaker_references[]", "0 names"),
+        (known(ANN, BOB)[:3], "known_speaker_references[]", "names: 2"),
+        (known(ANN)[1:], "known_speaker_references[]", "names: 0"),
         (known(ANN, ANN), "known_speaker_names[]", "twice"),
         (known(("Ann\n", url_of(4)), ("\t\x07", url_of(4))), "known_speaker_names[]", "printable"),
         (known(("x" * 101, url_of(4))), "known_speaker_names[]", "100"),
         (known(*((str(n), url_of(4)) for n in range(11))), "known_speaker_names[]", "at most 10"),
-        (known(("Ann", "https://example.com/ann.wav")), "known_speaker_references[]", "data:"),
+        (
+            known(("Ann", "https://example.com/ann.wav")),
+            "known_speaker_references[]",
+            "such as data:audio/wav",
+        ),
         (known(("Ann", url_of(4 << 20))), "known_speaker_references[]", "at most 4194304"),
         (known(*((str(n), url_of(3 << 20)) for n in range(6))), "known_speaker_references[]", "16777216"),
         ([*known(ANN), ("diarize", (None, "0"))], "known_speaker_names[]", "rules out"),

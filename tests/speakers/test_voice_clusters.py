@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.speakers.alternation import joined_speakers, transitions
 from app.speakers.centroids import centroids
 from app.speakers.clustering import MOST_ITEMS, find_speakers
 from app.speakers.labelling import SpeakerCount
-from app.speakers.linkage import average_linkage, joined
+from app.speakers.linkage import average_linkage, joined, sums_of
 from app.speakers.voices import Voices
+from app.speakers.windows import STEP, WINDOW
 from tests.speakers.conversation import Line, conversation, voice
 
 NAMES = "ABCDEF"
@@ -145,3 +147,25 @@ def test_more_windows_than_items_become_fewer_without_mixing_voices() -> None:
     assert (
         len({(item, speaker) for item, speaker in zip(items.tolist(), speakers.tolist(), strict=True)}) == 100
     )
+
+
+@pytest.mark.parametrize(("apart", "expected"), [(0.2, 1), (0.45, 2)])
+def test_clusters_hardly_further_apart_than_wide_are_one_speaker(apart: float, expected: int) -> None:
+    source = np.random.default_rng(0)
+    kinds = np.eye(64, dtype=np.float32)[:1] + apart * np.eye(64, dtype=np.float32)[1:3]
+    vectors = kinds.repeat(40, 0) + 0.07 * source.standard_normal((80, 64), np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    windows = [(STEP * number, STEP * number + WINDOW) for number in range(80)]
+    labels = np.arange(80) // 40
+    speech = np.full(2, 40.0 * WINDOW)
+    found = joined_speakers(
+        sums_of(vectors * np.float32(WINDOW), labels),
+        speech,
+        transitions(labels, windows),
+        1,
+        None,
+        [],
+        [],
+        1,
+    )
+    assert len(set(found.tolist())) == expected
