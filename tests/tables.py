@@ -74,8 +74,10 @@ def formats_table() -> Iterator[str]:
     described = {name: form.description for name, form in FORMATS.items()}
     described |= {
         "verbose_json": "OpenAI's: segments with their scores, and words if asked for.",
+        "diarized_json": "OpenAI's: segments with their speakers.",
         "text": "The text alone.",
     }
+    assert described.keys() == {name for known in places.values() for name in known}
     rows = []
     for name, description in described.items():
         form = FORMATS.get(name)

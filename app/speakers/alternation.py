@@ -14,8 +14,9 @@ from workers.messages import SAMPLE_RATE, Span
 _LIMIT = 0.2
 _WORTH = 0.15
 _DOUBT = 0.2 * SAMPLE_RATE  # divided by the samples of the smaller cluster
-# They are also one speaker if their distance exceeds the mean distance inside each of them by less than this:
-# whole sentences of a speaker may be in one cluster and others in the other, and then nothing alternates.
+# They are also one speaker if their distance exceeds the mean distance of two windows inside each of them by
+# less than this: whole sentences of a speaker may be in one cluster and others in the other, and then nothing
+# alternates.
 _MOST_EXCESS = 0.045
 # Few transitions say little: so many of an alternation of so much are added.
 _PRIOR_COUNT = 2.0
@@ -40,6 +41,7 @@ def transitions(labels: npt.NDArray[np.int64], windows: Sequence[Span]) -> Matri
 def joined_speakers(
     sums: Embeddings,
     speech: npt.NDArray[np.float64],
+    squares: npt.NDArray[np.float64],
     follows: Matrix,
     least: int,
     most: int | None,
@@ -49,13 +51,14 @@ def joined_speakers(
 ) -> npt.NDArray[np.int64]:
     """The speaker of each cluster, of which each is one voice.
 
-    `sums`: of the vectors in each cluster, weighted by their speech; `follows`: from `transitions`;
+    `sums`: of the vectors in each cluster, weighted by their speech; `squares`: of the weights, likewise;
+    `follows`: from `transitions`;
     `together`: clusters of one speaker each; `apart`: pairs of clusters of different speakers, which stay so;
     `scale`: of the distances. The two clusters that are most likely one speaker become one: while they are
     likely enough, down to `least`, or else to `most`.
     """
     products = (sums @ sums.T).astype(np.float64)  # of two clusters' vectors, all pairs
-    follows, speech = follows.copy(), speech.copy()
+    follows, speech, squares = follows.copy(), speech.copy(), squares.copy()
     excluded = np.eye(len(speech), dtype=bool)
     for one, other in apart:
         excluded[one, other] = excluded[other, one] = True
@@ -66,6 +69,7 @@ def joined_speakers(
             matrix[first] += matrix[second]
             matrix[:, first] += matrix[:, second]
         speech[first] += speech[second]
+        squares[first] += squares[second]
         excluded[first] |= excluded[second]
         excluded[:, first] = excluded[first]
         excluded[second] = excluded[:, second] = True
@@ -78,7 +82,7 @@ def joined_speakers(
     left = len(set(speakers.tolist()))
     while left > 1:
         distances = 1 - products / np.outer(speech, speech)
-        widths = distances.diagonal()
+        widths = _widths(products.diagonal(), speech, squares)
         excess = distances - (widths[:, None] + widths[None, :]) / 2
         doubts = _DOUBT / np.minimum(speech[:, None], speech[None, :])
         costs = distances - scale * (_WORTH * _alternation(follows) + doubts)
@@ -92,6 +96,18 @@ def joined_speakers(
         join(first, second)
         left -= 1
     return np.unique(speakers, return_inverse=True)[1].astype(np.int64)
+
+
+def _widths(
+    products: npt.NDArray[np.float64], speech: npt.NDArray[np.float64], squares: npt.NDArray[np.float64]
+) -> npt.NDArray[np.float64]:
+    """The mean distance of two different windows of each cluster; 0 if it has one window.
+
+    `products`: of each cluster's sum with itself, which has each window with itself as well: at distance 0.
+    """
+    pairs = speech**2 - squares
+    found: npt.NDArray[np.float64] = np.where(pairs > 0, 1 - (products - squares) / np.maximum(pairs, 1), 0)
+    return found
 
 
 def _alternation(follows: Matrix) -> Matrix:

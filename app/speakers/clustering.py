@@ -90,6 +90,7 @@ def _speakers(
     joined_to = joined_speakers(
         sums_of(sums, labels),
         np.bincount(labels, speech).astype(np.float64),
+        np.bincount(of_windows, weights**2).astype(np.float64),
         transitions(of_windows, voices.windows),
         count.least,
         count.most,

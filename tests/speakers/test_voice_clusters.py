@@ -161,6 +161,7 @@ def test_clusters_hardly_further_apart_than_wide_are_one_speaker(apart: float, e
     found = joined_speakers(
         sums_of(vectors * np.float32(WINDOW), labels),
         speech,
+        np.full(2, 40.0 * WINDOW**2),
         transitions(labels, windows),
         1,
         None,
