@@ -1,4 +1,4 @@
-"""Crosstalk: words of one channel that are heard, much quieter, on another. Each counts once. Pure.
+"""Crosstalk: words of one channel that are on another as well, much quieter. Each counts once. Pure.
 
 Only words that coincide with words on a louder channel can be crosstalk.
 """
@@ -29,7 +29,7 @@ QUIETER_DB = 3.0
 # If there are fewer, the channels are well separated, and only what is so much quieter is crosstalk.
 OTHER_WORD_DB = 20.0
 # A word that is so much quieter than usual has no sound of its own. Some words beside crosstalk are like
-# this: word times are rough where a voice is hardly heard.
+# this: word times are rough where a voice is very quiet.
 INAUDIBLE_DB = 20.0
 TOLERANCE = 3 * SAMPLE_RATE // 10  # samples: the times of the same word on two channels differ by less
 _SHORTEST = SAMPLE_RATE // 5  # samples for which a level is measured, at least

@@ -37,17 +37,17 @@ def relabelled(
         return tuple(segments)
     parts = window_parts(spoken.windows)
     windows = _windows(spoken, segments, groups)
-    heard = [index for index, of_group in enumerate(windows) if of_group]
-    places = {group: place for place, group in enumerate(heard)}
+    with_windows = [index for index, of_group in enumerate(windows) if of_group]
+    places = {group: place for place, group in enumerate(with_windows)}
     clusters = find_speakers(
         spoken,
         count,
-        [windows[group] for group in heard],
+        [windows[group] for group in with_windows],
         [(places[one], places[other]) for one, other in apart if one in places and other in places],
     )
     labels = label_words(segments, parts, clusters)
-    of_groups = {group: int(clusters[windows[group][0][0]]) for group in heard}
-    _place_unheard(of_groups, groups, apart, segments, labels)
+    of_groups = {group: int(clusters[windows[group][0][0]]) for group in with_windows}
+    _place_without_windows(of_groups, groups, apart, segments, labels)
     by_hand = {number for group in groups for number in group.segments}
     for index, group in enumerate(groups):
         for number in group.segments:
@@ -116,7 +116,7 @@ def _holders(parts: Sequence[Span], segments: Sequence[EditedSegment]) -> list[i
     return holders
 
 
-def _place_unheard(
+def _place_without_windows(
     of_groups: dict[int, int],
     groups: Sequence[Group],
     apart: Sequence[tuple[int, int]],
