@@ -226,10 +226,10 @@ def test_stopping_the_server_ends_streams_at_once(serve):
 def test_stopping_server_accepts_no_jobs(site, monkeypatch):
     submit = JobService.submit
 
-    async def late(jobs, submission):
+    async def late(jobs, submission, known):
         jobs.begin_shutdown()
         try:
-            return await submit(jobs, submission)
+            return await submit(jobs, submission, known)
         finally:
             jobs._stopping = False
 

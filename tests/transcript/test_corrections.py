@@ -212,6 +212,12 @@ def test_no_part_of_a_millisecond_overlaps() -> None:
     assert first.end == second.start == 31_995
 
 
+def test_a_new_segment_follows_one_that_ends_within_its_first_millisecond() -> None:
+    base = transcript(replace(spoken(0, 1, "one"), start=1, end=2))
+    first, second = corrected(base, [*edits_of(base), SegmentEdit(0, 700, "new")]).segments
+    assert (first.start, first.end, second.start, second.end) == (1, 2, 2, 11_200)
+
+
 ONE = SegmentEdit(1000, 2000, "one")
 
 

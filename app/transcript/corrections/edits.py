@@ -65,6 +65,8 @@ def placed_edits(
             latest[edit.speaker] = index
         if start is None:
             start = edit.start_ms * _SAMPLES_PER_MS
+            if rival is not None:  # it may end within this millisecond, and then still comes first
+                start = min(max(start, placed[rival].end), start + _SAMPLES_PER_MS // 2 - 1)
         if end is None:
             end = min(edit.end_ms * _SAMPLES_PER_MS, samples)
         placed.append(PlacedEdit(edit.text.strip(), start, end, edit.speaker, replaced, is_moved))
