@@ -173,6 +173,10 @@ class ProcessHung(ProcessCrashed):
     """A child process did not answer in time, and was killed."""
 
 
+class ProcessLost(ProcessCrashed):
+    """A process was lost with its node, or with the connection to it: no task is at fault."""
+
+
 class ProcessStuck(WhisperfleetError):
     """A child process did not end although it was killed."""
 
@@ -195,6 +199,10 @@ class ClipFailed(WhisperfleetError):
 
 class InvalidSetting(WhisperfleetError):
     """A setting is invalid. The service does not start, and prints the message as one line."""
+
+
+class ClusterUnavailable(WhisperfleetError):
+    """The Ray cluster cannot be reached, or must not be used. The message is one line, with the remedy."""
 
 
 class ModelUnavailable(WhisperfleetError):

@@ -158,11 +158,27 @@ class Settings(BaseSettings):
         description="One clip at a time (ignores `WHISPER_BATCH_SIZE`), one model per worker, int8_float16 "
         "or int8 unless `WHISPER_COMPUTE_TYPE` names a type.",
     )
-    engine: Literal["local", "inline", "simulated"] = Field(
+    engine: Literal["local", "ray", "inline", "simulated"] = Field(
         "local",
-        description="`local`: a process per worker; `inline`: the model in the server's own process, on the "
-        "first GPU that it sees, for debugging; `simulated`: no model, made-up transcripts of "
-        "the detected speech.",
+        description="`local`: a process per worker; `ray`: the same on every node of a Ray cluster; `inline`: "
+        "the model in the server's own process, on the first GPU that it sees, for debugging; `simulated`: "
+        "no model, made-up transcripts of the detected speech.",
+    )
+    ray_address: str = Field(
+        "",
+        description="`HOST:PORT` of the Ray cluster's head, of which this machine is a node; empty: a Ray on "
+        "this machine alone, which the service starts and ends.",
+    )
+    ray_gpus_per_worker: float = Field(
+        1.0, gt=0, le=1, description="Part of a GPU that each worker on the cluster takes."
+    )
+    ray_media_workers: int = Field(
+        0, ge=0, le=1024, description="Media workers on CPUs of the cluster, besides those of this machine."
+    )
+    ray_insecure: bool = Field(
+        False,
+        description="Use a Ray cluster without token authentication: whoever reaches its ports can run any "
+        "program on its nodes.",
     )
     simulated: str = Field(
         "",

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from functools import partial
 from multiprocessing.process import BaseProcess
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import structlog
 
@@ -31,6 +31,20 @@ _POLL_S = 0.01
 log = structlog.get_logger(__name__)
 
 _ending: set[BaseProcess] = set()  # killed, and perhaps not gone yet
+
+
+class WorkerProcess(Protocol):
+    """One long-lived process, on this machine or on another: see `ChildProcess`."""
+
+    pid: int | None
+    parts: tuple[Part, ...]
+    on_exit: Callable[[], None]  # called when the process ends, even between two calls
+
+    async def start(self) -> None: ...
+
+    async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R: ...
+
+    async def close(self) -> None: ...
 
 
 class ChildProcess:

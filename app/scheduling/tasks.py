@@ -14,8 +14,9 @@ R = TypeVar("R")
 Payload = TypeVar("Payload", contravariant=True)
 
 
-# Asleep: started when there is work. Failed: retried now and then.
-STATES = ("loading", "idle", "busy", "restarting", "asleep", "failed")
+# Asleep: started when there is work. Draining: takes no more batches, and ends when it has answered those it
+# has. Failed: retried now and then.
+STATES = ("loading", "idle", "busy", "restarting", "asleep", "draining", "failed")
 
 
 class RestartReason(StrEnum):
@@ -26,6 +27,7 @@ class RestartReason(StrEnum):
     DEVICE = "device"  # its device failed
     MEMORY = "memory"  # it used too much memory, or may use more again
     ERROR = "error"  # a fault of this service
+    LOST = "lost"  # it was lost with its node, or with the connection to it
 
 
 @dataclass(slots=True)

@@ -1,0 +1,51 @@
+"""What the server, the bridge's process and the nodes exchange: frozen dataclasses, stdlib only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of the cluster that is alive, as Ray lists it."""
+
+    id: str  # Ray's, in hex; a node that joins again gets another one
+    name: str  # of `ray start --node-name`; by default its address
+    address: str
+    gpus: float = 0.0  # that Ray manages, used or not
+    cpus: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """What a node says of itself."""
+
+    versions: Mapping[str, str]  # of whisperfleet, python, ray, ctranslate2 and faster-whisper
+    clock: float  # Unix seconds
+    driver: str | None = None  # version of NVIDIA's driver; None: there is none
+    gpus: tuple[str, ...] = ()  # their names
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """A model's files on a node."""
+
+    path: str
+    files: Mapping[str, int] = field(default_factory=dict)  # name and size in bytes: equal on all nodes
+
+
+@dataclass(frozen=True, slots=True)
+class ActorSpec:
+    """An actor: what Ray reserves for it, and the processes that it may start."""
+
+    node_id: str
+    gpus: float = 0.0  # 0: none, and the actor's processes see none
+    cpus: float = 0.0
+    processes: int = 1  # more than one in experiments only
+
+
+@dataclass(frozen=True, slots=True)
+class StartedProcess:
+    """A process that an actor has started."""
+
+    pid: int
+    visible_devices: str  # its CUDA_VISIBLE_DEVICES
