@@ -341,6 +341,27 @@ async def test_a_task_that_kept_away_from_a_slot_runs_there_when_no_other_is_lef
     await dispatcher.stop()
 
 
+async def test_a_task_does_not_keep_away_from_a_new_slot_with_the_number_of_the_old_one() -> None:
+    slots = [FakeSlot(0), FakeSlot(1)]
+    dispatcher = Dispatcher[str, str]("worker", slots, retries_errors=True)
+    dispatcher.start()
+    await let_tasks_run()
+    slots[1].unblocked.clear()
+    [busy] = submit(dispatcher, "bound", affinity=1)
+    await let_tasks_run()
+    [answer] = submit(dispatcher, "raise")
+    await let_tasks_run()
+    await dispatcher.remove_slot(0)
+    new = FakeSlot(0)
+    dispatcher.add_slot(new)
+    with pytest.raises(ValueError, match="cannot be done"):
+        await answer
+    assert new.batches == [["raise"]]
+    slots[1].unblocked.set()
+    assert await busy == "BOUND"
+    await dispatcher.stop()
+
+
 async def test_a_lost_process_is_replaced_and_its_tasks_run_on_as_they_were(
     new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -176,11 +176,13 @@ class ChangingSlots(RuleBasedStateMachine):
 
     @rule(
         job=st.sampled_from("abc"),
-        count=st.integers(1, 4),
+        count=st.integers(1, 6),
         key=st.integers(0, 1),
-        affinity=st.none() | st.integers(0, MOST_SLOTS),
+        bound_to=st.none() | st.integers(0),
     )
-    def submit(self, job: str, count: int, key: int, affinity: int | None) -> None:
+    def submit(self, job: str, count: int, key: int, bound_to: int | None) -> None:
+        affinity = self._pick(bound_to).index if self.slots and bound_to is not None else bound_to
+
         async def ask(payload: str) -> str:
             return (await self.dispatcher.submit(job, payload, key=key, affinity=affinity)).result
 

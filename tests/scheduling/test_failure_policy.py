@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import DeviceFailed, ProcessCrashed, RequeueBatch, TaskCrashes
+from app.errors import DeviceFailed, ProcessCrashed, ProcessLost, RequeueBatch, TaskCrashes
 from app.scheduling.failure_policy import (
     MAX_CRASHES,
+    MAX_LOSSES,
     Action,
     FailSlot,
     FailTask,
@@ -19,11 +20,13 @@ from app.scheduling.failure_policy import (
     RecordCrash,
     Requeue,
     RestartSlot,
+    restart_reason,
 )
-from app.scheduling.tasks import Task, TaskResult
+from app.scheduling.tasks import RestartReason, Task, TaskResult
 
 DEVICE_FAILED = DeviceFailed("CUDA failed with error an illegal memory access was encountered")
 CRASHED = ProcessCrashed("killed")
+LOST = ProcessLost("its node is gone")
 NO_MODEL = OSError("no such model")
 
 
@@ -114,6 +117,63 @@ def test_a_probe_that_passes_counts_the_failure_of_the_device_as_a_crash() -> No
     assert not policy.needs_probe(0)
 
 
+def test_a_lost_process_counts_against_no_task_and_no_slot() -> None:
+    tasks, policy = [new_task(), new_task()], new_policy()
+    assert policy.after_failure(0, tasks[:1], tasks[1:], LOST) == [Requeue(tasks, isolated=False)]
+    assert policy.after_failure(0, tasks[:1], [], LOST) == [Requeue(tasks[:1], isolated=False)]
+    assert [task.crash_count for task in tasks] == [0, 0]
+    assert not policy.needs_probe(0)
+    assert restart_reason(LOST) == RestartReason.LOST
+
+
+def test_a_start_that_is_lost_never_fails_its_slot_and_is_retried_within_seconds() -> None:
+    policy, pauses = new_policy(), []
+    for _ in range(9):
+        assert policy.after_failed_start(0, LOST) == []
+        pauses.append(policy.next_backoff(0))
+    assert pauses == [1, 2, 4, 8, 8, 8, 8, 8, 8]
+    assert policy.after_failed_start(0, CRASHED) == [], "the losses do not count as crashes"
+
+
+def test_a_task_that_is_lost_for_ever_is_isolated_and_then_fails() -> None:
+    task, other, policy = new_task(), new_task(), new_policy()
+    for _ in range(MAX_LOSSES):
+        assert not task.isolated
+        other.losses = 0
+        assert policy.after_failure(0, [task, other], [], LOST) == [Requeue([task, other], isolated=False)]
+    assert (task.isolated, other.isolated) == (True, False)
+    for count in range(1, MAX_CRASHES):
+        actions = policy.after_failure(0, [task], [], LOST)
+        assert actions == [RecordCrash(task), Requeue([task], isolated=True)]
+        assert task.crash_count == count
+    assert [type(action) for action in policy.after_failure(0, [task], [], LOST)][:2] == [
+        RecordCrash,
+        FailTask,
+    ]
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_suspicion_ends_without_a_verdict_if_its_process_is_lost(is_removed: bool) -> None:
+    task, policy = new_task(), new_policy()
+    for slot in range(MAX_CRASHES):
+        policy.after_failure(slot, [task], [], DEVICE_FAILED)
+    assert policy.held == [task]
+    ended = policy.after_removal(0) if is_removed else policy.after_failed_start(0, LOST)
+    assert ended == [Requeue([task], isolated=True)]
+    assert (task.crash_count, task.open_suspicions, policy.held) == (0, MAX_CRASHES - 1, [])
+    assert policy.needs_probe(0) != is_removed, "its device may still have failed"
+
+
+def test_a_number_that_is_used_again_has_no_failures() -> None:
+    policy = new_policy()
+    for _ in range(2):
+        policy.after_failed_start(0, CRASHED)
+        policy.next_backoff(0)
+    assert policy.after_removal(0) == policy.after_removal(7) == []
+    assert policy.after_failed_start(0, CRASHED) == []
+    assert policy.next_backoff(0) == 1
+
+
 def test_a_task_is_held_while_the_open_suspicions_would_make_it_fail() -> None:
     task, policy = new_task(), new_policy()
     for slot in range(MAX_CRASHES):
@@ -181,8 +241,8 @@ def test_errors_that_do_not_return_on_the_same_slot_do_not_count_against_it() ->
     assert policy.after_success(0, tasks) == []
 
 
-ERRORS = [DEVICE_FAILED, CRASHED, RequeueBatch("out of memory"), ValueError("cannot be done"), None]
-STARTS = [DEVICE_FAILED, CRASHED, NO_MODEL, None]
+ERRORS = [DEVICE_FAILED, CRASHED, LOST, RequeueBatch("out of memory"), ValueError("cannot be done"), None]
+STARTS = [DEVICE_FAILED, CRASHED, LOST, NO_MODEL, None]
 
 
 @given(st.data())
@@ -202,7 +262,10 @@ def test_each_task_is_requeued_held_or_answered_and_none_is_held_for_ever(data: 
 
     for _ in range(data.draw(st.integers(0, 30))):
         slot = data.draw(st.integers(0, slots - 1))
-        if not is_running[slot]:
+        if data.draw(st.sampled_from([False] * 9 + [True])):
+            perform(policy.after_removal(slot))  # and another one is added
+            is_running[slot] = True
+        elif not is_running[slot]:
             error = data.draw(st.sampled_from(STARTS))
             perform(policy.after_start(slot) if error is None else policy.after_failed_start(slot, error))
             is_running[slot] = error is None
