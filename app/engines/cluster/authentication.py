@@ -15,6 +15,7 @@ from pathlib import Path
 from app.errors import ClusterUnavailable, ProcessLost
 
 INSECURE = "WHISPER_RAY_INSECURE=1"
+_LOOPBACK = ("127.0.0.1:", "localhost:", "[::1]:")
 _CONNECT_S = 5.0
 _ASK_S = 60.0  # for an interpreter that imports Ray on a busy machine, and one answer
 _TOKEN_SOURCES = "RAY_AUTH_TOKEN, RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token"
@@ -23,17 +24,18 @@ _ASKS = "from app.engines.cluster.authentication import main; main()"
 _ACCEPTED, _REFUSED, _NO_ANSWER = 10, 11, 12
 
 
-def set_environment(environment: MutableMapping[str, str], *, is_local: bool, insecure: bool) -> None:
+def set_environment(environment: MutableMapping[str, str], address: str, *, insecure: bool) -> None:
     """Change the environment of a process before it imports Ray: tokens on, statistics and traces off."""
+    if not address or address.startswith(_LOOPBACK):
+        # Else Ray takes another address of this machine, even if it is given this one.
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     environment["RAY_USAGE_STATS_ENABLED"] = "0"
     environment["OTEL_SDK_DISABLED"] = "true"  # its threads and CUDA's `setenv` crash models that load
-    if is_local:
+    if not address:
         environment["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
         environment.pop("RAY_AUTH_TOKEN_PATH", None)
-    if is_local or not insecure:
-        environment["RAY_AUTH_MODE"] = "token"
-    else:
-        environment["RAY_AUTH_MODE"] = "token" if _has_token(environment) else "disabled"
+    has_token = not address or not insecure or _has_token(environment)
+    environment["RAY_AUTH_MODE"] = "token" if has_token else "disabled"
 
 
 def check_cluster(address: str, *, insecure: bool) -> None:
@@ -42,7 +44,7 @@ def check_cluster(address: str, *, insecure: bool) -> None:
     Raises ProcessLost if it does not answer, and ClusterUnavailable if it must not be used.
     """
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or "/" in host or not port.isdecimal():
         raise ClusterUnavailable(f"WHISPER_RAY_ADDRESS={address}: write HOST:PORT of the cluster's head")
     if not insecure and not _has_token(os.environ):
         raise ClusterUnavailable(

@@ -24,7 +24,6 @@ NODES_EVERY_S = 2.0
 _START_S = 240.0  # for a process to start, and to show its GPU
 _CLOSE_S = 20.0
 _TASK_S = 1800.0  # for a function on a node, which may download a model
-_LOOPBACK = ("127.0.0.1:", "localhost:", "[::1]:")
 _MOST_CHARACTERS = 400  # of an error of Ray's
 _LARGE = 100_000  # bytes; from here on Ray copies a call into its object store, which may wait for space
 
@@ -75,16 +74,13 @@ def connect(address: str, *, insecure: bool) -> None:
 
     Raises ClusterUnavailable if the cluster must not be used, and ProcessLost if it cannot be reached.
     """
-    authentication.set_environment(os.environ, is_local=not address, insecure=insecure)
+    authentication.set_environment(os.environ, address, insecure=insecure)
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "namespace": "whisperfleet"}
     if not address:
         import ray
 
         ray.init("local", include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
         return
-    if address.startswith(_LOOPBACK):
-        # Else Ray looks for the head at another address of this machine. It reads this when it is imported.
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     authentication.check_cluster(address, insecure=insecure)
     import ray
 
