@@ -1,0 +1,344 @@
+"""Ray's driver: the bridge's process. It starts actors, passes calls on, and follows the nodes."""
+
+import asyncio
+import os
+import pickle
+import re
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from app.engines.cluster import authentication
+from app.engines.cluster.actor import WorkerActor, run_task
+from app.engines.cluster.frames import Connection, pickled
+from app.engines.cluster.messages import ActorEvent, ActorSpec, Node
+from app.errors import ClusterUnavailable, ProcessLost
+from workers import runtime
+from workers.log_lines import LogFormat
+
+R = TypeVar("R")
+
+NODES_EVERY_S = 2.0
+_START_S = 240.0  # for a process to start, and to show its GPU
+_CLOSE_S = 20.0
+_TASK_S = 1800.0  # for a function on a node, which may download a model
+_MOST_CHARACTERS = 400  # of an error of Ray's
+_LARGE = 100_000  # bytes; from here on Ray copies a call into its object store, which may wait for space
+
+
+def main(sock: socket.socket) -> None:
+    """The bridge's process, until the server ends or closes its end of the socket."""
+    runtime.follow_parent()
+    # Ray prints lines of many kinds. Its log files have them, and the server hears of all that matters.
+    for descriptor in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    asyncio.run(_serve(sock))
+
+
+async def _serve(sock: socket.socket) -> None:
+    connection = Connection(sock)
+    try:
+        environment, address, insecure, form = await connection.receive()
+        os.environ.clear()
+        os.environ.update(environment)
+        fault = _connect(address, insecure=insecure)
+        if fault is None:
+            await Driver(connection, form).serve()
+        else:
+            connection.send(("fault", fault))
+            await connection.flush()
+    except EOFError:
+        pass  # the server has gone
+    except Exception as error:
+        connection.send(("fault", ProcessLost(f"the bridge to Ray failed: {error!r}")))
+        await connection.flush()
+    finally:
+        connection.close()
+
+
+def _connect(address: str, *, insecure: bool) -> ClusterUnavailable | ProcessLost | None:
+    """Connect in this thread, as Ray wants it. Nothing else happens meanwhile. Why it failed, if it did."""
+    try:
+        connect(address, insecure=insecure)
+    except (ClusterUnavailable, ProcessLost) as error:
+        return error
+    except Exception as error:  # Ray has no class of its own for most
+        return ProcessLost(f"the Ray cluster cannot be used: {_one_line(error)}")
+    return None
+
+
+def connect(address: str, *, insecure: bool) -> None:
+    """Connect this process with a cluster, or with a new Ray on this machine alone if `address` is empty.
+
+    Raises ClusterUnavailable if the cluster must not be used, and ProcessLost if it cannot be reached.
+    """
+    authentication.set_environment(os.environ, address, insecure=insecure)
+    quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "namespace": "whisperfleet"}
+    if not address:
+        import ray
+
+        ray.init("local", include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
+        return
+    authentication.check_cluster(address, insecure=insecure)
+    import ray
+
+    try:
+        ray.init(address, **quiet)
+    except RuntimeError as error:
+        text = _one_line(error)
+        if "Version mismatch" in text:
+            raise ClusterUnavailable(
+                f"{text}: install the same versions of Python and Ray on all machines"
+            ) from None
+        if "resolve node to connect to" in text:
+            raise ProcessLost(
+                f"this machine is no node of the Ray cluster: run `ray start --address={address} "
+                "--num-cpus=0 --num-gpus=0` here"
+            ) from None
+        raise
+
+
+class Driver:
+    """Answers the server's calls, each in a task of its own, and sends it events."""
+
+    def __init__(self, connection: Connection, form: LogFormat | None) -> None:
+        import ray
+
+        self._connection = connection
+        self._form = form
+        self._actors: dict[str, Any] = {}  # Ray's handles
+        self._ready: set[str] = set()  # those that have started
+        self._names: dict[str, str] = {}  # of nodes
+        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._new_actor: Any = ray.remote(WorkerActor)
+        self._run_task: Any = ray.remote(run_task)
+
+    async def serve(self) -> None:
+        """Answer until the server has gone. Raises EOFError then."""
+        self._spawn(self._follow_nodes())
+        while True:
+            number, method, args = await self._connection.receive()
+            if method is not None:
+                self._calls[number] = self._spawn(self._answer(number, method, args))
+            elif number in self._calls:
+                self._calls[number].cancel()
+
+    async def start_actor(self, name: str, spec: ActorSpec) -> str:
+        """Start an actor on its node: Ray's id of it, in hex. The other methods know it by `name`.
+
+        Raises ClusterUnavailable if it gets no resources within `spec.wait_s`.
+        """
+        actor = self._actors[name] = self._new_actor.options(
+            num_cpus=spec.cpus,
+            num_gpus=spec.gpus,
+            max_restarts=0,
+            max_task_retries=0,
+            scheduling_strategy=_pinned(spec.node_id),
+        ).remote(spec, self._names.get(spec.node_id, spec.node_id), self._form)
+        try:
+            await _lost_if_ray_fails(actor.ready.remote(), spec.wait_s)
+        except BaseException as error:
+            self._actors.pop(name, None)
+            if not isinstance(error, TimeoutError):
+                _kill(actor)
+                raise
+            reason = await asyncio.to_thread(self._missing_resources, spec)
+            _kill(actor)
+            raise ClusterUnavailable(reason) from None
+        self._ready.add(name)
+        self._spawn(self._watch(name, actor))
+        return str(actor._actor_id.hex())
+
+    async def start_process(self, actor: str, number: int, call: list[bytes]) -> bytes:
+        """Start a process of an actor: see `WorkerActor.start_process`."""
+        return await self._pass_on(actor, "start_process", number, call, _START_S)
+
+    async def call_process(
+        self, actor: str, number: int, call: list[bytes], deadline_s: float | None
+    ) -> bytes:
+        """Call a process of an actor: see `WorkerActor.call_process`."""
+        return await self._pass_on(actor, "call_process", number, call, deadline_s)
+
+    async def close_process(self, actor: str, number: int) -> None:
+        """End a process of an actor. Never fails: one whose actor is gone has ended."""
+        if actor in self._actors:
+            with suppress(ProcessLost, TimeoutError):
+                await _lost_if_ray_fails(self._actors[actor].close_process.remote(number), _CLOSE_S)
+
+    async def close_actor(self, actor: str) -> None:
+        """End an actor and its processes, also one that is starting. Never fails."""
+        handle = self._actors.pop(actor, None)
+        if handle is None:
+            return
+        try:
+            if actor in self._ready:
+                self._ready.remove(actor)
+                with suppress(ProcessLost, TimeoutError):
+                    await _lost_if_ray_fails(handle.close.remote(), _CLOSE_S)
+        finally:
+            _kill(handle)
+
+    async def run_on_node(self, node_id: str, function: Any, *args: Any) -> Any:
+        """Run a function on a node, in a new process without GPU. Raises what it raises, and ProcessLost."""
+        import ray
+
+        task = self._run_task.options(num_cpus=0, max_retries=0, scheduling_strategy=_pinned(node_id)).remote(
+            b"".join(pickled((function, *args)))
+        )
+        try:
+            is_result, value = pickle.loads(await _lost_if_ray_fails(task, _TASK_S))
+        except TimeoutError:
+            raise ProcessLost(f"node {self._name(node_id)} did not answer within {_TASK_S:.0f} s") from None
+        finally:
+            with suppress(Exception):  # it has ended
+                ray.cancel(task, force=True)
+        if not is_result:
+            raise value
+        return value
+
+    async def _pass_on(
+        self, actor: str, method: str, number: int, call: list[bytes], deadline_s: float | None
+    ) -> bytes:
+        handle = self._actors.get(actor)
+        if handle is None:
+            raise ProcessLost("the actor of this process has ended")
+        remote = getattr(handle, method).remote
+        data = b"".join(call)
+        ref = await asyncio.to_thread(remote, number, data) if len(data) > _LARGE else remote(number, data)
+        try:
+            return bytes(await _lost_if_ray_fails(ref, deadline_s))
+        except TimeoutError:
+            raise ProcessLost(f"the node did not answer within {deadline_s:.0f} s") from None
+
+    async def _answer(self, number: int, method: str, args: tuple[Any, ...]) -> None:
+        try:
+            message = ("answer", number, True, await getattr(self, method)(*args))
+        except Exception as error:
+            message = ("answer", number, False, error)
+        finally:
+            del self._calls[number]
+        try:
+            self._connection.send(message)
+        except Exception as error:  # it cannot be pickled, or is too large
+            fault = RuntimeError(f"the answer of {method} cannot be sent: {_one_line(error)}")
+            self._connection.send(("answer", number, False, fault))
+
+    async def _watch(self, name: str, actor: Any) -> None:
+        """Tell the server when a process of an actor ends, and when the actor does."""
+        while True:
+            try:
+                number, reason = await _lost_if_ray_fails(actor.next_exit.remote(), None)
+            except ProcessLost as error:
+                if self._actors.pop(name, None) is not None:
+                    self._ready.discard(name)
+                    self._connection.send(("actor", name, ActorEvent(None, error.message)))
+                return
+            self._connection.send(("actor", name, ActorEvent(number, reason)))
+
+    async def _follow_nodes(self) -> None:
+        """Send the list of nodes every two seconds, also as a sign of life."""
+        listing: asyncio.Future[tuple[Node, ...]] | None = None
+        nodes: tuple[Node, ...] | None = None
+        while True:
+            # While the head is away, a listing may wait for it. It is the only one then.
+            if listing is None:
+                listing = asyncio.ensure_future(asyncio.to_thread(_list_nodes))
+            await asyncio.wait([listing], timeout=NODES_EVERY_S)
+            if listing.done():
+                with suppress(Exception):  # the head is away: the nodes stay as they were
+                    nodes = listing.result()
+                    self._names = {node.id: node.name for node in nodes}
+                listing = None
+            self._connection.send(("nodes", nodes, listing is not None))
+            if listing is None:
+                await asyncio.sleep(NODES_EVERY_S)
+
+    def _name(self, node_id: str) -> str:
+        return self._names.get(node_id, node_id)
+
+    def _missing_resources(self, spec: ActorSpec) -> str:
+        """Which resources an actor did not get, in one line."""
+        wanted = f"{spec.gpus:g} GPU" if spec.gpus else f"{spec.cpus:g} CPU"
+        kind = "GPU" if spec.gpus else "CPU"
+        free, holders = _usage(spec.node_id, kind)
+        held = f"; held by {', '.join(holders)}" if holders else ""
+        return (
+            f"node {self._name(spec.node_id)} has not given a worker {wanted} within {spec.wait_s:.0f} s: "
+            f"{free:g} {kind} free{held}. End the other programs on it, or start it with more"
+        )
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> R:
+    """Raises ProcessLost for every error that Ray raises, and TimeoutError."""
+    from ray.exceptions import RayError
+
+    try:
+        async with asyncio.timeout(deadline_s):
+            return await answer
+    except RayError as error:
+        raise ProcessLost(_reason(error)) from None
+
+
+def _pinned(node_id: str) -> Any:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    return NodeAffinitySchedulingStrategy(node_id, soft=False)
+
+
+def _kill(actor: Any) -> None:
+    import ray
+
+    with suppress(Exception):  # it has ended, or the head is away
+        ray.kill(actor, no_restart=True)
+
+
+def _list_nodes() -> tuple[Node, ...]:
+    import ray
+
+    nodes = [
+        Node(
+            id=row["NodeID"],
+            name=row["NodeName"],
+            address=row["NodeManagerAddress"],
+            gpus=row["Resources"].get("GPU", 0.0),
+            cpus=row["Resources"].get("CPU", 0.0),
+        )
+        for row in ray.nodes()  # type: ignore[no-untyped-call]
+        if row["Alive"]
+    ]
+    return tuple(sorted(nodes, key=lambda node: (node.name, node.id)))
+
+
+def _usage(node_id: str, kind: str) -> tuple[float, list[str]]:
+    """How much of a node's GPUs or CPUs is free, and the actors that hold the rest."""
+    from ray._private import state
+
+    available: dict[str, dict[str, float]] = state.available_resources_per_node()  # type: ignore[no-untyped-call]
+    free = available.get(node_id, {}).get(kind, 0.0)
+    rows = state.actors().values()
+    holders = Counter(
+        f"{row['ActorClassName']} of job {row['JobID']}"
+        for row in rows
+        if row["State"] == "ALIVE" and row["Address"]["NodeID"] == node_id
+    )
+    return free, [f"{count} {name}" for name, count in holders.items()]
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:_MOST_CHARACTERS]
+
+
+def _reason(error: Exception) -> str:
+    """Why Ray has lost something, without the pages of advice."""
+    text = _one_line(error)
+    found = re.search(r"The actor (is dead|died) because [^.]*", text)
+    return f"{type(error).__name__}: {found[0] if found else text}"
