@@ -16,6 +16,7 @@ from tests.cluster.fake_bridge import FakeBridge
 from tests.engines.catalogues import new_catalogue
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot
+from workers.messages import LoadOptions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -41,7 +42,8 @@ class Source:
     def __init__(self, bridge: FakeBridge) -> None:
         self._bridge = bridge
         self._catalogue = new_catalogue()
-        self._catalogue.options["main"] = self._catalogue.options["main"].__class__("main", "", "cpu", "int8", 1)
+        simulated = LoadOptions("main", "", "cpu", "int8", 1)
+        self._catalogue.options["main"] = simulated
 
     def places(self, nodes: Sequence[Node]) -> list[Place]:
         return worker_places(nodes, "cpu", 1.0, None)

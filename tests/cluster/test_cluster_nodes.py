@@ -69,9 +69,7 @@ async def test_a_node_without_the_model_is_left_out_and_asked_again(monkeypatch:
     bridge = FakeBridge()
     node = new_node(bridge, {FIND: offline})
     faults = await asyncio.gather(*(fault_of(node) for _ in range(8)))
-    assert set(faults) == {
-        "node rack-7 is left out: The model 'demo' is not here, and HF_HUB_OFFLINE is set"
-    }
+    assert set(faults) == {"node rack-7 is left out: The model 'demo' is not here, and HF_HUB_OFFLINE is set"}
     assert len(bridge.calls) == 2, "asked once for all slots"
     bridge.answers.clear()
     await fault_of(node)
