@@ -170,7 +170,7 @@ def _cluster_plan(settings: Settings) -> ClusterPlan:
         )
     if settings.gpus not in ((), ("all",)):
         raise InvalidSetting(
-            f"WHISPER_GPUS={','.join(settings.gpus)}: WHISPER_ENGINE=ray uses all GPUs that Ray manages; leave it "
+            f"WHISPER_GPUS={','.join(settings.gpus)}: WHISPER_ENGINE=ray uses all GPUs of Ray; leave it "
             "out, and name those of a node in CUDA_VISIBLE_DEVICES when you run `ray start` there"
         )
     return ClusterPlan(

@@ -75,20 +75,19 @@ class RaySlots:
 
     def _new_process(self, index: int, place: Place) -> RemoteProcess:
         if self.simulation is not None:
-            actor = self._shared_actor(place, self.simulation.slots_per_actor)
-            return RemoteProcess(
-                self.bridge, actor.spec, SimulatedProcess, index, "", self.simulation, actor=actor
-            )
+            # It needs no CPU: its workers compute nothing.
+            spec = ActorSpec(place.node.id, processes=self.simulation.slots_per_actor)
+            actor = self._shared_actor(place, spec)
+            return RemoteProcess(self.bridge, spec, SimulatedProcess, index, "", self.simulation, actor=actor)
         if place.device == "cuda":
             spec = ActorSpec(place.node.id, gpus=self.gpus_per_worker)
             return RemoteProcess(self.bridge, spec, runtime.initialise, self.niceness)
         spec = ActorSpec(place.node.id, cpus=1)
         return RemoteProcess(self.bridge, spec, runtime.initialise, "", self.niceness)
 
-    def _shared_actor(self, place: Place, slots: int) -> Actor:
-        """The actor of a simulated slot. It needs no CPU: its workers compute nothing."""
-        key = (place.node.id, place.ordinal // slots)
+    def _shared_actor(self, place: Place, spec: ActorSpec) -> Actor:
+        key = (place.node.id, place.ordinal // spec.processes)
         actor = self._actors.get(key)
         if actor is None:
-            actor = self._actors[key] = Actor(self.bridge, ActorSpec(place.node.id, processes=slots))
+            actor = self._actors[key] = Actor(self.bridge, spec)
         return actor
