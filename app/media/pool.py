@@ -26,11 +26,13 @@ from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
 from app.media.pcm_budget import PcmBudget
 from app.media.peaks import PeakCollector
+from app.media.remote_slot import RemoteMediaSlot
 from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
 from app.media.worker_slot import Call, MediaWorkerSlot
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
+from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import Batch, Outcome, TaskResult
 from app.shielding import run_shielded
 from workers.media import encode, tasks
@@ -88,11 +90,11 @@ class MediaPool:
         disk: DiskSpace,
         speaker_model: Callable[[], Awaitable[SpeakerModel]] = _no_speaker_model,
     ) -> None:
-        """`workers` is their number, and `disk` the one to which recordings are decoded.
+        """`workers`: how many there are on this machine. `disk`: the one to which recordings are decoded.
 
         `speaker_model` returns the model that embeds voices, or raises SpeakerModelUnavailable.
         """
-        self.worker_count = workers
+        self.local_count = workers
         self.speaker_model = speaker_model
         self._disk = disk
         self._dispatcher = Dispatcher[Call, Any](
@@ -100,6 +102,7 @@ class MediaPool:
             [MediaWorkerSlot(index) for index in range(workers)],
             sleep_after_s=_SLEEP_AFTER_S,
             always_awake=1,
+            can_run=lambda slot, call: not isinstance(slot, RemoteMediaSlot) or slot.can_run(call),
             on_batch=_trace_call,
         )
         self._background: set[asyncio.Task[None]] = set()
@@ -114,6 +117,29 @@ class MediaPool:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+
+    def add_remote(self, process: WorkerProcess) -> int:
+        """Have a worker more, whose process runs on another machine once there is work. Returns its number.
+
+        It comes after the local ones: a recording is sent only while they are busy.
+        """
+        slot = RemoteMediaSlot(self._dispatcher.free_index, process)
+        slot.status.state = "asleep"
+        self._dispatcher.add_slot(slot)
+        return slot.index
+
+    async def remove_remote(self, number: int) -> None:
+        """Have that worker no longer. Its call in flight goes to another one."""
+        await self._dispatcher.remove_slot(number)
+
+    async def drain_remote(self, number: int) -> None:
+        """Have that worker no longer, once its call in flight is answered."""
+        await self._dispatcher.drain_slot(number)
+
+    @property
+    def worker_count(self) -> int:
+        """How many workers there are, on any machine."""
+        return len(self._dispatcher.slots)
 
     @property
     def busy_ratio(self) -> float:

@@ -94,7 +94,9 @@ class ClusterFleet:
         if self.bridge.fault is not None:
             return self.bridge.fault
         if self._connected.is_set() and not self._numbers:
-            return "no node of the Ray cluster has a place for a worker: start one with `ray start --address=…`"
+            return (
+                "no node of the Ray cluster has a place for a worker: start one with `ray start --address=…`"
+            )
         return None
 
     @property
