@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from app.errors import ProcessLost
 from app.scheduling.process import ChildProcess, WorkerProcess
-from app.scheduling.tasks import SlotStatus
+from app.scheduling.tasks import RestartReason, SlotStatus
 from workers import runtime
 from workers.media import tasks
 
@@ -39,7 +40,7 @@ class MediaWorkerSlot:
         self.status = SlotStatus()
         self.needs_restart = asyncio.Event()
         self._process = process or ChildProcess(*INITIALIZER)
-        self._process.on_exit = self.needs_restart.set
+        self._process.on_exit = self._exited
 
     async def start(self) -> None:
         """Start the process and limit its memory."""
@@ -49,10 +50,6 @@ class MediaWorkerSlot:
     def batch_limit(self, weight: int = 1) -> int:
         """One call at a time."""
         return 1
-
-    def can_run(self, call: Call) -> bool:
-        """Whether this worker may be asked."""
-        return True
 
     async def probe(self) -> None:
         """Does nothing: no device is used, so DeviceFailed is never raised."""
@@ -65,3 +62,8 @@ class MediaWorkerSlot:
     async def close(self) -> None:
         """Kill the process."""
         await self._process.close()
+
+    def _exited(self) -> None:
+        if isinstance(self._process.exit_error, ProcessLost):
+            self.status.ending = RestartReason.LOST
+        self.needs_restart.set()

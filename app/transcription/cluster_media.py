@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
 
 import structlog
 
@@ -36,7 +37,7 @@ class ClusterMedia:
         self._count = count
         self._is_draining = is_draining
         self._workers: dict[int, str] = {}  # by number: the id of its node
-        self._fit: dict[str, bool] = {}  # by id of a node: whether it has the versions of this machine
+        self._checks: dict[str, asyncio.Task[bool]] = {}  # by id of a node: whether it may have workers
         self._following: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -46,7 +47,8 @@ class ClusterMedia:
 
     async def stop(self) -> None:
         """Leave the workers as they are, for the pool to end them."""
-        tasks = [*self._leaving, *([self._following] if self._following else [])]
+        tasks: list[asyncio.Task[Any]] = [*self._leaving, *self._checks.values()]
+        tasks += [self._following] if self._following else []
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -54,12 +56,12 @@ class ClusterMedia:
     async def _follow(self) -> None:
         while True:
             try:
-                await self._reconcile()
-            except Exception as error:  # the next look may do better
-                log.warning("media workers on the cluster not changed", error=repr(error))
+                self._reconcile()
+            except Exception:  # the next look may do better
+                log.exception("media workers on the cluster not changed")
             await asyncio.sleep(_PERIOD_S)
 
-    async def _reconcile(self) -> None:
+    def _reconcile(self) -> None:
         """Remove, drain and add workers as the nodes need it."""
         alive = {node.id for node in self._bridge.nodes}
         for number, node_id in list(self._workers.items()):
@@ -67,10 +69,9 @@ class ClusterMedia:
                 self._leave(number, self._media.remove_remote(number))
             elif self._is_draining(node_id):
                 self._leave(number, self._media.drain_remote(number))
-        self._fit = {node_id: fit for node_id, fit in self._fit.items() if node_id in alive}
-        if len(self._workers) == self._count:
-            return
-        nodes = [node for node in self._bridge.nodes if await self._may_work(node)]
+        for node_id in self._checks.keys() - alive:
+            self._checks.pop(node_id).cancel()
+        nodes = [node for node in self._bridge.nodes if self._may_work(node)]
         while len(self._workers) < self._count:
             node = least_used(nodes, Counter(self._workers.values()))
             if node is None:
@@ -78,18 +79,28 @@ class ClusterMedia:
             process = RemoteProcess(self._bridge, ActorSpec(node.id, cpus=1), *INITIALIZER)
             self._workers[self._media.add_remote(process)] = node.id
 
-    async def _may_work(self, node: Node) -> bool:
-        """Whether a node may have workers. Raises ProcessLost or TimeoutError if it does not say."""
+    def _may_work(self, node: Node) -> bool:
+        """Whether a node may have workers, as far as is known."""
         if node.cpus < 1 or self._is_draining(node.id):
             return False
-        if node.id not in self._fit:
+        if node.id not in self._checks:
+            self._checks[node.id] = asyncio.create_task(self._check(node))
+        check = self._checks[node.id]
+        return check.done() and check.result()
+
+    async def _check(self, node: Node) -> bool:
+        """Whether a node has the versions of this machine. If it does not say, it is asked again."""
+        try:
             async with asyncio.timeout(_CHECK_S):
                 theirs = await self._bridge.call("run_on_node", node.id, node_checks.versions, _PACKAGES)
-            fault = node_checks.other_versions(node_checks.versions(_PACKAGES), theirs)
-            self._fit[node.id] = fault is None
-            if fault is not None:
-                log.error("a node gets no media workers", node=node.name, reason=fault)
-        return self._fit[node.id]
+        except Exception as error:
+            log.warning("a node did not say its versions", node=node.name, error=repr(error))
+            self._checks.pop(node.id, None)
+            return False
+        fault = node_checks.other_versions(node_checks.versions(_PACKAGES), theirs)
+        if fault is not None:
+            log.error("a node gets no media workers", node=node.name, reason=fault)
+        return fault is None
 
     def _leave(self, number: int, leaving: Coroutine[None, None, None]) -> None:
         del self._workers[number]

@@ -14,7 +14,7 @@ import pytest
 import soundfile
 
 from app.engines.speaker_model import find_speaker_model
-from app.errors import InvalidInput, RequeueBatch
+from app.errors import InvalidInput, ProcessCrashed, RequeueBatch
 from app.media import pool as media_pool
 from app.media import remote_slot
 from app.media.channel_files import channel_path
@@ -231,11 +231,11 @@ async def test_speech_and_voices_are_those_of_a_local_worker(remote_pool: MediaP
         assert found.tobytes() == tasks.speech_probabilities(str(UPLOAD), start, frames)
     windows = [(3 * RATE, 4 * RATE), (RATE, 3 * RATE), (24 * RATE, 26 * RATE)]
     voices = await remote_pool.embed_voices("job", UPLOAD, windows)
-    [slot] = remote_pool._dispatcher.slots
-    path = str(UPLOAD.absolute())
     # In the same process, for time: torch takes some seconds to load.
-    expected = await slot._process.call(embed.embed, path, windows, await speaker_model())  # type: ignore[attr-defined]
-    assert voices.tobytes() == expected
+    [slot] = remote_pool._dispatcher.slots
+    assert isinstance(slot, RemoteMediaSlot)
+    path = str(await asyncio.to_thread(UPLOAD.absolute))
+    assert voices.tobytes() == await slot._process.call(embed.embed, path, windows, await speaker_model())
 
 
 async def test_nothing_stays_of_a_recording(remote_pool: MediaPool) -> None:
@@ -327,6 +327,7 @@ class FakeProcess:
 
     def __init__(self) -> None:
         self.on_exit: Callable[[], None] = lambda: None
+        self.exit_error: ProcessCrashed | None = None
         self.called: list[Callable[..., Any]] = []
 
     async def start(self) -> None: ...
