@@ -1,13 +1,16 @@
 """A Ray cluster on this machine: a head without resources, and nodes that come and go."""
 
+import asyncio
 import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from app.engines.cluster.bridge import Bridge
 
 _HEALTH = {
     "RAY_health_check_initial_delay_ms": "1000",
@@ -62,6 +65,14 @@ _COMMON = {
     "include_dashboard": False,
     "object_store_memory": 100 << 20,
 }
+
+
+async def until(condition: Callable[[], bool], bridge: Bridge) -> None:
+    """Wait until something is true that depends on what a bridge says of its cluster."""
+    while not condition():
+        changed = asyncio.Event()
+        bridge.on_nodes = changed.set
+        await changed.wait()
 
 
 @contextmanager

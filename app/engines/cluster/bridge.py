@@ -23,6 +23,7 @@ _FIRST_PAUSE_S = 1.0
 _MAX_PAUSE_S = 30.0
 _CONNECT_S = 240.0  # from the start of the process to its first list of nodes
 _SILENCE_S = 60.0  # without any message, after which the process counts as hung; it sends one every 2 s
+_HEAD_AWAY = "the head of the Ray cluster has not answered for a while: see whether its machine runs"
 _END_S = 5.0  # for the process to end by itself
 
 log = structlog.get_logger(__name__)
@@ -44,6 +45,7 @@ class Bridge:
         self._address = address
         self._insecure = insecure
         self._refused = False
+        self._is_head_away = False
         self._connection: Connection | None = None
         self._calls: dict[int, asyncio.Future[Any]] = {}
         self._numbers = itertools.count()
@@ -62,17 +64,26 @@ class Bridge:
             await asyncio.gather(running, return_exceptions=True)
 
     async def call(self, method: str, *args: object) -> Any:
-        """Call a method of the driver. Raises what it raises."""
-        if self.fault is not None or self._connection is None:
-            fault = self.fault or "the bridge is starting"
+        """Call a method of the driver. Raises what it raises. Cancelling the caller cancels the method."""
+        connection = self._connection
+        if connection is None:
+            fault = self.fault or "the bridge to Ray is starting"
             raise ClusterUnavailable(fault) if self._refused else ProcessLost(fault)
         number = next(self._numbers)
         answer = self._calls[number] = asyncio.get_running_loop().create_future()
         try:
-            self._connection.send((number, method, args))
+            connection.send((number, method, args))
             return await answer
+        except asyncio.CancelledError:
+            connection.send((number, None, ()))
+            raise
         finally:
             del self._calls[number]
+
+    def post(self, method: str, *args: object) -> None:
+        """Call a method of the driver without waiting for it, if there is a driver."""
+        if self._connection is not None:
+            self._connection.send((next(self._numbers), method, args))
 
     def on_event(self, actor: str, callback: Callable[[ActorEvent], None] | None) -> None:
         """Call `callback` when a process of this actor has ended, or the actor has; None: no longer."""
@@ -109,13 +120,13 @@ class Bridge:
         process, connection = self._spawn()
         try:
             deadline_s = _CONNECT_S
-            while True:
+            while True:  # until the process ends
                 async with asyncio.timeout(deadline_s):
                     kind, *rest = await connection.receive()
                 deadline_s = _SILENCE_S
                 self._received(connection, kind, rest)
         except EOFError:
-            raise ProcessLost("the bridge to Ray has ended") from None
+            raise ProcessLost(_HEAD_AWAY if self._is_head_away else "the bridge to Ray has ended") from None
         finally:
             self._connection = self.pid = None
             connection.close()
@@ -124,15 +135,15 @@ class Bridge:
     def _spawn(self) -> tuple[BaseProcess, Connection]:
         ours, its = socket.socketpair()
         hide_secrets()  # Ray's token goes through the socket: no process can read it in the environment
-        form = logs.child_format
         process = multiprocessing.get_context("spawn").Process(
-            target=driver.main, args=(its, form and replace(form, colors=False)), daemon=True
+            target=driver.main, args=(its,), name="ray-bridge", daemon=True
         )
         with its:
             process.start()
         self.pid = process.pid
         connection = Connection(ours)
-        connection.send((dict(os.environ), self._address, self._insecure))
+        form = logs.child_format and replace(logs.child_format, colors=False)
+        connection.send((dict(os.environ), self._address, self._insecure, form))
         return process, connection
 
     def _received(self, connection: Connection, kind: str, rest: list[Any]) -> None:
@@ -146,7 +157,8 @@ class Bridge:
             else:
                 answer.set_exception(value)
         elif kind == "nodes":
-            self._set_nodes(connection, rest[0])
+            nodes, self._is_head_away = rest
+            self._set_nodes(connection, nodes)
         elif kind == "actor":
             actor, event = rest
             if actor in self._listeners:
@@ -156,7 +168,7 @@ class Bridge:
 
     def _set_nodes(self, connection: Connection, nodes: tuple[Node, ...] | None) -> None:
         if nodes is None:
-            return  # a sign of life
+            return  # none were listed yet
         if self._connection is None:
             log.info("connected with Ray", nodes=len(nodes), pid=self.pid)
             self._connection, self._refused = connection, False

@@ -3,8 +3,10 @@
 import asyncio
 import os
 import pickle
+import re
 import socket
-from collections.abc import Awaitable
+from collections import Counter
+from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -13,30 +15,33 @@ from app.engines.cluster.actor import WorkerActor, run_task
 from app.engines.cluster.frames import Connection, pickled
 from app.engines.cluster.messages import ActorEvent, ActorSpec, Node
 from app.errors import ClusterUnavailable, ProcessLost
-from workers import log_lines, runtime
+from workers import runtime
 from workers.log_lines import LogFormat
 
 R = TypeVar("R")
 
 NODES_EVERY_S = 2.0
-_RESOURCES_S = 60.0  # that an actor waits for its GPU or its core
 _START_S = 240.0  # for a process to start, and to show its GPU
 _CLOSE_S = 20.0
 _TASK_S = 1800.0  # for a function on a node, which may download a model
 _LOOPBACK = ("127.0.0.1:", "localhost:", "[::1]:")
+_MOST_CHARACTERS = 400  # of an error of Ray's
 _LARGE = 100_000  # bytes; from here on Ray copies a call into its object store, which may wait for space
 
 
-def main(sock: socket.socket, form: LogFormat | None) -> None:
+def main(sock: socket.socket) -> None:
     """The bridge's process, until the server ends or closes its end of the socket."""
-    log_lines.initialise(form, runtime.follow_parent)
-    asyncio.run(_serve(sock, form))
+    runtime.follow_parent()
+    # Ray prints lines of many kinds. Its log files have them, and the server hears of all that matters.
+    for descriptor in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    asyncio.run(_serve(sock))
 
 
-async def _serve(sock: socket.socket, form: LogFormat | None) -> None:
+async def _serve(sock: socket.socket) -> None:
     connection = Connection(sock)
     try:
-        environment, address, insecure = await connection.receive()
+        environment, address, insecure, form = await connection.receive()
         os.environ.clear()
         os.environ.update(environment)
         fault = _connect(address, insecure=insecure)
@@ -46,7 +51,10 @@ async def _serve(sock: socket.socket, form: LogFormat | None) -> None:
             connection.send(("fault", fault))
             await connection.flush()
     except EOFError:
-        pass
+        pass  # the server has gone
+    except Exception as error:
+        connection.send(("fault", ProcessLost(f"the bridge to Ray failed: {error!r}")))
+        await connection.flush()
     finally:
         connection.close()
 
@@ -68,7 +76,6 @@ def connect(address: str, *, insecure: bool) -> None:
     Raises ClusterUnavailable if the cluster must not be used, and ProcessLost if it cannot be reached.
     """
     authentication.set_environment(os.environ, is_local=not address, insecure=insecure)
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
     quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False, "namespace": "whisperfleet"}
     if not address:
         import ray
@@ -106,7 +113,9 @@ class Driver:
         self._connection = connection
         self._form = form
         self._actors: dict[str, Any] = {}  # Ray's handles
+        self._ready: set[str] = set()  # those that have started
         self._names: dict[str, str] = {}  # of nodes
+        self._calls: dict[int, asyncio.Task[None]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._new_actor: Any = ray.remote(WorkerActor)
         self._run_task: Any = ray.remote(run_task)
@@ -116,14 +125,17 @@ class Driver:
         self._spawn(self._follow_nodes())
         while True:
             number, method, args = await self._connection.receive()
-            self._spawn(self._answer(number, method, args))
+            if method is not None:
+                self._calls[number] = self._spawn(self._answer(number, method, args))
+            elif number in self._calls:
+                self._calls[number].cancel()
 
-    async def start_actor(self, spec: ActorSpec) -> str:
-        """Start an actor on its node: Ray's id of it, in hex.
+    async def start_actor(self, name: str, spec: ActorSpec) -> str:
+        """Start an actor on its node: Ray's id of it, in hex. The other methods know it by `name`.
 
-        Raises ClusterUnavailable if it gets no resources within `_RESOURCES_S`.
+        Raises ClusterUnavailable if it gets no resources within `spec.wait_s`.
         """
-        actor = self._new_actor.options(
+        actor = self._actors[name] = self._new_actor.options(
             num_cpus=spec.cpus,
             num_gpus=spec.gpus,
             max_restarts=0,
@@ -131,17 +143,18 @@ class Driver:
             scheduling_strategy=_pinned(spec.node_id),
         ).remote(spec, self._names.get(spec.node_id, spec.node_id), self._form)
         try:
-            await _lost_if_ray_fails(actor.ready.remote(), _RESOURCES_S)
-        except TimeoutError:
+            await _lost_if_ray_fails(actor.ready.remote(), spec.wait_s)
+        except BaseException as error:
+            self._actors.pop(name, None)
+            if not isinstance(error, TimeoutError):
+                _kill(actor)
+                raise
+            reason = await asyncio.to_thread(self._missing_resources, spec)
             _kill(actor)
-            raise ClusterUnavailable(await asyncio.to_thread(self._missing_resources, spec)) from None
-        except BaseException:
-            _kill(actor)
-            raise
-        name: str = actor._actor_id.hex()
-        self._actors[name] = actor
+            raise ClusterUnavailable(reason) from None
+        self._ready.add(name)
         self._spawn(self._watch(name, actor))
-        return name
+        return str(actor._actor_id.hex())
 
     async def start_process(self, actor: str, number: int, call: list[bytes]) -> bytes:
         """Start a process of an actor: see `WorkerActor.start_process`."""
@@ -160,11 +173,16 @@ class Driver:
                 await _lost_if_ray_fails(self._actors[actor].close_process.remote(number), _CLOSE_S)
 
     async def close_actor(self, actor: str) -> None:
-        """End an actor and its processes. Never fails."""
+        """End an actor and its processes, also one that is starting. Never fails."""
         handle = self._actors.pop(actor, None)
-        if handle is not None:
-            with suppress(ProcessLost, TimeoutError):
-                await _lost_if_ray_fails(handle.close.remote(), _CLOSE_S)
+        if handle is None:
+            return
+        try:
+            if actor in self._ready:
+                self._ready.remove(actor)
+                with suppress(ProcessLost, TimeoutError):
+                    await _lost_if_ray_fails(handle.close.remote(), _CLOSE_S)
+        finally:
             _kill(handle)
 
     async def run_on_node(self, node_id: str, function: Any, *args: Any) -> Any:
@@ -177,8 +195,10 @@ class Driver:
         try:
             is_result, value = pickle.loads(await _lost_if_ray_fails(task, _TASK_S))
         except TimeoutError:
-            ray.cancel(task, force=True)
             raise ProcessLost(f"node {self._name(node_id)} did not answer within {_TASK_S:.0f} s") from None
+        finally:
+            with suppress(Exception):  # it has ended
+                ray.cancel(task, force=True)
         if not is_result:
             raise value
         return value
@@ -199,10 +219,11 @@ class Driver:
 
     async def _answer(self, number: int, method: str, args: tuple[Any, ...]) -> None:
         try:
-            result = await getattr(self, method)(*args)
-            message = ("answer", number, True, result)
+            message = ("answer", number, True, await getattr(self, method)(*args))
         except Exception as error:
             message = ("answer", number, False, error)
+        finally:
+            del self._calls[number]
         try:
             self._connection.send(message)
         except Exception as error:  # it cannot be pickled, or is too large
@@ -216,6 +237,7 @@ class Driver:
                 number, reason = await _lost_if_ray_fails(actor.next_exit.remote(), None)
             except ProcessLost as error:
                 if self._actors.pop(name, None) is not None:
+                    self._ready.discard(name)
                     self._connection.send(("actor", name, ActorEvent(None, error.message)))
                 return
             self._connection.send(("actor", name, ActorEvent(number, reason)))
@@ -234,8 +256,9 @@ class Driver:
                     nodes = listing.result()
                     self._names = {node.id: node.name for node in nodes}
                 listing = None
-                await asyncio.sleep(NODES_EVERY_S if nodes is not None else 0.1)
-            self._connection.send(("nodes", nodes))
+            self._connection.send(("nodes", nodes, listing is not None))
+            if listing is None:
+                await asyncio.sleep(NODES_EVERY_S)
 
     def _name(self, node_id: str) -> str:
         return self._names.get(node_id, node_id)
@@ -247,14 +270,15 @@ class Driver:
         free, holders = _usage(spec.node_id, kind)
         held = f"; held by {', '.join(holders)}" if holders else ""
         return (
-            f"node {self._name(spec.node_id)} has not given a worker {wanted} within {_RESOURCES_S:.0f} s: "
+            f"node {self._name(spec.node_id)} has not given a worker {wanted} within {spec.wait_s:.0f} s: "
             f"{free:g} {kind} free{held}. End the other programs on it, or start it with more"
         )
 
-    def _spawn(self, work: Any) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> R:
@@ -265,7 +289,7 @@ async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> 
         async with asyncio.timeout(deadline_s):
             return await answer
     except RayError as error:
-        raise ProcessLost(f"{type(error).__name__}: {_one_line(error)}") from None
+        raise ProcessLost(_reason(error)) from None
 
 
 def _pinned(node_id: str) -> Any:
@@ -299,8 +323,26 @@ def _list_nodes() -> tuple[Node, ...]:
 
 
 def _usage(node_id: str, kind: str) -> tuple[float, list[str]]:
-    return 0.0, []
+    """How much of a node's GPUs or CPUs is free, and the actors that hold the rest."""
+    from ray._private import state
+
+    available: dict[str, dict[str, float]] = state.available_resources_per_node()  # type: ignore[no-untyped-call]
+    free = available.get(node_id, {}).get(kind, 0.0)
+    rows = state.actors().values()
+    holders = Counter(
+        f"{row['ActorClassName']} of job {row['JobID']}"
+        for row in rows
+        if row["State"] == "ALIVE" and row["Address"]["NodeID"] == node_id
+    )
+    return free, [f"{count} {name}" for name, count in holders.items()]
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:500]
+    return " ".join(str(error).split())[:_MOST_CHARACTERS]
+
+
+def _reason(error: Exception) -> str:
+    """Why Ray has lost something, without the pages of advice."""
+    text = _one_line(error)
+    found = re.search(r"The actor (is dead|died) because [^.]*", text)
+    return f"{type(error).__name__}: {found[0] if found else text}"

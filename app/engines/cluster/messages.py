@@ -41,6 +41,7 @@ class ActorSpec:
     gpus: float = 0.0  # 0: none, and the actor's processes see none
     cpus: float = 0.0
     processes: int = 1  # more than one in experiments only
+    wait_s: float = 60.0  # that it may wait for its GPUs and CPUs
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,8 @@
 
 import asyncio
 import pickle
-from collections.abc import Callable
+import uuid
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -22,42 +23,55 @@ class Actor:
     """An actor that starts with the first of its processes, and ends with the last."""
 
     def __init__(self, bridge: Bridge, spec: ActorSpec) -> None:
-        self.bridge = bridge
-        self.spec = spec
-        self.id: str | None = None  # Ray's, in hex; None while there is none
+        self.name: str | None = None  # by which the driver knows it; None: it does not run
+        self.id: str | None = None  # Ray's, in hex
+        self._bridge = bridge
+        self._spec = spec
         self._processes: dict[int, RemoteProcess] = {}
         self._lock = asyncio.Lock()
 
-    async def add(self, process: "RemoteProcess") -> int:
-        """Start the actor if it does not run. Returns the number of the process in it."""
+    def add(self, process: "RemoteProcess") -> int:
+        """The number that a process gets in the actor."""
+        number = min(set(range(self._spec.processes)) - set(self._processes))
+        self._processes[number] = process
+        return number
+
+    async def start(self) -> str:
+        """Start the actor if it does not run. Returns its name."""
         async with self._lock:
-            if self.id is None:
-                self.id = await self.bridge.call("start_actor", self.spec)
-                self.bridge.on_event(self.id, self._on_event)
-            number = min(set(range(self.spec.processes)) - set(self._processes))
-            self._processes[number] = process
-            return number
+            if self.name is None:
+                name = uuid.uuid4().hex
+                self._bridge.on_event(name, self._on_event)
+                try:
+                    self.id = await self._bridge.call("start_actor", name, self._spec)
+                except BaseException:
+                    # Also if the caller is cancelled: an actor that nobody knows would keep its GPU.
+                    self._bridge.on_event(name, None)
+                    self._bridge.post("close_actor", name)
+                    raise
+                self.name = name
+            return self.name
 
     async def remove(self, number: int) -> None:
         """End a process, and the actor with the last one."""
         async with self._lock:
             self._processes.pop(number, None)
-            actor = self.id
-            if actor is None:
+            name = self.name
+            if name is None:
                 return
             if self._processes:
-                await _gone_is_fine(self.bridge.call("close_process", actor, number))
+                await _unless_gone(self._bridge.call("close_process", name, number))
             else:
-                self.id = None
-                self.bridge.on_event(actor, None)
-                await _gone_is_fine(self.bridge.call("close_actor", actor))
+                self.name = self.id = None
+                self._bridge.on_event(name, None)
+                await _unless_gone(self._bridge.call("close_actor", name))
 
     def _on_event(self, event: ActorEvent) -> None:
         if event.process is not None:
             if event.process in self._processes:
                 self._processes[event.process].ended(ProcessCrashed(event.reason))
             return
-        self.id = None
+        self.name = self.id = None
         processes, self._processes = self._processes, {}
         for process in processes.values():
             process.ended(ProcessLost(event.reason))
@@ -87,10 +101,10 @@ class RemoteProcess:
         self.parts: tuple[Part, ...] = ()
         self.on_exit: Callable[[], None] = lambda: None
         self.exit_error: ProcessCrashed | None = None
-        self._actor = actor or Actor(bridge, spec)
         self._bridge = bridge
-        self._number: int | None = None
-        self._call = (initializer, *initargs)
+        self._actor = actor or Actor(bridge, spec)
+        self._number: int | None = None  # in the actor; None: neither started nor starting
+        self._initializer = (initializer, *initargs)
 
     @property
     def actor(self) -> str | None:
@@ -103,21 +117,23 @@ class RemoteProcess:
         Raises as `ChildProcess.start` does, ClusterUnavailable if the actor gets no resources, and
         DeviceFailed if the process does not see its GPU.
         """
+        await self.close()
         self.exit_error = None
-        self._number = await self._actor.add(self)
-        started: StartedProcess = _result(
-            await self._bridge.call("start_process", self.actor, self._number, pickled(self._call))
-        )
+        number = self._number = self._actor.add(self)
+        name = await self._actor.start()
+        answer = await self._bridge.call("start_process", name, number, pickled(self._initializer))
+        started: StartedProcess = _result(answer)
         self.pid, self.visible_devices = started.pid, started.visible_devices
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
         """Run `function(*args)` in the process: see `ChildProcess.call`."""
         self.parts = ()
-        if self._number is None or self._actor.id is None:
+        name, number = self._actor.name, self._number
+        if name is None or number is None:
             raise self.exit_error or ProcessLost("the process has not been started")
         call = pickled((bound_ids(), deadline_s, function, *args))
         margin_s = None if deadline_s is None else deadline_s + _MARGIN_S
-        answer = await self._bridge.call("call_process", self._actor.id, self._number, call, margin_s)
+        answer = await self._bridge.call("call_process", name, number, call, margin_s)
         result, self.parts = _result(answer)
         return result  # type: ignore[no-any-return]
 
@@ -144,6 +160,6 @@ def _result(answer: bytes) -> Any:
     return value
 
 
-async def _gone_is_fine(call: Any) -> None:
+async def _unless_gone(call: Awaitable[Any]) -> None:
     with suppress(ProcessLost, ClusterUnavailable):
         await call

@@ -1,0 +1,245 @@
+"""Processes on the nodes of a real cluster: they answer, crash, hang, and are lost, as on this machine."""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import structlog
+
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import ActorSpec, Node
+from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.model_files import DEMO_PATH
+from app.engines.simulated import SimulatedProcess, Simulation
+from app.errors import ClusterUnavailable, DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost
+from app.scheduling.process import ChildProcess, WorkerProcess
+from tests.cluster import node_functions
+from tests.cluster.clusters import RayCluster, until
+from tests.media_files import read_pcm
+from workers import runtime
+from workers.messages import MAX_CLIP_SAMPLES, Decoding, LoadOptions, Window
+from workers.whisper import worker as whisper
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.fixture(scope="module")
+async def bridge(ray_cluster: RayCluster) -> AsyncIterator[Bridge]:
+    bridge = Bridge(ray_cluster.address)
+    await bridge.start()
+    await until(lambda: len(bridge.nodes) == 3, bridge)
+    yield bridge
+    await bridge.stop()
+    assert bridge.nodes == ()
+
+
+def node(bridge: Bridge, name: str) -> Node:
+    [found] = [node for node in bridge.nodes if node.name == name]
+    return found
+
+
+def new_process(bridge: Bridge, name: str = "node0") -> RemoteProcess:
+    return RemoteProcess(bridge, ActorSpec(node(bridge, name).id, cpus=1), runtime.initialise, "")
+
+
+@asynccontextmanager
+async def started(process: RemoteProcess) -> AsyncIterator[asyncio.Event]:
+    """A process that is closed in the end, and an event for its end."""
+    ended = asyncio.Event()
+    process.on_exit = ended.set
+    await process.start()
+    try:
+        yield ended
+    finally:
+        await process.close()
+
+
+async def gone(pid: int) -> None:
+    with suppress(psutil.NoSuchProcess):
+        await asyncio.to_thread(psutil.Process(pid).wait, 30)
+
+
+async def decode_talk(process: WorkerProcess) -> Any:
+    pcm = read_pcm(DATA / "talk.flac")[: MAX_CLIP_SAMPLES // 2]
+    windows = [
+        Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding("demo", word_timestamps=words))
+        for words in (False, True)
+    ]
+    await process.call(whisper.load, LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
+    return await process.call(whisper.decode, windows)
+
+
+async def test_the_nodes_are_listed(bridge: Bridge) -> None:
+    assert {(node.name, node.address, node.cpus, node.gpus) for node in bridge.nodes} == {
+        ("head", "127.0.0.1", 0, 0),
+        ("node0", "127.0.0.1", 2, 0),
+        ("node1", "127.0.0.1", 2, 0),
+    }
+
+
+async def test_a_batch_gives_the_same_results_as_on_this_machine(bridge: Bridge) -> None:
+    local, remote = ChildProcess(runtime.initialise, ""), new_process(bridge)
+    await local.start()
+    async with started(remote):
+        assert await decode_talk(remote) == await decode_talk(local)
+        assert [part.name for part in remote.parts] == [part.name for part in local.parts] != []
+    await local.close()
+
+
+async def test_a_process_knows_nothing_of_ray_and_has_no_secret(bridge: Bridge) -> None:
+    process = new_process(bridge)
+    async with started(process):
+        with structlog.contextvars.bound_contextvars(job="abc"):
+            modules, visible, ids = await process.call(node_functions.surroundings)
+        assert (modules, visible, ids) == ([], "", {"job": "abc"})
+        assert process.visible_devices == ""
+        assert await process.call(node_functions.secrets) == []
+        with pytest.raises(ZeroDivisionError):
+            await process.call(node_functions.divide, 1, 0)
+
+
+async def test_crashes_and_hangs_are_noticed_on_the_node(bridge: Bridge) -> None:
+    process = new_process(bridge)
+    async with started(process) as ended:
+        with pytest.raises(ProcessHung, match="did not answer within 1 s"):
+            await process.call(time.sleep, 3600, deadline_s=1.0)
+        await ended.wait()
+        with pytest.raises(ProcessCrashed, match="crashed"):
+            await process.call(os.getpid)
+        ended.clear()
+        await process.start()
+        with pytest.raises(ProcessCrashed) as crashed:
+            await process.call(os._exit, 3)
+        assert not isinstance(crashed.value, ProcessLost)
+
+
+async def test_the_end_of_a_process_between_two_calls_is_noticed(bridge: Bridge) -> None:
+    process = new_process(bridge)
+    async with started(process) as ended:
+        assert process.pid is not None
+        psutil.Process(process.pid).kill()
+        await ended.wait()
+        assert type(process.exit_error) is ProcessCrashed
+        assert "on node node0 crashed" in process.exit_error.message
+
+
+async def test_an_actor_that_is_killed_takes_its_process_with_it_and_is_lost(bridge: Bridge) -> None:
+    process = new_process(bridge)
+    async with started(process) as ended:
+        pid, actor = process.pid, process.actor
+        assert pid is not None
+        assert actor is not None
+        psutil.Process(psutil.Process(pid).ppid()).kill()
+        with pytest.raises(ProcessLost, match=r"^ActorDiedError: [^\n]*$"):
+            await process.call(time.sleep, 3600)
+        await ended.wait()
+        assert isinstance(process.exit_error, ProcessLost)
+        await gone(pid)
+        await process.start()
+        assert await process.call(os.getpid) == process.pid != pid
+        assert process.actor != actor
+
+
+async def test_actors_may_hold_several_simulated_processes(bridge: Bridge) -> None:
+    spec = ActorSpec(node(bridge, "node1").id, cpus=1, processes=2)
+    actor = Actor(bridge, spec)
+    simulation = Simulation(crash=1, speed=1000)
+    both = [
+        RemoteProcess(bridge, spec, SimulatedProcess, number, "", simulation, actor=actor)
+        for number in range(2)
+    ]
+    options = LoadOptions("simulated", "", "simulated", "simulated", 1)
+    window = Window(bytes(32_000), ((0, 16_000),), Decoding("simulated"))
+    async with started(both[0]), started(both[1]):
+        assert both[0].actor == both[1].actor
+        assert (await both[0].call(whisper.load, options)).model == "simulated"
+        with pytest.raises(ProcessCrashed, match="simulated worker 0 crashed"):
+            await both[0].call(whisper.decode, [window])
+        await both[0].start()
+        assert (await both[1].call(whisper.load, options)).loads == 1
+    assert actor.id is None
+
+
+async def test_functions_run_on_a_node(bridge: Bridge) -> None:
+    id = node(bridge, "node1").id
+    assert await bridge.call("run_on_node", id, node_functions.divide, 1, 4) == 0.25
+    with pytest.raises(ZeroDivisionError):
+        await bridge.call("run_on_node", id, node_functions.divide, 1, 0)
+
+
+async def test_an_actor_without_resources_says_what_holds_them(bridge: Bridge) -> None:
+    holders = [new_process(bridge) for _ in range(2)]
+    async with started(holders[0]), started(holders[1]):
+        spec = ActorSpec(node(bridge, "node0").id, cpus=1, wait_s=2)
+        with pytest.raises(
+            ClusterUnavailable,
+            match=r"^node node0 has not given a worker 1 CPU within 2 s: 0 CPU free; held by 2 WorkerActor",
+        ):
+            await RemoteProcess(bridge, spec, runtime.initialise, "").start()
+
+
+async def test_a_start_that_is_cancelled_leaves_no_actor(bridge: Bridge) -> None:
+    waiting = asyncio.create_task(new_process(bridge).start())
+    await asyncio.sleep(0.1)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    both = [new_process(bridge), new_process(bridge)]
+    async with started(both[0]), started(both[1]):  # both CPUs are free
+        assert await both[0].call(os.getpid) != await both[1].call(os.getpid)
+
+
+async def test_a_gpu_that_the_model_would_not_see_is_an_error(
+    ray_cluster: RayCluster, bridge: Bridge
+) -> None:
+    added = ray_cluster.add("gpus", cpus=0, gpus=1)
+    await until(lambda: len(bridge.nodes) == 4, bridge)
+    process = RemoteProcess(bridge, ActorSpec(node(bridge, "gpus").id, gpus=1), runtime.initialise)
+    with pytest.raises(DeviceFailed, match="node gpus: Ray has assigned GPU 0, but CTranslate2 sees 0 GPUs"):
+        await process.start()
+    await process.close()
+    ray_cluster.kill(added)
+    await until(lambda: len(bridge.nodes) == 3, bridge)
+
+
+async def test_a_node_that_is_killed_loses_its_processes(ray_cluster: RayCluster, bridge: Bridge) -> None:
+    added = ray_cluster.add("brief")
+    await until(lambda: len(bridge.nodes) == 4, bridge)
+    process = new_process(bridge, "brief")
+    await process.start()
+    calling = asyncio.create_task(process.call(time.sleep, 3600))
+    await asyncio.sleep(0.1)
+    ray_cluster.kill(added)
+    with pytest.raises(ProcessLost):
+        await calling
+    await until(lambda: len(bridge.nodes) == 3, bridge)
+    await process.close()
+
+
+async def test_a_bridge_that_is_killed_is_replaced(bridge: Bridge) -> None:
+    process = new_process(bridge)
+    async with started(process) as ended:
+        pid, driver = process.pid, bridge.pid
+        assert pid is not None
+        assert driver is not None
+        calling = asyncio.create_task(process.call(time.sleep, 3600))
+        await asyncio.sleep(0.1)
+        psutil.Process(driver).kill()
+        with pytest.raises(ProcessLost, match="the bridge to Ray has ended"):
+            await calling
+        await ended.wait()
+        assert (bridge.nodes, bridge.fault) == ((), "the bridge to Ray has ended")
+        with pytest.raises(ProcessLost, match="the bridge to Ray has ended"):
+            await bridge.call("start_actor", "name", ActorSpec("", cpus=1))
+        await gone(pid)
+        await until(lambda: len(bridge.nodes) == 3, bridge)
+        await process.start()
+        assert await process.call(os.getpid) == process.pid
+        assert bridge.pid != driver
