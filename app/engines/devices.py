@@ -126,7 +126,7 @@ def plan_devices(
 
 
 def plan_cluster_devices(settings: Settings, device: str) -> Devices:
-    """The device of all workers on a cluster, "simulated" if WHISPER_SIMULATED is set. Its nodes say how many.
+    """The device of all workers on a cluster: "simulated" if WHISPER_SIMULATED is set.
 
     `device`: of workers whose settings leave the choice. A worker on a CPU has one thread for each of Ray's
     CPUs that it takes.

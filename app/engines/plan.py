@@ -130,7 +130,9 @@ def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:
     """Apply the settings to this machine. Raises InvalidSetting if they do not fit.
 
     `cluster_device`: that of workers on a cluster unless the settings name one; "cuda" until the nodes are
-    known. Safe mode overrides WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE overrides safe mode: the type that is
+    known.
+
+    Safe mode overrides WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE overrides safe mode: the type that is
     named may be the only one that works on a device.
     """
     cluster = None
@@ -168,8 +170,8 @@ def _cluster_plan(settings: Settings) -> ClusterPlan:
         )
     if settings.gpus not in ((), ("all",)):
         raise InvalidSetting(
-            f"WHISPER_GPUS={','.join(settings.gpus)}: WHISPER_ENGINE=ray uses all GPUs that Ray manages; leave "
-            "it out, and name those of a node in CUDA_VISIBLE_DEVICES when you run `ray start` there"
+            f"WHISPER_GPUS={','.join(settings.gpus)}: WHISPER_ENGINE=ray uses all GPUs that Ray manages; leave it "
+            "out, and name those of a node in CUDA_VISIBLE_DEVICES when you run `ray start` there"
         )
     return ClusterPlan(
         address=settings.ray_address,

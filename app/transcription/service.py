@@ -332,7 +332,7 @@ class TranscriptionService:
         return {slot.index: slot.status for slot in self._slots}
 
     def workers_by_node(self) -> Counter[tuple[str, str]]:
-        """How many workers each node of the cluster has in each state, by its name; empty without a cluster."""
+        """How many workers each node of the cluster has in each state, by its name."""
         return Counter(
             (slot.node_name, slot.status.state) for slot in self._slots if slot.node_name is not None
         )

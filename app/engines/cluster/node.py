@@ -18,7 +18,7 @@ _RECHECK_S = 10.0  # the slots of a node share what a check has found for so lon
 
 
 class ClusterNode:
-    """A node that is alive. Its slots start only if its versions and its models are those of the front end."""
+    """A node that is alive. Its slots start only if its versions and models are those of the front end."""
 
     def __init__(
         self, bridge: Bridge, node: Node, catalogue: ModelCatalogue, connected: asyncio.Event
