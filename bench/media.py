@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from app.media.disk import DiskSpace
-from app.media.pool import Call, MediaPool
+from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, VadParameters
 from app.media.uploads import Upload
+from app.media.worker_slot import Call
 from app.transcription.clip_search import ClipSearch
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, interleaved, median
@@ -45,7 +46,7 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
         runs_s, busy = asyncio.run(_compare(path, options.repetitions))
         one, two = median(runs_s["one worker"]), median(runs_s["two workers"])
         ratios = [a / b for a, b in zip(runs_s["one worker"], runs_s["two workers"], strict=True)]
-        cpu = _cpu_s(path, folder / "pcm")
+        cpu = cpu_s(path, folder / "pcm")
         ceiling = _ceiling(path, folder, min(options.repetitions, _CEILING_ROUNDS))
         figures[f"{minutes:g} min"] = {
             "runs_s": runs_s,
@@ -143,7 +144,7 @@ def _ceiling(path: Path, folder: Path, repetitions: int) -> float:
 
         def run(count: int) -> float:
             began = time.perf_counter()
-            list(processes.map(_cpu_s, [path] * count, pcm_paths[:count]))
+            list(processes.map(cpu_s, [path] * count, pcm_paths[:count]))
             return time.perf_counter() - began
 
         run(2)
@@ -151,7 +152,7 @@ def _ceiling(path: Path, folder: Path, repetitions: int) -> float:
     return median([2 * one / two for one, two in zip(runs_s["one"], runs_s["two"], strict=True)], 2)
 
 
-def _cpu_s(path: Path, pcm_path: Path) -> dict[str, float]:
+def cpu_s(path: Path, pcm_path: Path) -> dict[str, float]:
     """CPU time (s) of decoding the file and of detecting its speech span by span, in this process."""
     pcm_path.touch()
     work.speech_probabilities(str(pcm_path), 0, 1)  # loads the detector

@@ -27,7 +27,7 @@ from app.engines.plan import make_plan
 from app.logs import configure_logs
 from app.main import create_app
 from app.media.file_sink import FileSink
-from app.media.pool import MediaWorkerSlot
+from app.media.worker_slot import MediaWorkerSlot
 from app.settings import load_settings
 from app.transcription import pipeline
 from app.transcription.service import TranscriptionService

@@ -26,14 +26,15 @@ from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
 from app.media.pcm_budget import PcmBudget
 from app.media.peaks import PeakCollector
+from app.media.remote_slot import RemoteMediaSlot
 from app.media.speech import CHUNK_FRAMES
 from app.media.uploads import Upload
+from app.media.worker_slot import Call, MediaWorkerSlot
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
-from app.scheduling.process import ChildProcess
-from app.scheduling.tasks import Batch, Outcome, SlotStatus, TaskResult
+from app.scheduling.process import WorkerProcess
+from app.scheduling.tasks import Batch, Outcome, TaskResult
 from app.shielding import run_shielded
-from workers import runtime
 from workers.media import encode, tasks
 from workers.media.voices import embed
 from workers.messages import (
@@ -50,11 +51,6 @@ from workers.messages import (
 log = structlog.get_logger(__name__)
 
 STEP_SAMPLES = CHUNK_FRAMES * FRAME_SAMPLES  # decoded at a time: 60 s
-_HEADROOM_BYTES = 2 << 30  # address space that a worker may use beyond its libraries
-# Below the Whisper workers, even those on the CPU. With equal priority a long recording would keep its first
-# clips waiting until its last were found.
-_NICENESS = 15
-_START_DEADLINE_S = 120.0
 _SLEEP_AFTER_S = 300.0  # without work, after which all but the first end, for the memory that they take
 # The fields at fault when a recording is refused for what was selected of it.
 _REFUSED_PARAMS = {
@@ -62,21 +58,12 @@ _REFUSED_PARAMS = {
     "start_after_end": "start",
     "too_many_channels": "channels",
 }
-_DEADLINE_S = 120.0  # for a step or a chunk, which take a second at most
 _SPAN_NAMES: dict[Callable[..., Any], str] = {
     tasks.decode: "decode recording",
     tasks.speech_probabilities: "detect speech",
     encode.encode: "encode copy",
     embed.embed: "embed voices",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of a function in `workers.media`."""
-
-    function: Callable[..., Any]
-    args: tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,38 +74,6 @@ class Decoded:
     finished: bool
     tracks: tuple[SoundTrack, ...]  # that its file has
     channels: tuple[int, ...] = (0,)  # once finished: those with a file; (0,) for the mix of all
-
-
-class MediaWorkerSlot:
-    """One media worker."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-        self.status = SlotStatus()
-        self.needs_restart = asyncio.Event()
-        self._child = ChildProcess(runtime.initialise, "", _NICENESS)
-        self._child.on_exit = self.needs_restart.set
-
-    async def start(self) -> None:
-        """Spawn the process and limit its memory."""
-        await self._child.start()
-        await self._child.call(tasks.limit_memory, _HEADROOM_BYTES, deadline_s=_START_DEADLINE_S)
-
-    def batch_limit(self, weight: int = 1) -> int:
-        """One call at a time."""
-        return 1
-
-    async def probe(self) -> None:
-        """Does nothing: no device is used, so DeviceFailed is never raised."""
-
-    async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
-        """Run one call."""
-        [call] = payloads
-        return [await self._child.call(call.function, *call.args, deadline_s=_DEADLINE_S)]
-
-    async def close(self) -> None:
-        """Kill the process."""
-        await self._child.close()
 
 
 async def _no_speaker_model() -> SpeakerModel:
@@ -135,11 +90,11 @@ class MediaPool:
         disk: DiskSpace,
         speaker_model: Callable[[], Awaitable[SpeakerModel]] = _no_speaker_model,
     ) -> None:
-        """`workers` is their number, and `disk` the one to which recordings are decoded.
+        """`workers`: how many there are on this machine. `disk`: the one to which recordings are decoded.
 
         `speaker_model` returns the model that embeds voices, or raises SpeakerModelUnavailable.
         """
-        self.worker_count = workers
+        self.local_count = workers
         self.speaker_model = speaker_model
         self._disk = disk
         self._dispatcher = Dispatcher[Call, Any](
@@ -147,6 +102,7 @@ class MediaPool:
             [MediaWorkerSlot(index) for index in range(workers)],
             sleep_after_s=_SLEEP_AFTER_S,
             always_awake=1,
+            can_run=lambda slot, call: not isinstance(slot, RemoteMediaSlot) or slot.can_run(call),
             on_batch=_trace_call,
         )
         self._background: set[asyncio.Task[None]] = set()
@@ -161,6 +117,29 @@ class MediaPool:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+
+    def add_remote(self, process: WorkerProcess) -> int:
+        """Have a worker more, whose process runs on another machine once there is work. Returns its number.
+
+        It comes after the local ones: a recording is sent only while they are busy.
+        """
+        slot = RemoteMediaSlot(self._dispatcher.free_index, process)
+        slot.status.state = "asleep"
+        self._dispatcher.add_slot(slot)
+        return slot.index
+
+    async def remove_remote(self, number: int) -> None:
+        """Have that worker no longer. Its call in flight goes to another one."""
+        await self._dispatcher.remove_slot(number)
+
+    async def drain_remote(self, number: int) -> None:
+        """Have that worker no longer, once its call in flight is answered."""
+        await self._dispatcher.drain_slot(number)
+
+    @property
+    def worker_count(self) -> int:
+        """How many workers there are, on any machine."""
+        return len(self._dispatcher.slots)
 
     @property
     def busy_ratio(self) -> float:

@@ -23,13 +23,13 @@ _SLACK_S = 0.01  # that a span may end after the recording: clients round its le
 
 
 class SoundEncoder:
-    """Encodes recordings. As many as there are media workers are in progress; the others wait."""
+    """Encodes recordings on this machine. As many as it has media workers are in progress; others wait."""
 
     def __init__(self, pool: MediaPool, disk: DiskSpace, max_duration_s: float = math.inf) -> None:
         self._pool = pool
         self._disk = disk
         self._max_duration_s = max_duration_s
-        self._turns = asyncio.Semaphore(pool.worker_count)
+        self._turns = asyncio.Semaphore(pool.local_count)
 
     async def encode(
         self,

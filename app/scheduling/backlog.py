@@ -7,7 +7,7 @@ different limits.
 import asyncio
 from bisect import insort
 from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -99,12 +99,19 @@ class ThroughputEstimator:
 class Backlog(FairQueue[Task[P, R]]):
     """The fair queue of all slots, with batches for each of them."""
 
-    def __init__(self, throughput: ThroughputEstimator, cost: BatchCost) -> None:
+    def __init__(
+        self,
+        throughput: ThroughputEstimator,
+        cost: BatchCost,
+        can_run: Callable[[Slot[P, R], P], bool] = lambda slot, payload: True,
+    ) -> None:
+        """`can_run`: see `Dispatcher`."""
         super().__init__()
         self._slots: list[Slot[P, R]] = []  # for which batches are planned: all but those that drain
         self._by_index: dict[int, Slot[P, R]] = {}
         self._throughput = throughput
         self._cost = cost
+        self._can_run = can_run
 
     def add_slot(self, slot: Slot[P, R]) -> None:
         """Plan batches for a slot, too."""
@@ -165,11 +172,13 @@ class Backlog(FairQueue[Task[P, R]]):
         is_draining = slot.status.state == "draining"
 
         def fits(task: Task[P, R]) -> bool:
+            if not self._can_run(slot, task.payload):
+                return False
             if task.failed_on == slot.index and self._others_serve(slot):
                 return False
             if task.affinity == slot.index:
                 return True
-            return not is_draining and (task.affinity is None or self._has_lost_its_process(task.affinity))
+            return not is_draining and (task.affinity is None or self._is_lost_to(task.affinity, task))
 
         def joins(task: Task[P, R]) -> bool:
             return fits(task) and task.key == batch[0].key and not task.isolated
@@ -266,9 +275,11 @@ class Backlog(FairQueue[Task[P, R]]):
         ]
         return plan_last_batches([task.size for task in tasks], estimates, candidates.index(slot), self._cost)
 
-    def _has_lost_its_process(self, index: int) -> bool:
-        status = self._by_index[index].status
-        return status.waking or status.state in ("restarting", "failed", "asleep")
+    def _is_lost_to(self, index: int, task: Task[P, R]) -> bool:
+        """Whether a slot has lost the process that a task continues with, or cannot run the task any more."""
+        slot = self._by_index[index]
+        is_gone = slot.status.waking or slot.status.state in ("restarting", "failed", "asleep")
+        return is_gone or not self._can_run(slot, task.payload)
 
     def _others_serve(self, slot: Slot[P, R]) -> bool:
         return any(other is not slot and other.status.is_serving for other in self._slots)

@@ -52,6 +52,7 @@ class Dispatcher(Generic[P, R]):
         sleep_after_s: float | None = None,
         always_awake: int = 0,
         waits_for_slots: bool = False,
+        can_run: Callable[[Slot[P, R], P], bool] = lambda slot, payload: True,
         on_batch: Callable[[Batch[P, R], Outcome], None] = lambda batch, outcome: None,
     ) -> None:
         """`name` says in errors and logs what a slot's process is: "worker", for example.
@@ -59,8 +60,9 @@ class Dispatcher(Generic[P, R]):
         `retries_errors`: run a task once more, on another slot if there is one, before an error that it
         raises counts as its own. `sleep_after_s`: end a slot's process after so long without work, and start
         it again when there is some; not that of the first `always_awake` slots. None: never.
-        `waits_for_slots`: slots come and go, so tasks wait while there are none. `on_batch` is called when a
-        batch has ended.
+        `waits_for_slots`: slots come and go, so tasks wait while there are none. `can_run`: whether a slot
+        may get a task with a payload; only for slots that take one task at a time. `on_batch` is called when
+        a batch has ended.
         """
         self._name = name
         self._cost = cost
@@ -69,7 +71,7 @@ class Dispatcher(Generic[P, R]):
         self._waits_for_slots = waits_for_slots
         self._failures = FailurePolicy[P, R](name, retries_errors=retries_errors)
         self._throughput = ThroughputEstimator()
-        self._backlog = Backlog[P, R](self._throughput, cost)
+        self._backlog = Backlog[P, R](self._throughput, cost, can_run)
         self._served: dict[int, ServedSlot[P, R]] = {}  # by number, in order
         self._closing: set[asyncio.Task[None]] = set()  # of slots that are removed
         self._on_batch = on_batch

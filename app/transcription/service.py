@@ -39,6 +39,7 @@ from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.batch_traces import trace_batch
 from app.transcription.channels import ChannelPipelines, DecodedAudio
+from app.transcription.cluster_media import ClusterMedia
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.known_speakers import find_known_speakers
@@ -94,6 +95,9 @@ class TranscriptionService:
         self.cluster: ClusterFleet | None = None  # with the engine `ray`
         if plan.cluster is not None:
             self.cluster = ClusterFleet(Bridge(plan.cluster.address, insecure=plan.cluster.insecure))
+            self._cluster_media = ClusterMedia(
+                self._media, self.cluster.bridge, settings.ray_media_workers, self.cluster.is_draining
+            )
         self._located = asyncio.Event()  # the default model was found, or it is known to be unavailable
         self._not_ready: str | None = "the service is starting"
         self._starting: asyncio.Task[None] | None = None
@@ -108,6 +112,7 @@ class TranscriptionService:
         self._speaker_models.start(self._media.fault_of_speaker_model)
         if self.cluster is not None:
             await self.cluster.start()
+            self._cluster_media.start()
         self._starting = asyncio.create_task(self._start_workers())
 
     async def stop(self) -> None:
@@ -118,6 +123,7 @@ class TranscriptionService:
         await self._speaker_models.stop()
         if self.cluster is not None:
             await self.cluster.stop_serving()
+            await self._cluster_media.stop()
         await asyncio.gather(
             self.copies.stop(),
             self._media.stop(),

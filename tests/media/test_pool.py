@@ -10,8 +10,9 @@ import pytest
 
 from app.errors import InvalidInput
 from app.media.disk import DiskSpace
-from app.media.pool import Call, MediaPool
+from app.media.pool import MediaPool
 from app.media.uploads import Upload
+from app.media.worker_slot import Call
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus, TaskResult
 from tests.event_loop import let_tasks_run

@@ -3,7 +3,7 @@
 import os
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from importlib.metadata import PackageNotFoundError, version
@@ -19,9 +19,9 @@ _PACKAGES = ("whisperfleet", "ray", "ctranslate2", "faster-whisper")
 _MISSING = "none"
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """The versions of Python and of the packages that all machines must share. Imports none of them."""
-    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+    return {"python": platform.python_version(), **{name: _version(name) for name in packages}}
 
 
 def _version(package: str) -> str:

@@ -28,14 +28,17 @@ class VoiceModel(Protocol):
         """The embedding of each window, whose samples are -1 to 1: shape (windows, values), any length."""
 
 
-def embed(pcm_path: str, windows: Sequence[Span], model: SpeakerModel) -> bytes:
+def embed(
+    pcm_path: str, windows: Sequence[Span], model: SpeakerModel, model_path: str | None = None
+) -> bytes:
     """The embedding of the voice in each window, at least one: float32, little-endian, each of length 1.
 
+    `model_path`: where the model's file is, if not at `model.path`.
     The windows must be decoded already. What lies behind the end of the file is left out. The result depends
     on the file, the windows and the model alone. A window without sound or without any sample has an
     embedding too, of no meaning.
     """
-    loaded = _loaded(model)
+    loaded = _loaded(model, model_path or model.path)
     embeddings = []
     with Path(pcm_path).open("rb") as file:
         for first in range(0, len(windows), _BATCH):
@@ -49,7 +52,7 @@ def fault_of(model: SpeakerModel) -> str | None:
     """What is wrong with a model's file, in one line; None if it embeds a second of noise. Keeps nothing."""
     noise = np.random.default_rng(0).normal(0, 0.1, SAMPLE_RATE).astype(np.float32)
     try:
-        _load(model).embed([noise])
+        _load(model, model.path).embed([noise])
     except UnknownVoiceModel as error:
         return f"{error}. {SUPPORTED}"
     except Exception as error:  # whatever the model's file makes of the noise
@@ -57,9 +60,9 @@ def fault_of(model: SpeakerModel) -> str | None:
     return None
 
 
-def _load(model: SpeakerModel) -> VoiceModel:
+def _load(model: SpeakerModel, path: str) -> VoiceModel:
     with runtime.raised_memory_limit():
-        return OnnxModel(model.path) if Path(model.path).suffix == ONNX else Ge2e(model.path)
+        return OnnxModel(path) if Path(model.path).suffix == ONNX else Ge2e(path)
 
 
 _loaded = cache(_load)

@@ -1,0 +1,119 @@
+"""Media workers on CPUs of a Ray cluster, whose nodes come and go."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from app.engines.cluster import node_checks
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import ActorSpec, Node
+from app.engines.cluster.remote_process import RemoteProcess
+from app.media.pool import MediaPool
+from app.media.worker_slot import INITIALIZER
+
+log = structlog.get_logger(__name__)
+
+_PERIOD_S = 2.0  # between two looks at the nodes
+_CHECK_S = 60.0  # for a node to say its versions
+# With other versions, a node's samples or probabilities may differ from those of this machine.
+_PACKAGES = ("whisperfleet", "ray", "av", "numpy", "onnxruntime", "silero-vad")
+
+
+class ClusterMedia:
+    """Keeps `count` media workers on the nodes that are alive; fewer if these have fewer CPUs.
+
+    While the bridge is away there are none, and the workers of this machine do their work.
+    """
+
+    def __init__(
+        self, media: MediaPool, bridge: Bridge, count: int, is_draining: Callable[[str], bool]
+    ) -> None:
+        """`is_draining`: whether the node with an id gets no more workers."""
+        self._media = media
+        self._bridge = bridge
+        self._count = count
+        self._is_draining = is_draining
+        self._workers: dict[int, str] = {}  # by number: the id of its node
+        self._checks: dict[str, asyncio.Task[bool]] = {}  # by id of a node: whether it may have workers
+        self._following: asyncio.Task[None] | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Add and remove workers from now on."""
+        self._following = asyncio.create_task(self._follow(), name="cluster-media")
+
+    async def stop(self) -> None:
+        """Leave the workers as they are, for the pool to end them."""
+        tasks: list[asyncio.Task[Any]] = [*self._leaving, *self._checks.values()]
+        tasks += [self._following] if self._following else []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                self._reconcile()
+            except Exception:  # the next look may do better
+                log.exception("media workers on the cluster not changed")
+            await asyncio.sleep(_PERIOD_S)
+
+    def _reconcile(self) -> None:
+        """Remove, drain and add workers as the nodes need it."""
+        alive = {node.id for node in self._bridge.nodes}
+        for number, node_id in list(self._workers.items()):
+            if node_id not in alive:
+                self._leave(number, self._media.remove_remote(number))
+            elif self._is_draining(node_id):
+                self._leave(number, self._media.drain_remote(number))
+        for node_id in self._checks.keys() - alive:
+            self._checks.pop(node_id).cancel()
+        nodes = [node for node in self._bridge.nodes if self._may_work(node)]
+        while len(self._workers) < self._count:
+            node = least_used(nodes, Counter(self._workers.values()))
+            if node is None:
+                return
+            process = RemoteProcess(self._bridge, ActorSpec(node.id, cpus=1), *INITIALIZER)
+            self._workers[self._media.add_remote(process)] = node.id
+
+    def _may_work(self, node: Node) -> bool:
+        """Whether a node may have workers, as far as is known."""
+        if node.cpus < 1 or self._is_draining(node.id):
+            return False
+        if node.id not in self._checks:
+            self._checks[node.id] = asyncio.create_task(self._check(node))
+        check = self._checks[node.id]
+        return check.done() and check.result()
+
+    async def _check(self, node: Node) -> bool:
+        """Whether a node has the versions of this machine. If it does not say, it is asked again."""
+        try:
+            async with asyncio.timeout(_CHECK_S):
+                theirs = await self._bridge.call("run_on_node", node.id, node_checks.versions, _PACKAGES)
+        except Exception as error:
+            log.warning("a node did not say its versions", node=node.name, error=repr(error))
+            self._checks.pop(node.id, None)
+            return False
+        fault = node_checks.other_versions(node_checks.versions(_PACKAGES), theirs)
+        if fault is not None:
+            log.error("a node gets no media workers", node=node.name, reason=fault)
+        return fault is None
+
+    def _leave(self, number: int, leaving: Coroutine[None, None, None]) -> None:
+        del self._workers[number]
+        task = asyncio.create_task(leaving)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+
+def least_used(nodes: Sequence[Node], workers: Mapping[str, int]) -> Node | None:
+    """The node with the most CPUs that have no media worker; None if none has one left. Pure.
+
+    `workers`: how many there are on each node, by its id.
+    """
+    left = [(node.cpus - workers.get(node.id, 0), node) for node in nodes]
+    free, node = max(left, key=lambda each: each[0], default=(0.0, None))
+    return node if free >= 1 else None

@@ -1,0 +1,354 @@
+"""Workers on a Ray cluster: how many one server keeps busy, and what their audio costs.
+
+    python -m bench.cluster [slots] [audio] [--rounds 3] [--quick] [--record] [--json FILE]
+
+The cluster is on this machine: a head without resources, which is the front end's node, and one node. All of
+it speaks over the loopback, with a token.
+
+*slots*: 64 slots in 8 actors, whose simulated batches take 5 s, against one slot. The dispatcher, the slots,
+the bridge, Ray and the actors are real; the windows have no audio. *audio*: batches of 8 windows of 30 s are
+sent to processes on the node, and to the same processes without Ray. `--record`: see bench/scale.py.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from app.engines.catalogue import ModelCatalogue
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import ActorSpec
+from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.local import ProcessSlot
+from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation
+from app.engines.slot import Limits
+from app.engines.window_request import WindowInMemory, WindowSource
+from app.scheduling.batching import BatchCost
+from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.process import ChildProcess, WorkerProcess
+from bench.command import silence_logs
+from bench.measuring import Figures, Table, machine, median, write_json
+from bench.scale import record
+from workers import runtime
+from workers.messages import (
+    BYTES_PER_SAMPLE,
+    MAX_CLIP_SAMPLES,
+    Decoding,
+    LoadOptions,
+    Window,
+    WindowResult,
+)
+
+BATCH = 8  # windows
+BATCH_S = 5.2
+SLOTS, ACTORS = 64, 8
+BATCHES = 4  # of each slot
+PROCESSES = 4  # that get audio
+SENT = 12  # batches for each of them
+STORE_BYTES = 512 << 20  # of each node, for objects
+DECODING = Decoding(SIMULATED, language="en")
+WINDOW_BYTES = BYTES_PER_SAMPLE * MAX_CLIP_SAMPLES
+START_S = 240
+
+
+@dataclass(frozen=True)
+class Ray:
+    """A cluster on this machine, and the pids of its processes."""
+
+    address: str
+    head: tuple[int, ...]  # raylet and the head's own processes, on the front end's machine
+    node: tuple[int, ...]
+
+
+def cluster_process(channel: Connection, folder: str) -> None:
+    """Run a cluster until the other end of the channel closes. Its processes get the environment's token."""
+    from ray.cluster_utils import Cluster
+
+    common: dict[str, Any] = {
+        "node_ip_address": "127.0.0.1",
+        "include_dashboard": False,
+        "object_store_memory": STORE_BYTES,
+    }
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 0, "node_name": "head", "temp_dir": folder, **common},
+    )
+    try:
+        node = cluster.add_node(num_cpus=ACTORS, node_name="node", **common)
+        pids = [
+            tuple(info.process.pid for infos in each.all_processes.values() for info in infos)
+            for each in (cluster.head_node, node)
+        ]
+        channel.send(Ray(cluster.address, *pids))
+        channel.poll(None)
+    finally:
+        cluster.shutdown()
+
+
+@contextmanager
+def ray_cluster() -> Iterator[Ray]:
+    """A cluster that asks for a token. The environment has it until the end of the block."""
+    folder = Path(tempfile.mkdtemp(prefix="ray-"))
+    before = dict(os.environ)
+    os.environ |= {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(16),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "OTEL_SDK_DISABLED": "true",
+    }
+    spawn = multiprocessing.get_context("spawn")
+    ours, its = spawn.Pipe()
+    # In a process of its own: the server never imports Ray.
+    process = spawn.Process(target=cluster_process, args=(its, str(folder)))
+    process.start()
+    its.close()
+    try:
+        if not ours.poll(START_S):
+            raise RuntimeError("the cluster did not start")
+        yield ours.recv()
+    finally:
+        ours.close()
+        process.join()
+        os.environ.clear()
+        os.environ.update(before)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def connected(ray: Ray) -> AsyncIterator[Bridge]:
+    """A bridge to the cluster."""
+    bridge = Bridge(ray.address)
+    known = asyncio.Event()
+    bridge.on_nodes = lambda: known.set() if len(bridge.nodes) == 2 else None
+    await bridge.start()
+    try:
+        async with asyncio.timeout(START_S):
+            await known.wait()
+        yield bridge
+    finally:
+        await bridge.stop()
+
+
+def _node_id(bridge: Bridge) -> str:
+    return next(node.id for node in bridge.nodes if node.name == "node")
+
+
+def remote_fleet(bridge: Bridge, slots: int) -> Dispatcher[WindowSource, WindowResult]:
+    """A dispatcher with simulated workers on the node, 8 in each actor, not started."""
+    cost = BatchCost(fixed_ms=0, task_ms=1000 * BATCH_S / BATCH, size_ms=0)
+    simulation = Simulation(cost, batch=BATCH)
+    in_actor = min(slots, SLOTS // ACTORS)
+    catalogue = ModelCatalogue(
+        SIMULATED, idle_s=600, options={SIMULATED: LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)}
+    )
+    spec = ActorSpec(_node_id(bridge), cpus=1, processes=in_actor)
+    actors = [Actor(bridge, spec) for _ in range(slots // in_actor)]
+    return Dispatcher(
+        "worker",
+        [
+            ProcessSlot(
+                index,
+                catalogue,
+                Limits(BATCH),
+                RemoteProcess(
+                    bridge,
+                    spec,
+                    SimulatedProcess,
+                    index,
+                    str(index),
+                    simulation,
+                    actor=actors[index // in_actor],
+                ),
+            )
+            for index in range(slots)
+        ],
+        cost,
+    )
+
+
+async def windows_per_s(bridge: Bridge, ray: Ray, slots: int, batches: int) -> Figures:
+    """Windows a second of so many slots with so many batches for each, and CPU time for each window."""
+    fleet = remote_fleet(bridge, slots)
+    fleet.start()
+    try:
+        async with asyncio.timeout(START_S):
+            while any(slot.status.state != "idle" for slot in fleet.slots):
+                await asyncio.sleep(0.1)
+        window = WindowInMemory(Window(b"", ((0, 22 * 16_000),), DECODING))
+        count = slots * batches * BATCH
+        cpu = Cpu(bridge, ray, [slot.process for slot in fleet.slots])
+        began = time.perf_counter()
+        await asyncio.gather(*(fleet.submit(f"job {number % 8}", window) for number in range(count)))
+        took_s = time.perf_counter() - began
+        return {"windows_per_s": count / took_s, "cpu_ms": cpu.used_ms(count)}
+    finally:
+        await fleet.stop()
+
+
+class Cpu:
+    """CPU time since this object was made, by process."""
+
+    def __init__(self, bridge: Bridge | None, ray: Ray, workers: Sequence[WorkerProcess]) -> None:
+        pids: dict[str, set[int]] = {"server": {os.getpid()}, "head": set(ray.head), "node": set(ray.node)}
+        if bridge is not None:
+            assert bridge.pid is not None  # it is connected
+            pids["bridge"] = {bridge.pid}
+            # Of Ray's workers, all but the idle ones are actors.
+            pids["actors"] = {
+                child.pid for pid in ray.node for child in psutil.Process(pid).children(recursive=True)
+            } - pids["node"]
+        pids["workers"] = {worker.pid for worker in workers if worker.pid} - pids.get("actors", set())
+        self._processes = {name: [psutil.Process(pid) for pid in each] for name, each in pids.items()}
+        self._before = self._now()
+
+    def used_ms(self, windows: int) -> dict[str, float]:
+        """CPU time for each of so many windows."""
+        return {
+            name: round(1000 * (now - self._before[name]) / windows, 3) for name, now in self._now().items()
+        }
+
+    def _now(self) -> dict[str, float]:
+        return {
+            name: sum(sum(process.cpu_times()[:2]) for process in processes)
+            for name, processes in self._processes.items()
+        }
+
+
+async def send_audio(
+    bridge: Bridge | None, ray: Ray, processes: Sequence[WorkerProcess], batches: int
+) -> Figures:
+    """Send batches of audio to all processes at the same time: bytes a second, and CPU time by process."""
+    speech = ((0, MAX_CLIP_SAMPLES),)
+    windows = [Window(os.urandom(WINDOW_BYTES), speech, DECODING) for _ in range(BATCH)]
+    await asyncio.gather(*(process.start() for process in processes))
+    try:
+
+        async def send(process: WorkerProcess, count: int) -> None:
+            for _ in range(count):
+                assert await process.call(len, windows) == BATCH
+
+        await asyncio.gather(*(send(process, 1) for process in processes))
+        cpu = Cpu(bridge, ray, processes)
+        count = len(processes) * batches * BATCH
+        began = time.perf_counter()
+        await asyncio.gather(*(send(process, batches) for process in processes))
+        took_s = time.perf_counter() - began
+        return {"mb_per_s": count * WINDOW_BYTES / took_s / 1e6, "cpu_ms": cpu.used_ms(count)}
+    finally:
+        await asyncio.gather(*(process.close() for process in processes))
+
+
+async def measure_slots(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -> tuple[Figures, list[Table]]:
+    """The speed-up of many slots over one, in turns."""
+    counts = (8, SLOTS) if not quick else (SLOTS,)
+    runs: dict[str, list[Figures]] = {str(slots): [] for slots in (1, *counts)}
+    for number in range(rounds):
+        for name in list(runs)[:: -1 if number % 2 else 1]:
+            runs[name].append(await windows_per_s(bridge, ray, int(name), 1 if quick else BATCHES))
+            print(f"{name} slots: {json.dumps(runs[name][-1])}", flush=True)
+    rows = []
+    ratios = {}
+    for slots in counts:
+        several, one = runs[str(slots)], runs["1"]
+        ratios[slots] = [
+            round(many["windows_per_s"] / single["windows_per_s"], 2)
+            for many, single in zip(several, one, strict=True)
+        ]
+        cpu = [median([run["cpu_ms"][name] for run in several]) for name in _PROCESSES]
+        per_s = median([run["windows_per_s"] for run in several], 1)
+        rows.append([slots, per_s, " · ".join(map(str, ratios[slots])), *cpu])
+    figures = {
+        "times_one": {str(slots): median(values, 2) for slots, values in ratios.items()},
+        "runs": runs,
+    }
+    columns = ["slots", "windows a second", "times one slot", *(f"{name}, ms" for name in _PROCESSES)]
+    title = f"{SLOTS} slots in {ACTORS} actors, batches of {BATCH_S} s without audio: CPU time of a window"
+    return figures, [Table(title, columns, rows)]
+
+
+_PROCESSES = ("server", "bridge", "head", "node", "actors")
+
+
+async def measure_audio(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -> tuple[Figures, list[Table]]:
+    """What audio costs, with Ray and without, in turns."""
+    spec = ActorSpec(_node_id(bridge), cpus=1)
+    ways: dict[str, Callable[[], WorkerProcess]] = {
+        "Ray": lambda: RemoteProcess(bridge, spec, runtime.follow_parent),
+        "local": lambda: ChildProcess(runtime.follow_parent),
+    }
+    runs: dict[str, list[Figures]] = {name: [] for name in ways}
+    for number in range(rounds):
+        for name in list(ways)[:: -1 if number % 2 else 1]:
+            processes = [ways[name]() for _ in range(PROCESSES)]
+            found = await send_audio(bridge, ray, processes, 2 if quick else SENT)
+            runs[name].append(found)
+            print(f"{name}: {json.dumps(found)}", flush=True)
+    cpu = {
+        name: {part: median([run["cpu_ms"][part] for run in each]) for part in each[0]["cpu_ms"]}
+        for name, each in runs.items()
+    }
+    remote, local = cpu["Ray"], cpu["local"]
+    figures = {
+        "mb_per_s": {name: median([run["mb_per_s"] for run in each], 1) for name, each in runs.items()},
+        "cpu_ms": cpu,
+        "costs": {
+            "remote_server_ms": round(max(0.0, remote["server"] - local["server"]), 3),
+            "bridge_ms": remote["bridge"],
+            "raylet_ms": remote["head"],
+            "node_ms": round(remote["node"] + remote["actors"] + remote["workers"], 3),
+        },
+    }
+    names = list(remote)
+    rows = [[name, figures["mb_per_s"][name], *(cpu[name][part] for part in names)] for name in ways]
+    title = f"Windows of {WINDOW_BYTES // 1000} kB, batches of {BATCH}, {PROCESSES} processes: CPU of a window"
+    return figures, [Table(title, ["", "MB a second", *(f"{name}, ms" for name in names)], rows)]
+
+
+PARTS = {"slots": measure_slots, "audio": measure_audio}
+
+
+async def _measure(ray: Ray, parts: Sequence[str], rounds: int, *, quick: bool) -> Figures:
+    figures: Figures = {}
+    async with connected(ray) as bridge:
+        for part in parts:
+            figures[part], tables = await PARTS[part](bridge, ray, rounds, quick=quick)
+            print("", *tables, sep="\n\n", flush=True)
+    return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="one short round, only to check that it works")
+    parser.add_argument("--record", action="store_true", help="write the costs to bench/costs.json")
+    parser.add_argument("--json", type=Path, help="file for the figures")
+    parsed = parser.parse_args()
+    unknown = [part for part in parsed.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    silence_logs()
+    with ray_cluster() as ray:
+        rounds = 1 if parsed.quick else parsed.rounds
+        figures = asyncio.run(_measure(ray, parsed.parts or list(PARTS), rounds, quick=parsed.quick))
+    if parsed.record and "audio" in figures:
+        record(figures["audio"]["costs"])
+    if parsed.json:
+        write_json(parsed.json, {"machine": machine()} | figures)
+
+
+if __name__ == "__main__":
+    main()

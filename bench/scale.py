@@ -1,0 +1,266 @@
+"""What an hour of audio costs each part of the front end, for the model of bench/capacity.py.
+
+    python -m bench.scale [dispatcher] [jobs] [uploads] [media] [database] [--url URL] [--quick] [--record]
+
+Without a part, all of them. `--url`: an empty PostgreSQL database, which is measured instead of SQLite.
+`--record` writes the figures to bench/costs.json, from which the tables of docs/scale.md are made. All times
+are CPU times, which other programs on the machine hardly change, except where a table says "wall".
+
+*dispatcher*: its CPU time for each window on a virtual clock, while as many windows wait as are in flight.
+*jobs*: two recordings of an hour, upload to transcript, on simulated workers that together are 100 times as
+fast as real time. *uploads*: the body of a job, 512 MB. *media*: one core decodes mp3 and finds speech.
+*database*: results and progress of clips, as a job stores them, 64 clips at a time.
+"""
+
+import argparse
+import asyncio
+import itertools
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import psutil
+
+from app.engines.simulated import SIMULATED, Simulation, simulated_result
+from app.jobs.clip_store import ClipStore
+from app.jobs.database import Database
+from app.jobs.job import JobProgress, Stage, Submission
+from app.jobs.published_clips import PublishedClip
+from app.jobs.store import Store
+from app.options import Options
+from app.transcript.timeline import ClipResult
+from bench import virtual_clock
+from bench.capacity import COSTS, capacity_table
+from bench.command import silence_logs
+from bench.endurance import write_recording
+from bench.measuring import Figures, Table, machine, write_json
+from bench.media import cpu_s
+from bench.recordings import TALK, write
+from bench.service import ROOT, started_service, until_idle, wait_for
+from bench.simulated_fleet import make_fleet, transcribe
+from bench.speech_samples import drawn_clips
+from workers.messages import SAMPLE_RATE, Decoding, Window
+
+SLOTS = (8, 64, 256, 1000)
+BATCH = 8  # windows
+JOBS, JOB_S = 2, 3600  # of audio each
+# Two slots, each 50 times as fast as real time with full batches of windows of 22 s.
+SIMULATED_SERVICE = {
+    "WHISPER_ENGINE": "simulated",
+    "WHISPER_SIMULATED": "fixed_ms=0,clip_ms=440,token_ms=0",
+    "WHISPER_GPUS": "0,1",
+    "WHISPER_LOG_LEVEL": "error",
+}
+UPLOAD_BYTES = 512 * 10**6
+STORED_AT_ONCE = 64  # clips
+WORDS = 60  # of a clip of 22 s
+
+
+def dispatcher(folder: Path, *, quick: bool) -> Figures:
+    """CPU time for each window (ms), by the number of slots."""
+    counts = SLOTS[:1] if quick else SLOTS
+    return {"dispatcher_ms": {str(slots): round(dispatcher_ms(slots), 3) for slots in counts}}
+
+
+def dispatcher_ms(slots: int, windows: int = 1000) -> float:
+    """CPU time of one dispatcher for each window (ms), including the simulated workers and the event loop.
+
+    As many windows wait as are in flight: each answer brings a new window. Of jobs of an hour.
+    """
+    clips = drawn_clips("lecture", 60)
+    in_flight = slots * BATCH
+
+    async def work() -> float:
+        fleet = make_fleet(slots, Simulation(batch=BATCH))
+        fleet.start()
+        await asyncio.sleep(1)
+        answered = itertools.count(1)
+        began: list[float] = []
+        ended = asyncio.Event()
+
+        async def client(number: int) -> None:
+            for clip in itertools.islice(itertools.cycle(clips), number, None):
+                await transcribe(fleet, f"job {number // len(clips)}", clip)
+                count = next(answered)
+                if count == in_flight:
+                    began.append(time.process_time())
+                elif count == in_flight + windows:
+                    began.append(time.process_time())
+                    ended.set()
+
+        clients = [asyncio.create_task(client(number)) for number in range(2 * in_flight)]
+        await ended.wait()
+        for task in clients:
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+        await fleet.stop()
+        return 1000 * (began[1] - began[0]) / windows
+
+    return virtual_clock.run(work())
+
+
+def jobs(folder: Path, *, quick: bool) -> Figures:
+    """CPU time of the server's process for an hour of audio (s), and its clips."""
+    length_s = 300 if quick else JOB_S
+    path = folder / "hour.flac"
+    write(path, length_s)
+    with _service(folder) as (client, process):
+        server = psutil.Process(process.pid)
+        _finished(client, [_submit(client, TALK)])  # starts the media workers
+        until_idle(client)
+        before = _cpu(server)
+        clips = _finished(client, [_submit(client, path) for _ in range(JOBS)])
+        used_s = _cpu(server) - before
+    hours = JOBS * length_s / 3600
+    return {"server_s": round(used_s / hours, 3), "windows_per_hour": round(clips / hours, 1)}
+
+
+def uploads(folder: Path, *, quick: bool) -> Figures:
+    """CPU time of the server's process for each GB that it receives, hashes and writes (s)."""
+    size = UPLOAD_BYTES // (10 if quick else 1)
+    path = folder / "large.wav"
+    write_recording(path, 48_000, 2, size / (48_000 * 2 * 2), talk_s=0)
+    with _service(folder) as (client, process):
+        server = psutil.Process(process.pid)
+        before = _cpu(server)
+        job = _submit(client, path)
+        used_s = _cpu(server) - before
+        client.delete(f"/v1/jobs/{job}").raise_for_status()
+    return {"upload_s_per_gb": round(used_s / (path.stat().st_size / 1e9), 3)}
+
+
+def media(folder: Path, *, quick: bool) -> Figures:
+    """CPU time of a media worker for an hour of mp3 (s)."""
+    length_s = 300 if quick else JOB_S
+    path = folder / "hour.mp3"
+    write(path, length_s)
+    used = cpu_s(path, folder / "pcm")
+    return {f"{name}_s": round(seconds * 3600 / length_s, 3) for name, seconds in used.items()}
+
+
+def database(folder: Path, *, quick: bool, url: str | None = None) -> Figures:
+    """Clips that the database stores in a second (wall), and the server's CPU time for each (ms)."""
+    name = "sqlite" if url is None else "postgresql"
+    per_s, cpu_ms = asyncio.run(_store_clips(folder, url, rounds=5 if quick else 50))
+    return {f"{name}_clips_per_s": round(per_s), f"{name}_cpu_ms": round(cpu_ms, 3)}
+
+
+async def _store_clips(folder: Path, url: str | None, rounds: int) -> tuple[float, float]:
+    database = Database(url, folder)
+    await database.open()
+    clips = ClipStore(database)
+    clips.start()
+    try:
+        store = Store(database)
+        job = await store.begin(await store.add(_submission()))
+        began, cpu_before = time.perf_counter(), time.process_time()
+        for number in range(rounds):
+            keys = [
+                (start, start + 1, None, 0)
+                for start in range(number * STORED_AT_ONCE, (number + 1) * STORED_AT_ONCE)
+            ]
+            await asyncio.gather(*(clips.put(job.number, key, 0, _result()) for key in keys))
+            done = (number + 1) * STORED_AT_ONCE
+            progress = JobProgress(Stage.TRANSCRIBING, 22.0 * done, None, done, None)
+            published = [PublishedClip((key[0], key[1]), key) for key in keys]
+            await store.store_progress({job.id: progress}, {job.id: published})
+        took_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_before
+    finally:
+        await clips.stop()
+        await database.close()
+    return rounds * STORED_AT_ONCE / took_s, 1000 * cpu_s / (rounds * STORED_AT_ONCE)
+
+
+def _submission() -> Submission:
+    return Submission(
+        filename="hour.mp3", file=None, size=10**7, sha256="ab" * 32, url=None, model=SIMULATED,
+        options=Options(), webhook_url=None, owner="", idempotency_key=None, fingerprint="f" * 64,
+    )  # fmt: skip
+
+
+def _result() -> ClipResult:
+    """The result of a clip, with word times."""
+    samples = 22 * SAMPLE_RATE
+    spans = 6  # each becomes a segment of ten words
+    speech = tuple((samples * part // spans, samples * (part + 1) // spans) for part in range(spans))
+    decoding = Decoding(SIMULATED, language="en", word_timestamps=True)
+    result = simulated_result(Window(b"", speech, decoding), Simulation())
+    assert sum(len(segment.words) for segment in result.segments) == WORDS
+    return ClipResult("en", (), result.segments)
+
+
+def _service(folder: Path):  # type: ignore[no-untyped-def]
+    data = Path(tempfile.mkdtemp(dir=folder))
+    settings = SIMULATED_SERVICE | {"WHISPER_DATA_DIR": str(data)}
+    return started_service([sys.executable, "-m", "app.cli"], ROOT, **settings)
+
+
+def _submit(client: httpx.Client, path: Path) -> str:
+    with path.open("rb") as content:
+        answer = client.post(
+            "/v1/jobs",
+            content=content,
+            params={"filename": path.name},
+            headers={"Content-Type": "application/octet-stream"},
+        )
+    return str(answer.raise_for_status().json()["id"])
+
+
+def _finished(client: httpx.Client, ids: list[str]) -> int:
+    """Wait until all jobs have succeeded. Returns how many clips they have."""
+
+    def rows() -> list[dict]:
+        return [client.get(f"/v1/jobs/{job}").raise_for_status().json() for job in ids]
+
+    wait_for(lambda: all(row["status"] == "succeeded" for row in rows()), 1800, pause_s=1.0)
+    return sum(row["progress"]["clips_done"] for row in rows())
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+PARTS: dict[str, Callable[..., Figures]] = {
+    "dispatcher": dispatcher,
+    "jobs": jobs,
+    "uploads": uploads,
+    "media": media,
+    "database": database,
+}
+
+
+def record(figures: Figures) -> None:
+    """Replace these figures among the recorded ones."""
+    write_json(COSTS, json.loads(COSTS.read_text()) | figures if COSTS.exists() else figures)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--url", help="of an empty PostgreSQL database")
+    parser.add_argument("--quick", action="store_true", help="one short round, only to check that it works")
+    parser.add_argument("--record", action="store_true", help="write the figures to bench/costs.json")
+    parsed = parser.parse_args()
+    unknown = [part for part in parsed.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    silence_logs()
+    found: Figures = {}
+    for part in parsed.parts or PARTS:
+        options = {"url": parsed.url} if part == "database" else {}
+        with tempfile.TemporaryDirectory() as folder:
+            measured = PARTS[part](Path(folder), quick=parsed.quick, **options)
+        print(part, json.dumps(measured), f"load average {machine()['load_average']}", flush=True)
+        found |= measured
+    if parsed.record:
+        record(found)
+        print("\n".join(capacity_table()))
+
+
+if __name__ == "__main__":
+    main()

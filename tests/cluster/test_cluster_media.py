@@ -1,0 +1,196 @@
+"""How many media workers the nodes of a cluster get: with made-up nodes, and on a real cluster."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.engines.cluster import node_checks
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import Node
+from app.errors import ProcessLost
+from app.media.disk import DiskSpace
+from app.media.pool import MediaPool
+from app.media.remote_slot import RemoteMediaSlot
+from app.media.uploads import Upload
+from app.transcription import cluster_media
+from app.transcription.cluster_media import ClusterMedia, least_used
+from tests.cluster.clusters import RayCluster
+from tests.event_loop import let_tasks_run
+from tests.media_files import RATE, encode, read_pcm, talk
+from workers.media import tasks
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def node(name: str, cpus: float = 4) -> Node:
+    return Node(id=name, name=name, address=name, cpus=cpus)
+
+
+def test_the_least_used_node_is_next() -> None:
+    nodes = [node("head", 0), node("small", 2), node("large", 4), node("half", 0.5)]
+    workers: Counter[str] = Counter()
+    while (found := least_used(nodes, workers)) is not None:
+        workers[found.id] += 1
+    assert workers == {"small": 2, "large": 4}
+    assert least_used([], {}) is None
+
+
+class MadeUpBridge(Bridge):
+    """Nodes as the test says. `versions`: those of nodes that are not like this machine."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.versions: dict[str, dict[str, str]] = {}
+        self.silent: set[str] = set()  # nodes that do not answer
+
+    async def call(self, method: str, *args: Any) -> Any:
+        assert method == "run_on_node"
+        name, function, *rest = args
+        assert function is node_checks.versions
+        if name in self.silent:
+            raise ProcessLost("the node has gone")
+        return function(*rest) | self.versions.get(name, {})
+
+
+class MadeUpPool:
+    """A `MediaPool` that notes its workers."""
+
+    def __init__(self) -> None:
+        self.numbers: set[int] = set()
+        self.removed: list[int] = []
+        self.drained: list[int] = []
+
+    def add_remote(self, process: object) -> int:
+        number = next(number for number in range(1, 99) if number not in self.numbers)
+        self.numbers.add(number)
+        return number
+
+    async def remove_remote(self, number: int) -> None:
+        self.numbers.remove(number)
+        self.removed.append(number)
+
+    async def drain_remote(self, number: int) -> None:
+        self.numbers.remove(number)
+        self.drained.append(number)
+
+
+class World:
+    """A cluster whose nodes a test changes, with five media workers at most."""
+
+    def __init__(self) -> None:
+        self.bridge = MadeUpBridge()
+        self.pool = MadeUpPool()
+        self.draining: set[str] = set()
+        self.media = ClusterMedia(
+            self.pool,  # type: ignore[arg-type]
+            self.bridge,
+            5,
+            self.draining.__contains__,
+        )
+
+    async def workers(self, *nodes: Node) -> dict[str, int]:
+        """How many there are on each node, once these are the nodes that are alive."""
+        self.bridge.nodes = nodes
+        for _ in range(2):  # the nodes are asked for their versions first
+            self.media._reconcile()
+            await let_tasks_run()
+        assert self.pool.numbers == set(self.media._workers)
+        return dict(Counter(self.media._workers.values()))
+
+
+async def test_workers_come_and_go_with_the_nodes() -> None:
+    world = World()
+    assert await world.workers() == {}
+    assert await world.workers(node("a", 2), node("head", 0)) == {"a": 2}
+    assert await world.workers(node("a", 2), node("b")) == {"a": 2, "b": 3}
+    assert await world.workers(node("a", 2), node("b"), node("c")) == {"a": 2, "b": 3}, "those stay"
+    assert await world.workers(node("a", 2), node("c")) == {"a": 2, "c": 3}
+    assert await world.workers() == {}, "the bridge is away"
+    assert await world.workers(node("c")) == {"c": 4}
+    assert not world.pool.drained
+
+
+async def test_the_workers_of_a_draining_node_finish_and_go_elsewhere() -> None:
+    world = World()
+    await world.workers(node("a"))
+    world.draining.add("a")
+    assert await world.workers(node("a"), node("b", 2)) == {"b": 2}
+    assert (len(world.pool.drained), world.pool.removed) == (4, [])
+    world.draining.clear()
+    assert await world.workers(node("a"), node("b", 2)) == {"b": 2, "a": 3}
+
+
+async def test_a_node_with_another_decoder_gets_none() -> None:
+    world = World()
+    world.bridge.versions["a"] = {"av": "1.0"}
+    assert await world.workers(node("a"), node("b", 2)) == {"b": 2}
+
+
+async def test_a_node_that_does_not_answer_is_asked_again() -> None:
+    world = World()
+    world.bridge.silent.add("a")
+    assert await world.workers(node("a"), node("b", 2)) == {"b": 2}
+    world.bridge.silent.clear()
+    assert await world.workers(node("a"), node("b", 2)) == {"b": 2, "a": 3}
+
+
+@asynccontextmanager
+async def media_on(cluster: RayCluster) -> AsyncIterator[tuple[MediaPool, ClusterMedia]]:
+    """A pool without workers of its own, and with one on each of two nodes."""
+    bridge = Bridge(cluster.address)
+    pool = MediaPool(0, DiskSpace(Path()))
+    media = ClusterMedia(pool, bridge, 2, lambda node_id: False)
+    pool.start()
+    await bridge.start()
+    media.start()
+    try:
+        yield pool, media
+    finally:
+        await media.stop()
+        await pool.stop()
+        await bridge.stop()
+
+
+async def wait_for(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def test_a_node_dies_in_mid_file(
+    ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is decoded and found is that of this machine, and the workers see no credentials."""
+    monkeypatch.setattr("app.media.pool.STEP_SAMPLES", 10 * RATE)
+    monkeypatch.setattr(cluster_media, "_PERIOD_S", 0.2)
+    recording, pcm = tmp_path / "upload", tmp_path / "pcm"
+    recording.write_bytes(encode(talk(60, read_pcm(DATA / "talk.flac")), "mp3", "mp3"))
+    upload = Upload(recording, "talk.mp3", 0, "")
+    async with media_on(ray_cluster) as (pool, media):
+        await wait_for(lambda: pool.worker_count == 2)
+        decoder: int | None = None
+        async with aclosing(pool.decode("job", upload, pcm)) as steps:
+            async for _ in steps:
+                if decoder is not None:
+                    continue
+                [slot] = [slot for slot in pool._dispatcher.slots if slot.status.batches]
+                assert isinstance(slot, RemoteMediaSlot)
+                assert await slot._process.call(os.getenv, "RAY_AUTH_TOKEN") is None
+                assert os.getenv("RAY_AUTH_TOKEN")
+                decoder = slot.index
+                [victim] = [n for n in ray_cluster.nodes if n.node_id == media._workers[decoder]]
+                ray_cluster.kill(victim)
+        found = await pool.speech_probabilities("job", pcm, 0, 1875)
+    expected = tmp_path / "expected"
+    expected.touch()
+    tasks.decode("job", str(recording), str(expected), 10**9)
+    assert pcm.read_bytes() == expected.read_bytes()
+    assert found.tobytes() == tasks.speech_probabilities(str(expected), 0, 1875)

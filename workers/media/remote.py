@@ -1,0 +1,154 @@
+"""What a media worker is asked that sees no file of the front end: it runs on another machine.
+
+Files arrive in blocks, and samples with the calls that need them. Here they are files without a name, which
+the functions of `tasks` and `embed` open as /proc/self/fd/N. The system removes them when this process ends,
+however it ends. Linux only.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import FileIO
+from typing import IO
+
+from workers.media import tasks
+from workers.media.tasks import DecodeStep
+from workers.media.voices import embed
+from workers.messages import BYTES_PER_SAMPLE, Selection, Span, SpeakerModel
+
+_MARGIN_BYTES = 256 << 20  # that stay free on the disk for temporary files
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteStep:
+    """The progress of decoding a recording, and the samples that are new."""
+
+    step: DecodeStep
+    offset: int  # of the samples in the file of each channel, in bytes
+    pcm: tuple[bytes, ...]  # of each channel that is written
+
+
+@dataclass(slots=True)
+class _Output:
+    """The decoded audio of a recording: a file for each channel, which has the samples of one step."""
+
+    files: list[FileIO]
+    offset: int  # in bytes; the samples before have been taken
+
+    def take(self, step: DecodeStep) -> RemoteStep:
+        """The samples that a step has written."""
+        written = self.files[: step.channels]
+        offset = self.offset
+        pcm = tuple(os.pread(file.fileno(), max(0, _size(file) - offset), offset) for file in written)
+        for file in written:
+            file.truncate(0)  # the decoder goes on at its own position
+        self.offset += max(map(len, pcm), default=0)
+        return RemoteStep(step, offset, pcm)
+
+    def close(self) -> None:
+        for file in self.files:
+            file.close()
+
+
+_files: dict[str, IO[bytes]] = {}  # received, by name
+_outputs: dict[str, _Output] = {}  # by job
+
+
+def begin_file(name: str, size: int) -> bool:
+    """Begin to receive a file of `size` bytes. Returns False if the disk here has too little space for it.
+
+    Raises OSError.
+    """
+    drop_file(name)
+    if shutil.disk_usage(tempfile.gettempdir()).free < size + _MARGIN_BYTES:
+        return False
+    file = _files[name] = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - open until `drop_file`
+    if size:
+        os.posix_fallocate(file.fileno(), 0, size)
+    return True
+
+
+def receive_block(name: str, offset: int, block: bytes) -> None:
+    """Receive a block of a file, at `offset` bytes. Raises OSError."""
+    os.pwrite(_files[name].fileno(), block, offset)
+
+
+def drop_file(name: str) -> None:
+    """Forget a file, if it is there."""
+    file = _files.pop(name, None)
+    if file is not None:
+        file.close()
+
+
+def decode(
+    job: str, max_samples: int, raw: bool, max_declared: float, selection: Selection, channels: int
+) -> RemoteStep:
+    """As `tasks.decode`, of the file that was received under the name of the job.
+
+    `channels`: at most so many, each by itself; 1: the mix of all. After the last step, and after an error,
+    the file is forgotten.
+    """
+    if job not in _outputs:
+        _outputs[job] = _Output(
+            [_file_in_memory() for _ in range(channels)], selection.start * BYTES_PER_SAMPLE
+        )
+    output = _outputs[job]
+    first, *others = map(_path, output.files)
+    try:
+        step = tasks.decode(
+            job, _path(_files[job]), first, max_samples, raw, max_declared, selection, tuple(others)
+        )
+        result = output.take(step)
+    except BaseException:
+        close(job)
+        raise
+    if step.finished:
+        close(job)
+    return result
+
+
+def close(job: str) -> None:
+    """Stop decoding a job, and forget it and its file."""
+    tasks.close(job)
+    drop_file(job)
+    output = _outputs.pop(job, None)
+    if output is not None:
+        output.close()
+
+
+def speech_probabilities(pcm: bytes, offset: int, start_frame: int, frames: int) -> bytes:
+    """As `tasks.speech_probabilities`, of a recording with these samples at `offset` bytes."""
+    with _recording(pcm, offset) as path:
+        return tasks.speech_probabilities(path, start_frame, frames)
+
+
+def embed_voices(pcm: bytes, offset: int, windows: Sequence[Span], model: SpeakerModel) -> bytes:
+    """As `embed.embed`, of a recording with these samples at `offset` bytes.
+
+    The model's file was received under its identity.
+    """
+    with _recording(pcm, offset) as path:
+        return embed.embed(path, windows, model, _path(_files[model.identity]))
+
+
+@contextmanager
+def _recording(pcm: bytes, offset: int) -> Iterator[str]:
+    """A file with a hole before `offset`, so that all positions are those in the recording."""
+    with _file_in_memory() as file:
+        os.pwrite(file.fileno(), pcm, offset)
+        yield _path(file)
+
+
+def _file_in_memory() -> FileIO:
+    return FileIO(os.memfd_create("samples"), "r+b")
+
+
+def _path(file: IO[bytes] | FileIO) -> str:
+    return f"/proc/self/fd/{file.fileno()}"
+
+
+def _size(file: FileIO) -> int:
+    return os.fstat(file.fileno()).st_size
