@@ -13,8 +13,10 @@ from types import MappingProxyType
 import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
+from app.engines.cluster.messages import Node
+from app.engines.cluster.node_lookup import NO_CLUSTER, find_node
 from app.engines.gpu_usage import GpuMonitor
-from app.errors import WhisperfleetError
+from app.errors import UnknownNode, WhisperfleetError
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
@@ -226,6 +228,9 @@ class FakeService:
     media_busy_ratio: float = 0.0
     waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited
     row: dict[str, object] = field(default_factory=dict)  # what differs in the worker's row
+    cluster: Sequence[Node] | None = None  # its nodes; None: another engine
+    drained: set[str] = field(default_factory=set)  # ids of nodes
+    workers_of_nodes: Sequence[int] = (0, 1)  # slots of each node
     encoder: FakeEncoder = field(default_factory=FakeEncoder)
     copies: SoundCopies = field(init=False)
     helper: Helper = field(default_factory=Helper)
@@ -358,6 +363,32 @@ class FakeService:
             }
             | self.row
         ]  # fmt: skip
+
+    def nodes(self) -> list[dict[str, object]]:
+        return [self._node(node) for node in self.cluster or ()]
+
+    def drain_node(self, name: str) -> dict[str, object]:
+        node = self._find_node(name)
+        self.drained.add(node.id)
+        return self._node(node)
+
+    def undrain_node(self, name: str) -> dict[str, object]:
+        node = self._find_node(name)
+        self.drained.discard(node.id)
+        return self._node(node)
+
+    def _find_node(self, name: str) -> Node:
+        if self.cluster is None:
+            raise UnknownNode(NO_CLUSTER)
+        return find_node(self.cluster, name)
+
+    def _node(self, node: Node) -> dict[str, object]:
+        state, worker_state = ("draining", "draining") if node.id in self.drained else ("ready", "busy")
+        workers = [{"slot": slot, "state": worker_state} for slot in self.workers_of_nodes]
+        return {
+            "object": "node", "id": node.id, "name": node.name, "address": node.address,
+            "state": state if workers else "drained", "fault": None, "workers": workers,
+        }  # fmt: skip
 
     def slot_statuses(self) -> list[SlotStatus]:
         return self.statuses
