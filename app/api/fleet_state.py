@@ -36,11 +36,15 @@ class FleetState:
         """The events for what has changed, at the time `now`. `blocks`: those after `last_block`."""
         events = []
         changed = [row for row in rows if self._is_due(now, row)]
-        if changed:
-            for row in changed:
-                self._rows[row["slot"]] = row
-                self._sent_at[row["slot"]] = now
-            events.append(FleetEvent("workers", {"time": _rounded(now), "workers": changed}))
+        removed = sorted(self._rows.keys() - {row["slot"] for row in rows})
+        for row in changed:
+            self._rows[row["slot"]] = row
+            self._sent_at[row["slot"]] = now
+        for slot in removed:
+            del self._rows[slot], self._sent_at[slot]
+        if changed or removed:
+            data = {"time": _rounded(now), "workers": changed, "removed": removed}
+            events.append(FleetEvent("workers", data))
         if blocks:
             self.last_block = blocks[-1].id
             events.append(

@@ -49,19 +49,26 @@ class Metric:
 
 
 def _worker_states(source: Sources) -> Samples:
-    for slot, status in enumerate(source.service.slot_statuses()):
+    for slot, status in source.service.slot_statuses().items():
         for state in STATES:
             yield (str(slot), state), status.state == state
 
 
+def _node_workers(source: Sources) -> Samples:
+    counts = source.service.workers_by_node()
+    for node in dict.fromkeys(node for node, _ in counts):
+        for state in STATES:
+            yield (node, state), counts[node, state]
+
+
 def _worker_restarts(source: Sources) -> Samples:
-    for slot, status in enumerate(source.service.slot_statuses()):
+    for slot, status in source.service.slot_statuses().items():
         for reason in RestartReason:
             yield (str(slot), reason.value), status.restarts_by[reason]
 
 
 def _clips(source: Sources) -> Samples:
-    for slot, _ in enumerate(source.service.slot_statuses()):
+    for slot in source.service.slot_statuses():
         for outcome in Outcome:
             yield (str(slot), outcome.value), source.service.totals.clips[slot, outcome]
 
@@ -149,11 +156,19 @@ METRICS = (
         {"slot": (), "state": STATES},
     ),
     Metric(
+        "node_workers",
+        "gauge",
+        "Workers on a node of the Ray cluster, by state. Missing for nodes without workers, and with other "
+        "engines.",
+        _node_workers,
+        {"node": (), "state": STATES},
+    ),
+    Metric(
         "worker_restarts_total",
         "counter",
         "Times that the process of a worker was replaced: it crashed or was killed (crash), did not answer "
-        "(hang), its GPU failed (device), memory was short or is there again (memory), or a fault of the "
-        "service (error).",
+        "(hang), its GPU failed (device), memory was short or is there again (memory), a fault of the "
+        "service (error), or it was lost with its node or the connection to it (lost).",
         _worker_restarts,
         {"slot": (), "reason": tuple(reason.value for reason in RestartReason)},
     ),

@@ -143,7 +143,10 @@ WorkerState = Literal["loading", "idle", "busy", "restarting", "asleep", "draini
 
 
 class Worker(BaseModel):
-    slot: int
+    slot: int = Field(description="A number that another worker gets when this one is gone.")
+    node: str | None = Field(description="Ray's id of the node with the worker. Null without a cluster.")
+    node_name: str | None
+    actor: str | None = Field(description="Ray's id of the actor with the worker. Null while there is none.")
     device: str
     visible_devices: str | None = Field(description="CUDA_VISIBLE_DEVICES in the worker.")
     pid: int | None
@@ -216,8 +219,12 @@ class FleetChange(BaseModel):
     time: float = Field(description="Unix time (s) of the server.")
 
 
-class ChangedWorkers(FleetChange):
+class ListedWorkers(FleetChange):
     workers: list[Worker] = Field(description="Each replaces the one with its `slot`.")
+
+
+class ChangedWorkers(ListedWorkers):
+    removed: list[int] = Field(description="The slots of workers that are gone.")
 
 
 class EndedBlocks(FleetChange):
@@ -228,7 +235,7 @@ class ChangedQueue(FleetChange):
     queue: Queue
 
 
-class Fleet(ChangedWorkers, ChangedQueue):
+class Fleet(ListedWorkers, ChangedQueue):
     blocks: list[Block] = Field(description="The batches of the last five minutes, oldest first.")
 
 

@@ -69,7 +69,7 @@ class ModelCatalogue:
     options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
     others: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
-    holders: Sequence[ModelHolder] = ()
+    holders: Callable[[], Sequence[ModelHolder]] = tuple  # those that there are now
     notes: dict[str, str] = field(default_factory=dict)  # what a model's results lack, and why
     _locating: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
@@ -80,8 +80,9 @@ class ModelCatalogue:
 
     def states(self) -> dict[str, str]:
         """Each model, the default one first: "loaded" by a worker, or "unloaded"."""
+        holders = self.holders()
         return {
-            name: "loaded" if any(holder.holds(name) for holder in self.holders) else "unloaded"
+            name: "loaded" if any(holder.holds(name) for holder in holders) else "unloaded"
             for name in (self.default, *self.others)
         }
 
@@ -127,7 +128,7 @@ class ModelCatalogue:
 
     def check_language(self, model: str, language: str | None) -> None:
         """Raise InvalidInput if the model does not know the language; passes before it was loaded."""
-        known = next(filter(None, (holder.languages(model) for holder in self.holders)), None)
+        known = next(filter(None, (holder.languages(model) for holder in self.holders())), None)
         if known and language and language not in known:
             raise InvalidInput(
                 f"The model {model!r} does not know {language_name(language)}. Name another, or "

@@ -10,6 +10,7 @@ from app.errors import InvalidSetting
 from app.settings import Settings
 
 _CORES_PER_CPU_WORKER = 4
+_THREADS_BESIDE_GPU = 4  # of a worker: they compute features
 # If there are as many cores: two workers of one thread are 1.9 times as fast as one worker of two.
 _FEWEST_CPU_WORKERS = 2
 
@@ -113,7 +114,7 @@ def plan_devices(
             f"WHISPER_DEVICE=cuda, but there is no NVIDIA GPU{hidden}: check `nvidia-smi`, and in a "
             "container the NVIDIA container toolkit, or set WHISPER_DEVICE=cpu"
         )
-    threads = settings.cpu_threads or 4
+    threads = settings.cpu_threads or _THREADS_BESIDE_GPU
     if settings.gpus and settings.gpus != ("all",):
         named = _named_entries(settings.gpus, present, gpus)
         if settings.engine == "inline":
@@ -122,6 +123,18 @@ def plan_devices(
     if not all_usable:
         raise InvalidSetting(f"WHISPER_DEVICE=cuda, but {'; '.join(warnings)}")
     return Devices(device, _instances(all_usable, gpus), threads, warnings)
+
+
+def plan_cluster_devices(settings: Settings, device: str) -> Devices:
+    """The device of all workers on a cluster, "simulated" if WHISPER_SIMULATED is set. Its nodes say how many.
+
+    `device`: of workers whose settings leave the choice. A worker on a CPU has one thread for each of Ray's
+    CPUs that it takes.
+    """
+    if settings.simulated:
+        return Devices("simulated", (), 1)
+    device = device if settings.device == "auto" else settings.device
+    return Devices(device, (), settings.cpu_threads or (_THREADS_BESIDE_GPU if device == "cuda" else 1))
 
 
 def _given_entries(value: str) -> list[str]:

@@ -1,5 +1,6 @@
 """From settings to slots: which engine, which devices, how large a batch."""
 
+import importlib.util
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +9,9 @@ from pathlib import Path
 import structlog
 
 from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
-from app.engines.devices import Devices, list_gpus, plan_devices, usable_cores
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.slot import RaySlots
+from app.engines.devices import Devices, list_gpus, plan_cluster_devices, plan_devices, usable_cores
 from app.engines.local import InlineSlot, LocalSlot
 from app.engines.model_files import ModelFiles, min_context_s, model_name
 from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, parse_simulation
@@ -36,8 +39,19 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """The settings applied to a Ray cluster, whatever nodes it has."""
+
+    address: str  # empty: a Ray on this machine
+    insecure: bool  # use it although it has no token
+    device: str  # "auto": GPUs if any node has some when the service starts, else CPUs
+    gpus_per_worker: float
+    workers_per_cpu_node: int | None  # None: as many as it has CPUs
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
-    """The settings applied to this machine."""
+    """The settings applied to this machine, or to the cluster."""
 
     models: tuple[str, ...]  # those that requests may name, the default one first
     devices: Devices
@@ -48,6 +62,7 @@ class Plan:
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
     cost: BatchCost = BatchCost()  # noqa: RUF009 - frozen
     simulation: Simulation | None = None
+    cluster: ClusterPlan | None = None
     short_context: bool = False  # whether the encoder sees less than 30 s with short windows
     kernel_cache: Path | None = None  # where the driver keeps code that it has compiled for a GPU
 
@@ -65,7 +80,7 @@ class Plan:
 
     @property
     def worker_count(self) -> int:
-        """How many slots the plan has."""
+        """How many slots the plan has; none on a cluster, whose nodes come and go."""
         return 1 if self.engine == "inline" else len(self.devices.visible)
 
     @property
@@ -73,8 +88,22 @@ class Plan:
         """The GPU of each slot, as `CUDA_VISIBLE_DEVICES` names it; empty if they use none."""
         return self.devices.visible[: self.worker_count] if self.devices.device == "cuda" else ()
 
+    def ray_slots(self, bridge: Bridge, catalogue: ModelCatalogue) -> RaySlots:
+        """What makes the slots on a cluster."""
+        assert self.cluster is not None
+        return RaySlots(
+            bridge,
+            catalogue,
+            self.limits,
+            self.devices.device,
+            self.cluster.gpus_per_worker,
+            self.cluster.workers_per_cpu_node,
+            niceness=_NICENESS.get(self.devices.device, 0),
+            simulation=self.simulation,
+        )
+
     def slots(self, catalogue: ModelCatalogue) -> list[WhisperSlot]:
-        """New slots, not started. Logs which GPUs have none."""
+        """New slots on this machine, not started. Logs which GPUs have none."""
         for warning in self.devices.warnings:
             log.warning("a GPU is not used", reason=warning)
         if self.engine == "inline":
@@ -93,15 +122,20 @@ class Plan:
         ]
 
 
-def make_plan(settings: Settings) -> Plan:
+def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:
     """Apply the settings to this machine. Raises InvalidSetting if they do not fit.
 
-    Safe mode overrides WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE overrides safe mode: the type that is
+    `cluster_device`: that of workers on a cluster unless the settings name one; "cuda" until the nodes are
+    known. Safe mode overrides WHISPER_BATCH_SIZE, and WHISPER_COMPUTE_TYPE overrides safe mode: the type that is
     named may be the only one that works on a device.
     """
-    devices = plan_devices(settings, os.environ, list_gpus(), usable_cores())
-    if settings.engine == "simulated":
-        return _simulated_plan(settings, devices)
+    cluster = None
+    if settings.engine == "ray":
+        cluster, devices = _cluster_plan(settings), plan_cluster_devices(settings, cluster_device)
+    else:
+        devices = plan_devices(settings, os.environ, list_gpus(), usable_cores())
+    if devices.device == SIMULATED:
+        return _simulated_plan(settings, devices, cluster)
     default = model_name("WHISPER_MODEL", settings.model, devices.device)
     others = [model_name("WHISPER_MODELS", name, devices.device) for name in settings.models]
     models = tuple(dict.fromkeys([default, *others]))
@@ -116,14 +150,35 @@ def make_plan(settings: Settings) -> Plan:
         compute_type=settings.compute_type,
         safe_mode=settings.safe_mode,
         cost=_cost(devices),
+        cluster=cluster,
         short_context=settings.audio_context == "auto",
         kernel_cache=settings.data_dir / KERNEL_CACHE,
     )
 
 
+def _cluster_plan(settings: Settings) -> ClusterPlan:
+    if importlib.util.find_spec("ray") is None:
+        raise InvalidSetting(
+            "WHISPER_ENGINE=ray: Ray is not installed; run `make run EXTRAS=ray`, or "
+            "`pip install 'whisperfleet[ray]'`"
+        )
+    if settings.gpus not in ((), ("all",)):
+        raise InvalidSetting(
+            f"WHISPER_GPUS={','.join(settings.gpus)}: WHISPER_ENGINE=ray uses all GPUs that Ray manages; leave "
+            "it out, and name those of a node in CUDA_VISIBLE_DEVICES when you run `ray start` there"
+        )
+    return ClusterPlan(
+        address=settings.ray_address,
+        insecure=settings.ray_insecure,
+        device=SIMULATED if settings.simulated else settings.device,
+        gpus_per_worker=settings.ray_gpus_per_worker,
+        workers_per_cpu_node=settings.cpu_workers,
+    )
+
+
 def _overlaps(settings: Settings, devices: Devices) -> bool:
     """Whether a worker computes features while its device decodes: on a CPU both need the same cores."""
-    return devices.device == "cuda" and settings.engine == "local"
+    return devices.device == "cuda" and settings.engine in ("local", "ray")
 
 
 def _cost(devices: Devices) -> BatchCost:
@@ -132,7 +187,7 @@ def _cost(devices: Devices) -> BatchCost:
     return _ONE_THREAD_COST if devices.cpu_threads == 1 else _CPU_COST
 
 
-def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
+def _simulated_plan(settings: Settings, devices: Devices, cluster: ClusterPlan | None) -> Plan:
     """A plan without model files: none is looked for, whatever the settings name."""
     simulation = parse_simulation(settings.simulated)
     return Plan(
@@ -145,6 +200,7 @@ def _simulated_plan(settings: Settings, devices: Devices) -> Plan:
         safe_mode=settings.safe_mode,
         cost=simulation.cost,
         simulation=simulation,
+        cluster=cluster,
     )
 
 
@@ -162,10 +218,13 @@ def media_workers(settings: Settings, plan: Plan, cores: int) -> int:
     """How many media workers there are, on so many cores. Pure.
 
     By default two for each Whisper worker on a GPU, four at least, but only as many as there are cores beside
-    one for each of these Whisper workers. Those on the CPU have no cores of their own.
+    one for each of these Whisper workers. Those on the CPU have no cores of their own. Workers on a cluster
+    leave all cores of this machine to media workers.
     """
     if settings.media_workers is not None:
         return settings.media_workers
+    if plan.cluster is not None:
+        return max(1, cores)
     device, workers = plan.devices.device, plan.worker_count
     wanted = 0 if device == "cpu" else _MEDIA_WORKERS_PER_GPU * workers
     taken = workers if device == "cuda" else 0  # simulated workers have no processes
@@ -178,7 +237,7 @@ def check_compute_type(plan: Plan) -> None:
     Asks CTranslate2 on each device in a short-lived process, as this one must not touch CUDA. A device that
     does not answer passes: its worker shows the reason, and the other workers start.
     """
-    if plan.compute_type in ("auto", "default", SIMULATED):
+    if plan.compute_type in ("auto", "default", SIMULATED) or plan.cluster is not None:
         return
     device = plan.devices.device
     distinct = tuple(dict.fromkeys(plan.devices.visible)) if device == "cuda" else ("",)

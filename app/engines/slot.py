@@ -64,6 +64,8 @@ class _Batch:
 class WhisperSlot(ABC):
     """A worker and its models. One call at a time reaches it, in the order of the calls."""
 
+    node_name: str | None = None  # of the node with its worker; None: this machine
+
     def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits) -> None:
         self.index = index
         self.status = SlotStatus()
@@ -236,6 +238,9 @@ class WhisperSlot(ABC):
         options = self._load_options(self._catalogue.default)
         return {
             "slot": self.index,
+            "node": None,
+            "node_name": self.node_name,
+            "actor": None,
             "device": options.device,
             "visible_devices": info.visible_devices if info else None,
             "pid": info.pid if info else None,

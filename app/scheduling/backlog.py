@@ -5,8 +5,10 @@ different limits.
 """
 
 import asyncio
-from collections import deque
+from bisect import insort
+from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from app.scheduling.batching import (
@@ -29,63 +31,94 @@ _LEAST_RATIO = 1e-3  # plans divide by it, and an answer may come without any ti
 _BATCHES_TO_KNOW = 3  # the first one may compile kernels
 
 
+@dataclass(slots=True)
+class _Throughput:
+    """Of one slot."""
+
+    ratio: float | None = None
+    batches: int = 0
+    in_flight: deque[float] = field(default_factory=deque)  # expected seconds
+    began: float = 0.0  # the first of these batches
+
+
 class ThroughputEstimator:
     """How long each slot takes for a batch, as a multiple of the time that `BatchCost` expects."""
 
-    def __init__(self, slots: int) -> None:
-        self._ratios: list[float | None] = [None] * slots
-        self._mean = 1.0  # of those that are known
-        self._batches = [0] * slots
-        self._in_flight: list[deque[float]] = [deque() for _ in range(slots)]  # expected seconds
-        self._began = [0.0] * slots  # the first of these batches
+    def __init__(self) -> None:
+        self._slots: defaultdict[int, _Throughput] = defaultdict(_Throughput)
+        self._mean = 1.0  # of the ratios that are known
+
+    def forget(self, slot: int) -> None:
+        """The slot is removed. Another one with its number starts anew."""
+        self._slots.pop(slot, None)
 
     def begin(self, slot: int, expected_s: float, now: float) -> None:
         """A slot has got a batch, which it runs after those that it has."""
-        if not self._in_flight[slot]:
-            self._began[slot] = now
-        self._in_flight[slot].append(expected_s)
+        estimate = self._slots[slot]
+        if not estimate.in_flight:
+            estimate.began = now
+        estimate.in_flight.append(expected_s)
 
     def end(self, slot: int, now: float) -> None:
         """The slot has finished its first batch."""
-        latest = max(_LEAST_RATIO, (now - self._began[slot]) / self._in_flight[slot].popleft())
-        self._began[slot] = now
-        self._batches[slot] += 1
-        before = self._ratios[slot]
-        self._ratios[slot] = latest if before is None else before + _LATEST_WEIGHT * (latest - before)
-        known = [ratio for ratio in self._ratios if ratio is not None]
+        estimate = self._slots[slot]
+        latest = max(_LEAST_RATIO, (now - estimate.began) / estimate.in_flight.popleft())
+        estimate.began = now
+        estimate.batches += 1
+        before = estimate.ratio
+        estimate.ratio = latest if before is None else before + _LATEST_WEIGHT * (latest - before)
+        known = [other.ratio for other in self._slots.values() if other.ratio is not None]
         self._mean = sum(known) / len(known)
 
     def discard(self, slot: int, now: float) -> None:
         """The slot's first batch failed, so its time does not count."""
-        self._in_flight[slot].popleft()
-        self._began[slot] = now
+        estimate = self._slots[slot]
+        estimate.in_flight.popleft()
+        estimate.began = now
 
     def ratio(self, slot: int) -> float:
         """The slot's ratio; before its first batch, the mean of the other slots'."""
-        ratio = self._ratios[slot]
+        ratio = self._slots[slot].ratio
         return self._mean if ratio is None else ratio
 
     def expected(self, slot: int, cost_s: float) -> float | None:
         """How long a batch of this cost should take (s); None until the slot has run some batches."""
-        return cost_s * self.ratio(slot) if self._batches[slot] >= _BATCHES_TO_KNOW else None
+        return cost_s * self.ratio(slot) if self._slots[slot].batches >= _BATCHES_TO_KNOW else None
 
     def free_in(self, slot: int, now: float) -> float:
         """Seconds until the slot is free, as estimated."""
-        if not self._in_flight[slot]:
+        estimate = self._slots[slot]
+        if not estimate.in_flight:
             return 0.0
-        first_s, *next_s = (expected_s * self.ratio(slot) for expected_s in self._in_flight[slot])
+        ratio = self.ratio(slot)
+        first_s, *next_s = (expected_s * ratio for expected_s in estimate.in_flight)
         # If the first is overdue by x seconds, assume x more.
-        return abs(self._began[slot] + first_s - now) + sum(next_s)
+        return abs(estimate.began + first_s - now) + sum(next_s)
 
 
 class Backlog(FairQueue[Task[P, R]]):
     """The fair queue of all slots, with batches for each of them."""
 
-    def __init__(self, slots: Sequence[Slot[P, R]], throughput: ThroughputEstimator, cost: BatchCost) -> None:
+    def __init__(self, throughput: ThroughputEstimator, cost: BatchCost) -> None:
         super().__init__()
-        self._slots = slots
+        self._slots: list[Slot[P, R]] = []  # for which batches are planned: all but those that drain
+        self._by_index: dict[int, Slot[P, R]] = {}
         self._throughput = throughput
         self._cost = cost
+
+    def add_slot(self, slot: Slot[P, R]) -> None:
+        """Plan batches for a slot, too."""
+        self._by_index[slot.index] = slot
+        insort(self._slots, slot, key=lambda other: other.index)
+
+    def stop_planning_for(self, slot: Slot[P, R]) -> None:
+        """Plan no more batches for a slot that drains. It takes the tasks that only its process can run."""
+        self._slots = [other for other in self._slots if other is not slot]
+
+    def remove_slot(self, slot: Slot[P, R]) -> None:
+        """Forget a slot: its number may be used for another one."""
+        self.stop_planning_for(slot)
+        del self._by_index[slot.index]
 
     def put_task(self, task: Task[P, R]) -> None:
         """Add a task at the end of its job's line, or before those that do not continue if it does.
@@ -110,10 +143,13 @@ class Backlog(FairQueue[Task[P, R]]):
         """Remove and return the next tasks for a slot; none if a busy slot leaves the last ones to others.
 
         A single job's tasks are chosen as `batching` plans it. The tasks of several jobs are taken in turns,
-        and so are tasks that cannot share every batch.
+        and so are tasks that cannot share every batch. A slot that drains takes the tasks that only it can
+        run, one by one.
         """
         if not len(self):
             return []
+        if slot.status.state == "draining":
+            return self._take_in_turns(slot, 1)
         few_left = self._few_left()
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
             line = self.only_line(len(self) if few_left else WINDOW_BATCHES * slot.batch_limit())
@@ -126,11 +162,14 @@ class Backlog(FairQueue[Task[P, R]]):
         """Remove and return the next tasks for a slot, job by job, `quota` at most."""
 
         batch: list[Task[P, R]] = []
+        is_draining = slot.status.state == "draining"
 
         def fits(task: Task[P, R]) -> bool:
             if task.failed_on == slot.index and self._others_serve(slot):
                 return False
-            return task.affinity in (None, slot.index) or self._has_lost_its_process(task.affinity)
+            if task.affinity == slot.index:
+                return True
+            return not is_draining and (task.affinity is None or self._has_lost_its_process(task.affinity))
 
         def joins(task: Task[P, R]) -> bool:
             return fits(task) and task.key == batch[0].key and not task.isolated
@@ -173,8 +212,11 @@ class Backlog(FairQueue[Task[P, R]]):
 
     @property
     def prefetch_limit(self) -> int:
-        """How many unfinished tasks of one job keep batches full, with a margin of as many again."""
-        return 2 * PLANNED_ROUNDS * self._full_round()
+        """How many unfinished tasks of one job keep batches full, with a margin of as many again.
+
+        Without slots, as many as for the smallest one: some tasks must wait for those that come.
+        """
+        return 2 * PLANNED_ROUNDS * max(1, self._full_round())
 
     def _full_round(self) -> int:
         """How many tasks like the first one all slots take at once."""
@@ -224,10 +266,8 @@ class Backlog(FairQueue[Task[P, R]]):
         ]
         return plan_last_batches([task.size for task in tasks], estimates, candidates.index(slot), self._cost)
 
-    def _has_lost_its_process(self, index: int | None) -> bool:
-        if index is None:
-            return False
-        status = self._slots[index].status
+    def _has_lost_its_process(self, index: int) -> bool:
+        status = self._by_index[index].status
         return status.waking or status.state in ("restarting", "failed", "asleep")
 
     def _others_serve(self, slot: Slot[P, R]) -> bool:

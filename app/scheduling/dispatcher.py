@@ -7,10 +7,10 @@ other. So a cancelled task is never sent, fast slots take more, and a crash puts
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
-from typing import Generic, TypeGuard, TypeVar
+from itertools import count
+from typing import Generic, TypeVar
 
 import structlog
 
@@ -29,8 +29,8 @@ from app.scheduling.failure_policy import (
     check_crash_count,
     restart_reason,
 )
-from app.scheduling.tasks import Batch, Outcome, OverlappingSlot, RestartReason, Slot, Task, TaskResult
-from app.wakeup import Wakeup
+from app.scheduling.served_slot import ServedSlot
+from app.scheduling.tasks import Batch, Outcome, RestartReason, Slot, Task, TaskResult
 from app.work import current_work, log_ids
 
 P = TypeVar("P")
@@ -51,6 +51,7 @@ class Dispatcher(Generic[P, R]):
         retries_errors: bool = False,
         sleep_after_s: float | None = None,
         always_awake: int = 0,
+        waits_for_slots: bool = False,
         on_batch: Callable[[Batch[P, R], Outcome], None] = lambda batch, outcome: None,
     ) -> None:
         """`name` says in errors and logs what a slot's process is: "worker", for example.
@@ -58,40 +59,158 @@ class Dispatcher(Generic[P, R]):
         `retries_errors`: run a task once more, on another slot if there is one, before an error that it
         raises counts as its own. `sleep_after_s`: end a slot's process after so long without work, and start
         it again when there is some; not that of the first `always_awake` slots. None: never.
-        `on_batch` is called when a batch has ended.
+        `waits_for_slots`: slots come and go, so tasks wait while there are none. `on_batch` is called when a
+        batch has ended.
         """
-        self.slots = slots
         self._name = name
         self._cost = cost
-        # By slot. Found once: checking a protocol takes as long as planning a batch.
-        self._overlapping = [slot if _overlaps(slot) else None for slot in slots]
-        self._sleep_after_s = [None if index < always_awake else sleep_after_s for index in range(len(slots))]
-        self._failures = FailurePolicy[P, R](name, len(slots), retries_errors=retries_errors)
-        self._throughput = ThroughputEstimator(len(slots))
-        self._backlog = Backlog(slots, self._throughput, cost)
-        self._wakeups = [Wakeup() for _ in slots]
-        self._loops: list[asyncio.Task[None]] = []
-        self._in_flight: list[deque[Batch[P, R]]] = [deque() for _ in slots]  # by slot, in order
+        self._sleep_after_s = sleep_after_s
+        self._always_awake = always_awake
+        self._waits_for_slots = waits_for_slots
+        self._failures = FailurePolicy[P, R](name, retries_errors=retries_errors)
+        self._throughput = ThroughputEstimator()
+        self._backlog = Backlog[P, R](self._throughput, cost)
+        self._served: dict[int, ServedSlot[P, R]] = {}  # by number, in order
+        self._closing: set[asyncio.Task[None]] = set()  # of slots that are removed
         self._on_batch = on_batch
+        self._is_started = False
         self._draining = False
         self._idle = asyncio.Event()  # no batch is in flight
         self._idle.set()
+        for slot in slots:
+            self.add_slot(slot)
+
+    @property
+    def slots(self) -> list[Slot[P, R]]:
+        """Those that are not removed, by number."""
+        return [served.slot for served in self._served.values()]
+
+    @property
+    def free_index(self) -> int:
+        """The lowest number that no slot has."""
+        return next(index for index in count() if index not in self._served)
+
+    def add_slot(self, slot: Slot[P, R]) -> None:
+        """Serve a slot. Its number may have been that of another one. It starts as soon as all have.
+
+        Raises ValueError if a slot has that number.
+        """
+        if slot.index in self._served:
+            raise ValueError(f"there is a slot {slot.index}")
+        sleep_after_s = None if slot.index < self._always_awake else self._sleep_after_s
+        served = ServedSlot(slot, sleep_after_s)
+        self._served = dict(sorted([*self._served.items(), (slot.index, served)]))
+        self._backlog.add_slot(slot)
+        if self._is_started:
+            self._start_loop(served)
 
     def start(self, awake: int | None = None) -> None:
         """Start the first `awake` slots, or all, in the background. The others start when there is work."""
-        for slot in self.slots[awake:] if awake is not None else ():
-            slot.status.state = "asleep"
-        self._loops = [
-            asyncio.create_task(self._keep_serving(slot), name=f"{self._name}-{slot.index}")
-            for slot in self.slots
-        ]
+        self._is_started = True
+        for number, served in enumerate(self._served.values()):
+            if awake is not None and number >= awake:
+                served.slot.status.state = "asleep"
+            self._start_loop(served)
+
+    def _start_loop(self, served: ServedSlot[P, R]) -> None:
+        served.loop = asyncio.create_task(self._keep_serving(served), name=f"{self._name}-{served.index}")
 
     async def stop(self) -> None:
         """End all processes, whatever they are doing, and wait until they are gone."""
-        for loop in self._loops:
+        self._is_started = False
+        loops = [served.loop for served in self._served.values() if served.loop is not None]
+        for loop in loops:
             loop.cancel()
-        await asyncio.gather(*self._loops, return_exceptions=True)
-        await asyncio.gather(*(slot.close() for slot in self.slots))
+        await asyncio.gather(*loops, return_exceptions=True)
+        await asyncio.gather(*(self._close(slot) for slot in self.slots), *self._closing)
+        for served in self._served.values():
+            served.closed.set()
+
+    async def drain_slot(self, index: int) -> None:
+        """Send a slot no more batches, and remove it when those in flight are answered.
+
+        Tasks whose `affinity` is the slot still run there, one by one. Takes effect before the first await;
+        returns once the slot's process has ended, or at once if there is no such slot. The draining goes on
+        if the caller is cancelled.
+        """
+        served = self._served.get(index)
+        if served is None:
+            return
+        slot = served.slot
+        if not served.is_draining and (served.in_flight or slot.status.is_serving):
+            log.info("draining", pool=self._name, slot=index)
+            slot.status.state = "draining"
+            self._backlog.stop_planning_for(slot)
+            served.wakeup.set()
+            self._slot_has_left()
+        elif not served.is_draining:
+            self._remove(served)
+        await served.closed.wait()
+
+    async def remove_slot(self, index: int) -> None:
+        """Take a slot away at once. Its tasks are requeued as they were; later answers of it are ignored.
+
+        Takes effect before the first await; returns once the slot's process has ended, or at once if there is
+        no such slot. The process ends although the caller is cancelled.
+        """
+        served = self._served.get(index)
+        if served is not None:
+            self._remove(served)
+            await served.closed.wait()
+
+    def _remove(self, served: ServedSlot[P, R]) -> None:
+        log.info("slot removed", pool=self._name, slot=served.index)
+        tasks = [task for batch in served.in_flight for task in batch.tasks]
+        self._report_aborted(served)
+        served.is_removed = True
+        del self._served[served.index]
+        self._backlog.remove_slot(served.slot)
+        self._backlog.requeue_batch(tasks, isolated=False)
+        self._perform(self._failures.after_removal(served.index))
+        self._throughput.forget(served.index)
+        for task in self._unanswered():  # another slot may get the number
+            task.affinity = None if task.affinity == served.index else task.affinity
+            task.failed_on = None if task.failed_on == served.index else task.failed_on
+        self._slot_has_left()
+        closing = asyncio.create_task(self._end_process(served))
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    def _report_aborted(self, served: ServedSlot[P, R]) -> None:
+        """End the batches in flight of a slot whose process is gone. The first one has taken time."""
+        ended = [self._end(served, batch.tasks, succeeded=False) for batch in [*served.in_flight]]
+        if ended and ended[0] is not None:
+            self._report(ended[0], Outcome.REQUEUED)
+
+    def _unanswered(self) -> Iterator[Task[P, R]]:
+        yield from self._backlog
+        yield from self._failures.held
+        yield from self._in_flight()
+
+    def _in_flight(self) -> Iterator[Task[P, R]]:
+        for served in self._served.values():
+            for batch in served.in_flight:
+                yield from batch.tasks
+
+    def _slot_has_left(self) -> None:
+        """The waiting tasks go to the other slots, if there are any."""
+        if not self._waits_for_slots and self._none_can_serve():
+            self._refuse_waiting()
+        self._wake_slots()
+
+    async def _end_process(self, served: ServedSlot[P, R]) -> None:
+        """End the loop and the process of a slot that is removed. Nothing else waits for that."""
+        if served.loop is not None:
+            served.loop.cancel()
+            await asyncio.wait([served.loop])
+        await self._close(served.slot)
+        served.closed.set()
+
+    async def _close(self, slot: Slot[P, R]) -> None:
+        try:
+            await slot.close()
+        except Exception:  # it must not end the slot's loop, nor keep others from being closed
+            log.exception("process not ended", pool=self._name, slot=slot.index)
 
     async def drain(self, timeout_s: float) -> None:
         """Send no more batches, and wait until those in flight are answered, `timeout_s` at most."""
@@ -108,8 +227,8 @@ class Dispatcher(Generic[P, R]):
 
     def running(self, slot: int) -> Batch[P, R] | None:
         """The batch that a slot's process runs now; None if it has none."""
-        in_flight = self._in_flight[slot]
-        return in_flight[0] if in_flight else None
+        served = self._served.get(slot)
+        return served.in_flight[0] if served is not None and served.in_flight else None
 
     def backlog(self) -> tuple[int, float]:
         """How many tasks wait, and for how long the oldest has (s; 0 if none waits)."""
@@ -137,11 +256,12 @@ class Dispatcher(Generic[P, R]):
         the unit of `BatchCost.size_ms`. `weight`: see `Slot.batch_limit`. `continues`: the task continues
         what an earlier one of the job began, and comes before those that do not.
 
-        Raises NotReady while the last start of every slot has failed, TaskCrashes if the task crashes each
-        process that runs it, and the exception that the task itself raises.
+        Raises NotReady while there is no slot or the last start of every slot has failed, TaskCrashes if the
+        task crashes each process that runs it, and the exception that the task itself raises. With
+        `waits_for_slots`, a task waits while there is no slot.
         """
         check_crash_count(crash_count)
-        if self._all_failed():
+        if self._none_can_serve():
             raise self._not_ready()
         loop = asyncio.get_running_loop()
         future = loop.create_future()
@@ -149,7 +269,7 @@ class Dispatcher(Generic[P, R]):
             job,
             payload,
             key,
-            affinity,
+            affinity if affinity in self._served else None,
             crash_count,
             on_crash,
             size,
@@ -169,73 +289,97 @@ class Dispatcher(Generic[P, R]):
         """Remove a job's tasks from the queue. Those in flight run on, and are not retried."""
         for task in [*self._backlog.remove(job), *(task for task in self._failures.held if task.job == job)]:
             task.future.cancel()
-        in_flight = (task for batches in self._in_flight for batch in batches for task in batch.tasks)
-        for task in in_flight:
+        for task in self._in_flight():
             task.cancelled = task.cancelled or task.job == job
 
     def _wake_slots(self) -> None:
         """Wake the idle slots, and those asleep that are needed."""
-        for slot, wakeup in zip(self.slots, self._wakeups, strict=True):
-            if slot.status.state == "idle":  # the others look into the queue before they wait
-                wakeup.set()
+        for served in self._served.values():
+            if served.slot.status.state == "idle":  # the others look into the queue before they wait
+                served.wakeup.set()
         self._wake_sleepers()
 
     def _wake_sleepers(self) -> None:
         """Wake as many slots that are asleep as the waiting tasks need."""
-        asleep = [slot for slot in self.slots if slot.status.state == "asleep"]
+        asleep = [served for served in self._served.values() if served.slot.status.state == "asleep"]
         if not asleep or self._draining:
             return
         # Not those that start for other reasons: something may be wrong with them.
         soon_free = [slot for slot in self.slots if slot.status.state == "idle" or slot.status.waking]
         lacking = len(self._backlog) - sum(slot.batch_limit() for slot in soon_free)
-        for slot in asleep:
+        for served in asleep:
             if lacking <= 0:
                 break
-            lacking -= slot.batch_limit()
-            slot.status.state, slot.status.waking = "loading", True
-            self._wakeups[slot.index].set()
+            status = served.slot.status
+            lacking -= served.slot.batch_limit()
+            status.state, status.waking = "loading", True
+            served.wakeup.set()
 
-    def _all_failed(self) -> bool:
-        return all(slot.status.state == "failed" for slot in self.slots)
+    def _none_can_serve(self) -> bool:
+        """Whether tasks would wait for nothing: no slot is left but those that failed."""
+        if any(served.slot.status.state not in ("failed", "draining") for served in self._served.values()):
+            return False
+        return not self._waits_for_slots or any(slot.status.state == "failed" for slot in self.slots)
 
     def _not_ready(self) -> NotReady:
-        return NotReady(f"no {self._name} could be started: {self.slots[0].status.error}")
+        failed = (slot.status.error for slot in self.slots if slot.status.state == "failed")
+        return NotReady(f"no {self._name} could be started: {next(failed, 'there is none')}")
 
-    async def _keep_serving(self, slot: Slot[P, R]) -> None:
-        """Start a slot and let it serve; start it again when its process has ended."""
-        while True:
+    def _refuse_waiting(self) -> None:
+        for task in [*self._backlog.clear(), *self._failures.held]:
+            if not task.future.done():
+                task.future.set_exception(self._not_ready())
+
+    async def _keep_serving(self, served: ServedSlot[P, R]) -> None:
+        """Start a slot and let it serve; start it again when its process has ended, until it is removed."""
+        slot = served.slot
+        while not served.is_removed:
             while slot.status.state == "asleep":
-                await self._wakeups[slot.index].wait()
-            slot.needs_restart.clear()
-            slot.status.ending = None
-            try:
-                await slot.start()
-                if self._failures.needs_probe(slot.index):
-                    await slot.probe()
-            except Exception as error:
-                await slot.close()
-                self._note_failed_start(slot, error)
-                await asyncio.sleep(self._failures.next_backoff(slot.index))
+                await served.wakeup.wait()
+            if not await self._start_process(served):
                 continue
-            self._note_start(slot)
-            watch = asyncio.create_task(self._wake_for_restart(slot))
+            watch = asyncio.create_task(self._wake_for_restart(served))
             try:
-                await self._serve(slot)
+                await self._serve(served)
             except Exception as error:  # a fault of this service must not end the slot's loop
                 log.exception("slot not served", pool=self._name, slot=slot.index)
                 slot.status.ending = RestartReason.ERROR
-                for batch in reversed(self._in_flight[slot.index].copy()):
-                    self._end(slot, batch.tasks, succeeded=False)
+                for batch in reversed(served.in_flight.copy()):
+                    self._end(served, batch.tasks, succeeded=False)
                     self._requeue(batch.tasks, isolated=False)
                 self._mark_failed(slot, explain(error))
             finally:
                 watch.cancel()
+            if served.is_removed:
+                return
+            if served.is_draining:
+                self._remove(served)
+                return
             if slot.status.state != "asleep":
                 self._note_end(slot)
             self._wake_slots()  # tasks that only this process could run may go to any slot now
-            await slot.close()
+            await self._close(slot)
             if slot.status.state == "failed":
                 await asyncio.sleep(self._failures.next_backoff(slot.index))
+
+    async def _start_process(self, served: ServedSlot[P, R]) -> bool:
+        """Start a slot's process. Returns False, after a pause, if that fails."""
+        slot = served.slot
+        slot.needs_restart.clear()
+        slot.status.ending = None
+        try:
+            await slot.start()
+            if self._failures.needs_probe(slot.index):
+                await slot.probe()
+        except Exception as error:
+            await self._close(slot)
+            if not served.is_removed:
+                self._note_failed_start(slot, error)
+                await asyncio.sleep(self._failures.next_backoff(slot.index))
+            return False
+        if not served.is_removed:
+            self._note_start(slot)
+        return not served.is_removed
 
     def _note_end(self, slot: Slot[P, R]) -> None:
         reason = slot.status.ending or RestartReason.CRASH
@@ -276,51 +420,57 @@ class Dispatcher(Generic[P, R]):
                 case Requeue(tasks, isolated):
                     self._requeue(tasks, isolated=isolated)
                 case FailSlot(index, reason):
-                    self._mark_failed(self.slots[index], reason)
+                    self._mark_failed(self._served[index].slot, reason)
                 case RestartSlot(index, reason):
-                    if self.slots[index].status.state != "failed":
-                        self.slots[index].status.error = reason
-                    self.slots[index].status.ending = RestartReason.DEVICE
-                    self.slots[index].needs_restart.set()
+                    slot = self._served[index].slot
+                    if slot.status.state != "failed":
+                        slot.status.error = reason
+                    slot.status.ending = RestartReason.DEVICE
+                    slot.needs_restart.set()
 
     def _mark_failed(self, slot: Slot[P, R], reason: str) -> None:
-        slot.status.state, slot.status.error, slot.status.waking = "failed", reason, False
         log.error("slot failed", pool=self._name, slot=slot.index, error=reason)
-        if self._all_failed():
-            for task in [*self._backlog.clear(), *self._failures.held]:
-                if not task.future.done():
-                    task.future.set_exception(self._not_ready())
+        slot.status.error, slot.status.waking = reason, False
+        if slot.status.state != "draining":  # else it is about to be removed
+            slot.status.state = "failed"
+        if self._none_can_serve():
+            self._refuse_waiting()
         self._wake_slots()
 
-    async def _serve(self, slot: Slot[P, R]) -> None:
-        """Send batch after batch until the slot's process has ended, or the slot is to sleep."""
+    async def _serve(self, served: ServedSlot[P, R]) -> None:
+        """Send batch after batch until the slot's process has ended, or the slot has drained or may sleep."""
+        slot = served.slot
         now = asyncio.get_running_loop().time
         used_at = now()
         before: list[Task[P, R]] = []  # the batch that an overlapping slot has, and has not answered
         while not slot.needs_restart.is_set() or before:
-            batch = self._next_batch(slot, before)
+            batch = self._next_batch(served, before)
             if not batch and not before:
+                if served.is_draining:
+                    return
                 slot.status.state = "idle"
-                if self._may_sleep(slot, now() - used_at):
+                if served.is_idle_too_long(now() - used_at) and not len(self._backlog):
                     slot.status.state = "asleep"
                     log.info("no work: ending the process", pool=self._name, slot=slot.index)
                     return
-                await self._wakeups[slot.index].wait(self._sleeps_in(slot, now() - used_at))
+                await served.wakeup.wait(served.sleeps_in(now() - used_at))
                 continue
-            slot.status.state = "busy"
-            self._wake_sleepers()
+            if not served.is_draining:
+                slot.status.state = "busy"
+                self._wake_sleepers()
             with structlog.contextvars.bound_contextvars(**log_ids(task.work for task in [*before, *batch])):
-                goes_on = await self._send(slot, before, batch)
+                goes_on = await self._send(served, before, batch)
             if not goes_on:
                 return
-            before = batch if self._overlapping[slot.index] else []
+            before = batch if served.overlapping else []
             used_at = now()
             if not before and slot.status.state == "busy":  # else it has failed meanwhile
                 slot.status.state = "idle"  # tasks that come now wake no other slot
             await asyncio.sleep(0)  # callers submit what continues the tasks that are answered
 
-    def _next_batch(self, slot: Slot[P, R], before: Sequence[Task[P, R]]) -> list[Task[P, R]]:
+    def _next_batch(self, served: ServedSlot[P, R], before: Sequence[Task[P, R]]) -> list[Task[P, R]]:
         """The next batch for a slot that has not answered `before`; empty if it must wait for that."""
+        slot = served.slot
         if self._draining or slot.needs_restart.is_set() or any(task.isolated for task in before):
             return []
         batch = self._backlog.take_batch(slot)
@@ -329,19 +479,21 @@ class Dispatcher(Generic[P, R]):
             return []
         return batch
 
-    async def _send(self, slot: Slot[P, R], before: Sequence[Task[P, R]], batch: list[Task[P, R]]) -> bool:
+    async def _send(
+        self, served: ServedSlot[P, R], before: Sequence[Task[P, R]], batch: list[Task[P, R]]
+    ) -> bool:
         """Send a batch, and settle the tasks that are answered: its own, or those of the batch before.
 
         Returns whether the slot's process can run another.
         """
         payloads = [task.payload for task in batch]
-        expected_s = self._begin(slot, batch) if batch else None
-        overlapping = self._overlapping[slot.index]
+        slot = served.slot
+        expected_s = self._begin(served, batch) if batch else None
         try:
-            if overlapping is None:
-                return await self._settle(slot, batch, slot.run(payloads, expected_s))
-            answer = overlapping.exchange(payloads or None, expected_s)
-            return await self._settle(slot, before, answer, following=batch)
+            if served.overlapping is None:
+                return await self._settle(served, batch, slot.run(payloads, expected_s))
+            answer = served.overlapping.exchange(payloads or None, expected_s)
+            return await self._settle(served, before, answer, following=batch)
         except Exception as error:  # the same for a batch
             log.exception("batch not settled", pool=self._name, slot=slot.index)
             slot.status.ending = RestartReason.ERROR
@@ -350,37 +502,42 @@ class Dispatcher(Generic[P, R]):
                     task.future.set_exception(error)
             return False
 
-    def _begin(self, slot: Slot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
+    def _begin(self, served: ServedSlot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
         """A batch is sent to a slot. Returns what it should take (s), if that is known."""
         now, clock = time.time(), asyncio.get_running_loop().time()
-        self._in_flight[slot.index].append(Batch(slot.index, batch, now, sent=now, began=clock))
+        served.in_flight.append(Batch(served.index, batch, now, sent=now, began=clock))
         self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in batch])
-        self._throughput.begin(slot.index, cost_s, clock)
-        return self._throughput.expected(slot.index, cost_s)
+        self._throughput.begin(served.index, cost_s, clock)
+        return self._throughput.expected(served.index, cost_s)
 
-    def _end(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool) -> Batch[P, R] | None:
-        """A batch that was sent is answered, or its process is gone. Does nothing for an empty one."""
-        if not batch:
+    def _end(
+        self, served: ServedSlot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool
+    ) -> Batch[P, R] | None:
+        """A batch that was sent is answered, or its process is gone.
+
+        Does nothing for an empty one, and for one of a slot that is removed.
+        """
+        if not batch or served.is_removed:
             return None
         now = asyncio.get_running_loop().time()
         if succeeded:
-            self._throughput.end(slot.index, now)
+            self._throughput.end(served.index, now)
         else:
-            self._throughput.discard(slot.index, now)
-        in_flight = self._in_flight[slot.index]
+            self._throughput.discard(served.index, now)
+        in_flight = served.in_flight
         ended = in_flight.popleft()
         ended.end = max(ended.start, time.time())
         ended.took_s = now - ended.began
         if in_flight:
             in_flight[0].start, in_flight[0].began = ended.end, now
-        if not any(self._in_flight):
+        if not any(other.in_flight for other in self._served.values()):
             self._idle.set()
         return ended
 
     async def _settle(
         self,
-        slot: Slot[P, R],
+        served: ServedSlot[P, R],
         batch: Sequence[Task[P, R]],
         answer: Awaitable[list[R] | None],
         following: Sequence[Task[P, R]] = (),
@@ -402,15 +559,17 @@ class Dispatcher(Generic[P, R]):
             error = raised
             is_gone = isinstance(error, ProcessCrashed)
         finally:
-            ended = self._end(slot, batch, succeeded=error is None and not is_gone)
+            ended = self._end(served, batch, succeeded=error is None and not is_gone)
             if is_gone:
-                lost = self._end(slot, following, succeeded=False)
-                ended = ended or lost  # a batch that was only prepared has not taken any time
+                prepared = self._end(served, following, succeeded=False)
+                ended = ended or prepared  # a batch that was only prepared has not taken any time
+        if served.is_removed:
+            return False  # its tasks are requeued, and perhaps answered by another slot
         outcome = Outcome.OK
         if error is None:
-            self._succeed(slot, batch, results)
+            self._succeed(served.slot, batch, results)
         else:
-            outcome = self._fail(slot, batch, following, error, is_gone=is_gone)
+            outcome = self._fail(served.slot, batch, following, error, is_gone=is_gone)
         if ended is not None:
             self._report(ended, outcome)
         return not is_gone
@@ -450,9 +609,9 @@ class Dispatcher(Generic[P, R]):
             if not task.future.done():
                 task.future.set_result(TaskResult(result, slot.index, task.crash_count))
 
-    async def _wake_for_restart(self, slot: Slot[P, R]) -> None:
-        await slot.needs_restart.wait()
-        self._wakeups[slot.index].set()
+    async def _wake_for_restart(self, served: ServedSlot[P, R]) -> None:
+        await served.slot.needs_restart.wait()
+        served.wakeup.set()
 
     def _requeue(self, batch: Sequence[Task[P, R]], *, isolated: bool) -> None:
         self._backlog.requeue_batch(batch, isolated=isolated)
@@ -463,17 +622,3 @@ class Dispatcher(Generic[P, R]):
             task.on_crash(task.crash_count)
         except Exception:  # a caller's fault must not end the slot's loop
             log.exception("crash not recorded", pool=self._name, job=task.job)
-
-    def _may_sleep(self, slot: Slot[P, R], idle_s: float) -> bool:
-        """Whether a slot has been idle for so long that its process ends."""
-        limit = self._sleep_after_s[slot.index]
-        return limit is not None and idle_s >= limit and not len(self._backlog)
-
-    def _sleeps_in(self, slot: Slot[P, R], idle_s: float) -> float | None:
-        """The time until then (s); None: it never sleeps."""
-        limit = self._sleep_after_s[slot.index]
-        return None if limit is None else max(limit - idle_s, 0.01)
-
-
-def _overlaps(slot: Slot[P, R]) -> TypeGuard[OverlappingSlot[P, R]]:
-    return isinstance(slot, OverlappingSlot) and slot.overlaps

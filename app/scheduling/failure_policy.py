@@ -4,13 +4,14 @@ The policy keeps the counts and the open suspicions, and answers each event with
 performs them in this order.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import structlog
 
-from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch, TaskCrashes
+from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, ProcessLost, RequeueBatch, TaskCrashes
 from app.known_errors import explain
 from app.scheduling.tasks import RestartReason, Task
 
@@ -18,11 +19,13 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 MAX_CRASHES = 3  # of processes that had only this task in flight, before the task fails
+MAX_LOSSES = 8  # of processes that had this task in flight, before a loss may count as a crash
 _MAX_START_CRASHES = 3  # in a row, before the slot counts as failed
 _MAX_DEVICE_FAILURES = 3  # without a batch that succeeds between them, before the slot is quarantined
 _MAX_SLOT_ERRORS = 5  # that tasks raise on one slot only, before its process is replaced
 _FIRST_BACKOFF_S = 1.0
 _MAX_BACKOFF_S = 60.0
+_MAX_LOST_BACKOFFS = 3  # that double the pause: a node that is back has its workers within 8 s
 
 log = structlog.get_logger(__name__)
 
@@ -87,12 +90,17 @@ class _Health(Generic[P, R]):
 class FailurePolicy(Generic[P, R]):
     """Decides what follows from each failure in a pool of slots."""
 
-    def __init__(self, pool: str, slots: int, *, retries_errors: bool = False) -> None:
+    def __init__(self, pool: str, *, retries_errors: bool = False) -> None:
         """`pool` names it in logs. `retries_errors`: see `Dispatcher`."""
         self._pool = pool
         self._retries_errors = retries_errors
-        self._health = [_Health[P, R]() for _ in range(slots)]
+        self._health: defaultdict[int, _Health[P, R]] = defaultdict(_Health[P, R])  # by slot
         self.held: list[Task[P, R]] = []  # those that the open suspicions would make fail
+
+    def after_removal(self, slot: int) -> list[Action[P, R]]:
+        """A slot is removed. Another one with its number starts with no failures."""
+        health = self._health.pop(slot, None)
+        return self._end_suspicion(health, is_task_at_fault=False) if health is not None else []
 
     def needs_probe(self, slot: int) -> bool:
         """Whether a slot's new process must show that the device works."""
@@ -120,6 +128,9 @@ class FailurePolicy(Generic[P, R]):
         actions = self._end_suspicion(health, is_task_at_fault=False)
         if isinstance(error, DeviceFailed):
             return actions + self._count_device_failure(slot, error)
+        if isinstance(error, ProcessLost):
+            health.backoffs = min(health.backoffs, _MAX_LOST_BACKOFFS)
+            return actions
         # A crash may have a cause outside the slot, so the first ones are only retried.
         health.start_crashes += isinstance(error, ProcessCrashed)
         if not isinstance(error, ProcessCrashed) or health.start_crashes >= _MAX_START_CRASHES:
@@ -141,6 +152,8 @@ class FailurePolicy(Generic[P, R]):
         """A batch failed. `following`: tasks that the slot has got since; a crash takes them as well."""
         if isinstance(error, DeviceFailed):
             return self._after_device_failure(slot, [*batch, *following], error)
+        if isinstance(error, ProcessLost):
+            return self._after_loss(slot, [*batch, *following], error)
         if isinstance(error, ProcessCrashed):
             return self._after_crash([*batch, *following], error)
         if isinstance(error, RequeueBatch):
@@ -153,6 +166,20 @@ class FailurePolicy(Generic[P, R]):
         log.warning("process crashed", pool=self._pool, tasks=len(batch), error=error.message)
         counted = [_count_crash(batch[0])] if len(batch) == 1 else []
         return [*counted, *self._retry_suspects(batch)]
+
+    def _after_loss(self, slot: int, batch: Sequence[Task[P, R]], error: ProcessLost) -> list[Action[P, R]]:
+        """Retry the tasks of a lost process as they were: none of them is at fault.
+
+        But a task may be what takes nodes down, and would do so for ever. So one that was lost too often is
+        isolated, and each later loss counts as a crash.
+        """
+        log.warning("process lost", pool=self._pool, slot=slot, tasks=len(batch), error=error.message)
+        if len(batch) == 1 and batch[0].losses >= MAX_LOSSES:
+            return [_count_crash(batch[0]), *self._retry_suspects(batch)]
+        for task in batch:
+            task.losses += 1
+            task.isolated = task.isolated or task.losses >= MAX_LOSSES
+        return [Requeue(batch, isolated=False)]
 
     def _after_device_failure(
         self, slot: int, batch: Sequence[Task[P, R]], error: DeviceFailed
@@ -234,6 +261,8 @@ def restart_reason(error: Exception) -> RestartReason:
     """Why a process is replaced that has failed with an error."""
     if isinstance(error, ProcessHung) or isinstance(error.__cause__, ProcessHung):
         return RestartReason.HANG
+    if isinstance(error, ProcessLost):
+        return RestartReason.LOST
     return RestartReason.DEVICE if isinstance(error, DeviceFailed) else RestartReason.CRASH
 
 

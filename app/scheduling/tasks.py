@@ -75,8 +75,9 @@ class Slot(Protocol[Payload, R]):
         """Run a batch; returns one result for each payload, in order.
 
         `expected_s`: what such a batch should take on this slot; None if that is not known yet. Raises
-        ProcessCrashed if the process crashes or hangs, DeviceFailed if its device is probably at fault, and
-        RequeueBatch if the batch cannot be run as it is, through no fault of its tasks.
+        ProcessCrashed if the process crashes or hangs, ProcessLost if its node or the connection to it is
+        gone, DeviceFailed if its device is probably at fault, and RequeueBatch if the batch cannot be run as
+        it is, through no fault of its tasks.
         """
 
     async def close(self) -> None:
@@ -112,7 +113,7 @@ class Task(Generic[P, R]):
     job: str
     payload: P
     key: Hashable
-    affinity: int | None  # the only slot that may run it, until that slot's process ends
+    affinity: int | None  # the only slot that may run it, until that slot's process ends or it is removed
     crash_count: int  # processes that crashed while this was their only task
     on_crash: Callable[[int], None]
     size: float  # in the unit of `BatchCost.size_ms`
@@ -126,6 +127,7 @@ class Task(Generic[P, R]):
     failed_on: int | None = None  # the slot on which it failed last: another one is better, if there is one
     has_raised: bool = False  # an error, which may not have been its own
     work: Work = Work()  # noqa: RUF009 - frozen; what it is for
+    losses: int = 0  # processes that were lost with this task in flight
     open_suspicions: int = 0  # device failures with only this task in flight, whose cause is not known yet
 
 

@@ -2,19 +2,23 @@
 
 import asyncio
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import structlog
 
 from app import tracing
 from app.engines.catalogue import ModelCatalogue
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.fleet import ClusterFleet
 from app.engines.devices import usable_cores
 from app.engines.gpu_usage import GpuMonitor
 from app.engines.model_files import DEMO, ModelFiles, find
-from app.engines.plan import Plan, media_workers
+from app.engines.plan import Plan, make_plan, media_workers
 from app.engines.slot import WhisperSlot
 from app.errors import ModelUnavailable, NotReady
 from app.media.channel_files import remove_channels
@@ -69,12 +73,12 @@ class TranscriptionService:
         self.catalogue = ModelCatalogue(
             plan.models[0], settings.model_idle_s, others=plan.models[1:], aliases=plan.aliases
         )
-        self.jobs_at_once = max(_MIN_JOBS_AT_ONCE, 2 * plan.worker_count)
         self.helper = Helper()
         self.gpus = GpuMonitor(plan.gpus)
         self.blocks = WorkBlocks()
         self.totals = WorkTotals()
         self._plan = plan
+        self._planned_default = plan.models[0]  # another one may take its place
         self._speaker_models = SpeakerModels(settings.speaker_model)
         self._media = MediaPool(
             media_workers(settings, plan, usable_cores()), self.folder.disk, self._speaker_models.get
@@ -86,8 +90,10 @@ class TranscriptionService:
             SoundEncoder(self._media, self.folder.disk, settings.max_duration_s),
         )
         self._cache = ResultCache()
-        self._slots: list[WhisperSlot] = []
         self._fleet: Fleet | None = None
+        self.cluster: ClusterFleet | None = None  # with the engine `ray`
+        if plan.cluster is not None:
+            self.cluster = ClusterFleet(Bridge(plan.cluster.address, insecure=plan.cluster.insecure))
         self._located = asyncio.Event()  # the default model was found, or it is known to be unavailable
         self._not_ready: str | None = "the service is starting"
         self._starting: asyncio.Task[None] | None = None
@@ -100,6 +106,8 @@ class TranscriptionService:
         await asyncio.to_thread(self.folder.lock)
         self._media.start()
         self._speaker_models.start(self._media.fault_of_speaker_model)
+        if self.cluster is not None:
+            await self.cluster.start()
         self._starting = asyncio.create_task(self._start_workers())
 
     async def stop(self) -> None:
@@ -108,12 +116,16 @@ class TranscriptionService:
             self._starting.cancel()
             await asyncio.gather(self._starting, return_exceptions=True)
         await self._speaker_models.stop()
+        if self.cluster is not None:
+            await self.cluster.stop_serving()
         await asyncio.gather(
             self.copies.stop(),
             self._media.stop(),
             self.helper.stop(),
             *([self._fleet.stop()] if self._fleet else []),
         )
+        if self.cluster is not None:
+            await self.cluster.stop()
         self.folder.release()
 
     async def drain(self, timeout_s: float) -> None:
@@ -276,6 +288,11 @@ class TranscriptionService:
         return await self._speaker_models.get()
 
     @property
+    def jobs_at_once(self) -> int:
+        """How many jobs keep all workers busy."""
+        return max(_MIN_JOBS_AT_ONCE, 2 * max(self._plan.worker_count, len(self._slots)))
+
+    @property
     def is_asleep(self) -> bool:
         """Whether no worker runs, and the next request starts one."""
         statuses = [slot.status for slot in self._slots]
@@ -286,19 +303,33 @@ class TranscriptionService:
         """None once a worker is loaded, or if the next request starts one; else the reason."""
         if self.is_asleep or any(slot.status.is_serving for slot in self._slots):
             return None
+        if self.cluster is not None and self.cluster.fault is not None:
+            return self.cluster.fault
         if self._not_ready is not None:
             return self._not_ready
-        if any(slot.status.state != "failed" for slot in self._slots):
+        slots = self._slots
+        if not slots or any(slot.status.state != "failed" for slot in slots):
             return f"the model {self.catalogue.default!r} is being loaded"
-        return f"no worker could load the model {self.catalogue.default!r}: {self._slots[0].status.error}"
+        return f"no worker could load the model {self.catalogue.default!r}: {slots[0].status.error}"
+
+    @property
+    def _slots(self) -> list[WhisperSlot]:
+        """Those that there are now, by number."""
+        return cast(list[WhisperSlot], self._fleet.slots) if self._fleet is not None else []
 
     def workers(self) -> list[dict[str, object]]:
         """One row for each slot, as `GET /v1/workers` shows it."""
         return [slot.row() | self._current(slot.index) for slot in self._slots]
 
-    def slot_statuses(self) -> list[SlotStatus]:
-        """The status of each slot, in their order; empty until the model is found."""
-        return [slot.status for slot in self._slots]
+    def slot_statuses(self) -> dict[int, SlotStatus]:
+        """The status of each slot, by its number; empty until the model is found."""
+        return {slot.index: slot.status for slot in self._slots}
+
+    def workers_by_node(self) -> Counter[tuple[str, str]]:
+        """How many workers each node of the cluster has in each state, by its name; empty without a cluster."""
+        return Counter(
+            (slot.node_name, slot.status.state) for slot in self._slots if slot.node_name is not None
+        )
 
     @property
     def media_busy_ratio(self) -> float:
@@ -313,7 +344,8 @@ class TranscriptionService:
         self.blocks.add(batch, outcome)
         self.totals.add(batch, outcome)
         if tracing.is_on():
-            trace_batch(batch, outcome, self.blocks.last_id, self._slots[batch.slot].parts)
+            parts = next((slot.parts for slot in self._slots if slot.index == batch.slot), [])
+            trace_batch(batch, outcome, self.blocks.last_id, parts)
 
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""
@@ -333,9 +365,11 @@ class TranscriptionService:
         with suppress(TimeoutError):
             async with asyncio.timeout(_LOOKUP_S):
                 await self._located.wait()
+        if self.cluster is not None and self.cluster.fault is not None:
+            raise NotReady(self.cluster.fault)
         if self._fleet is None:
             raise NotReady(self._not_ready or "the service is starting")
-        if model == self._plan.models[0]:
+        if model in (self._planned_default, self._plan.models[0]):
             model = self.catalogue.default  # the demo model may have taken its place meanwhile
         await self.catalogue.locate(model, self._plan.load_options)
         self.catalogue.check_language(model, options.language)
@@ -343,23 +377,29 @@ class TranscriptionService:
 
     async def _start_workers(self) -> None:
         """Find the default model, however long that takes, and start the workers."""
+        if self.cluster is not None and self._plan.cluster is not None:
+            device = await self.cluster.usable_device(self._plan.cluster.device)
+            self._plan = make_plan(self.settings, device)
+            self.catalogue.default = self._plan.models[0]
         while (files := await self._find_default()) is None:
             self._located.set()
             await asyncio.sleep(_RETRY_S)
         self.catalogue.default = files.name
         self.catalogue.options[files.name] = self._plan.load_options(files)
-        self._slots = self._plan.slots(self.catalogue)
-        self.catalogue.holders = self._slots
         settings = self.settings
         self._fleet = Dispatcher(
             "worker",
-            self._slots,
+            self._plan.slots(self.catalogue) if self.cluster is None else [],
             self._plan.cost,
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
+            waits_for_slots=self.cluster is not None,
             on_batch=self._batch_ended,
         )
+        self.catalogue.holders = lambda: self._slots
         self._fleet.start()
+        if self.cluster is not None:
+            self.cluster.serve(self._fleet, self._plan.ray_slots(self.cluster.bridge, self.catalogue))
         self._not_ready = None
         self._located.set()
 

@@ -29,7 +29,7 @@ class FakeHolder:
 
 
 def new_catalogue(*holders: ModelHolder) -> ModelCatalogue:
-    return ModelCatalogue("demo", idle_s=600, others=(TURBO,), holders=holders)
+    return ModelCatalogue("demo", idle_s=600, others=(TURBO,), holders=lambda: holders)
 
 
 def test_models_are_known_by_name() -> None:
@@ -64,7 +64,7 @@ def test_an_alias_means_its_model_and_does_as_much() -> None:
 
 def test_names_are_listed_with_the_states_of_their_models() -> None:
     holders = (FakeHolder(models=(TURBO,)),)
-    catalogue = ModelCatalogue("demo", idle_s=600, others=(TURBO,), aliases=ALIASES, holders=holders)
+    catalogue = ModelCatalogue("demo", idle_s=600, others=(TURBO,), aliases=ALIASES, holders=lambda: holders)
     assert list(catalogue.listed().items()) == [
         ("demo", "unloaded"),
         (TURBO, "loaded"),

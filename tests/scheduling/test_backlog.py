@@ -265,7 +265,7 @@ def test_jobs_take_turns_while_one_of_them_continues() -> None:
 
 
 def test_a_ratio_is_measured_and_a_new_slot_gets_the_mean_of_the_others() -> None:
-    throughput = ThroughputEstimator(3)
+    throughput = ThroughputEstimator()
     assert throughput.ratio(0) == 1
     throughput.begin(0, expected_s=2, now=10)
     throughput.end(0, now=16)
@@ -276,7 +276,7 @@ def test_a_ratio_is_measured_and_a_new_slot_gets_the_mean_of_the_others() -> Non
 
 
 def test_one_slow_batch_changes_the_ratio_only_in_part() -> None:
-    throughput = ThroughputEstimator(1)
+    throughput = ThroughputEstimator()
     for seconds in (1, 1, 5):
         throughput.begin(0, expected_s=1, now=0)
         throughput.end(0, now=seconds)
@@ -284,21 +284,21 @@ def test_one_slow_batch_changes_the_ratio_only_in_part() -> None:
 
 
 def test_an_answer_within_no_time_leaves_a_ratio_to_divide_by() -> None:
-    throughput = ThroughputEstimator(1)
+    throughput = ThroughputEstimator()
     throughput.begin(0, expected_s=2, now=5)
     throughput.end(0, now=5)
     assert 0 < throughput.ratio(0) < 0.01
 
 
 def test_a_discarded_batch_leaves_the_ratio_as_it_was() -> None:
-    throughput = ThroughputEstimator(1)
+    throughput = ThroughputEstimator()
     throughput.begin(0, expected_s=2, now=0)
     throughput.discard(0, now=1)
     assert (throughput.ratio(0), throughput.free_in(0, now=0)) == (1, 0)
 
 
 def test_a_second_batch_begins_when_the_first_ends() -> None:
-    throughput = ThroughputEstimator(1)
+    throughput = ThroughputEstimator()
     throughput.begin(0, expected_s=2, now=0)
     throughput.begin(0, expected_s=3, now=1)
     assert throughput.free_in(0, now=1) == 4
@@ -309,6 +309,6 @@ def test_a_second_batch_begins_when_the_first_ends() -> None:
 
 
 def test_the_longer_a_batch_is_overdue_the_longer_it_may_take() -> None:
-    throughput = ThroughputEstimator(1)
+    throughput = ThroughputEstimator()
     throughput.begin(0, expected_s=2, now=0)
     assert [throughput.free_in(0, now=now) for now in (0, 1.5, 2, 10)] == [2, 0.5, 0, 8]

@@ -27,8 +27,8 @@ CRASHED = ProcessCrashed("killed")
 NO_MODEL = OSError("no such model")
 
 
-def new_policy(slots: int = 2, *, retries_errors: bool = False) -> FailurePolicy[str, str]:
-    return FailurePolicy("worker", slots, retries_errors=retries_errors)
+def new_policy(*, retries_errors: bool = False) -> FailurePolicy[str, str]:
+    return FailurePolicy("worker", retries_errors=retries_errors)
 
 
 def new_task(crash_count: int = 0) -> Task[str, str]:
@@ -115,7 +115,7 @@ def test_a_probe_that_passes_counts_the_failure_of_the_device_as_a_crash() -> No
 
 
 def test_a_task_is_held_while_the_open_suspicions_would_make_it_fail() -> None:
-    task, policy = new_task(), new_policy(MAX_CRASHES)
+    task, policy = new_task(), new_policy()
     for slot in range(MAX_CRASHES):
         actions = policy.after_failure(slot, [task], [], DEVICE_FAILED)
     assert actions == [Requeue([], isolated=True)]
@@ -127,7 +127,7 @@ def test_a_task_is_held_while_the_open_suspicions_would_make_it_fail() -> None:
 
 
 def test_a_held_task_fails_if_every_device_passes_its_probe() -> None:
-    task, policy = new_task(), new_policy(MAX_CRASHES)
+    task, policy = new_task(), new_policy()
     for slot in range(MAX_CRASHES):
         policy.after_failure(slot, [task], [], DEVICE_FAILED)
     actions = [action for slot in range(MAX_CRASHES) for action in policy.after_start(slot)]
@@ -174,7 +174,7 @@ def test_errors_of_a_slot_are_forgotten_when_it_succeeds() -> None:
 
 
 def test_errors_that_do_not_return_on_the_same_slot_do_not_count_against_it() -> None:
-    policy = new_policy(1, retries_errors=True)
+    policy = new_policy(retries_errors=True)
     tasks = [new_task() for _ in range(5)]
     for task in tasks:
         policy.after_failure(0, [task], [], ValueError("now and then"))
@@ -188,7 +188,7 @@ STARTS = [DEVICE_FAILED, CRASHED, NO_MODEL, None]
 @given(st.data())
 def test_each_task_is_requeued_held_or_answered_and_none_is_held_for_ever(data: st.DataObject) -> None:
     slots = data.draw(st.integers(1, 4))
-    policy = new_policy(slots, retries_errors=data.draw(st.booleans()))
+    policy = new_policy(retries_errors=data.draw(st.booleans()))
     waiting = [new_task() for _ in range(6)]
     is_running = [True] * slots
     answered: list[Task[str, str]] = []

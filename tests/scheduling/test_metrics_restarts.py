@@ -107,7 +107,7 @@ async def test_a_fault_of_the_service_is_no_fault_of_the_process(
     with monkeypatch.context() as patch:
         patch.setattr(dispatcher, "_next_batch", lambda *_: 1 / 0)
         slot.needs_restart.clear()
-        dispatcher._wakeups[0].set()
+        dispatcher._served[0].wakeup.set()
         await until(lambda: slot.status.restarts == 1)
     assert slot.status.restarts_by == {RestartReason.ERROR: 1}
 

@@ -1,9 +1,12 @@
 """Which workers the nodes of a cluster can hold. Pure."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.engines.cluster.messages import Node
+
+_ROUNDING = 1e-9  # 1 / (1 / 49) is less than 49
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +18,15 @@ class Place:
     device: str  # "cuda", "cpu" or "simulated"
 
 
+def usable_device(nodes: Sequence[Node], device: str) -> str | None:
+    """The device of the workers: for "auto" GPUs if any node has some, else CPUs. None: neither."""
+    if device != "auto":
+        return device
+    if any(node.gpus >= 1 for node in nodes):
+        return "cuda"
+    return "cpu" if any(node.cpus >= 1 for node in nodes) else None
+
+
 def worker_places(
     nodes: Sequence[Node], device: str, gpus_per_worker: float, workers_per_cpu_node: int | None
 ) -> list[Place]:
@@ -22,5 +34,14 @@ def worker_places(
 
     `device`: "cuda" (one for each `gpus_per_worker` of a node's GPUs), "cpu" (one for each CPU of a node, at
     most `workers_per_cpu_node`), "simulated" (as "cpu"), or "auto": GPUs if any node has some, else CPUs.
+    No worker has parts of two GPUs.
     """
-    raise NotImplementedError
+    device = usable_device(nodes, device) or "cpu"
+    workers_per_gpu = math.floor(1 / gpus_per_worker + _ROUNDING)
+
+    def count(node: Node) -> int:
+        if device == "cuda":
+            return int(node.gpus) * workers_per_gpu
+        return int(node.cpus if workers_per_cpu_node is None else min(node.cpus, workers_per_cpu_node))
+
+    return [Place(node, ordinal, device) for node in nodes for ordinal in range(count(node))]

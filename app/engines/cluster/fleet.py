@@ -1,0 +1,164 @@
+"""Keeps the slots of a dispatcher equal to the places for workers on a cluster whose nodes come and go."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import Node
+from app.engines.cluster.node import ClusterNode
+from app.engines.cluster.places import Place, usable_device
+from app.engines.slot import WhisperSlot
+from app.wakeup import Wakeup
+
+log = structlog.get_logger(__name__)
+
+
+class SlotSource(Protocol):
+    """Which slots there should be, and new ones."""
+
+    def places(self, nodes: Sequence[Node]) -> Sequence[Place]:
+        """Where workers can run on these nodes."""
+
+    def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
+        """A node that has joined. `connected`: see `ClusterNode`."""
+
+    def new_slot(self, index: int, place: Place, node: ClusterNode) -> WhisperSlot:
+        """A slot for a place on the node."""
+
+
+class DynamicSlots(Protocol):
+    """The slots of a dispatcher, which come and go: see `Dispatcher`."""
+
+    @property
+    def free_index(self) -> int: ...
+
+    def add_slot(self, slot: Any) -> None: ...
+
+    async def remove_slot(self, index: int) -> None: ...
+
+    async def drain_slot(self, index: int) -> None: ...
+
+
+class ClusterFleet:
+    """The slots on the nodes that are alive.
+
+    While the bridge is away nobody knows the nodes, so the slots stay: their processes are lost, and start
+    again when the cluster answers.
+    """
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+        self._nodes: dict[str, ClusterNode] = {}  # that are alive, by id
+        self._numbers: dict[Place, int] = {}  # of the slots
+        self._draining: set[str] = set()  # ids of nodes that get no more slots
+        self._ending: set[Place] = set()  # whose slots are draining
+        self._connected = asyncio.Event()
+        self._changed = Wakeup()
+        self._follow: asyncio.Task[None] | None = None
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Begin to connect with the cluster."""
+        self.bridge.on_nodes = self._changed.set
+        await self.bridge.start()
+
+    async def usable_device(self, device: str) -> str:
+        """The device of workers, as `places.usable_device`. Waits for a node that has one; before `serve`."""
+        while (found := usable_device(self.bridge.nodes, device)) is None:
+            await self._changed.wait()
+        return found
+
+    def serve(self, slots: DynamicSlots, source: SlotSource) -> None:
+        """Add, drain and remove slots as nodes come and go, from now on."""
+        self._changed.set()
+        self._follow = asyncio.create_task(self._follow_nodes(slots, source), name="cluster-fleet")
+
+    async def stop_serving(self) -> None:
+        """Leave the slots as they are, for the dispatcher to end them."""
+        tasks = [*self._leaving, *([self._follow] if self._follow else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def stop(self) -> None:
+        """Disconnect from the cluster. The slots must have ended."""
+        await self.stop_serving()
+        await self.bridge.stop()
+
+    @property
+    def fault(self) -> str | None:
+        """Why there are no slots that could start, in one line; None if there are some."""
+        if self.bridge.fault is not None:
+            return self.bridge.fault
+        if self._connected.is_set() and not self._numbers:
+            return "no node of the Ray cluster has a place for a worker: start one with `ray start --address=…`"
+        return None
+
+    @property
+    def nodes(self) -> list[ClusterNode]:
+        """The nodes that are alive, as far as is known."""
+        return list(self._nodes.values())
+
+    def drain(self, node_id: str) -> None:
+        """Let the workers of a node finish their batches and end. It gets no others."""
+        self._draining.add(node_id)
+        self._changed.set()
+
+    def undrain(self, node_id: str) -> None:
+        """Let a node have workers again, when those that are draining have ended."""
+        self._draining.discard(node_id)
+        self._changed.set()
+
+    def is_draining(self, node_id: str) -> bool:
+        """Whether a node gets no more workers."""
+        return node_id in self._draining
+
+    async def _follow_nodes(self, slots: DynamicSlots, source: SlotSource) -> None:
+        while True:
+            await self._changed.wait()
+            if self.bridge.fault is not None:
+                self._connected.clear()
+                continue
+            try:
+                await self._reconcile(self.bridge.nodes, slots, source)
+            except Exception:  # the next change may do better
+                log.exception("slots not changed")
+            self._connected.set()
+
+    async def _reconcile(self, nodes: Sequence[Node], slots: DynamicSlots, source: SlotSource) -> None:
+        """Remove, drain and add slots as the nodes need it."""
+        alive = {node.id for node in nodes}
+        for node_id in self._nodes.keys() - alive:
+            log.warning("node lost", node=self._nodes.pop(node_id).node.name, node_id=node_id)
+        self._draining &= alive
+        places = source.places(nodes)
+        for place in self._numbers.keys() - set(places):
+            self._leave(slots.remove_slot(self._numbers.pop(place)))
+        for place, number in self._numbers.items():
+            if place.node.id in self._draining and place not in self._ending:
+                self._leave(self._drain(slots, place, number))
+        await asyncio.sleep(0)  # the numbers of the slots that are removed are free then
+        for node in nodes:
+            if node.id not in self._nodes:
+                count = sum(place.node == node for place in places)
+                log.info("node joined", node=node.name, node_id=node.id, workers=count)
+                self._nodes[node.id] = source.new_node(node, self._connected)
+        for place in places:
+            if place not in self._numbers and place.node.id not in self._draining:
+                number = self._numbers[place] = slots.free_index
+                slots.add_slot(source.new_slot(number, place, self._nodes[place.node.id]))
+
+    async def _drain(self, slots: DynamicSlots, place: Place, number: int) -> None:
+        self._ending.add(place)
+        await slots.drain_slot(number)
+        self._ending.discard(place)
+        self._numbers.pop(place, None)
+        self._changed.set()  # the node may be used again meanwhile
+
+    def _leave(self, leaving: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(leaving)
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)

@@ -1,0 +1,123 @@
+"""What runs on a node before it gets workers: which versions it has, and where its files of a model are."""
+
+import os
+import platform
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from fnmatch import fnmatch
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from app.engines.cluster.messages import FoundModel, NodeReport
+from app.engines.model_download import FILES
+from app.engines.model_files import DEMO, REPOSITORIES, is_hub_id, local_folder, locate
+from app.errors import ModelUnavailable
+
+# Without the same versions, messages are not understood, or the words of a transcript depend on the node.
+_PACKAGES = ("whisperfleet", "ray", "ctranslate2", "faster-whisper")
+_MISSING = "none"
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that all machines must share. Imports none of them."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}}
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return _MISSING
+
+
+def inspect() -> NodeReport:
+    """What this machine says of itself. May block for a while if its driver does."""
+    driver, gpus = _gpus()
+    return NodeReport(versions(), time.time(), driver, gpus)
+
+
+def _gpus() -> tuple[str | None, tuple[str, ...]]:
+    """The version of NVIDIA's driver, and the names of the GPUs; None and nothing without a driver."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None, ()
+    try:
+        names = []
+        for index in range(pynvml.nvmlDeviceGetCount()):
+            with suppress(pynvml.NVMLError):  # a GPU that has failed must not hide the others
+                names.append(_text(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByIndex(index))))
+        return _text(pynvml.nvmlSystemGetDriverVersion()), tuple(names)
+    except pynvml.NVMLError:
+        return None, ()
+    finally:
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+def find_model(name: str) -> FoundModel:
+    """The files of a model on this machine: a folder, the cache, or a download.
+
+    Blocks until they are here; one process at a time downloads. Raises ModelUnavailable.
+    """
+    if local_folder(name) is None and not (name == DEMO or name in REPOSITORIES or is_hub_id(name)):
+        raise ModelUnavailable(
+            f"The folder {name} is not on this node: share it with the node, or copy it there."
+        )
+    return found_model(locate(name).path)
+
+
+def found_model(folder: Path) -> FoundModel:
+    """The files of a model in a folder that decide what its transcripts are, with their sizes."""
+    with os.scandir(folder) as entries:
+        files = {
+            entry.name: entry.stat().st_size
+            for entry in entries
+            if any(fnmatch(entry.name, pattern) for pattern in FILES)
+        }
+    return FoundModel(str(folder), files)
+
+
+def other_versions(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
+    """What is wrong with the versions of a node, in one line; None if they are those of this machine. Pure.
+
+    Patches of Python understand each other.
+    """
+    differing = [
+        f"{name} {theirs.get(name, _MISSING)} (here {ours[name]})"
+        for name in ours
+        if _comparable(name, theirs.get(name, _MISSING)) != _comparable(name, ours[name])
+    ]
+    if not differing:
+        return None
+    return f"its versions differ: {', '.join(differing)}. Install the same ones on all nodes."
+
+
+def _comparable(name: str, number: str) -> str:
+    return ".".join(number.split(".")[:2]) if name == "python" else number
+
+
+def other_files(name: str, ours: FoundModel, theirs: FoundModel) -> str | None:
+    """What is wrong with a node's files of a model, in one line; None if they are like ours. Pure."""
+    differing = [
+        f"{file} {_size(theirs, file)} (here {_size(ours, file)})"
+        for file in sorted({*ours.files, *theirs.files})
+        if theirs.files.get(file) != ours.files.get(file)
+    ]
+    if not differing:
+        return None
+    return (
+        f"its files of the model {name!r} in {theirs.path} differ: {', '.join(differing)}. "
+        f"Copy those in {ours.path} there."
+    )
+
+
+def _size(model: FoundModel, file: str) -> str:
+    return f"{model.files[file]:,} bytes" if file in model.files else "missing"

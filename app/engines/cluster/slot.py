@@ -1,0 +1,94 @@
+"""A slot whose worker runs on a node of the cluster."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from weakref import WeakValueDictionary
+
+from app.engines.catalogue import ModelCatalogue
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import ActorSpec, Node
+from app.engines.cluster.node import ClusterNode
+from app.engines.cluster.places import Place, worker_places
+from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.engines.local import ProcessSlot
+from app.engines.simulated import SimulatedProcess, Simulation
+from app.engines.slot import Limits
+from workers import runtime
+from workers.messages import LoadOptions
+
+
+class RaySlot(ProcessSlot):
+    """A worker in an actor. It differs from a local slot in its process, and in where its models are."""
+
+    def __init__(
+        self, index: int, catalogue: ModelCatalogue, limits: Limits, process: RemoteProcess, node: ClusterNode
+    ) -> None:
+        super().__init__(index, catalogue, limits, process)
+        self.node_name = node.node.name
+        self._remote = process
+        self._node = node
+
+    def row(self) -> dict[str, object]:
+        """The slot as `GET /v1/workers` shows it."""
+        return super().row() | {"node": self._node.node.id, "actor": self._remote.actor}
+
+    async def _spawn(self) -> None:
+        await self._node.check()
+        await super()._spawn()
+
+    async def _load(self, model: str) -> None:
+        await self._node.find(model)
+        await super()._load(model)
+
+    def _load_options(self, model: str) -> LoadOptions:
+        return replace(super()._load_options(model), path=self._node.path(model))
+
+
+@dataclass(slots=True)
+class RaySlots:
+    """Makes the slots of a cluster."""
+
+    bridge: Bridge
+    catalogue: ModelCatalogue
+    limits: Limits
+    device: str
+    gpus_per_worker: float
+    workers_per_cpu_node: int | None
+    niceness: int
+    simulation: Simulation | None = None
+    # Of simulated slots: an actor for some of them.
+    _actors: WeakValueDictionary[tuple[str, int], Actor] = field(default_factory=WeakValueDictionary)
+
+    def places(self, nodes: Sequence[Node]) -> list[Place]:
+        """Where workers can run on these nodes."""
+        return worker_places(nodes, self.device, self.gpus_per_worker, self.workers_per_cpu_node)
+
+    def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
+        """A node that has joined. `connected`: see `ClusterNode`."""
+        return ClusterNode(self.bridge, node, self.catalogue, connected)
+
+    def new_slot(self, index: int, place: Place, node: ClusterNode) -> RaySlot:
+        """A slot for a place on the node."""
+        process = self._new_process(index, place)
+        return RaySlot(index, self.catalogue, self.limits, process, node)
+
+    def _new_process(self, index: int, place: Place) -> RemoteProcess:
+        if self.simulation is not None:
+            actor = self._shared_actor(place, self.simulation.slots_per_actor)
+            return RemoteProcess(
+                self.bridge, actor.spec, SimulatedProcess, index, "", self.simulation, actor=actor
+            )
+        if place.device == "cuda":
+            spec = ActorSpec(place.node.id, gpus=self.gpus_per_worker)
+            return RemoteProcess(self.bridge, spec, runtime.initialise, self.niceness)
+        spec = ActorSpec(place.node.id, cpus=1)
+        return RemoteProcess(self.bridge, spec, runtime.initialise, "", self.niceness)
+
+    def _shared_actor(self, place: Place, slots: int) -> Actor:
+        """The actor of a simulated slot. It needs no CPU: its workers compute nothing."""
+        key = (place.node.id, place.ordinal // slots)
+        actor = self._actors.get(key)
+        if actor is None:
+            actor = self._actors[key] = Actor(self.bridge, ActorSpec(place.node.id, processes=slots))
+        return actor
