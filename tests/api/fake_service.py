@@ -14,7 +14,7 @@ import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.messages import Node
-from app.engines.cluster.node_lookup import NO_CLUSTER, find_node
+from app.engines.cluster.nodes import NO_CLUSTER, find_node, node_row
 from app.engines.gpu_usage import GpuMonitor
 from app.errors import UnknownNode, WhisperfleetError
 from app.media.pool import Decoded
@@ -367,28 +367,17 @@ class FakeService:
     def nodes(self) -> list[dict[str, object]]:
         return [self._node(node) for node in self.cluster or ()]
 
-    def drain_node(self, name: str) -> dict[str, object]:
-        node = self._find_node(name)
-        self.drained.add(node.id)
-        return self._node(node)
-
-    def undrain_node(self, name: str) -> dict[str, object]:
-        node = self._find_node(name)
-        self.drained.discard(node.id)
-        return self._node(node)
-
-    def _find_node(self, name: str) -> Node:
+    def drain_node(self, name: str, *, undo: bool = False) -> dict[str, object]:
         if self.cluster is None:
             raise UnknownNode(NO_CLUSTER)
-        return find_node(self.cluster, name)
+        node = find_node(self.cluster, name)
+        (self.drained.discard if undo else self.drained.add)(node.id)
+        return self._node(node)
 
     def _node(self, node: Node) -> dict[str, object]:
-        state, worker_state = ("draining", "draining") if node.id in self.drained else ("ready", "busy")
-        workers = [{"slot": slot, "state": worker_state} for slot in self.workers_of_nodes]
-        return {
-            "object": "node", "id": node.id, "name": node.name, "address": node.address,
-            "state": state if workers else "drained", "fault": None, "workers": workers,
-        }  # fmt: skip
+        drains = node.id in self.drained
+        state = "draining" if drains else "busy"
+        return node_row(node, dict.fromkeys(self.workers_of_nodes, state), drains=drains)
 
     def slot_statuses(self) -> list[SlotStatus]:
         return self.statuses

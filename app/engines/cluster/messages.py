@@ -49,3 +49,11 @@ class StartedProcess:
 
     pid: int
     visible_devices: str  # its CUDA_VISIBLE_DEVICES
+
+
+@dataclass(frozen=True, slots=True)
+class ActorEvent:
+    """What has happened to an actor between two calls."""
+
+    process: int | None  # that has ended; None: the actor has, with all of its processes
+    reason: str
