@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import math
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -224,6 +225,7 @@ class FakeService:
     gpus: GpuMonitor = field(default_factory=lambda: GpuMonitor(()))
     blocks: WorkBlocks = field(default_factory=WorkBlocks)
     totals: WorkTotals = field(default_factory=WorkTotals)
+    on_nodes: Counter[tuple[str, str]] = field(default_factory=Counter)  # workers: node and state
     statuses: list[SlotStatus] = field(default_factory=lambda: [SlotStatus("idle")])
     media_busy_ratio: float = 0.0
     waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited
@@ -356,7 +358,7 @@ class FakeService:
     def workers(self) -> list[dict[str, object]]:
         return [
             {
-                "slot": 0, "device": "cpu", "visible_devices": "", "pid": 4711, "model": "tiny",
+                "slot": 0, "node": None, "node_name": None, "actor": None, "device": "cpu", "visible_devices": "", "pid": 4711, "model": "tiny",
                 "models": ["tiny"], "compute_type": "int8", "batch_size": 4, "state": "idle", "loads": 1,
                 "batches": 12, "clips": 90, "audio_s": 2412.5, "restarts": 0, "error": None,
                 "notes": [], "gpu": None, "working": [],
@@ -379,8 +381,11 @@ class FakeService:
         state = "draining" if drains else "busy"
         return node_row(node, dict.fromkeys(self.workers_of_nodes, state), drains=drains)
 
-    def slot_statuses(self) -> list[SlotStatus]:
-        return self.statuses
+    def slot_statuses(self) -> dict[int, SlotStatus]:
+        return dict(enumerate(self.statuses))
+
+    def workers_by_node(self) -> Counter[tuple[str, str]]:
+        return self.on_nodes
 
     def backlog(self) -> tuple[int, float]:
         return self.waiting
