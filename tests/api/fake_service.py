@@ -146,7 +146,7 @@ def catalogue(
     options = {
         name: LoadOptions(name, str(Path(__file__).parent), "cpu", "int8", 1) for name in (default, other)
     }
-    return ModelCatalogue(default, 300.0, options, (other,), aliases, (FakeWorker(default),))
+    return ModelCatalogue(default, 300.0, options, (other,), aliases, lambda: (FakeWorker(default),))
 
 
 @dataclass
