@@ -219,11 +219,35 @@ def subtitles(
 @cli.command()
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs.")] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="Check every node of the Ray cluster instead of this machine.")
+    ] = False,
 ) -> None:
     """Check this machine, its GPUs, the model and every worker, and print a remedy for each failure."""
     from app.commands.doctor import run_doctor
 
-    _exit(run_doctor(as_json=as_json))
+    _exit(run_doctor(as_json=as_json, cluster=cluster))
+
+
+@cli.command()
+def drain(
+    node: Annotated[
+        str,
+        typer.Argument(
+            metavar="NODE", help="A node's id or name, as `GET /v1/nodes` lists it.", show_default=False
+        ),
+    ],
+    server: Annotated[str, typer.Option(help="Address of the running service.")] = "http://localhost:8000",
+    api_key: _ApiKey = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Wait at most so long (s). Default: until the workers have ended.")
+    ] = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Use a drained node again.")] = False,
+) -> None:
+    """Let the workers of a Ray node finish their batches and end, and wait until they have."""
+    from app.commands.drain import run_drain
+
+    _exit(run_drain(node, server, api_key, timeout_s=timeout, undo=undo))
 
 
 models = typer.Typer(help="List models, and download them before they are needed.", no_args_is_help=True)

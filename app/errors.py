@@ -73,6 +73,14 @@ class UnknownModel(WhisperfleetError):
     """The request names a model that this service does not offer."""
 
 
+class UnknownNode(WhisperfleetError):
+    """No node of the cluster has this id or name, or there is no cluster."""
+
+
+class AmbiguousNode(WhisperfleetError):
+    """Several nodes of the cluster have this name."""
+
+
 class TooLarge(WhisperfleetError):
     """The file is larger or longer than the limit."""
 

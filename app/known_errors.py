@@ -234,6 +234,12 @@ KNOWN_ERRORS = (
         "413-too-large",
     ),
     KnownError(
+        r"cluster has no node with|This service has no nodes|nodes have the name",
+        "The service has no such node.",
+        "`GET /v1/nodes` lists the nodes of its Ray cluster. With other engines there are none.",
+        "404-no-such-node",
+    ),
+    KnownError(
         r"has no character '|holds times up to 24 hours|cannot hold as many subtitles",
         "The format cannot hold the transcript: a character, times after 24 hours, or so many subtitles.",
         "Ask for srt, vtt or ttml instead. The transcript is not lost.",

@@ -22,6 +22,7 @@ from app.api.jobs import job_routes
 from app.api.links import link_routes
 from app.api.metric_list import Sources
 from app.api.metrics import metric_routes
+from app.api.nodes import node_routes
 from app.api.openai import openai_routes
 from app.api.pages import add_pages
 from app.api.peaks import peak_routes
@@ -110,6 +111,7 @@ def create_app(
         asr_routes(running, admission),
         model_routes(running),
         worker_routes(running, worker_events, admission),
+        node_routes(running),
         metric_routes(Sources(running, jobs, admission, requests)),
     )
     for router in routers:

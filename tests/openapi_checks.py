@@ -93,7 +93,7 @@ def strict(document: dict[str, Any]) -> dict[str, Any]:
             for parameter in operation.get("parameters", []):
                 if parameter["in"] == "query":
                     parameter["schema"] = {"anyOf": [parameter["schema"], BLANK]}
-            content = operation["requestBody"]["content"]
+            content = operation.get("requestBody", {}).get("content", {})
             if "multipart/form-data" not in content:
                 continue
             form = content["multipart/form-data"]["schema"]

@@ -47,6 +47,7 @@ def test_every_shell_completes_formats(shell: str) -> None:
         ("whisperfleet transcribe --task transl", ["translate"]),
         ("whisperfleet subtitles --option max_l", ["max_line_chars=", "max_lines="]),
         ("whisperfleet doctor --j", ["--json"]),
+        ("whisperfleet dr", ["drain"]),
     ],
 )
 def test_values(line: str, values: list[str]) -> None:

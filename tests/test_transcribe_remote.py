@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.commands import remote
+from app.commands import remote, service_client
 from app.commands.progress import Board
 from app.commands.remote import Remote
 from app.errors import InvalidInput, UnsuitableFormat, WhisperfleetError
@@ -70,8 +70,8 @@ class FakeServer(httpx.AsyncBaseTransport):
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> FakeServer:
-    monkeypatch.setattr(remote, "_FIRST_PAUSE_S", 0.001)
-    monkeypatch.setattr(remote, "_LONGEST_PAUSE_S", 0.002)
+    monkeypatch.setattr(service_client, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(service_client, "_LONGEST_PAUSE_S", 0.002)
     monkeypatch.setattr(remote, "_POLL_S", (0.001, 0.002))
     return FakeServer(
         {
@@ -137,7 +137,7 @@ async def test_a_service_that_is_busy_restarts_and_comes_back(server: FakeServer
 async def test_a_service_that_does_not_come_back(
     server: FakeServer, recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "GIVE_UP_S", 0.02)
+    monkeypatch.setattr(service_client, "GIVE_UP_S", 0.02)
     server.replies["GET /jobs/ID"] = [httpx.ConnectError("Connection refused")]
     with pytest.raises(WhisperfleetError, match=r"host\.example/whisper/ cannot be reached: Connection"):
         await transcribe(server, recording)
@@ -146,7 +146,7 @@ async def test_a_service_that_does_not_come_back(
 async def test_a_full_queue_is_waited_for(
     server: FakeServer, recording: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remote, "GIVE_UP_S", 0.0)
+    monkeypatch.setattr(service_client, "GIVE_UP_S", 0.0)
     server.replies["POST /jobs"] = [*(refused(429) for _ in range(20)), job("queued")]
     assert await transcribe(server, recording) == b"1\n"
 

@@ -42,6 +42,8 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.UnknownJob: Kind(404, "job_not_found"),
     errors.UnknownRevision: Kind(404, "revision_not_found"),
     errors.UnknownUpload: Kind(404, "upload_not_found"),
+    errors.UnknownNode: Kind(404, "node_not_found"),
+    errors.AmbiguousNode: Kind(409, "ambiguous_node"),
     errors.JobNotDone: Kind(409, "job_not_done"),
     errors.NoVoices: Kind(409, "no_voices"),
     errors.AudioNotKept: Kind(409, "audio_not_kept"),

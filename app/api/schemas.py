@@ -139,6 +139,9 @@ class Working(JobClips):
     since: float = Field(description="Unix time (s) at which the worker began with the batch.")
 
 
+WorkerState = Literal["loading", "idle", "busy", "restarting", "asleep", "draining", "failed"]
+
+
 class Worker(BaseModel):
     slot: int = Field(description="A number that another worker gets when this one is gone.")
     node: str | None = Field(description="Ray's id of the node with the worker. Null without a cluster.")
@@ -151,7 +154,7 @@ class Worker(BaseModel):
     models: list[str] = Field(description="The models in the worker's memory.")
     compute_type: str | None
     batch_size: int = Field(description="Largest number of clips in a batch; less after the memory was full.")
-    state: Literal["loading", "idle", "busy", "restarting", "asleep", "failed"]
+    state: WorkerState
     loads: int = Field(description="How often the worker loaded a model.")
     batches: int
     clips: int
@@ -168,6 +171,29 @@ class Worker(BaseModel):
 class WorkerList(BaseModel):
     object: Literal["list"] = "list"
     data: list[Worker]
+
+
+class NodeWorker(BaseModel):
+    slot: int
+    state: WorkerState
+
+
+class Node(BaseModel):
+    object: Literal["node"] = "node"
+    id: str = Field(description="Ray's. A node that joins again gets another one.")
+    name: str = Field(description="Of `ray start --node-name`; by default its address.")
+    address: str
+    state: Literal["ready", "draining", "drained", "unusable"] = Field(
+        description="`draining`: its workers finish their batches and end. `drained`: they have ended, and "
+        "it gets no new ones. `unusable`: see `fault`."
+    )
+    fault: str | None = Field(description="Why the node has no workers, in one line.")
+    workers: list[NodeWorker]
+
+
+class NodeList(BaseModel):
+    object: Literal["list"] = "list"
+    data: list[Node]
 
 
 class Block(BaseModel):

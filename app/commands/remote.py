@@ -1,49 +1,34 @@
 """Transcribes on a running service: submits jobs, follows them, and takes their results."""
 
 import asyncio
-import random
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import httpx
 
 from app.commands.arguments import Target, store_beside
 from app.commands.progress import FileBar, shown
+from app.commands.service_client import TRANSIENT, ServiceClient, check_access
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import UnsuitableFormat, WhisperfleetError
 from app.options import Options
-from app.service_answers import (
-    cause,
-    error_message,
-    json_object,
-    key_headers,
-    public_name,
-    retry_after_s,
-    service_url,
-)
+from app.service_answers import cause, error_message, json_object
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 
 UPLOADS_AT_ONCE = 4  # a tenth of WHISPER_MAX_UPLOADS is what a key may have
 MIN_JOBS_AT_ONCE = 8
 MAX_JOBS_AT_ONCE = 64
-GIVE_UP_S = 600.0  # a service that was there, and does not answer for so long, does not come back
-_TIMEOUT = httpx.Timeout(30, read=120, pool=None)
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
 _POLL_S = (0.1, 1.5)  # first and longest pause between two looks at a job
 _CLEANUP_S = 10.0  # how long Ctrl-C waits for the service
-_TRANSIENT = (408, 425, 429, 500, 502, 503, 504)
 _TERMINAL = ("succeeded", "failed", "cancelled")
 
 
-class Remote:
+class Remote(ServiceClient):
     """A service, and what is asked of it for each recording."""
 
     def __init__(
@@ -56,10 +41,7 @@ class Remote:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """Raises `InvalidInput` for a malformed address or key."""
-        url = service_url(server)
-        headers = key_headers(api_key)
-        self._name = public_name(url)
-        self._client = httpx.AsyncClient(base_url=url, headers=headers, timeout=_TIMEOUT, transport=transport)
+        super().__init__(server, api_key, transport)
         self._options = options
         self._chosen = chosen
         given = options.model_dump(mode="json", exclude_unset=True, exclude_none=True)
@@ -68,35 +50,20 @@ class Remote:
         self._fields["model"] = model or DEFAULT_MODEL_ALIAS
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
-    async def __aenter__(self) -> "Remote":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.aclose()
-
     async def jobs_at_once(self) -> int:
         """How many jobs keep all workers of the service busy. Raises WhisperfleetError if it is not there."""
         try:
             answer = await self._client.get("v1/workers")
         except httpx.HTTPError as error:
-            raise WhisperfleetError(f"{self._name} cannot be reached: {cause(error)}") from None
-        if answer.is_redirect:
-            raise WhisperfleetError(
-                f"{self._name} sends to {answer.headers.get('location')}: name that address with --server"
-            )
-        if answer.status_code in (401, 403):
-            raise WhisperfleetError(
-                f"{error_message(answer)} Give the key with --api-key or WHISPER_API_KEY."
-            )
-        if answer.status_code in _TRANSIENT:
+            raise WhisperfleetError(f"{self.name} cannot be reached: {cause(error)}") from None
+        check_access(self.name, answer)
+        if answer.status_code in TRANSIENT:
             return MIN_JOBS_AT_ONCE
         try:
             workers = len(answer.json()["data"])
         except (ValueError, KeyError, TypeError):
             raise WhisperfleetError(
-                f"there is no whisperfleet at {self._name}: {error_message(answer)}"
+                f"there is no whisperfleet at {self.name}: {error_message(answer)}"
             ) from None
         return min(max(MIN_JOBS_AT_ONCE, 2 * workers), MAX_JOBS_AT_ONCE)
 
@@ -125,36 +92,6 @@ class Remote:
                     is_gone = answer.is_success or answer.status_code == 404
         if not is_gone and submission.may_have_job:
             submission.bar.note(f"the service may still have its job {submission.job_id or ''}".rstrip())
-
-    async def send(self, method: str, path: str, **request: Any) -> httpx.Response:
-        """The answer to a request, which is repeated if need be. `make` makes the form of each attempt.
-
-        Waits for a service that restarts or has a full queue. Raises WhisperfleetError when it gives up.
-        """
-        make = request.pop("make", dict)
-        pause = _FIRST_PAUSE_S
-        failing_since: float | None = None
-        while True:
-            wait = pause
-            try:
-                answer = await self._client.request(method, path, **request, **make())
-            except httpx.LocalProtocolError as error:
-                raise WhisperfleetError(f"the file has changed while it was sent: {error}") from None
-            except httpx.TransportError as error:
-                reason = f"{self._name} cannot be reached: {cause(error)}"
-            else:
-                if answer.status_code not in _TRANSIENT:
-                    return answer
-                reason = error_message(answer)
-                wait = max(pause, retry_after_s(answer))
-                if answer.status_code == 429:
-                    failing_since = None  # it is there, and its queue is full
-            now = time.monotonic()
-            failing_since = failing_since or now
-            if now - failing_since > GIVE_UP_S:
-                raise WhisperfleetError(reason)
-            await asyncio.sleep(wait * random.uniform(1, 1.2))
-            pause = min(2 * pause, _LONGEST_PAUSE_S)
 
     async def submit(self, make: Callable[[], dict[str, Any]], key: str) -> httpx.Response:
         """The answer to a submission. Raises as `send`."""

@@ -14,8 +14,10 @@ from types import MappingProxyType
 import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
+from app.engines.cluster.messages import Node
+from app.engines.cluster.nodes import NO_CLUSTER, find_node, node_row
 from app.engines.gpu_usage import GpuMonitor
-from app.errors import WhisperfleetError
+from app.errors import UnknownNode, WhisperfleetError
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
@@ -144,7 +146,7 @@ def catalogue(
     options = {
         name: LoadOptions(name, str(Path(__file__).parent), "cpu", "int8", 1) for name in (default, other)
     }
-    return ModelCatalogue(default, 300.0, options, (other,), aliases, (FakeWorker(default),))
+    return ModelCatalogue(default, 300.0, options, (other,), aliases, lambda: (FakeWorker(default),))
 
 
 @dataclass
@@ -228,6 +230,9 @@ class FakeService:
     media_busy_ratio: float = 0.0
     waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited
     row: dict[str, object] = field(default_factory=dict)  # what differs in the worker's row
+    cluster: Sequence[Node] | None = None  # its nodes; None: another engine
+    drained: set[str] = field(default_factory=set)  # ids of nodes
+    workers_of_nodes: Sequence[int] = (0, 1)  # slots of each node
     encoder: FakeEncoder = field(default_factory=FakeEncoder)
     copies: SoundCopies = field(init=False)
     helper: Helper = field(default_factory=Helper)
@@ -361,6 +366,21 @@ class FakeService:
             }
             | self.row
         ]  # fmt: skip
+
+    def nodes(self) -> list[dict[str, object]]:
+        return [self._node(node) for node in self.cluster or ()]
+
+    def drain_node(self, name: str, *, undo: bool = False) -> dict[str, object]:
+        if self.cluster is None:
+            raise UnknownNode(NO_CLUSTER)
+        node = find_node(self.cluster, name)
+        (self.drained.discard if undo else self.drained.add)(node.id)
+        return self._node(node)
+
+    def _node(self, node: Node) -> dict[str, object]:
+        drains = node.id in self.drained
+        state = "draining" if drains else "busy"
+        return node_row(node, dict.fromkeys(self.workers_of_nodes, state), drains=drains)
 
     def slot_statuses(self) -> dict[int, SlotStatus]:
         return dict(enumerate(self.statuses))

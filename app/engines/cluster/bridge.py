@@ -16,7 +16,7 @@ from app import logs
 from app.child_environment import hide_secrets
 from app.engines.cluster import driver
 from app.engines.cluster.frames import Connection
-from app.engines.cluster.messages import ActorEvent, Node
+from app.engines.cluster.messages import ActorEvent, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 
 _FIRST_PAUSE_S = 1.0
@@ -39,8 +39,9 @@ class Bridge:
     def __init__(self, address: str, *, insecure: bool = False) -> None:
         """`address`: see WHISPER_RAY_ADDRESS; empty: a Ray on this machine."""
         self.nodes: tuple[Node, ...] = ()  # that are alive; none while the bridge is not connected
+        self.draining: frozenset[str] = frozenset()  # ids of those that Ray drains: they will end
         self.fault: str | None = "the cluster is being looked up"  # why there is no connection, in one line
-        self.on_nodes: Callable[[], None] = lambda: None  # called when `nodes` or `fault` change
+        self.on_nodes: Callable[[], None] = lambda: None  # called when any of these change
         self.pid: int | None = None
         self._address = address
         self._insecure = insecure
@@ -166,15 +167,15 @@ class Bridge:
         elif kind == "fault":
             raise rest[0]
 
-    def _set_nodes(self, connection: Connection, nodes: tuple[Node, ...] | None) -> None:
+    def _set_nodes(self, connection: Connection, nodes: NodeList | None) -> None:
         if nodes is None:
             return  # none were listed yet
         if self._connection is None:
-            log.info("connected with Ray", nodes=len(nodes), pid=self.pid)
+            log.info("connected with Ray", nodes=len(nodes.alive), pid=self.pid)
             self._connection, self._refused = connection, False
-        elif nodes == self.nodes:
+        elif nodes == NodeList(self.nodes, self.draining):
             return
-        self.nodes, self.fault = nodes, None
+        self.nodes, self.draining, self.fault = nodes.alive, nodes.draining, None
         self.on_nodes()
 
     def _disconnected(self, fault: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
 from app.engines.cluster.frames import Connection, pickled
-from app.engines.cluster.messages import ActorEvent, ActorSpec, Node
+from app.engines.cluster.messages import ActorEvent, ActorSpec, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from workers import runtime
 from workers.log_lines import LogFormat
@@ -240,8 +240,8 @@ class Driver:
 
     async def _follow_nodes(self) -> None:
         """Send the list of nodes every two seconds, also as a sign of life."""
-        listing: asyncio.Future[tuple[Node, ...]] | None = None
-        nodes: tuple[Node, ...] | None = None
+        listing: asyncio.Future[NodeList] | None = None
+        nodes: NodeList | None = None
         while True:
             # While the head is away, a listing may wait for it. It is the only one then.
             if listing is None:
@@ -250,7 +250,7 @@ class Driver:
             if listing.done():
                 with suppress(Exception):  # the head is away: the nodes stay as they were
                     nodes = listing.result()
-                    self._names = {node.id: node.name for node in nodes}
+                    self._names = {node.id: node.name for node in nodes.alive}
                 listing = None
             self._connection.send(("nodes", nodes, listing is not None))
             if listing is None:
@@ -301,8 +301,9 @@ def _kill(actor: Any) -> None:
         ray.kill(actor, no_restart=True)
 
 
-def _list_nodes() -> tuple[Node, ...]:
+def _list_nodes() -> NodeList:
     import ray
+    from ray._private.state import state
 
     nodes = [
         Node(
@@ -315,7 +316,9 @@ def _list_nodes() -> tuple[Node, ...]:
         for row in ray.nodes()  # type: ignore[no-untyped-call]
         if row["Alive"]
     ]
-    return tuple(sorted(nodes, key=lambda node: (node.name, node.id)))
+    # `ray start --block` that got SIGTERM, `ray drain-node` and the autoscaler have Ray drain a node.
+    draining = frozenset(state.get_draining_nodes())
+    return NodeList(tuple(sorted(nodes, key=lambda node: (node.name, node.id))), draining)
 
 
 def _usage(node_id: str, kind: str) -> tuple[float, list[str]]:

@@ -16,6 +16,14 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeList:
+    """The nodes of the cluster, as Ray lists them."""
+
+    alive: tuple[Node, ...]
+    draining: frozenset[str] = frozenset()  # ids of those that Ray drains: they will end
+
+
+@dataclass(frozen=True, slots=True)
 class NodeReport:
     """What a node says of itself."""
 

@@ -1,0 +1,119 @@
+"""`whisperfleet drain`"""
+
+import asyncio
+import signal
+import sys
+import time
+from collections.abc import Coroutine
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import quote
+
+from app.commands.service_client import ServiceClient, check_access
+from app.errors import InvalidInput, WhisperfleetError
+from app.service_answers import error_code, error_message, json_object
+
+GIVE_UP_S = 60.0  # a service that does not answer for so long may be gone for good: the node is free to end
+_POLL_S = 1.0
+
+
+def run_drain(node: str, server: str, api_key: str | None, *, timeout_s: float | None, undo: bool) -> int:
+    """Drain a node and wait until its workers have ended; or undo that.
+
+    Returns the exit code: 0 if they have, 1 if the service does not answer, or the time is over, 2 for wrong
+    usage, such as an unknown node. A node that is drained already is drained.
+    """
+    try:
+        if not node.strip():
+            raise InvalidInput("NODE is empty: name a node's id or name, which `GET /v1/nodes` lists")
+        if timeout_s is not None and timeout_s <= 0:
+            raise InvalidInput("--timeout must be above 0")
+        work = _undo(node, server, api_key) if undo else _drain(node, server, api_key, timeout_s)
+        asyncio.run(_cancel_on_sigterm(work))
+    except InvalidInput as error:
+        return _fail(error.message, 2)
+    except WhisperfleetError as error:
+        return _fail(error.message, 1)
+    except KeyboardInterrupt:
+        return _fail("stopped waiting; the node goes on draining", 130)
+    except asyncio.CancelledError:
+        return _fail("stopped waiting; the node goes on draining", 143)
+    return 0
+
+
+async def _drain(
+    node: str,
+    server: str,
+    api_key: str | None,
+    timeout_s: float | None,
+) -> None:
+    """Drain a node, and wait until it has no workers.
+
+    Raises InvalidInput if it is unknown, and WhisperfleetError if that takes too long or the service is away.
+    """
+    began = time.monotonic()
+    row: dict[str, Any] | None = None
+    shown = ""
+    async with ServiceClient(server, api_key, give_up_s=GIVE_UP_S) as service:
+        try:
+            async with asyncio.timeout(timeout_s):
+                row = await _change(service, "POST", node)
+                while row is not None and row["workers"]:
+                    if (line := _progress(row)) != shown:
+                        _say(shown := line)
+                    await asyncio.sleep(_POLL_S)
+                    row = await _node(service, row["id"])
+        except TimeoutError:
+            if row is None:
+                raise WhisperfleetError(f"{service.name} did not answer within {timeout_s:g} s") from None
+            raise WhisperfleetError(
+                f"after {timeout_s:g} s, {_progress(row)}; it goes on draining without this command"
+            ) from None
+    _say(f"node {node} is drained after {time.monotonic() - began:.1f} s")
+
+
+async def _undo(node: str, server: str, api_key: str | None) -> None:
+    async with ServiceClient(server, api_key, give_up_s=GIVE_UP_S) as service:
+        row = await _change(service, "DELETE", node)
+    _say(f"node {row['name']} gets workers again")
+
+
+async def _change(service: ServiceClient, method: str, node: str) -> dict[str, Any]:
+    """Drain a node or undo it; the node as the service answers it."""
+    answer = await service.send(method, f"v1/nodes/{quote(node, safe='')}/drain")
+    check_access(service.name, answer)
+    if error_code(answer) in ("node_not_found", "ambiguous_node"):
+        raise InvalidInput(error_message(answer))
+    row = json_object(answer)
+    if not answer.is_success or "workers" not in row:
+        raise WhisperfleetError(f"{service.name} cannot drain nodes: {error_message(answer)}")
+    return row
+
+
+async def _node(service: ServiceClient, node_id: str) -> dict[str, Any] | None:
+    """A node; None if it has left the cluster."""
+    answer = await service.send("GET", "v1/nodes")
+    if answer.status_code != HTTPStatus.OK:
+        raise WhisperfleetError(error_message(answer))
+    rows = json_object(answer).get("data", [])
+    return next((row for row in rows if row["id"] == node_id), None)
+
+
+def _progress(row: dict[str, Any]) -> str:
+    workers = ", ".join(f"{worker['slot']} ({worker['state']})" for worker in row["workers"])
+    return f"node {row['name']} still has workers: {workers}"
+
+
+async def _cancel_on_sigterm(work: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    await task
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _fail(message: str, code: int) -> int:
+    _say(f"whisperfleet: {message}")
+    return code
