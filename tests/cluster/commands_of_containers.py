@@ -25,7 +25,7 @@ class Run(NamedTuple):
 
 
 def run(command: Sequence[str], folder: Path, **variables: str) -> Run:
-    """Run a command until its first process has ended. What that has left running is killed, as a container does."""
+    """Run a command until its first process has ended; then kill what that has left, as a container does."""
     stubs = folder / "stubs"
     stubs.mkdir(parents=True)
     for name, text in STUBS.items():

@@ -15,8 +15,8 @@ NODE = {
 
 def options(command: str) -> dict[str, str]:
     """The options of the `ray start` in a shell command, without dashes; "" if one has no value."""
-    [found] = re.findall(r"ray start ((?:[^\n;&]|\\\n)*)", command)
-    words = shlex.split(found.replace("\\\n", " "))
+    [found] = re.findall(r"ray start ([^\n;&]*)", command.replace("\\\n", " "))
+    words = shlex.split(found)
     assert all(word.startswith("--") for word in words), words
     return {name[2:]: value for name, _, value in (word.partition("=") for word in words)}
 
