@@ -160,9 +160,9 @@ class Settings(BaseSettings):
     )
     engine: Literal["local", "ray", "inline", "simulated"] = Field(
         "local",
-        description="`local`: a process per worker; `ray`: the same on every node of a Ray cluster; `inline`: "
-        "the model in the server's own process, on the first GPU that it sees, for debugging; `simulated`: "
-        "no model, made-up transcripts of the detected speech.",
+        description="`local`: a process per worker; `ray`: the same on every node of a Ray cluster; "
+        "`inline`: the model in the server's own process, on the first GPU that it sees, for debugging; "
+        "`simulated`: no model, made-up transcripts of the detected speech.",
     )
     ray_address: str = Field(
         "",

@@ -29,10 +29,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.local import LocalSlot
+from app.engines.local import ProcessSlot
 from app.engines.slot import Limits
 from app.engines.window_request import WindowInMemory
 from app.errors import RequeueBatch
+from app.scheduling.process import ChildProcess
+from workers import runtime
 from workers.causes import is_out_of_memory
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Decoding, LoadOptions, Window
 
@@ -77,7 +79,10 @@ async def measure(
     options = LoadOptions(MODEL, str(folder), device, compute_type, threads)
     catalogue = ModelCatalogue(MODEL, idle_s=600, options={MODEL: options})
     limits = Limits(max(batches), overlap=True)
-    slots = [LocalSlot(index, catalogue, limits, visible, niceness=0) for index in range(workers)]
+    slots = [
+        ProcessSlot(index, catalogue, limits, ChildProcess(runtime.initialise, visible))
+        for index in range(workers)
+    ]
     before = _used_mb(device, visible, [])
     runs: list[Run] = []
     try:
@@ -107,13 +112,13 @@ async def measure(
 
 
 async def _batch_s(
-    slots: Sequence[LocalSlot], batch: int, repeat: int, decoding: Decoding, *, ahead: bool
+    slots: Sequence[ProcessSlot], batch: int, repeat: int, decoding: Decoding, *, ahead: bool
 ) -> float:
     """The median time of a batch (s) while all workers run at the same time."""
     windows = [WindowInMemory(noise(decoding))] * batch
     times: list[float] = []
 
-    async def work(slot: LocalSlot) -> None:
+    async def work(slot: ProcessSlot) -> None:
         if ahead:
             await slot.exchange(windows)
         for number in range(repeat):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, simulated_result
+from app.engines.simulated import SIMULATED, SimulatedProcess, SimulatedSlot, Simulation, simulated_result
 from app.engines.slot import Limits
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.media.clip_planner import PlannedClip
@@ -59,7 +59,10 @@ def _make_slots(slots: int, simulation: Simulation) -> list[SimulatedSlot]:
     options = LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)
     catalogue = ModelCatalogue(SIMULATED, idle_s=600, options={SIMULATED: options})
     limits = Limits(simulation.batch, overlap=simulation.host_ms > 0)
-    return [SimulatedSlot(index, catalogue, limits, str(index), simulation) for index in range(slots)]
+    return [
+        SimulatedSlot(index, catalogue, limits, SimulatedProcess(index, str(index), simulation))
+        for index in range(slots)
+    ]
 
 
 @dataclass(frozen=True)
@@ -132,8 +135,8 @@ def run_job(clips: Sequence[PlannedClip], slots: int, simulation: Simulation) ->
             simulation.batch,
             makespan,
             cpu_s,
-            sum(worker.device_s for worker in workers),
-            sum(worker.windows for worker in workers),
+            sum(worker.process.device_s for worker in workers),
+            sum(worker.process.windows for worker in workers),
             sum(worker.status.batches for worker in workers),
         )
 

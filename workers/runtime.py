@@ -40,8 +40,15 @@ def initialise(visible_devices: str, niceness: int = 0, kernel_cache: Path | Non
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     # By default, onnxruntime sends telemetry.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    # Ctrl-C reaches the process group, and a service manager's SIGTERM reaches every process of the service.
-    # The parent decides when its children end.
+    follow_parent()
+
+
+def follow_parent() -> None:
+    """Let this process end with its parent, and no earlier.
+
+    Ctrl-C reaches the process group, and a service manager's SIGTERM reaches every process of the service.
+    The parent decides when its children end.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, name="exit-with-parent", daemon=True).start()

@@ -26,7 +26,7 @@ def node_routes(service: "TranscriptionService") -> APIRouter:
         summary="Drain a node",
         status_code=202,
         response_model=Node,
-        responses=documented_errors(401, 404, 409),
+        responses=documented_errors(401, 404, 409, 503),
     )
     async def drain_node(node: str) -> Response:
         """Its workers become `draining`: they finish their batches, take no more, and end.
@@ -40,10 +40,10 @@ def node_routes(service: "TranscriptionService") -> APIRouter:
         "/{node:path}/drain",
         summary="Use a drained node again",
         response_model=Node,
-        responses=documented_errors(401, 404, 409),
+        responses=documented_errors(401, 404, 409, 503),
     )
     async def undrain_node(node: str) -> Response:
         """The node gets new workers. Those that are draining end all the same."""
-        return JSONResponse(service.undrain_node(node))
+        return JSONResponse(service.drain_node(node, undo=True))
 
     return router

@@ -15,8 +15,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.doctor import fleet, gpus, machine, model, speakers
+from app.doctor import cluster, fleet, gpus, machine, model, speakers
 from app.doctor.finding import Finding, Severity, fail_setting, ok, warn
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.places import usable_device
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
 from app.engines.plan import Plan, make_plan, media_workers
@@ -27,13 +29,15 @@ from app.settings import Settings, load_settings
 _STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "bold red"}
 
 
-def run_doctor(*, as_json: bool = False) -> int:
+def run_doctor(*, as_json: bool = False, cluster: bool = False) -> int:
     """Run all checks and print their findings. Returns that of `exit_code`, or 130 after Ctrl-C.
 
-    `as_json`: standard output gets one JSON document at the end, and nothing else.
+    `as_json`: standard output gets one JSON document at the end, and nothing else. `cluster`: check the nodes
+    of the Ray cluster instead of this machine.
     """
+    checks = run_cluster_checks() if cluster else run_checks()
     try:
-        work = _run_and_dump() if as_json else _run_and_print(Console(highlight=False))
+        work = _run_and_dump(checks) if as_json else _run_and_print(checks, Console(highlight=False))
         return asyncio.run(work)
     except KeyboardInterrupt:
         return 130
@@ -96,6 +100,53 @@ async def _check_plan(plan: Plan, settings: Settings) -> AsyncGenerator[Finding]
             yield finding
 
 
+async def run_cluster_checks() -> AsyncGenerator[Finding]:
+    """Check the nodes of the Ray cluster that the settings name. Yields findings as they are known."""
+    try:
+        settings = load_settings(engine="ray")
+    except InvalidSetting as error:
+        yield fail_setting("settings", error)
+        return
+    configure_logs(settings, children=False)
+    logging.disable(logging.CRITICAL)  # the findings say everything
+    yield machine.check_settings(settings, os.environ)
+    plan = _plan(settings)
+    if isinstance(plan, InvalidSetting):
+        yield fail_setting("plan", plan)
+        return
+    async with cluster.connected(settings) as (bridge, connection):
+        yield connection
+        if not bridge.nodes:
+            return
+        assert plan.cluster is not None
+        if (device := usable_device(bridge.nodes, plan.cluster.device)) is not None:
+            plan = make_plan(settings, device)
+        async with aclosing(_check_nodes(bridge, plan)) as findings:
+            async for finding in findings:
+                yield finding
+
+
+async def _check_nodes(bridge: Bridge, plan: Plan) -> AsyncGenerator[Finding]:
+    files: ModelFiles | None = ModelFiles(plan.models[0], Path())
+    if plan.simulation is None:
+        # A node may have workers if its files of the model are like those of this machine.
+        finding, files = await asyncio.to_thread(model.check_model, plan.models[0], falls_back=False)
+        yield finding
+    if files is None:
+        files = locate(DEMO)
+        yield ok("workers", f"checked with the demo model: {plan.models[0]} is not on this machine")
+    with tempfile.TemporaryDirectory(prefix="whisperfleet-doctor-") as folder:
+        media_findings, pcm = await fleet.detect_speech(Path(folder))
+    for finding in media_findings:
+        yield finding
+    if not pcm:
+        yield warn("nodes", "not checked: there is no decoded audio", "Fix the audio decoder first.")
+        return
+    async with aclosing(cluster.check_nodes(bridge, plan, files, pcm)) as findings:
+        async for finding in findings:
+            yield finding
+
+
 def _plan(settings: Settings) -> Plan | InvalidSetting:
     try:
         return make_plan(settings)
@@ -127,10 +178,10 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-async def _run_and_print(console: Console) -> int:
+async def _run_and_print(checks: AsyncGenerator[Finding], console: Console) -> int:
     findings: list[Finding] = []
     with console.status("checking …"):
-        async with aclosing(run_checks()) as checks:
+        async with aclosing(checks):
             async for finding in checks:
                 findings.append(finding)
                 _print(console, finding)
@@ -138,8 +189,8 @@ async def _run_and_print(console: Console) -> int:
     return exit_code(findings)
 
 
-async def _run_and_dump() -> int:
-    async with aclosing(run_checks()) as checks:
+async def _run_and_dump(checks: AsyncGenerator[Finding]) -> int:
+    async with aclosing(checks):
         findings = [finding async for finding in checks]
     print(json.dumps(report(findings), indent=2, ensure_ascii=False))
     return exit_code(findings)

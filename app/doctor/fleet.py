@@ -48,7 +48,7 @@ async def check_libraries(plan: Plan) -> AsyncGenerator[Finding]:
     """Whether cuBLAS and CTranslate2 work on each device, with the compute type of the settings."""
     distinct = dict.fromkeys(plan.devices.visible if plan.devices.device == "cuda" else [""])
     checks = [_check_libraries_on(visible, plan) for visible in distinct]
-    async with aclosing(_as_completed(checks)) as completed:
+    async with aclosing(as_completed(checks)) as completed:
         async for findings in completed:
             for finding in findings:
                 yield finding
@@ -75,7 +75,8 @@ async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes) -> AsyncGenerato
     slots = plan.slots(catalogue)
     window = Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model.name))
     try:
-        async with aclosing(_as_completed([_transcribe_on(slot, window) for slot in slots])) as completed:
+        checks = [transcribe_on(slot, window, f"worker {slot.index}") for slot in slots]
+        async with aclosing(as_completed(checks)) as completed:
             async for finding in completed:
                 yield finding
     finally:
@@ -156,8 +157,8 @@ async def _detect_speech_in(media: MediaPool, pcm_path: Path) -> tuple[list[Find
     return [decoded, ok(detector, f"silero-vad finds {speech_s:.1f} s of speech")], pcm
 
 
-async def _transcribe_on(slot: WhisperSlot, window: Window) -> Finding:
-    title = f"worker {slot.index}"
+async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> Finding:
+    """Start a slot's worker and let it transcribe the sample. Does not close the slot."""
     try:
         started = time.perf_counter()
         await slot.start()
@@ -184,7 +185,7 @@ async def _transcribe_on(slot: WhisperSlot, window: Window) -> Finding:
     return ok(title, found)
 
 
-async def _as_completed(coroutines: Sequence[Coroutine[Any, Any, T]]) -> AsyncGenerator[T]:
+async def as_completed(coroutines: Sequence[Coroutine[Any, Any, T]]) -> AsyncGenerator[T]:
     """Run coroutines concurrently and yield their results as they complete. None outlives the generator."""
     tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
     try:

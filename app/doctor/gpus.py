@@ -118,7 +118,7 @@ def min_driver(capability: tuple[int, int]) -> int:
 
 def _driver_remedy(driver: str, gpus: Sequence[Gpu]) -> str | None:
     """What to do if the driver is too old for CUDA 12 or for one of the GPUs; None if it is not."""
-    version = _major_version(driver)
+    version = major_version(driver)
     needed = max((min_driver(gpu.capability) for gpu in gpus), default=MIN_DRIVERS[0][1])
     if version is None or version >= needed:
         return None
@@ -178,7 +178,7 @@ def _dotted(capability: tuple[int, int]) -> str:
     return ".".join(map(str, capability))
 
 
-def _major_version(driver: str) -> int | None:
+def major_version(driver: str) -> int | None:
     """The branch of a driver's version; None if it is not a number."""
     head = driver.partition(".")[0]
     return int(head) if head.isdecimal() else None

@@ -3,48 +3,45 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TypeVar
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import Limits, WhisperSlot
-from app.scheduling.process import ChildProcess
+from app.errors import ProcessLost
+from app.scheduling.process import WorkerProcess
+from app.scheduling.tasks import RestartReason
 from app.work import bound_ids
-from workers import calls, runtime
+from workers import calls
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
 
 
-class LocalSlot(WhisperSlot):
+class ProcessSlot(WhisperSlot):
     """A worker process on one GPU, or on some CPU cores."""
 
-    def __init__(
-        self,
-        index: int,
-        catalogue: ModelCatalogue,
-        limits: Limits,
-        visible_devices: str,
-        niceness: int,
-        kernel_cache: Path | None = None,
-    ) -> None:
+    def __init__(self, index: int, catalogue: ModelCatalogue, limits: Limits, process: WorkerProcess) -> None:
         super().__init__(index, catalogue, limits)
-        self._child = ChildProcess(runtime.initialise, visible_devices, niceness, kernel_cache)
-        self._child.on_exit = self._exited
+        self.process = process
+        process.on_exit = self._exited
 
     async def _spawn(self) -> None:
-        await self._child.start()
+        await self.process.start()
 
     async def _call(self, function: Callable[..., R], *args: object, deadline_s: float) -> R:
-        result = await self._child.call(function, *args, deadline_s=deadline_s)
-        self.parts.extend(self._child.parts)
+        result = await self.process.call(function, *args, deadline_s=deadline_s)
+        self.parts.extend(self.process.parts)
         return result
 
     async def _end(self) -> None:
-        await self._child.close()
+        await self.process.close()
 
     def _exited(self) -> None:
-        self._crashed_between_calls(f"process {self._child.pid} crashed")
+        error = self.process.exit_error
+        assert error is not None  # it has ended
+        if isinstance(error, ProcessLost):
+            self.status.ending = RestartReason.LOST
+        self._crashed_between_calls(error.message)
 
 
 class InlineSlot(WhisperSlot):

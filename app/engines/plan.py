@@ -12,13 +12,15 @@ from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.slot import RaySlots
 from app.engines.devices import Devices, list_gpus, plan_cluster_devices, plan_devices, usable_cores
-from app.engines.local import InlineSlot, LocalSlot
+from app.engines.local import InlineSlot, ProcessSlot
 from app.engines.model_files import ModelFiles, min_context_s, model_name
-from app.engines.simulated import SIMULATED, SimulatedSlot, Simulation, parse_simulation
+from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation, parse_simulation
 from app.engines.slot import Limits, WhisperSlot
 from app.errors import InvalidSetting
 from app.scheduling.batching import BatchCost
+from app.scheduling.process import ChildProcess
 from app.settings import Settings
+from workers import runtime
 from workers.messages import FULL_CONTEXT_S, LoadOptions
 
 KERNEL_CACHE = "cuda-cache"  # in the data folder
@@ -111,13 +113,15 @@ class Plan:
         visible = self.devices.visible
         if self.simulation is not None:
             return [
-                SimulatedSlot(index, catalogue, self.limits, name, self.simulation)
+                ProcessSlot(index, catalogue, self.limits, SimulatedProcess(index, name, self.simulation))
                 for index, name in enumerate(visible)
             ]
         niceness = _NICENESS[self.devices.device]
         cache = self.kernel_cache if self.devices.device == "cuda" else None
         return [
-            LocalSlot(index, catalogue, self.limits, name, niceness, cache)
+            ProcessSlot(
+                index, catalogue, self.limits, ChildProcess(runtime.initialise, name, niceness, cache)
+            )
             for index, name in enumerate(visible)
         ]
 
@@ -260,7 +264,6 @@ def _compute_types(device: str, visible: Sequence[str]) -> Iterator[tuple[str, s
     from concurrent.futures import ProcessPoolExecutor
     from contextlib import ExitStack, suppress
 
-    from workers import runtime
     from workers.whisper import worker as whisper
 
     spawn = multiprocessing.get_context("spawn")

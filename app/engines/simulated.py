@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from app.engines.catalogue import ModelCatalogue
-from app.engines.slot import Limits, WhisperSlot
+from app.engines.local import ProcessSlot
 from app.engines.window_request import WindowSource, expected_tokens
 from app.errors import InvalidSetting, ProcessCrashed
 from app.languages import LANGUAGES
@@ -22,6 +21,7 @@ from app.scheduling.batching import BatchCost
 from workers.messages import (
     SAMPLE_RATE,
     LoadOptions,
+    Part,
     Segment,
     Span,
     Window,
@@ -125,30 +125,42 @@ def _check(text: str, simulation: Simulation) -> None:
         )
 
 
-class SimulatedSlot(WhisperSlot):
-    """A worker without a process: its calls are timers."""
+class SimulatedSlot(ProcessSlot):
+    """A slot in a program on a virtual clock, which has no threads."""
 
-    def __init__(
-        self,
-        index: int,
-        catalogue: ModelCatalogue,
-        limits: Limits,
-        visible_devices: str,
-        simulation: Simulation,
-    ) -> None:
-        super().__init__(index, catalogue, limits)
+    process: "SimulatedProcess"
+
+    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
+        # A few megabytes that were just written come from the page cache.
+        return [payload.read() for payload in payloads]
+
+
+class SimulatedProcess:
+    """A `WorkerProcess` without a process: its calls are timers."""
+
+    def __init__(self, index: int, visible_devices: str, simulation: Simulation) -> None:
+        """`index`: of its slot."""
+        self.index = index
+        self.pid: int | None = None
+        self.parts: tuple[Part, ...] = ()
+        self.on_exit: Callable[[], None] = lambda: None
+        self.exit_error: ProcessCrashed | None = None
         self._visible_devices = visible_devices
         self._simulation = simulation
         self._random = random.Random(f"{simulation.seed}-{index}")
         self._crashes: list[asyncio.TimerHandle] | None = None  # None: never started
         self._killed = asyncio.Event()
         self._crash_count = 0
+        self._loads = 0
         self._poisoned_at = math.inf  # of the event loop's clock
         self._ahead: asyncio.Task[list[WindowResult]] | None = None
         self.device_s = 0.0  # simulated time in which the device has decoded batches
         self.windows = 0  # that it has decoded
 
-    async def _spawn(self) -> None:
+    async def start(self) -> None:
+        """Start the worker anew."""
+        self.pid = os.getpid()  # there is no other process
+        self._loads = 0
         self._killed = asyncio.Event()
         self._poisoned_at = self._next_poisoning()
         if self._crashes is None:
@@ -159,12 +171,11 @@ class SimulatedSlot(WhisperSlot):
                 if slot == self.index
             ]
 
-    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
-        # A virtual clock has no threads. A few megabytes that were just written come from the page cache.
-        return [payload.read() for payload in payloads]
+    async def call(self, function: Callable[..., R], *args: Any, deadline_s: float | None = None) -> R:
+        """Take as long as a function of `workers.whisper.worker`, and answer in its way.
 
-    async def _call(self, function: Callable[..., R], *args: Any, deadline_s: float) -> R:
-        # A call takes long only because the simulation says so: the deadline has no effect.
+        A call takes long only because the simulation says so: the deadline has no effect.
+        """
         answer: Any = None
         if function is whisper.load:
             await self._elapse(self._simulation.load_ms / 1000)
@@ -176,11 +187,13 @@ class SimulatedSlot(WhisperSlot):
             answer = await self._exchange(args[0])
         return answer  # type: ignore[no-any-return]
 
-    async def _end(self) -> None:
+    async def close(self) -> None:
+        """End the worker."""
         if self._ahead is not None:
             self._ahead.cancel()
             await asyncio.gather(self._ahead, return_exceptions=True)
             self._ahead = None
+        self.pid = None
 
     async def _exchange(self, windows: Sequence[Window] | None) -> list[WindowResult] | None:
         before, following = self._ahead, None
@@ -237,19 +250,21 @@ class SimulatedSlot(WhisperSlot):
     def _kill(self) -> None:
         self._crash_count += 1
         self._killed.set()
-        self._crashed_between_calls(self._crashed().message)
+        self.exit_error = self._crashed()
+        self.on_exit()
 
     def _crashed(self) -> ProcessCrashed:
         return ProcessCrashed(f"simulated worker {self.index} crashed (crash {self._crash_count})")
 
     def _loaded(self, options: LoadOptions) -> WorkerInfo:
+        self._loads += 1
         return WorkerInfo(
-            pid=os.getpid(),  # there is no other process
+            pid=os.getpid(),
             visible_devices=self._visible_devices,
             model=options.model,
             device=options.device,
             compute_type=options.compute_type,
-            loads=self._loads + 1,
+            loads=self._loads,
             languages=tuple(LANGUAGES),
         )
 

@@ -39,6 +39,7 @@ class WorkerProcess(Protocol):
     pid: int | None
     parts: tuple[Part, ...]
     on_exit: Callable[[], None]  # called when the process ends, even between two calls
+    exit_error: ProcessCrashed | None  # why, when `on_exit` is called
 
     async def start(self) -> None: ...
 
@@ -64,6 +65,7 @@ class ChildProcess:
         self.pid: int | None = None
         self.parts: tuple[Part, ...] = ()  # that the process has measured of the last call
         self.on_exit: Callable[[], None] = lambda: None
+        self.exit_error: ProcessCrashed | None = None
 
     async def start(self) -> None:
         """Spawn the process.
@@ -158,6 +160,7 @@ class ChildProcess:
 
     def _on_pidfd(self) -> None:
         self._unwatch()
+        self.exit_error = ProcessCrashed(f"process {self.pid} crashed")
         self.on_exit()
 
     def _unwatch(self) -> None:

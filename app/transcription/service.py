@@ -15,12 +15,13 @@ from app import tracing
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.fleet import ClusterFleet
+from app.engines.cluster.nodes import NO_CLUSTER
 from app.engines.devices import usable_cores
 from app.engines.gpu_usage import GpuMonitor
 from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, make_plan, media_workers
 from app.engines.slot import WhisperSlot
-from app.errors import ModelUnavailable, NotReady
+from app.errors import ModelUnavailable, NotReady, UnknownNode
 from app.media.channel_files import remove_channels
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.pcm_budget import audio_too_long
@@ -330,6 +331,24 @@ class TranscriptionService:
         return Counter(
             (slot.node_name, slot.status.state) for slot in self._slots if slot.node_name is not None
         )
+
+    def nodes(self) -> list[dict[str, object]]:
+        """One row for each node of the cluster, as `GET /v1/nodes` shows it; none with other engines."""
+        if self.cluster is None:
+            return []
+        return [self.cluster.row(node, self.slot_statuses()) for node in self.cluster.nodes]
+
+    def drain_node(self, name: str, *, undo: bool = False) -> dict[str, object]:
+        """Let the workers of a node finish their batches and end, and give it no others. Returns its row.
+
+        `undo`: let it have workers again. Raises UnknownNode, AmbiguousNode, and NotReady until the nodes are
+        known.
+        """
+        if self.cluster is None:
+            raise UnknownNode(NO_CLUSTER)
+        node = self.cluster.find(name)
+        (self.cluster.undrain if undo else self.cluster.drain)(node.node.id)
+        return self.cluster.row(node, self.slot_statuses())
 
     @property
     def media_busy_ratio(self) -> float:

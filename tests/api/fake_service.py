@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import math
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -14,7 +15,7 @@ import numpy as np
 
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.messages import Node
-from app.engines.cluster.node_lookup import NO_CLUSTER, find_node
+from app.engines.cluster.nodes import NO_CLUSTER, find_node, node_row
 from app.engines.gpu_usage import GpuMonitor
 from app.errors import UnknownNode, WhisperfleetError
 from app.media.pool import Decoded
@@ -224,6 +225,7 @@ class FakeService:
     gpus: GpuMonitor = field(default_factory=lambda: GpuMonitor(()))
     blocks: WorkBlocks = field(default_factory=WorkBlocks)
     totals: WorkTotals = field(default_factory=WorkTotals)
+    on_nodes: Counter[tuple[str, str]] = field(default_factory=Counter)  # workers: node and state
     statuses: list[SlotStatus] = field(default_factory=lambda: [SlotStatus("idle")])
     media_busy_ratio: float = 0.0
     waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited
@@ -356,7 +358,7 @@ class FakeService:
     def workers(self) -> list[dict[str, object]]:
         return [
             {
-                "slot": 0, "device": "cpu", "visible_devices": "", "pid": 4711, "model": "tiny",
+                "slot": 0, "node": None, "node_name": None, "actor": None, "device": "cpu", "visible_devices": "", "pid": 4711, "model": "tiny",
                 "models": ["tiny"], "compute_type": "int8", "batch_size": 4, "state": "idle", "loads": 1,
                 "batches": 12, "clips": 90, "audio_s": 2412.5, "restarts": 0, "error": None,
                 "notes": [], "gpu": None, "working": [],
@@ -367,31 +369,23 @@ class FakeService:
     def nodes(self) -> list[dict[str, object]]:
         return [self._node(node) for node in self.cluster or ()]
 
-    def drain_node(self, name: str) -> dict[str, object]:
-        node = self._find_node(name)
-        self.drained.add(node.id)
-        return self._node(node)
-
-    def undrain_node(self, name: str) -> dict[str, object]:
-        node = self._find_node(name)
-        self.drained.discard(node.id)
-        return self._node(node)
-
-    def _find_node(self, name: str) -> Node:
+    def drain_node(self, name: str, *, undo: bool = False) -> dict[str, object]:
         if self.cluster is None:
             raise UnknownNode(NO_CLUSTER)
-        return find_node(self.cluster, name)
+        node = find_node(self.cluster, name)
+        (self.drained.discard if undo else self.drained.add)(node.id)
+        return self._node(node)
 
     def _node(self, node: Node) -> dict[str, object]:
-        state, worker_state = ("draining", "draining") if node.id in self.drained else ("ready", "busy")
-        workers = [{"slot": slot, "state": worker_state} for slot in self.workers_of_nodes]
-        return {
-            "object": "node", "id": node.id, "name": node.name, "address": node.address,
-            "state": state if workers else "drained", "fault": None, "workers": workers,
-        }  # fmt: skip
+        drains = node.id in self.drained
+        state = "draining" if drains else "busy"
+        return node_row(node, dict.fromkeys(self.workers_of_nodes, state), drains=drains)
 
-    def slot_statuses(self) -> list[SlotStatus]:
-        return self.statuses
+    def slot_statuses(self) -> dict[int, SlotStatus]:
+        return dict(enumerate(self.statuses))
+
+    def workers_by_node(self) -> Counter[tuple[str, str]]:
+        return self.on_nodes
 
     def backlog(self) -> tuple[int, float]:
         return self.waiting

@@ -33,7 +33,8 @@ def fold(fleet: dict[str, Any], events: Sequence[FleetEvent]) -> dict[str, Any]:
         fleet = fleet | {"time": event.data["time"]}
         if event.name == "workers":
             rows = {row["slot"]: row for row in [*fleet["workers"], *event.data["workers"]]}
-            fleet["workers"] = [rows[slot] for slot in sorted(rows)]
+            gone = set(event.data["removed"])
+            fleet["workers"] = [rows[slot] for slot in sorted(rows.keys() - gone)]
         elif event.name == "block":
             fleet["blocks"] = [*fleet["blocks"], *event.data["blocks"]]
         else:
@@ -58,6 +59,17 @@ def test_only_changed_rows_are_sent() -> None:
     state.update(NOW, [row(0), row(1)], [], QUEUE)
     [event] = state.update(NOW + 0.1, [row(0), row(1, state="restarting", error="it crashed")], [], QUEUE)
     assert event.data["workers"] == [row(1, state="restarting", error="it crashed")]
+
+
+def test_workers_that_are_gone_are_named_once() -> None:
+    state = FleetState()
+    state.update(NOW, [row(0), row(1), row(2)], [], QUEUE)
+    [event] = state.update(NOW + 0.1, [row(1)], [], QUEUE)
+    assert (event.data["workers"], event.data["removed"]) == ([], [0, 2])
+    assert state.update(NOW + 0.2, [row(1)], [], QUEUE) == []
+    assert state.snapshot(NOW, [])[0]["workers"] == [row(1)]
+    [event] = state.update(NOW + 0.3, [row(0), row(1)], [], QUEUE)
+    assert (event.data["workers"], event.data["removed"]) == ([row(0)], [])
 
 
 def test_counters_alone_are_sent_every_two_seconds() -> None:
@@ -106,12 +118,15 @@ def test_a_snapshot_and_the_events_after_it_are_a_later_snapshot() -> None:
         now = NOW + tick / 2
         for slot in chance.sample(range(5), chance.randrange(3)):
             change = chance.choice(["state", "batches", "error", "gpu"])
-            rows[slot] = rows.get(slot, row(slot)) | {change: chance.randrange(3)}
+            if chance.random() < 0.2:
+                rows.pop(slot, None)
+            else:
+                rows[slot] = rows.get(slot, row(slot)) | {change: chance.randrange(3)}
         new = [block(len(kept) + number + 1, now) for number in range(chance.randrange(3))]
         kept += new
         queue = {"clips": chance.randrange(2), "oldest_s": 0.0, "jobs": chance.randrange(2)}
         fleet = fold(fleet, state.update(now, list(rows.values()), new, queue))
         assert fleet | {"time": 0} == snapshot(state, now, kept) | {"time": 0}
     state.update(now + 5, list(rows.values()), [], queue)
-    assert state.snapshot(now, [])[0]["workers"] == list(rows.values())
+    assert state.snapshot(now, [])[0]["workers"] == [rows[slot] for slot in sorted(rows)]
     assert state.snapshot(now, [])[0]["queue"] == queue

@@ -2,6 +2,7 @@
 
 from concurrent.futures import Future
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -79,18 +80,18 @@ def test_workers_on_the_cpu_have_a_lower_priority_than_those_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given: list[tuple[object, ...]] = []
-    monkeypatch.setattr("app.engines.plan.LocalSlot", lambda *args: given.append(args))
+    monkeypatch.setattr("app.engines.plan.ChildProcess", lambda *args: given.append(args) or Mock())
     plan(monkeypatch, gpus=0, cpu_workers=1).slots(new_catalogue())
     plan(monkeypatch, gpus=1).slots(new_catalogue())
-    assert [args[4] for args in given] == [10, 0]
+    assert [args[2] for args in given] == [10, 0]
 
 
 def test_compiled_kernels_lie_in_the_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     given: list[tuple[object, ...]] = []
-    monkeypatch.setattr("app.engines.plan.LocalSlot", lambda *args: given.append(args))
+    monkeypatch.setattr("app.engines.plan.ChildProcess", lambda *args: given.append(args) or Mock())
     plan(monkeypatch, gpus=1, data_dir=tmp_path).slots(new_catalogue())
     plan(monkeypatch, gpus=0, cpu_workers=1, data_dir=tmp_path).slots(new_catalogue())
-    assert [args[5] for args in given] == [tmp_path / "cuda-cache", None]
+    assert [args[3] for args in given] == [tmp_path / "cuda-cache", None]
 
 
 @pytest.mark.parametrize(

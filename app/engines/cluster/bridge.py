@@ -1,9 +1,31 @@
 """The server's side of the bridge to Ray."""
 
+import asyncio
+import itertools
+import multiprocessing
+import os
+import socket
 from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing.process import BaseProcess
 from typing import Any
 
-from app.engines.cluster.messages import Node
+import structlog
+
+from app import logs
+from app.child_environment import hide_secrets
+from app.engines.cluster import driver
+from app.engines.cluster.frames import Connection
+from app.engines.cluster.messages import ActorEvent, Node, NodeList
+from app.errors import ClusterUnavailable, ProcessLost
+
+_FIRST_PAUSE_S = 1.0
+_MAX_PAUSE_S = 30.0
+_CONNECT_S = 240.0  # from the start of the process to its first list of nodes
+_SILENCE_S = 60.0  # without any message, after which the process counts as hung; it sends one every 2 s
+_END_S = 5.0  # for the process to end by itself
+
+log = structlog.get_logger(__name__)
 
 
 class Bridge:
@@ -16,22 +38,147 @@ class Bridge:
     def __init__(self, address: str, *, insecure: bool = False) -> None:
         """`address`: see WHISPER_RAY_ADDRESS; empty: a Ray on this machine."""
         self.nodes: tuple[Node, ...] = ()  # that are alive; none while the bridge is not connected
+        self.draining: frozenset[str] = frozenset()  # ids of those that Ray drains: they will end
         self.fault: str | None = "the cluster is being looked up"  # why there is no connection, in one line
-        self.on_nodes: Callable[[], None] = lambda: None  # called when `nodes` or `fault` change
-        raise NotImplementedError
+        self.on_nodes: Callable[[], None] = lambda: None  # called when any of these change
+        self.pid: int | None = None
+        self._address = address
+        self._insecure = insecure
+        self._refused = False
+        self._connection: Connection | None = None
+        self._calls: dict[int, asyncio.Future[Any]] = {}
+        self._numbers = itertools.count()
+        self._listeners: dict[str, Callable[[ActorEvent], None]] = {}
+        self._running: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Begin to connect, in the background, again and again."""
-        raise NotImplementedError
+        self._running = asyncio.create_task(self._run_forever())
 
     async def stop(self) -> None:
         """End the process, and with it all actors."""
-        raise NotImplementedError
+        running, self._running = self._running, None
+        if running is not None:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     async def call(self, method: str, *args: object) -> Any:
         """Call a method of the driver. Raises what it raises."""
-        raise NotImplementedError
+        if self.fault is not None or self._connection is None:
+            fault = self.fault or "the bridge is starting"
+            raise ClusterUnavailable(fault) if self._refused else ProcessLost(fault)
+        number = next(self._numbers)
+        answer = self._calls[number] = asyncio.get_running_loop().create_future()
+        try:
+            self._connection.send((number, method, args))
+            return await answer
+        finally:
+            del self._calls[number]
 
-    def on_event(self, actor: str, callback: Callable[[int], None] | None) -> None:
-        """Call `callback` with the number of a process of this actor when it has ended; None: no longer."""
-        raise NotImplementedError
+    def on_event(self, actor: str, callback: Callable[[ActorEvent], None] | None) -> None:
+        """Call `callback` when a process of this actor has ended, or the actor has; None: no longer."""
+        if callback is None:
+            self._listeners.pop(actor, None)
+        else:
+            self._listeners[actor] = callback
+
+    async def _run_forever(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            began = asyncio.get_running_loop().time()
+            fault = "the bridge to Ray has ended"
+            try:
+                await self._run_once()
+            except (ClusterUnavailable, ProcessLost) as error:
+                self._refused = isinstance(error, ClusterUnavailable)
+                fault = error.message
+            except TimeoutError:
+                fault = "the bridge to Ray did not answer, and was killed"
+            except Exception as error:
+                log.exception("the bridge to Ray failed")
+                fault = f"the bridge to Ray failed: {error!r}"
+            finally:
+                self._disconnected(fault)
+            if asyncio.get_running_loop().time() - began > _MAX_PAUSE_S:
+                pause_s = _FIRST_PAUSE_S  # it has worked for a while
+            log.warning("no connection with Ray", reason=fault, again_in_s=pause_s)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+
+    async def _run_once(self) -> None:
+        """Start the process and read what it sends until it ends. Raises why there is no connection."""
+        process, connection = self._spawn()
+        try:
+            deadline_s = _CONNECT_S
+            while True:
+                async with asyncio.timeout(deadline_s):
+                    kind, *rest = await connection.receive()
+                deadline_s = _SILENCE_S
+                self._received(connection, kind, rest)
+        except EOFError:
+            raise ProcessLost("the bridge to Ray has ended") from None
+        finally:
+            self._connection = self.pid = None
+            connection.close()
+            await _end(process)
+
+    def _spawn(self) -> tuple[BaseProcess, Connection]:
+        ours, its = socket.socketpair()
+        hide_secrets()  # Ray's token goes through the socket: no process can read it in the environment
+        form = logs.child_format
+        process = multiprocessing.get_context("spawn").Process(
+            target=driver.main, args=(its, form and replace(form, colors=False)), daemon=True
+        )
+        with its:
+            process.start()
+        self.pid = process.pid
+        connection = Connection(ours)
+        connection.send((dict(os.environ), self._address, self._insecure))
+        return process, connection
+
+    def _received(self, connection: Connection, kind: str, rest: list[Any]) -> None:
+        if kind == "answer":
+            number, is_result, value = rest
+            answer = self._calls.get(number)
+            if answer is None or answer.done():
+                return  # nobody waits any more
+            if is_result:
+                answer.set_result(value)
+            else:
+                answer.set_exception(value)
+        elif kind == "nodes":
+            self._set_nodes(connection, rest[0])
+        elif kind == "actor":
+            actor, event = rest
+            if actor in self._listeners:
+                self._listeners[actor](event)
+        elif kind == "fault":
+            raise rest[0]
+
+    def _set_nodes(self, connection: Connection, nodes: NodeList | None) -> None:
+        if nodes is None:
+            return  # a sign of life
+        if self._connection is None:
+            log.info("connected with Ray", nodes=len(nodes.alive), pid=self.pid)
+            self._connection, self._refused = connection, False
+        elif nodes == NodeList(self.nodes, self.draining):
+            return
+        self.nodes, self.draining, self.fault = nodes.alive, nodes.draining, None
+        self.on_nodes()
+
+    def _disconnected(self, fault: str) -> None:
+        self.nodes, self.fault = (), fault
+        for answer in self._calls.values():
+            if not answer.done():
+                answer.set_exception(ProcessLost(fault))
+        listeners, self._listeners = self._listeners, {}
+        for listener in listeners.values():
+            listener(ActorEvent(None, fault))
+        self.on_nodes()
+
+
+async def _end(process: BaseProcess) -> None:
+    """Wait until the process has ended. Its end of the socket is closed: it ends by itself, or is killed."""
+    await asyncio.to_thread(process.join, _END_S)
+    process.kill()
+    await asyncio.to_thread(process.join, _END_S)

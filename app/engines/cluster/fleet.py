@@ -1,7 +1,7 @@
 """Keeps the slots of a dispatcher equal to the places for workers on a cluster whose nodes come and go."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
@@ -9,8 +9,11 @@ import structlog
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import Node
 from app.engines.cluster.node import ClusterNode
+from app.engines.cluster.nodes import find_node, node_row
 from app.engines.cluster.places import Place, usable_device
 from app.engines.slot import WhisperSlot
+from app.errors import NotReady
+from app.scheduling.tasks import SlotStatus
 from app.wakeup import Wakeup
 
 log = structlog.get_logger(__name__)
@@ -53,7 +56,7 @@ class ClusterFleet:
         self.bridge = bridge
         self._nodes: dict[str, ClusterNode] = {}  # that are alive, by id
         self._numbers: dict[Place, int] = {}  # of the slots
-        self._draining: set[str] = set()  # ids of nodes that get no more slots
+        self._draining: set[str] = set()  # ids of nodes that get no more slots, besides those that Ray drains
         self._ending: set[Place] = set()  # whose slots are draining
         self._connected = asyncio.Event()
         self._changed = Wakeup()
@@ -94,13 +97,32 @@ class ClusterFleet:
         if self.bridge.fault is not None:
             return self.bridge.fault
         if self._connected.is_set() and not self._numbers:
-            return "no node of the Ray cluster has a place for a worker: start one with `ray start --address=…`"
+            return (
+                "no node of the Ray cluster has a place for a worker: start one with `ray start --address=…`"
+            )
         return None
 
     @property
     def nodes(self) -> list[ClusterNode]:
         """The nodes that are alive, as far as is known."""
         return list(self._nodes.values())
+
+    def find(self, wanted: str) -> ClusterNode:
+        """The node with this id or name. Raises as `find_node`, and NotReady until the nodes are known."""
+        if not self._nodes and self.bridge.fault is not None:
+            raise NotReady(self.bridge.fault)
+        return self._nodes[find_node([node.node for node in self.nodes], wanted).id]
+
+    def row(self, node: ClusterNode, statuses: Mapping[int, SlotStatus]) -> dict[str, object]:
+        """A node as `GET /v1/nodes` shows it. `statuses`: of all slots, by number."""
+        drains = self.is_draining(node.node.id)
+        # A slot that drains counts until its process has ended. Another one may have its number before that.
+        workers = {
+            number: "draining" if drains else statuses[number].state
+            for place, number in self._numbers.items()
+            if place.node.id == node.node.id and (drains or number in statuses)
+        }
+        return node_row(node.node, workers, drains=drains, fault=node.fault)
 
     def drain(self, node_id: str) -> None:
         """Let the workers of a node finish their batches and end. It gets no others."""
@@ -114,7 +136,7 @@ class ClusterFleet:
 
     def is_draining(self, node_id: str) -> bool:
         """Whether a node gets no more workers."""
-        return node_id in self._draining
+        return node_id in self._draining or node_id in self.bridge.draining
 
     async def _follow_nodes(self, slots: DynamicSlots, source: SlotSource) -> None:
         while True:
@@ -136,9 +158,11 @@ class ClusterFleet:
         self._draining &= alive
         places = source.places(nodes)
         for place in self._numbers.keys() - set(places):
-            self._leave(slots.remove_slot(self._numbers.pop(place)))
+            number = self._numbers.pop(place)
+            if place not in self._ending:  # else another slot may have its number; it ends with its process
+                self._leave(slots.remove_slot(number))
         for place, number in self._numbers.items():
-            if place.node.id in self._draining and place not in self._ending:
+            if self.is_draining(place.node.id) and place not in self._ending:
                 self._leave(self._drain(slots, place, number))
         await asyncio.sleep(0)  # the numbers of the slots that are removed are free then
         for node in nodes:
@@ -147,7 +171,7 @@ class ClusterFleet:
                 log.info("node joined", node=node.name, node_id=node.id, workers=count)
                 self._nodes[node.id] = source.new_node(node, self._connected)
         for place in places:
-            if place not in self._numbers and place.node.id not in self._draining:
+            if place not in self._numbers and not self.is_draining(place.node.id):
                 number = self._numbers[place] = slots.free_index
                 slots.add_slot(source.new_slot(number, place, self._nodes[place.node.id]))
 

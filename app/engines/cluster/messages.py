@@ -16,6 +16,14 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeList:
+    """The nodes of the cluster, as Ray lists them."""
+
+    alive: tuple[Node, ...]
+    draining: frozenset[str] = frozenset()  # ids of those that Ray drains: they will end
+
+
+@dataclass(frozen=True, slots=True)
 class NodeReport:
     """What a node says of itself."""
 
@@ -49,3 +57,11 @@ class StartedProcess:
 
     pid: int
     visible_devices: str  # its CUDA_VISIBLE_DEVICES
+
+
+@dataclass(frozen=True, slots=True)
+class ActorEvent:
+    """What has happened to an actor between two calls."""
+
+    process: int | None  # that has ended; None: the actor has, with all of its processes
+    reason: str

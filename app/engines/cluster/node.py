@@ -33,6 +33,11 @@ class ClusterNode:
         self._lock = asyncio.Lock()  # one check at a time, whatever the number of slots
         self._fault: tuple[float, str] | None = None  # until when it counts, and what it is
 
+    @property
+    def fault(self) -> str | None:
+        """Why the node is left out, in one line, as of the last check."""
+        return None if self._fault is None else self._fault[1]
+
     async def check(self) -> None:
         """Check the versions of the node, and find the default model there. Does nothing once both are fine.
 

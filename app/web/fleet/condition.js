@@ -1,7 +1,7 @@
 /** What is to be said about a worker's state. */
 
 /** @typedef {import("./types.js").Worker} Worker */
-/** @typedef {"idle" | "busy" | "loading" | "asleep" | "restarting" | "quarantined" | "failed"} Condition */
+/** @typedef {"idle" | "busy" | "loading" | "asleep" | "draining" | "restarting" | "quarantined" | "failed"} Condition */
 
 /** The classes of their badges. */
 const TONES = /** @type {const} */ ({
@@ -9,6 +9,7 @@ const TONES = /** @type {const} */ ({
   idle: "success",
   loading: "warning",
   asleep: "",
+  draining: "",
   restarting: "danger",
   failed: "danger",
 });
@@ -38,13 +39,13 @@ export function toneOf(worker) {
 }
 
 /**
- * Its device: `GPU 3`, `GPU 8f1d2c3b`, `CPU`, or the name that the engine gives it.
+ * Its device: `GPU 3`, `GPU 8f1d2c3b`, `CPU`, or the name that the engine gives it. The node of a cluster comes first.
  * @param {Worker} worker
  */
-export function deviceOf({ device, visible_devices }) {
-  if (device === "cuda")
-    return visible_devices ? `GPU ${visible_devices.replace(/^GPU-/, "").slice(0, 8)}` : "GPU";
-  return device === "cpu" ? "CPU" : device;
+export function deviceOf({ node_name, device, visible_devices }) {
+  const name = device.replace("cuda", "GPU").replace("cpu", "CPU");
+  const visible = device === "cuda" && visible_devices?.replace(/^GPU-/, "").slice(0, 8);
+  return `${node_name ? `${node_name} · ` : ""}${visible ? `GPU ${visible}` : name}`;
 }
 
 /**

@@ -27,15 +27,16 @@ export function newFleet() {
  * Take in an event.
  * @param {Fleet} fleet Changed in place: it may hold ten thousand blocks.
  * @param {string} type `fleet`: all of it. Any other has what is new.
- * @param {{time: number, workers?: Worker[], queue?: Queue, blocks?: Block[]}} data
+ * @param {{time: number, workers?: Worker[], removed?: number[], queue?: Queue, blocks?: Block[]}} data
  * @param {number} localTime When it arrived (Unix seconds of the browser).
  */
-export function applyEvent(fleet, type, { time, workers, queue, blocks }, localTime) {
+export function applyEvent(fleet, type, { time, workers, removed, queue, blocks }, localTime) {
   const isAll = type === "fleet";
   // Events take time to arrive, so the largest offset is the truest.
   fleet.offset = isAll ? time - localTime : Math.max(time - localTime, fleet.offset);
   if (isAll) fleet.blocks.clear();
   if (workers) takeWorkers(fleet, workers, time, isAll);
+  for (const slot of removed ?? []) removeWorker(fleet, slot);
   if (queue) fleet.queue = queue;
   for (const block of blocks ?? []) takeBlock(fleet, block);
   forget(fleet, time);
@@ -57,6 +58,16 @@ function takeWorkers(fleet, workers, now, isAll) {
     if (typeof value === "number") entry(fleet.loads, worker.slot).push({ at: now, value });
   }
   fleet.workers = [...bySlot.values()].sort((one, other) => one.slot - other.slot);
+}
+
+/**
+ * Another worker may get the slot of one that is gone.
+ * @param {Fleet} fleet
+ * @param {number} slot
+ */
+function removeWorker(fleet, slot) {
+  fleet.workers = fleet.workers.filter((worker) => worker.slot !== slot);
+  for (const map of [fleet.blocks, fleet.states, fleet.loads]) map.delete(slot);
 }
 
 /**

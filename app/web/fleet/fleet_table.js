@@ -51,7 +51,7 @@ function Row({ worker }) {
   const keys = [...new Set(worker.working.map(jobKey))];
   return html`<tr class=${isDown(worker) ? "down" : ""}>
     <th scope="row" class="numbers">${worker.slot}</th>
-    <td dir="auto">${deviceOf(worker)}</td>
+    <td dir="auto" title=${worker.actor}>${[deviceOf(worker), worker.actor?.slice(0, 8)].map((text) => html`<p>${text}</p>`)}</td>
     <td class="nowrap" dir="auto">${[...new Set([worker.model, worker.compute_type])].map((text) => html`<p>${text}</p>`)}</td>
     <td><${StateBadge} worker=${worker} /></td>
     <td>${keys.map((key) => html`<${JobName} id=${key} />`)}</td>

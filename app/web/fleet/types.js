@@ -21,10 +21,12 @@
  * @property {number | null} memory_total Bytes.
  * @property {number | null} utilisation 0 to 1.
  *
- * @typedef {"loading" | "idle" | "busy" | "restarting" | "asleep" | "failed"} WorkerState
+ * @typedef {"loading" | "idle" | "busy" | "restarting" | "asleep" | "draining" | "failed"} WorkerState
  *
  * @typedef {object} Worker A row of `GET /v1/workers`, as far as the page shows it.
  * @property {number} slot
+ * @property {string | null} node_name Of a cluster's node.
+ * @property {string | null} actor
  * @property {string} device
  * @property {string | null} visible_devices
  * @property {string | null} model

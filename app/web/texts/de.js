@@ -436,6 +436,7 @@ const texts = {
   "fleet.state.busy": "Beschäftigt",
   "fleet.state.loading": "Lädt das Modell",
   "fleet.state.asleep": "Schläft",
+  "fleet.state.draining": "Läuft aus",
   "fleet.state.restarting": "Startet neu",
   "fleet.state.quarantined": "In Quarantäne",
   "fleet.state.failed": "Ausgefallen",

@@ -411,6 +411,7 @@ export default {
   "fleet.state.busy": "Busy",
   "fleet.state.loading": "Loading the model",
   "fleet.state.asleep": "Asleep",
+  "fleet.state.draining": "Draining",
   "fleet.state.restarting": "Restarting",
   "fleet.state.quarantined": "Quarantined",
   "fleet.state.failed": "Failed",

@@ -430,6 +430,7 @@ const texts = {
   "fleet.state.busy": "Ocupado",
   "fleet.state.loading": "Cargando el modelo",
   "fleet.state.asleep": "En reposo",
+  "fleet.state.draining": "Vaciándose",
   "fleet.state.restarting": "Reiniciando",
   "fleet.state.quarantined": "En cuarentena",
   "fleet.state.failed": "Averiado",

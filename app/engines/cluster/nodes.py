@@ -1,6 +1,6 @@
-"""Finds the node that a user names. Pure."""
+"""The nodes of a cluster: as users name them, and as `GET /v1/nodes` shows them. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from app.engines.cluster.messages import Node
 from app.errors import AmbiguousNode, UnknownNode
@@ -30,3 +30,25 @@ def find_node(nodes: Sequence[Node], wanted: str) -> Node:
     raise UnknownNode(
         f"The cluster has no node with the id or the name {wanted[:_MAX_SHOWN_CHARS]!r}. Its nodes: {there}."
     )
+
+
+def node_row(
+    node: Node, workers: Mapping[int, str], *, drains: bool, fault: str | None = None
+) -> dict[str, object]:
+    """A node as `GET /v1/nodes` shows it.
+
+    `workers`: the states of its slots, by number. `drains`: it gets no more of them. `fault`: why it cannot
+    have any.
+    """
+    state = "ready" if fault is None else "unusable"
+    if drains:
+        state = "draining" if workers else "drained"
+    return {
+        "object": "node",
+        "id": node.id,
+        "name": node.name,
+        "address": node.address,
+        "state": state,
+        "fault": fault,
+        "workers": [{"slot": slot, "state": workers[slot]} for slot in sorted(workers)],
+    }

@@ -1,0 +1,166 @@
+"""Checks of the nodes of a Ray cluster, through a bridge of the doctor's own."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import replace
+
+from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
+from app.doctor.fleet import as_completed, transcribe_on
+from app.doctor.gpus import MIN_DRIVERS, major_version
+from app.engines.catalogue import ModelCatalogue
+from app.engines.cluster import node_checks
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import Node, NodeReport
+from app.engines.cluster.node import ClusterNode
+from app.engines.cluster.places import Place
+from app.engines.cluster.slot import RaySlots
+from app.engines.model_files import ModelFiles
+from app.engines.plan import Plan
+from app.errors import ModelUnavailable, WhisperfleetError
+from app.settings import Settings
+from workers.messages import BYTES_PER_SAMPLE, Decoding, Window
+
+_CONNECT_S = 120.0
+_REPORT_S = 120.0  # a node starts a process for its report
+_MAX_CLOCK_S = 2.0  # of difference: people compare the logs of machines
+_NO_RESOURCES = "has not given a worker"  # what the bridge says of a node whose GPUs are taken
+
+
+@asynccontextmanager
+async def connected(settings: Settings) -> AsyncIterator[tuple[Bridge, Finding]]:
+    """A bridge to the cluster, and the finding about it. Without a connection the bridge has no nodes."""
+    bridge = Bridge(settings.ray_address, insecure=settings.ray_insecure)
+    changed = asyncio.Event()
+    bridge.on_nodes = changed.set
+    await bridge.start()
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CONNECT_S):
+                await changed.wait()
+        yield bridge, check_connection(settings, bridge)
+    finally:
+        await bridge.stop()
+
+
+def check_connection(settings: Settings, bridge: Bridge) -> Finding:
+    """Whether the bridge is connected, with which nodes, and whether others could connect as well."""
+    title, address = "cluster", settings.ray_address or "a Ray on this machine alone"
+    if bridge.fault is not None:
+        return fail_with(title, WhisperfleetError(bridge.fault))
+    count = len(bridge.nodes)
+    found = (
+        f"{address}, {count} node{'' if count == 1 else 's'}: {', '.join(node.name for node in bridge.nodes)}"
+    )
+    if not settings.ray_address:
+        return warn(title, found, "Set WHISPER_RAY_ADDRESS to check the nodes of a cluster.")
+    if settings.ray_insecure:
+        remedy = "WHISPER_RAY_INSECURE=1: whoever reaches Ray's ports can run any program on its nodes."
+        return warn(title, found, remedy)
+    return ok(title, found)
+
+
+async def check_nodes(bridge: Bridge, plan: Plan, model: ModelFiles, pcm: bytes) -> AsyncGenerator[Finding]:
+    """Check all nodes at the same time. A worker of each transcribes the sample (s16le, mono, 16 kHz)."""
+    catalogue = ModelCatalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
+    slots = plan.ray_slots(bridge, catalogue)
+    places = {place.node.id: place for place in reversed(slots.places(bridge.nodes))}
+    if not places:
+        remedy = "Start one with GPUs, or set WHISPER_DEVICE=cpu: `ray start --address=…`."
+        yield fail("cluster", f"no node has a place for a worker on {plan.devices.device}", remedy)
+    window = Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model.name))
+    checks = [
+        _check_node(bridge, node, places.get(node.id), slots, index, window)
+        for index, node in enumerate(bridge.nodes)
+    ]
+    async with aclosing(as_completed(checks)) as completed:
+        async for findings in completed:
+            for finding in findings:
+                yield finding
+
+
+async def _check_node(
+    bridge: Bridge, node: Node, place: Place | None, slots: RaySlots, index: int, window: Window
+) -> list[Finding]:
+    name = f"node {node.name}"
+    before = time.time()
+    try:
+        async with asyncio.timeout(_REPORT_S):
+            report: NodeReport = await bridge.call("run_on_node", node.id, node_checks.inspect)
+    except TimeoutError:
+        remedy = "Ray on it is stopped or very slow: look at its load, or end it. The service leaves it out."
+        return [fail(name, f"did not answer within {_REPORT_S:.0f} s", remedy)]
+    except Exception as error:
+        return [fail_with(name, error)]
+    findings = [
+        ok(name, f"{node.address}, {node.gpus:g} GPUs and {node.cpus:g} CPUs for Ray"),
+        *check_report(name, node, report, before, time.time()),
+    ]
+    if place is None:
+        return [*findings, ok(f"{name}: worker", "none: Ray has nothing for one there")]
+    if any(finding.severity is Severity.FAIL for finding in findings):
+        return findings  # a worker would not start
+    return [*findings, *await _check_worker(bridge, node, place, slots, index, window)]
+
+
+def check_report(name: str, node: Node, report: NodeReport, before: float, after: float) -> Iterator[Finding]:
+    """Findings about what a node says of itself. Pure.
+
+    `before` and `after`: this machine's clock (Unix s) around the report.
+    """
+    ours, title = node_checks.versions(), f"{name}: versions"
+    if fault := node_checks.other_versions(ours, report.versions):
+        yield fail(title, fault, "The service leaves the node out.")
+    else:
+        yield ok(title, ", ".join(f"{package} {number}" for package, number in report.versions.items()))
+    yield _check_driver(f"{name}: NVIDIA driver", node, report)
+    # The clock was read at some time between the two: this much is certain.
+    off_s = max(before - report.clock, report.clock - after, 0.0)
+    if off_s > _MAX_CLOCK_S:
+        remedy = "Set the clocks of all machines by NTP: `timedatectl` shows whether one is."
+        yield warn(f"{name}: clock", f"{off_s:.1f} s from this machine's", remedy)
+    else:
+        yield ok(f"{name}: clock", "that of this machine")
+
+
+def _check_driver(title: str, node: Node, report: NodeReport) -> Finding:
+    if report.driver is None:
+        if not node.gpus:
+            return ok(title, "none; the node has no GPUs for Ray")
+        remedy = "Check that `nvidia-smi` works there. In a container, pass the GPUs (`--gpus all`)."
+        return fail(title, f"none, and Ray has {node.gpus:g} GPUs", remedy, "no-gpu")
+    found = f"{report.driver}, {', '.join(report.gpus) or 'no GPU'}"
+    version, needed = major_version(report.driver), MIN_DRIVERS[0][1]
+    if version is not None and version < needed:
+        remedy = f"The driver is too old for CUDA 12: update it to {needed} or newer and reboot."
+        return fail(title, found, remedy, "driver-too-old")
+    return ok(title, found)
+
+
+async def _check_worker(
+    bridge: Bridge, node: Node, place: Place, slots: RaySlots, index: int, window: Window
+) -> list[Finding]:
+    """Find the model on the node, and let a worker there transcribe the sample."""
+    is_connected = asyncio.Event()
+    is_connected.set()
+    of_slots = ClusterNode(bridge, node, slots.catalogue, is_connected)
+    model, title = window.decoding.model, f"node {node.name}: model {window.decoding.model}"
+    try:
+        await of_slots.find(model)
+    except ModelUnavailable as error:
+        return [fail(title, error.message, "The service leaves the node out.")]
+    except Exception as error:
+        return [fail_with(title, error)]
+    found = ok(title, of_slots.path(model) or "none: the workers are simulated")
+    slot = slots.new_slot(index, place, of_slots)
+    try:
+        finding = await transcribe_on(slot, window, f"node {node.name}: worker")
+    finally:
+        await slot.close()
+    if _NO_RESOURCES in finding.found:
+        remedy = (
+            "If a service uses the cluster, they are its workers': `GET /v1/workers` shows whether they work."
+        )
+        finding = replace(finding, severity=Severity.WARN, remedy=remedy)
+    return [found, finding]

@@ -1,0 +1,165 @@
+"""What runs on the nodes: an actor that holds processes, and functions that Ray runs as tasks.
+
+An actor is one process of Ray's. It reserves a GPU or a core, and hands calls on to the processes that it
+spawns. Errors of these are answers: for Ray no call fails but those whose actor is lost.
+"""
+
+import asyncio
+import os
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import structlog
+
+from app import logs
+from app.engines.cluster.frames import FrameTooLarge, pickled
+from app.engines.cluster.messages import ActorSpec, StartedProcess
+from app.errors import DeviceFailed, ProcessCrashed
+from app.scheduling.process import ChildProcess, WorkerProcess
+from workers import probe
+from workers.log_lines import LogFormat
+
+_CHECK_DEADLINE_S = 120.0  # for the libraries of CUDA to load
+
+
+class WorkerActor:
+    """Holds the processes of one worker; of several in experiments.
+
+    All arguments and answers are pickled: Ray copies bytes as they are, and an error of a process is read
+    where it is raised, in the server.
+    """
+
+    def __init__(self, spec: ActorSpec, node_name: str, form: LogFormat | None) -> None:
+        """`form`: of the log lines of processes, which they write to the log of the actor."""
+        _forget_main_file()
+        logs.child_format = form
+        self._spec = spec
+        self._node_name = node_name
+        self._processes: dict[int, WorkerProcess] = {}
+        self._ended: asyncio.Queue[tuple[int, str]] = asyncio.Queue()
+
+    async def ready(self) -> int:
+        """The actor's pid. Answers when the actor has its resources."""
+        return os.getpid()
+
+    async def start_process(self, number: int, call: bytes) -> bytes:
+        """Start a process of the actor in place of the one before.
+
+        `call`: a pickled initializer of child processes, or a class of `WorkerProcess`, and its arguments.
+        """
+        return await _answer(self._start(number, *pickle.loads(call)))
+
+    async def call_process(self, number: int, call: bytes) -> bytes:
+        """Run a pickled function in a process; with its arguments, deadline and the ids of log lines."""
+        return await _answer(self._call(number, *pickle.loads(call)))
+
+    async def close_process(self, number: int) -> None:
+        """End a process, and wait until it has ended."""
+        process = self._processes.pop(number, None)
+        if process is not None:
+            process.on_exit = lambda: None
+            await process.close()
+
+    async def close(self) -> None:
+        """End all processes."""
+        await asyncio.gather(*map(self.close_process, list(self._processes)))
+
+    async def next_exit(self) -> tuple[int, str]:
+        """Wait until a process has ended by itself: its number, and a line."""
+        return await self._ended.get()
+
+    async def _start(self, number: int, initializer: Callable[..., Any], *args: Any) -> StartedProcess:
+        await self.close_process(number)
+        given = [_assigned_gpus()] if self._spec.gpus else []
+        process: WorkerProcess
+        if isinstance(initializer, type):
+            process = initializer(*given, *args)
+        else:
+            process = ChildProcess(initializer, *given, *args)
+        self._processes[number] = process
+        process.on_exit = partial(self._exited, number, process)
+        await process.start()
+        if not isinstance(process, ChildProcess):
+            return StartedProcess(process.pid or os.getpid(), "")
+        visible = await process.call(_visible_devices, deadline_s=_CHECK_DEADLINE_S)
+        if given:
+            await self._check_gpu(process, visible, given[0])
+        assert process.pid is not None  # it is started
+        return StartedProcess(process.pid, visible)
+
+    async def _check_gpu(self, process: ChildProcess, visible: str, assigned: str) -> None:
+        """Raise DeviceFailed if the process does not see its GPU.
+
+        Its model would run on the CPU, and nobody would notice.
+        """
+        count = await process.call(probe.count_cuda_devices, deadline_s=_CHECK_DEADLINE_S)
+        if visible != assigned or count < 1:
+            raise DeviceFailed(
+                f"node {self._node_name}: Ray has assigned GPU {assigned or 'none'}, but CTranslate2 sees "
+                f"{count} GPUs with CUDA_VISIBLE_DEVICES={visible}: check `nvidia-smi` and --num-gpus there"
+            )
+
+    async def _call(
+        self,
+        number: int,
+        ids: dict[str, Any],
+        deadline_s: float | None,
+        function: Callable[..., Any],
+        *args: Any,
+    ) -> tuple[Any, Sequence[Any]]:
+        process = self._processes.get(number)
+        if process is None:
+            raise ProcessCrashed("the process has not been started")
+        with structlog.contextvars.bound_contextvars(**ids):
+            result = await process.call(function, *args, deadline_s=deadline_s)
+        return result, process.parts
+
+    def _exited(self, number: int, process: WorkerProcess) -> None:
+        self._ended.put_nowait((number, f"process {process.pid} on node {self._node_name} crashed"))
+
+
+def run_task(call: bytes) -> bytes:
+    """Run a pickled function with its arguments, as a task of Ray's."""
+    return asyncio.run(_answer(_run(*pickle.loads(call))))
+
+
+async def _run(function: Callable[..., Any], *args: Any) -> Any:
+    return function(*args)
+
+
+async def _answer(answer: Any) -> bytes:
+    """A pickled answer: whether it is a result, and the result or the error."""
+    try:
+        return b"".join(pickled((True, await answer)))
+    except Exception as error:
+        return _pickled_error(error)
+
+
+def _pickled_error(error: Exception) -> bytes:
+    try:
+        data = b"".join(pickled((False, error)))
+        pickle.loads(data)
+    except Exception:
+        if isinstance(error, FrameTooLarge):
+            raise
+        data = b"".join(pickled((False, RuntimeError(f"{type(error).__name__}: {error}"))))
+    return data
+
+
+def _assigned_gpus() -> str:
+    """The GPUs that Ray has assigned to the actor, as `CUDA_VISIBLE_DEVICES` names them."""
+    import ray
+
+    return ",".join(map(str, ray.get_runtime_context().get_accelerator_ids()["GPU"]))
+
+
+def _visible_devices() -> str:
+    return os.environ.get("CUDA_VISIBLE_DEVICES", "")
+
+
+def _forget_main_file() -> None:
+    """Let child processes not run the file of `__main__` again, as multiprocessing would: it is Ray's."""
+    vars(sys.modules["__main__"]).pop("__file__", None)

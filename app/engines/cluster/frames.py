@@ -1,0 +1,97 @@
+"""Pickled messages of any size over a socket between two processes that trust each other."""
+
+import asyncio
+import pickle
+import socket
+import struct
+from collections import deque
+from typing import Any
+
+MAX_BYTES = 256 << 20  # of a message; the largest are batches of audio, 16 MB
+_LENGTH = struct.Struct("!Q")
+
+
+class FrameTooLarge(ValueError):
+    """A message is larger than `MAX_BYTES`."""
+
+
+def pickled(message: object) -> list[bytes]:
+    """A pickled message in pieces. Large bytes objects in it are pieces by themselves, and not copied."""
+    pieces = _Pieces()
+    pickle.Pickler(pieces, protocol=5).dump(message)
+    if sum(map(len, pieces)) > MAX_BYTES:
+        raise FrameTooLarge(f"a message is larger than {MAX_BYTES >> 20} MiB")
+    return pieces
+
+
+class _Pieces(list[bytes]):
+    """A file that keeps what is written: pickle writes bytes objects of 64 KiB or more without a copy."""
+
+    write = list.append
+
+
+class Connection:
+    """Sends and receives messages. Nothing that it does holds the event loop for longer than a copy takes."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._waiting: deque[bytes] = deque()
+        self._has_more = asyncio.Event()
+        self._writer = asyncio.create_task(self._write())
+
+    def send(self, message: object) -> None:
+        """Queue a message. Raises FrameTooLarge, and what pickle raises if it cannot be pickled."""
+        pieces = pickled(message)
+        self._waiting.append(_LENGTH.pack(sum(map(len, pieces))))
+        self._waiting.extend(pieces)
+        self._has_more.set()
+
+    async def receive(self) -> Any:
+        """The next message. Raises EOFError if the other process has closed its end, or has ended.
+
+        Also raises FrameTooLarge, and what pickle raises for bytes that are no message.
+        """
+        [length] = _LENGTH.unpack(await self._read(_LENGTH.size))
+        if length > MAX_BYTES:
+            raise FrameTooLarge(f"a message is larger than {MAX_BYTES >> 20} MiB")
+        return pickle.loads(await self._read(length))
+
+    def close(self) -> None:
+        """Close this end. Messages that are not sent yet are lost."""
+        self._writer.cancel()
+        self._socket.close()
+
+    async def flush(self) -> None:
+        """Wait until all messages are sent. Raises EOFError if nobody reads them."""
+        self._has_more.set()
+        while self._waiting:
+            if self._writer.done():
+                raise EOFError
+            await asyncio.sleep(0.01)
+
+    async def _write(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._has_more.wait()
+            self._has_more.clear()
+            while self._waiting:
+                try:
+                    await loop.sock_sendall(self._socket, self._waiting[0])
+                except OSError:
+                    return  # the reader notices as well
+                self._waiting.popleft()
+
+    async def _read(self, length: int) -> bytearray:
+        loop = asyncio.get_running_loop()
+        data = bytearray(length)
+        view = memoryview(data)
+        while view:
+            try:
+                count = await loop.sock_recv_into(self._socket, view)
+            except OSError as error:
+                raise EOFError from error
+            if not count:
+                raise EOFError
+            view = view[count:]
+        return data

@@ -1,0 +1,39 @@
+"""A bridge without a cluster."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import Node
+from app.errors import ProcessLost
+
+
+class FakeBridge(Bridge):
+    """Its nodes are those that a test sets. What runs on a node runs here, or is what `answers` returns."""
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1:6379")
+        self.calls: list[tuple[str, Callable[..., Any]]] = []  # node and function
+        self.answers: dict[tuple[str, Callable[..., Any]], Callable[..., Any]] = {}
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def call(self, method: str, *args: Any) -> Any:
+        assert method == "run_on_node"
+        node_id, function, *rest = args
+        self.calls.append((node_id, function))
+        if self.fault is not None or node_id not in {node.id for node in self.nodes}:
+            raise ProcessLost(self.fault or "the node is gone")
+        return self.answers.get((node_id, function), function)(*rest)
+
+    def list_nodes(self, nodes: Sequence[Node]) -> None:
+        """These nodes are alive from now on."""
+        self.nodes, self.fault = tuple(nodes), None
+        self.on_nodes()
+
+    def disconnect(self, fault: str) -> None:
+        """The bridge has died."""
+        self.nodes, self.fault = (), fault
+        self.on_nodes()
