@@ -1,0 +1,313 @@
+"""Whatever happens to the slots and in whatever order, each task is answered exactly once.
+
+Slots are added, drained, removed and lost while their processes answer, crash, fail and restart.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from structlog.testing import capture_logs
+
+from app.errors import DeviceFailed, NotReady, ProcessCrashed, ProcessLost, RequeueBatch, TaskCrashes
+from app.scheduling.dispatcher import Dispatcher
+from app.scheduling.failure_policy import MAX_CRASHES, MAX_LOSSES
+from app.scheduling.tasks import SlotStatus
+from bench.virtual_clock import VirtualClockLoop
+from tests.event_loop import let_tasks_run
+
+MOST_SLOTS = 4
+LATE = "late"
+LOST = ProcessLost("node 7 is gone")
+FAILURES = (
+    ProcessCrashed("killed"),
+    DeviceFailed("CUDA failed with error an illegal memory access was encountered"),
+    LOST,
+    RequeueBatch("out of memory"),
+    ValueError("cannot be done"),
+)
+START_FAILURES = (None, None, LOST, ProcessCrashed("killed"), OSError("no such model"))
+
+
+class DirectedSlot:
+    """Answers when the test says so. An `OverlappingSlot[str, str]`."""
+
+    def __init__(self, index: int, limit: int, *, overlaps: bool, is_stubborn: bool) -> None:
+        """`is_stubborn`: it answers although it is cancelled."""
+        self.index = index
+        self.limit = limit
+        self.overlaps = overlaps
+        self.is_stubborn = is_stubborn
+        self.status = SlotStatus()
+        self.needs_restart = asyncio.Event()
+        self.start_failure: Exception | None = None
+        self.answers_at_once = False
+        self.is_removed = False
+        self.sent: list[str] = []
+        self.in_flight: list[list[str]] = []
+        self._answer: asyncio.Future[None] | None = None
+
+    @property
+    def must_answer(self) -> bool:
+        return self._answer is not None and not self._answer.done()
+
+    def batch_limit(self, weight: int = 1) -> int:
+        return self.limit
+
+    async def start(self) -> None:
+        await asyncio.sleep(0)
+        if self.start_failure is not None:
+            raise self.start_failure
+
+    async def probe(self) -> None:
+        await self.start()
+
+    async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
+        self._take(payloads)
+        return await self._results()
+
+    async def exchange(self, payloads: Sequence[str] | None, expected_s: float | None) -> list[str] | None:
+        has_before = bool(self.in_flight)
+        if payloads is not None:
+            self._take(payloads)
+        return await self._results() if has_before else None
+
+    def _take(self, payloads: Sequence[str]) -> None:
+        assert not self.is_removed
+        self.sent += payloads
+        self.in_flight.append(list(payloads))
+        assert len(self.in_flight) <= 1 + self.overlaps
+
+    async def _results(self) -> list[str]:
+        self._answer = asyncio.get_running_loop().create_future()
+        if self.answers_at_once:
+            self._answer.set_result(None)
+        try:
+            await self._answer
+        except asyncio.CancelledError:
+            if not self.is_stubborn:
+                raise
+            return [LATE for _ in self.in_flight[0]]
+        return [payload.upper() for payload in self.in_flight.pop(0)]
+
+    def succeed(self) -> None:
+        assert self._answer is not None
+        self._answer.set_result(None)
+
+    def fail(self, error: Exception) -> None:
+        assert self._answer is not None
+        if not isinstance(error, ProcessCrashed):
+            self.in_flight.pop(0)
+        self._answer.set_exception(error)
+
+    async def close(self) -> None:
+        self.in_flight.clear()
+        await asyncio.sleep(0)
+        if self.is_stubborn:
+            raise OSError("it cannot be ended")
+
+
+class ChangingSlots(RuleBasedStateMachine):
+    """A dispatcher on a virtual clock."""
+
+    @initialize(retries_errors=st.booleans(), sleep_after_s=st.sampled_from([None, 30.0]))
+    def begin(self, retries_errors: bool, sleep_after_s: float | None) -> None:
+        self.logs = ExitStack()
+        self.logs.enter_context(capture_logs())  # tracebacks would take most of the time
+        self.loop = VirtualClockLoop()
+        asyncio.set_event_loop(self.loop)
+        self.slots: dict[int, DirectedSlot] = {}
+        self.leaving: list[asyncio.Task[None]] = []
+        self.asked: dict[str, asyncio.Task[str]] = {}
+        self.sent: set[str] = set()
+        self.crashes = Counter[str]()  # in which a task was in flight
+        self.losses = Counter[str]()
+        self.dispatcher = Dispatcher[str, str](
+            "worker",
+            [],
+            retries_errors=retries_errors,
+            sleep_after_s=sleep_after_s,
+            waits_for_slots=True,
+        )
+        self.loop.run_until_complete(self._start())
+
+    async def _start(self) -> None:
+        self.dispatcher.start()
+
+    def _settle(self, seconds: float = 0.0) -> None:
+        async def wait() -> None:
+            await let_tasks_run()
+            await asyncio.sleep(seconds)
+            await let_tasks_run()
+
+        self.loop.run_until_complete(wait())
+        for index in list(self.slots):
+            self.sent.update(self.slots[index].sent)
+            if self.slots[index] not in self.dispatcher.slots:
+                self.slots.pop(index).is_removed = True
+
+    def _pick(self, number: int) -> DirectedSlot:
+        return list(self.slots.values())[number % len(self.slots)]
+
+    @precondition(lambda self: len(self.slots) < MOST_SLOTS)
+    @rule(
+        limit=st.integers(1, 3),
+        overlaps=st.booleans(),
+        is_stubborn=st.booleans(),
+        failure=st.sampled_from(START_FAILURES),
+    )
+    def add(self, limit: int, overlaps: bool, is_stubborn: bool, failure: Exception | None) -> None:
+        index = self.dispatcher.free_index
+        assert index == min(set(range(MOST_SLOTS + 1)) - set(self.slots))
+        slot = self.slots[index] = DirectedSlot(index, limit, overlaps=overlaps, is_stubborn=is_stubborn)
+        slot.start_failure = failure
+        self._add(slot)
+
+    def _add(self, slot: DirectedSlot) -> None:
+        async def add() -> None:
+            self.dispatcher.add_slot(slot)
+
+        self.loop.run_until_complete(add())
+        self._settle()
+
+    @rule(
+        job=st.sampled_from("abc"),
+        count=st.integers(1, 4),
+        key=st.integers(0, 1),
+        affinity=st.none() | st.integers(0, MOST_SLOTS),
+    )
+    def submit(self, job: str, count: int, key: int, affinity: int | None) -> None:
+        async def ask(payload: str) -> str:
+            return (await self.dispatcher.submit(job, payload, key=key, affinity=affinity)).result
+
+        for _ in range(count):
+            payload = f"{job}{len(self.asked):04}"
+            self.asked[payload] = self.loop.create_task(ask(payload))
+        self._settle()
+
+    @precondition(lambda self: any(slot.must_answer for slot in self.slots.values()))
+    @rule(number=st.integers(0), failure=st.none() | st.sampled_from(FAILURES))
+    def answer(self, number: int, failure: Exception | None) -> None:
+        waiting = [slot for slot in self.slots.values() if slot.must_answer]
+        slot = waiting[number % len(waiting)]
+        if failure is None:
+            slot.succeed()
+        else:
+            if isinstance(failure, ProcessCrashed):
+                counter = self.losses if failure is LOST else self.crashes
+                counter.update(payload for batch in slot.in_flight for payload in batch)
+            slot.fail(failure)
+        self._settle()
+
+    @precondition(lambda self: self.slots)
+    @rule(number=st.integers(0), failure=st.sampled_from(START_FAILURES))
+    def restart(self, number: int, failure: Exception | None) -> None:
+        slot = self._pick(number)
+        slot.start_failure = failure
+        slot.needs_restart.set()
+        self._settle()
+
+    @precondition(lambda self: self.slots)
+    @rule(number=st.integers(0))
+    def remove(self, number: int) -> None:
+        slot = self._pick(number)
+        self.leaving.append(self.loop.create_task(self.dispatcher.remove_slot(slot.index)))
+        self._settle()
+        assert slot.is_removed
+
+    @precondition(lambda self: self.slots)
+    @rule(number=st.integers(0))
+    def drain(self, number: int) -> None:
+        slot = self._pick(number)
+        self.leaving.append(self.loop.create_task(self.dispatcher.drain_slot(slot.index)))
+        self._settle()
+        assert slot.is_removed or (slot.status.state == "draining" and slot.in_flight)
+
+    @rule(job=st.sampled_from("abc"))
+    def cancel(self, job: str) -> None:
+        self.dispatcher.cancel(job)
+        self._settle()
+
+    @rule(number=st.integers(0))
+    def disconnect(self, number: int) -> None:
+        if self.asked:
+            list(self.asked.values())[number % len(self.asked)].cancel()
+        self._settle()
+
+    @rule(seconds=st.sampled_from([1.0, 10.0, 100.0]))
+    def wait(self, seconds: float) -> None:
+        self._settle(seconds)
+
+    @invariant()
+    def every_task_is_in_one_place(self) -> None:
+        places = Counter(task.payload for task in self.dispatcher._unanswered() if not task.future.done())
+        assert places == Counter(payload for payload, task in self.asked.items() if not task.done())
+
+    @invariant()
+    def no_removed_number_is_remembered(self) -> None:
+        numbers = set(self.slots)
+        assert set(self.dispatcher._served) == numbers
+        assert set(self.dispatcher._backlog._by_index) == numbers
+        assert set(self.dispatcher._failures._health) <= numbers
+        assert set(self.dispatcher._throughput._slots) <= numbers
+        for task in self.dispatcher._unanswered():
+            assert {task.affinity, task.failed_on} <= {None, *numbers}
+
+    @invariant()
+    def lines_keep_their_order(self) -> None:
+        """Tasks that were sent before come first; the others as they were submitted."""
+        for line in self.dispatcher._backlog.lines():
+            waiting = [(task.payload not in self.sent, task.payload) for task in line]
+            unsent = [payload for is_unsent, payload in waiting if is_unsent]
+            assert unsent == sorted(unsent)
+            assert [is_unsent for is_unsent, _ in waiting] == sorted(is_unsent for is_unsent, _ in waiting)
+
+    @invariant()
+    def slots_have_work_if_there_is_some(self) -> None:
+        """No slot is idle while a task waits that any slot may run."""
+        if any(slot.status.state == "idle" for slot in self.slots.values()):
+            free = [
+                task.payload
+                for task in self.dispatcher._backlog
+                if task.affinity is None and task.failed_on is None and not task.future.done()
+            ]
+            assert free == []
+
+    def teardown(self) -> None:
+        if not hasattr(self, "dispatcher"):
+            return
+        with self.logs:
+            self._answer_the_rest()
+            self.loop.run_until_complete(self.dispatcher.stop())
+            assert asyncio.all_tasks(self.loop) == set()
+            self.loop.close()
+            asyncio.set_event_loop(None)
+
+    def _answer_the_rest(self) -> None:
+        for slot in self.slots.values():
+            slot.start_failure, slot.answers_at_once = None, True
+            if slot.must_answer:
+                slot.succeed()
+        index = self.dispatcher.free_index
+        last = self.slots[index] = DirectedSlot(index, 2, overlaps=False, is_stubborn=False)
+        last.answers_at_once = True
+        self._add(last)
+        self._settle(1000)
+        for payload, task in self.asked.items():
+            assert task.done(), payload
+            error = None if task.cancelled() else task.exception()
+            assert isinstance(error, NotReady | TaskCrashes | ValueError | None), error
+            if isinstance(error, TaskCrashes):
+                counted = self.crashes[payload] + max(0, self.losses[payload] - MAX_LOSSES)
+                assert counted >= MAX_CRASHES
+            if not task.cancelled() and error is None:
+                assert task.result() == payload.upper()
+        assert all(task.done() for task in self.leaving)
+
+
+ChangingSlots.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestChangingSlots = ChangingSlots.TestCase
