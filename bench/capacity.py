@@ -2,8 +2,8 @@
 
     python -m bench.capacity      prints the tables of docs/scale.md
 
-bench/costs.json has the costs, which `bench.scale` and `bench.cluster` measure. Each part of the front end has
-a cost for an hour of audio and a limit. It is full at the number of GPUs whose audio costs as much as its
+bench/costs.json has the costs, which `bench.scale` and `bench.cluster` measure. Each part of the front end
+has a cost for an hour of audio and a limit. It is full at the number of GPUs whose audio costs as much as its
 limit, if they always have work.
 """
 
@@ -119,9 +119,7 @@ PARTS = (
         "cores",
         "`WHISPER_RAY_MEDIA_WORKERS`",
     ),
-    Part(
-        "network, sending PCM", _pcm_gbit, lambda costs: NETWORK_BITS / 1e9, "Gbit/s", "25 Gbit/s"
-    ),
+    Part("network, sending PCM", _pcm_gbit, lambda costs: NETWORK_BITS / 1e9, "Gbit/s", "25 Gbit/s"),
     Part(
         "network, receiving uploads",
         lambda costs, slots: 3600 * UPLOAD_BITS / 1e9,

@@ -54,6 +54,7 @@ from workers.messages import (
 
 BATCH = 8  # windows
 BATCH_S = 5.2
+HOST_MS = 5  # for the features of a window: they are computed while the device decodes
 SLOTS, ACTORS = 64, 8
 BATCHES = 4  # of each slot
 PROCESSES = 4  # that get audio
@@ -149,7 +150,7 @@ def _node_id(bridge: Bridge) -> str:
 def remote_fleet(bridge: Bridge, slots: int) -> Dispatcher[WindowSource, WindowResult]:
     """A dispatcher with simulated workers on the node, 8 in each actor, not started."""
     cost = BatchCost(fixed_ms=0, task_ms=1000 * BATCH_S / BATCH, size_ms=0)
-    simulation = Simulation(cost, batch=BATCH)
+    simulation = Simulation(cost, batch=BATCH, host_ms=HOST_MS)
     in_actor = min(slots, SLOTS // ACTORS)
     catalogue = ModelCatalogue(
         SIMULATED, idle_s=600, options={SIMULATED: LoadOptions(SIMULATED, "", SIMULATED, SIMULATED, 1)}
@@ -162,7 +163,7 @@ def remote_fleet(bridge: Bridge, slots: int) -> Dispatcher[WindowSource, WindowR
             ProcessSlot(
                 index,
                 catalogue,
-                Limits(BATCH),
+                Limits(BATCH, overlap=True),
                 RemoteProcess(
                     bridge,
                     spec,
@@ -185,7 +186,7 @@ async def windows_per_s(bridge: Bridge, ray: Ray, slots: int, batches: int) -> F
     fleet.start()
     try:
         async with asyncio.timeout(START_S):
-            while any(slot.status.state != "idle" for slot in fleet.slots):
+            while any(slot.status.state != "idle" for slot in fleet.slots):  # noqa: ASYNC110 - as a client
                 await asyncio.sleep(0.1)
         window = WindowInMemory(Window(b"", ((0, 22 * 16_000),), DECODING))
         count = slots * batches * BATCH
@@ -313,7 +314,9 @@ async def measure_audio(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -
     }
     names = list(remote)
     rows = [[name, figures["mb_per_s"][name], *(cpu[name][part] for part in names)] for name in ways]
-    title = f"Windows of {WINDOW_BYTES // 1000} kB, batches of {BATCH}, {PROCESSES} processes: CPU of a window"
+    title = (
+        f"Windows of {WINDOW_BYTES // 1000} kB, batches of {BATCH}, {PROCESSES} processes: CPU of a window"
+    )
     return figures, [Table(title, ["", "MB a second", *(f"{name}, ms" for name in names)], rows)]
 
 

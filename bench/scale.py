@@ -1,12 +1,13 @@
 """What an hour of audio costs each part of the front end, for the model of bench/capacity.py.
 
-    python -m bench.scale [dispatcher] [jobs] [uploads] [media] [database] [--url URL] [--quick] [--record]
+    python -m bench.scale [PART ...] [--url URL] [--quick] [--record]
 
 Without a part, all of them. `--url`: an empty PostgreSQL database, which is measured instead of SQLite.
 `--record` writes the figures to bench/costs.json, from which the tables of docs/scale.md are made. All times
 are CPU times, which other programs on the machine hardly change, except where a table says "wall".
 
 *dispatcher*: its CPU time for each window on a virtual clock, while as many windows wait as are in flight.
+*schedules*: how many times as fast as one slot many slots transcribe ten hours, on a virtual clock.
 *jobs*: two recordings of an hour, upload to transcript, on simulated workers that together are 100 times as
 fast as real time. *uploads*: the body of a job, 512 MB. *media*: one core decodes mp3 and finds speech.
 *database*: results and progress of clips, as a job stores them, 64 clips at a time.
@@ -34,14 +35,15 @@ from app.jobs.store import Store
 from app.options import Options
 from app.transcript.timeline import ClipResult
 from bench import virtual_clock
-from bench.capacity import COSTS, capacity_table
+from bench.capacity import COSTS, GPUS, capacity_table
 from bench.command import silence_logs
 from bench.endurance import write_recording
-from bench.measuring import Figures, Table, machine, write_json
+from bench.lower_bound import lower_bound
+from bench.measuring import Figures, machine, write_json
 from bench.media import cpu_s
 from bench.recordings import TALK, write
 from bench.service import ROOT, started_service, until_idle, wait_for
-from bench.simulated_fleet import make_fleet, transcribe
+from bench.simulated_fleet import make_fleet, run_job, tokens_of, transcribe
 from bench.speech_samples import drawn_clips
 from workers.messages import SAMPLE_RATE, Decoding, Window
 
@@ -73,6 +75,7 @@ def dispatcher_ms(slots: int, windows: int = 1000) -> float:
     """
     clips = drawn_clips("lecture", 60)
     in_flight = slots * BATCH
+    begin = in_flight // 4  # answers, until the slots are no longer in step
 
     async def work() -> float:
         fleet = make_fleet(slots, Simulation(batch=BATCH))
@@ -86,9 +89,9 @@ def dispatcher_ms(slots: int, windows: int = 1000) -> float:
             for clip in itertools.islice(itertools.cycle(clips), number, None):
                 await transcribe(fleet, f"job {number // len(clips)}", clip)
                 count = next(answered)
-                if count == in_flight:
+                if count == begin:
                     began.append(time.process_time())
-                elif count == in_flight + windows:
+                elif count == begin + windows:
                     began.append(time.process_time())
                     ended.set()
 
@@ -101,6 +104,20 @@ def dispatcher_ms(slots: int, windows: int = 1000) -> float:
         return 1000 * (began[1] - began[0]) / windows
 
     return virtual_clock.run(work())
+
+
+def schedules(folder: Path, *, quick: bool) -> Figures:
+    """How many times as fast as one slot many slots transcribe a recording, and the most that is possible."""
+    minutes = 60 if quick else 600
+    clips, simulation = drawn_clips("lecture", minutes), Simulation(batch=BATCH)
+    windows = [tokens_of(clip, simulation) for clip in clips]
+    one_s = run_job(clips, 1, simulation).makespan
+    found = {}
+    for slots in GPUS:
+        least_s = lower_bound(windows, slots, simulation.cost, simulation.batch, simulation.host_ms)
+        times_one = one_s / run_job(clips, slots, simulation).makespan
+        found[str(slots)] = [round(times_one, 1), round(one_s / least_s, 1)]
+    return {"times_one": found}
 
 
 def jobs(folder: Path, *, quick: bool) -> Figures:
@@ -216,7 +233,7 @@ def _finished(client: httpx.Client, ids: list[str]) -> int:
     def rows() -> list[dict]:
         return [client.get(f"/v1/jobs/{job}").raise_for_status().json() for job in ids]
 
-    wait_for(lambda: all(row["status"] == "succeeded" for row in rows()), 1800, pause_s=1.0)
+    wait_for(lambda: all(row["status"] == "succeeded" for row in rows()), 1800, pause_s=5.0)
     return sum(row["progress"]["clips_done"] for row in rows())
 
 
@@ -227,6 +244,7 @@ def _cpu(process: psutil.Process) -> float:
 
 PARTS: dict[str, Callable[..., Figures]] = {
     "dispatcher": dispatcher,
+    "schedules": schedules,
     "jobs": jobs,
     "uploads": uploads,
     "media": media,
