@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,9 +29,7 @@ def cluster() -> Iterator[RayCluster]:
 def server(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     started = Commands(tmp_path_factory.mktemp("draining"))
     try:
-        yield started.ready(
-            WHISPER_ENGINE="ray", WHISPER_RAY_ADDRESS=cluster.address, WHISPER_SIMULATED=SLOW
-        )
+        yield started.ready(WHISPER_ENGINE="ray", WHISPER_RAY_ADDRESS=cluster.address, WHISPER_SIMULATED=SLOW)
     finally:
         started.end()
 
