@@ -37,12 +37,15 @@ def nodes_of_workers(server: Server) -> dict[str, int]:
     return {name: names.count(name) for name in names}
 
 
+def has_ray(process: psutil.Process) -> bool:
+    """Whether a process has imported Ray."""
+    return any("/_raylet" in mapped.path for mapped in process.memory_maps())
+
+
 def bridge(server: Server) -> psutil.Process:
-    """The process of the service that is Ray's driver: the only one with Ray's library."""
-    for child in psutil.Process(server.pid).children():
-        if any("_raylet" in mapped.path for mapped in child.memory_maps()):
-            return child
-    raise LookupError("there is no bridge")
+    """The process of the service that is Ray's driver."""
+    [found] = filter(has_ray, psutil.Process(server.pid).children())
+    return found
 
 
 class Disturbed:

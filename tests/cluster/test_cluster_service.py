@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.clusters import RayCluster
-from tests.cluster.services import nodes_of_workers, ray_settings
+from tests.cluster.services import bridge, has_ray, nodes_of_workers, ray_settings
 from tests.e2e.chaos import mixed_recordings
 from tests.e2e.conftest import Commands
 from tests.e2e.running import DATA, Server, wait_for
@@ -51,7 +51,12 @@ def test_transcripts_are_those_of_the_local_engine(service: Server, local: Serve
         ours = local.text(DATA / name, **fields)
         assert service.text(DATA / name, **fields) == ours
         assert len(ours) > 500
-    assert all(row["clips"] for row in service.workers())
+    assert {row["node_name"] for row in service.workers() if row["clips"]} == {"node0", "node1"}
+
+
+def test_only_the_bridge_has_ray(service: Server, local: Server) -> None:
+    assert not any(has_ray(process) for process in local.running())
+    assert [process.pid for process in service.running() if has_ray(process)] == [bridge(service).pid]
 
 
 def test_three_jobs_survive_two_kills_at_once(
