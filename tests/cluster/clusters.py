@@ -18,6 +18,7 @@ _TOKEN = secrets.token_hex(16)
 _COMMON = {
     "node_ip_address": "127.0.0.1",
     "include_dashboard": False,
+    "include_log_monitor": False,
     "object_store_memory": 100 << 20,
 }
 _ENVIRONMENT = {
@@ -38,7 +39,13 @@ class RayCluster:
 
         self.environment = dict(environment)  # of whoever uses the cluster
         self.nodes: list[Any] = []
-        self._head_args = {"num_cpus": 0, "node_name": "head", "temp_dir": str(folder / "ray"), **_COMMON}
+        self._head_args = {
+            "num_cpus": 0,
+            "node_name": "head",
+            "temp_dir": str(folder / "ray"),
+            "no_monitor": True,
+            **_COMMON,
+        }
         self.cluster = Cluster(initialize_head=True, head_node_args=self._head_args)
         self.address: str = self.cluster.address
 

@@ -12,6 +12,7 @@ import psutil
 import pytest
 import structlog
 
+from app.engines.cluster import driver
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.remote_process import Actor, RemoteProcess
@@ -75,6 +76,15 @@ async def decode_talk(process: WorkerProcess) -> Any:
     ]
     await process.call(whisper.load, LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
     return await process.call(whisper.decode, windows)
+
+
+def test_errors_of_ray_are_losses_and_need_no_ray_to_be_read() -> None:
+    from ray.exceptions import ObjectStoreFullError
+
+    error = driver.without_ray(ObjectStoreFullError("no space\nfor 1 MB"))
+    assert type(error) is ProcessLost
+    assert error.message.startswith("ObjectStoreFullError: no space for 1 MB")
+    assert driver.without_ray(refused := ClusterUnavailable("no GPU")) is refused
 
 
 async def test_the_nodes_are_listed(bridge: Bridge) -> None:
@@ -226,12 +236,12 @@ async def test_a_node_that_is_killed_loses_its_processes(ray_cluster: RayCluster
 async def test_a_bridge_that_is_killed_is_replaced(bridge: Bridge) -> None:
     process = new_process(bridge)
     async with started(process) as ended:
-        pid, driver = process.pid, bridge.pid
+        pid, bridge_pid = process.pid, bridge.pid
         assert pid is not None
-        assert driver is not None
+        assert bridge_pid is not None
         calling = asyncio.create_task(process.call(time.sleep, 3600))
         await asyncio.sleep(0.1)
-        psutil.Process(driver).kill()
+        psutil.Process(bridge_pid).kill()
         with pytest.raises(ProcessLost, match="the bridge to Ray has ended"):
             await calling
         await ended.wait()
@@ -242,4 +252,4 @@ async def test_a_bridge_that_is_killed_is_replaced(bridge: Bridge) -> None:
         await until(lambda: len(bridge.nodes) == 3, bridge)
         await process.start()
         assert await process.call(os.getpid) == process.pid
-        assert bridge.pid != driver
+        assert bridge.pid != bridge_pid

@@ -217,7 +217,7 @@ class Driver:
         try:
             message = ("answer", number, True, await getattr(self, method)(*args))
         except Exception as error:
-            message = ("answer", number, False, error)
+            message = ("answer", number, False, without_ray(error))
         finally:
             del self._calls[number]
         try:
@@ -286,6 +286,12 @@ async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> 
             return await answer
     except RayError as error:
         raise ProcessLost(_reason(error)) from None
+
+
+def without_ray(error: Exception) -> Exception:
+    """An error that the server can read. Ray also raises where a call is sent: its store may be full."""
+    is_of_ray = any(base.__module__.partition(".")[0] == "ray" for base in type(error).__mro__)
+    return ProcessLost(_reason(error)) if is_of_ray else error
 
 
 def _pinned(node_id: str) -> Any:
