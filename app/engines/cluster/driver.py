@@ -86,8 +86,8 @@ def connect(address: str, *, insecure: bool) -> None:
 
     try:
         ray.init(address, **quiet)
-    except RuntimeError as error:
-        text = _one_line(error)
+    except (ConnectionError, RuntimeError) as error:
+        text = _one_line(error.__cause__ or error)  # a ConnectionError of Ray says no more than the address
         if "Version mismatch" in text:
             raise ClusterUnavailable(
                 f"{text}: install the same versions of Python and Ray on all machines"
@@ -97,7 +97,7 @@ def connect(address: str, *, insecure: bool) -> None:
                 f"this machine is no node of the Ray cluster: run `ray start --address={address} "
                 "--num-cpus=0 --num-gpus=0` here"
             ) from None
-        raise
+        raise ProcessLost(f"the Ray cluster at {address} cannot be used: {text}") from None
 
 
 class Driver:
@@ -217,7 +217,7 @@ class Driver:
         try:
             message = ("answer", number, True, await getattr(self, method)(*args))
         except Exception as error:
-            message = ("answer", number, False, error)
+            message = ("answer", number, False, _without_ray(error))
         finally:
             del self._calls[number]
         try:
@@ -288,6 +288,13 @@ async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> 
         raise ProcessLost(_reason(error)) from None
 
 
+def _without_ray(error: Exception) -> Exception:
+    """The error as the server can read it. A call is also lost if Ray cannot send it: its store may be full."""
+    from ray.exceptions import RayError
+
+    return ProcessLost(_reason(error)) if isinstance(error, RayError) else error
+
+
 def _pinned(node_id: str) -> Any:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -336,7 +343,7 @@ def _usage(node_id: str, kind: str) -> tuple[float, list[str]]:
     return free, [f"{count} {name}" for name, count in holders.items()]
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:_MOST_CHARACTERS]
 
 
