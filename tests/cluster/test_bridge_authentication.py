@@ -1,7 +1,7 @@
 """Which clusters the service uses, and what it says of those that it does not."""
 
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,13 +16,6 @@ from tests.cluster.clusters import RayCluster, new_cluster, until
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 
 
-@pytest.fixture(scope="module")
-def head() -> Iterator[RayCluster]:
-    """A cluster that asks for a token, without nodes but its head."""
-    with new_cluster(0) as cluster:
-        yield cluster
-
-
 @asynccontextmanager
 async def connecting(address: str, *, insecure: bool = False) -> AsyncIterator[Bridge]:
     bridge = Bridge(address, insecure=insecure)
@@ -34,12 +27,12 @@ async def connecting(address: str, *, insecure: bool = False) -> AsyncIterator[B
 
 
 async def test_a_wrong_token_is_refused_in_one_line(
-    head: RayCluster, monkeypatch: pytest.MonkeyPatch
+    ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 32)
-    async with connecting(head.address) as bridge:
+    async with connecting(ray_cluster.address) as bridge:
         assert bridge.fault is not None
-        assert bridge.fault.startswith(f"the Ray cluster at {head.address} refuses the token of this")
+        assert bridge.fault.startswith(f"the Ray cluster at {ray_cluster.address} refuses the token of this")
         assert "RAY_AUTH_TOKEN_PATH" in bridge.fault
         assert "\n" not in bridge.fault
         assert "0000" not in bridge.fault
@@ -49,19 +42,19 @@ async def test_a_wrong_token_is_refused_in_one_line(
 
 
 async def test_the_token_may_be_in_a_file(
-    head: RayCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ray_cluster: RayCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "token"
     file.write_text(os.environ["RAY_AUTH_TOKEN"])
     monkeypatch.delenv("RAY_AUTH_TOKEN")
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(file))
-    async with connecting(head.address) as bridge:
-        assert (bridge.fault, [node.name for node in bridge.nodes]) == (None, ["head"])
+    async with connecting(ray_cluster.address) as bridge:
+        assert (bridge.fault, [node.name for node in bridge.nodes]) == (None, ["head", "node0", "node1"])
 
 
-async def test_no_process_shows_the_token(head: RayCluster) -> None:
+async def test_no_process_shows_the_token(ray_cluster: RayCluster) -> None:
     token = os.environ["RAY_AUTH_TOKEN"]
-    async with connecting(head.address) as bridge:
+    async with connecting(ray_cluster.address) as bridge:
         assert bridge.fault is None
         process = psutil.Process(bridge.pid)
         assert token not in " ".join(process.cmdline())
@@ -69,7 +62,7 @@ async def test_no_process_shows_the_token(head: RayCluster) -> None:
 
 
 async def test_a_cluster_without_tokens_is_refused_unless_the_settings_accept_it() -> None:
-    with new_cluster(0, token="") as cluster:
+    with new_cluster(0, has_token=False) as cluster:
         os.environ["RAY_AUTH_TOKEN"] = "1" * 32
         async with connecting(cluster.address) as bridge:
             assert bridge.fault is not None
@@ -113,7 +106,7 @@ def test_a_ray_of_this_machine_alone_has_a_token_of_its_own() -> None:
     assert environments[0] != environments[1]
 
 
-async def test_a_ray_of_this_machine_alone_starts_and_ends_with_the_bridge(head: RayCluster) -> None:
+async def test_a_ray_of_this_machine_alone_starts_and_ends_with_the_bridge(ray_cluster: RayCluster) -> None:
     async with connecting("") as bridge:
         assert bridge.fault is None
         [node] = bridge.nodes

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.commands.drain import run_drain
-from tests.cluster.clusters import RayCluster, new_cluster
+from tests.cluster.clusters import RayCluster
 from tests.e2e.conftest import Commands
 from tests.e2e.running import DATA, Server, wait_for
 
@@ -19,17 +19,12 @@ SLOW = "fixed_ms=10,clip_ms=1500,token_ms=0,batch=1"
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[RayCluster]:
-    """Two nodes, which the tests drain one after the other."""
-    with new_cluster() as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def server(cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(ray_cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     started = Commands(tmp_path_factory.mktemp("draining"))
     try:
-        yield started.ready(WHISPER_ENGINE="ray", WHISPER_RAY_ADDRESS=cluster.address, WHISPER_SIMULATED=SLOW)
+        yield started.ready(
+            WHISPER_ENGINE="ray", WHISPER_RAY_ADDRESS=ray_cluster.address, WHISPER_SIMULATED=SLOW
+        )
     finally:
         started.end()
 
@@ -99,11 +94,11 @@ def test_a_node_is_drained_in_mid_file_and_used_again(
 
 
 def test_a_node_that_ray_drains_ends_by_itself_when_its_workers_have(
-    cluster: RayCluster, server: Server, expected: str
+    ray_cluster: RayCluster, server: Server, expected: str
 ) -> None:
     """As `ray start --block` does when it gets SIGTERM."""
     draining = Draining(server)
-    leaving = cluster.nodes[1]
+    leaving = ray_cluster.node("node1")
     signalled = threading.Thread(target=leaving._drain_node_before_shutdown, daemon=True)
     signalled.start()
     wait_for(lambda: (node(server, "node1") or {}).get("state") == "draining")
@@ -112,7 +107,6 @@ def test_a_node_that_ray_drains_ends_by_itself_when_its_workers_have(
     draining.check(expected)
     signalled.join(30)
     assert not signalled.is_alive()
-    [raylet] = leaving.all_processes["raylet"]
-    assert raylet.process.wait(10) == 0
+    assert ray_cluster.raylet(leaving).wait(10) == 0
     wait_for(lambda: node(server, "node1") is None)
     assert nodes_of_workers(server) == {"node0": 2}

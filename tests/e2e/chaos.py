@@ -125,10 +125,11 @@ class Chaos:
         if kind == "server":
             self._kill_server()
         else:
-            wait_for(lambda: self._kill_child(kind), 60, 0.1)
+            wait_for(lambda: self._kill_one(kind), 120, 0.1)
         self.report.kills[kind] += 1
 
-    def _kill_child(self, kind: str) -> bool:
+    def _kill_one(self, kind: str) -> bool:
+        """Kill something else than the server. Returns False if there is none now."""
         pids = [row["pid"] for row in self.server.workers() if row["pid"]]
         if kind == "media":
             pids = [child.pid for child in self.server.media_workers()]

@@ -1,0 +1,104 @@
+"""Whatever part of a cluster is lost in mid-file costs time alone. The workers are simulated ones."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.cluster.clusters import RayCluster
+from tests.cluster.services import Disturbed, bridge, nodes_of_workers, ray_settings, restarts
+from tests.e2e.conftest import Commands
+from tests.e2e.running import Server, wait_for
+
+pytestmark = pytest.mark.timeout(180)
+
+# A clip takes a worker long enough for something to be in flight when a test kills something.
+SLOW = "fixed_ms=10,clip_ms=1000,token_ms=0,batch=1"
+BACK_S = 60.0  # for what was lost to be there again
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    commands = Commands(tmp_path_factory.mktemp("kills"))
+    try:
+        yield commands
+    finally:
+        commands.end()
+
+
+@pytest.fixture(scope="module")
+def service(ray_cluster: RayCluster, started: Commands) -> Server:
+    return started.ready(**ray_settings(ray_cluster, WHISPER_SIMULATED=SLOW))
+
+
+@pytest.fixture(scope="module")
+def expected(service: Server, two_minutes: Path) -> str:
+    """The subtitles of the talk without a disturbance."""
+    return service.result(service.finished(service.submit(two_minutes)["id"])["id"])
+
+
+@pytest.fixture
+def disturbed(ray_cluster: RayCluster, service: Server, two_minutes: Path, expected: str) -> Disturbed:
+    """A job in mid-file, on four workers."""
+    ray_cluster.mend()
+    wait_until_whole(service)
+    return Disturbed(service, two_minutes, expected)
+
+
+def wait_until_whole(service: Server) -> None:
+    """Wait until the workers of both nodes are ready."""
+    wait_for(lambda: nodes_of_workers(service) == {"node0": 2, "node1": 2}, BACK_S)
+    wait_for(lambda: all(row["state"] == "idle" for row in service.workers()), BACK_S)
+
+
+def test_a_node_dies_and_another_one_joins(
+    ray_cluster: RayCluster, service: Server, half_an_hour: Path, disturbed: Disturbed
+) -> None:
+    other = service.submit(half_an_hour)["id"]  # there is work whenever the node has joined
+    ray_cluster.kill(ray_cluster.node("node1"))
+    wait_for(lambda: nodes_of_workers(service) == {"node0": 2}, BACK_S)
+    ray_cluster.add("node2")
+    wait_for(lambda: any(row["clips"] for row in service.workers() if row["node_name"] == "node2"), BACK_S)
+    service.client.delete(f"/v1/jobs/{other}").raise_for_status()
+    disturbed.check()
+    assert restarts(service) == {}
+
+
+def test_an_actor_and_the_bridge_are_killed(service: Server, disturbed: Disturbed) -> None:
+    os.kill(service.workers()[0]["pid"], signal.SIGKILL)
+    wait_for(lambda: service.workers()[0]["restarts"])
+    bridge(service).kill()
+    wait_for(lambda: service.client.get("/ready").status_code == 503)
+    disturbed.check()
+
+
+def test_a_node_that_nobody_reaches_is_lost_and_answers_too_late(
+    ray_cluster: RayCluster, service: Server, disturbed: Disturbed
+) -> None:
+    """A partition: the processes of a node are stopped, and go on later."""
+    raylet = psutil.Process(ray_cluster.raylet(ray_cluster.node("node1")).pid)
+    actors = [psutil.Process(row["pid"]) for row in service.workers() if row["node_name"] == "node1"]
+    for process in [raylet, *actors]:
+        process.suspend()
+    try:
+        wait_for(lambda: nodes_of_workers(service) == {"node0": 2}, BACK_S)
+    finally:
+        for process in [*actors, raylet]:
+            process.resume()
+    disturbed.check()
+    wait_for(lambda: ray_cluster.raylet(ray_cluster.node("node1")).poll() is not None, BACK_S)
+
+
+def test_the_head_dies_and_comes_back(ray_cluster: RayCluster, service: Server, disturbed: Disturbed) -> None:
+    """It knows no node. They end by themselves, and what keeps them running starts them again."""
+    ray_cluster.kill_head()
+    wait_for(lambda: service.client.get("/ready").status_code == 503)
+    for node in [*ray_cluster.nodes]:
+        ray_cluster.kill(node)
+    ray_cluster.start_head()
+    ray_cluster.mend()
+    disturbed.check()
+    wait_until_whole(service)
