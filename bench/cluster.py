@@ -19,7 +19,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -109,11 +109,13 @@ def ray_cluster() -> Iterator[Ray]:
         "RAY_AUTH_TOKEN": secrets.token_hex(16),
         "RAY_USAGE_STATS_ENABLED": "0",
         "OTEL_SDK_DISABLED": "true",
+        "RAY_TMPDIR": str(folder),
     }
+    (folder / "ray").mkdir()  # for Ray's note of its last cluster
     spawn = multiprocessing.get_context("spawn")
     ours, its = spawn.Pipe()
     # In a process of its own: the server never imports Ray.
-    process = spawn.Process(target=cluster_process, args=(its, str(folder)))
+    process = spawn.Process(target=cluster_process, args=(its, str(folder / "ray")))
     process.start()
     its.close()
     try:
@@ -207,11 +209,12 @@ class Cpu:
         if bridge is not None:
             assert bridge.pid is not None  # it is connected
             pids["bridge"] = {bridge.pid}
-            # Of Ray's workers, all but the idle ones are actors.
-            pids["actors"] = {
-                child.pid for pid in ray.node for child in psutil.Process(pid).children(recursive=True)
-            } - pids["node"]
-        pids["workers"] = {worker.pid for worker in workers if worker.pid} - pids.get("actors", set())
+            children, direct = (_children(ray.node, recursive=recursive) for recursive in (True, False))
+            # Simulated workers are no processes. Of Ray's own, all but the idle ones are actors.
+            pids["workers"] = {worker.pid for worker in workers if worker.pid} - direct
+            pids["actors"] = children - pids["node"] - pids["workers"]
+        else:
+            pids["workers"] = {worker.pid for worker in workers if worker.pid}
         self._processes = {name: [psutil.Process(pid) for pid in each] for name, each in pids.items()}
         self._before = self._now()
 
@@ -226,6 +229,10 @@ class Cpu:
             name: sum(sum(process.cpu_times()[:2]) for process in processes)
             for name, processes in self._processes.items()
         }
+
+
+def _children(pids: Iterable[int], *, recursive: bool) -> set[int]:
+    return {child.pid for pid in pids for child in psutil.Process(pid).children(recursive=recursive)}
 
 
 async def send_audio(
