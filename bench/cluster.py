@@ -278,10 +278,8 @@ async def measure_slots(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -
         cpu = [median([run["cpu_ms"][name] for run in several]) for name in _PROCESSES]
         per_s = median([run["windows_per_s"] for run in several], 1)
         rows.append([slots, per_s, " · ".join(map(str, ratios[slots])), *cpu])
-    figures = {
-        "times_one": {str(slots): median(values, 2) for slots, values in ratios.items()},
-        "runs": runs,
-    }
+    times_one = {str(slots): median(values, 1) for slots, values in ratios.items()}
+    figures = {"costs": {"ray_times_one": times_one}, "runs": runs}
     columns = ["slots", "windows a second", "times one slot", *(f"{name}, ms" for name in _PROCESSES)]
     title = f"{SLOTS} slots in {ACTORS} actors, batches of {BATCH_S} s without audio: CPU time of a window"
     return figures, [Table(title, columns, rows)]
@@ -308,19 +306,20 @@ async def measure_audio(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -
         name: {part: median([run["cpu_ms"][part] for run in each]) for part in each[0]["cpu_ms"]}
         for name, each in runs.items()
     }
-    remote, local = cpu["Ray"], cpu["local"]
+    remote = cpu["Ray"]
+    mb_per_s = {name: round(median([run["mb_per_s"] for run in each])) for name, each in runs.items()}
     figures = {
-        "mb_per_s": {name: median([run["mb_per_s"] for run in each], 1) for name, each in runs.items()},
         "cpu_ms": cpu,
         "costs": {
-            "remote_server_ms": round(max(0.0, remote["server"] - local["server"]), 3),
+            "ray_mb_per_s": mb_per_s["Ray"],
+            "server_send_ms": remote["server"],
             "bridge_ms": remote["bridge"],
             "raylet_ms": remote["head"],
             "node_ms": round(remote["node"] + remote["actors"] + remote["workers"], 3),
         },
     }
     names = list(remote)
-    rows = [[name, figures["mb_per_s"][name], *(cpu[name][part] for part in names)] for name in ways]
+    rows = [[name, mb_per_s[name], *(cpu[name][part] for part in names)] for name in ways]
     title = (
         f"Windows of {WINDOW_BYTES // 1000} kB, batches of {BATCH}, {PROCESSES} processes: CPU of a window"
     )
@@ -354,8 +353,8 @@ def main() -> None:
     with ray_cluster() as ray:
         rounds = 1 if parsed.quick else parsed.rounds
         figures = asyncio.run(_measure(ray, parsed.parts or list(PARTS), rounds, quick=parsed.quick))
-    if parsed.record and "audio" in figures:
-        record(figures["audio"]["costs"])
+    if parsed.record:
+        record({name: value for found in figures.values() for name, value in found["costs"].items()})
     if parsed.json:
         write_json(parsed.json, {"machine": machine()} | figures)
 
