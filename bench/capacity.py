@@ -95,12 +95,12 @@ def _pcm_gbit(costs: Costs, slots: float) -> float:
 
 
 PARTS = (
-    Part("server's process", _server_s, lambda costs: 1, "cores", "several front ends, with their own jobs"),
+    Part("server's process", _server_s, lambda costs: 1, "core", "several services, each with its own GPUs and jobs"),
     Part(
         "bridge to Ray",
         lambda costs, slots: costs.windows_per_hour * costs.bridge_ms / 1000,
         lambda costs: 1,
-        "cores",
+        "core",
         "the same",
     ),
     Part(
@@ -108,14 +108,14 @@ PARTS = (
         lambda costs, slots: costs.windows_per_hour,
         lambda costs: costs.sqlite_clips_per_s,
         "clips a second",
-        "PostgreSQL on another machine",
+        "a database for each front end",
     ),
     Part(
         "database, PostgreSQL",
         lambda costs, slots: costs.windows_per_hour,
         lambda costs: costs.postgresql_clips_per_s,
         "clips a second",
-        "a database for each front end",
+        "PostgreSQL on a machine of its own",
     ),
     Part(
         "media workers",
@@ -167,6 +167,10 @@ def _several(values: Iterable[str]) -> str:
     return " · ".join(f"{int(value):,}" for value in values)
 
 
+def _ms(by_slots: Mapping[str, float]) -> str:
+    return " · ".join(f"{ms:.2f}" for ms in by_slots.values())
+
+
 def _pair(found: Mapping[str, float], one: str, other: str, unit: str) -> str:
     return f"{found[one]:.2f} · {found[other]:.2f} {unit}"
 
@@ -188,10 +192,8 @@ def costs_table() -> Iterator[str]:
     rows = [
         (f"server: a job {hour}, from the upload to the transcript, 2 workers", f"{found['server_s']:.1f} s"),
         ("server: a GB of uploads, received, hashed and written", f"{found['upload_s_per_gb']:.1f} s"),
-        (
-            f"server: dispatcher {window}, {_several(slots_ms)} slots",
-            f"{' · '.join(f'{ms:.2f}' for ms in slots_ms.values())} ms",
-        ),
+        (f"server: dispatcher {window}, {_several(slots_ms)} slots", f"{_ms(slots_ms)} ms"),
+        ("the same, while it plans the last batches", f"{_ms(found['planning_ms'])} ms"),
         (
             "server: a clip in the database, SQLite · PostgreSQL",
             f"{found['sqlite_cpu_ms']:.2f} · {found['postgresql_cpu_ms']:.2f} ms",
@@ -206,7 +208,7 @@ def costs_table() -> Iterator[str]:
         ("Ray, actor and worker on the node: receiving it", f"{found['node_ms']:.2f} ms"),
         ("audio that Ray carried in a second", f"{found['ray_mb_per_s']} MB"),
     ]
-    benches = ["scale"] * 6 + ["cluster"] * 4
+    benches = ["scale"] * 7 + ["cluster"] * 4
     yield from _lines(
         ["", "measured", "by `python -m bench.`…"],
         [(*row, name) for row, name in zip(rows, benches, strict=True)],

@@ -6,7 +6,8 @@ Without a part, all of them. `--url`: an empty PostgreSQL database, which is mea
 `--record` writes the figures to bench/costs.json, from which the tables of docs/scale.md are made. All times
 are CPU times, which other programs on the machine hardly change, except where a table says "wall".
 
-*dispatcher*: its CPU time for each window on a virtual clock, while there is more work than for all slots.
+*dispatcher*: its CPU time for each window on a virtual clock, while there is enough work for all slots, and
+while so little is left that it plans the last batches.
 *schedules*: how many times as fast as one slot many slots transcribe ten hours, on a virtual clock.
 *jobs*: two recordings of an hour, upload to transcript, on simulated workers that together are 100 times as
 fast as real time. *uploads*: the body of a job, 512 MB. *media*: one core decodes mp3 and finds speech.
@@ -33,6 +34,7 @@ from app.jobs.job import JobProgress, Stage, Submission
 from app.jobs.published_clips import PublishedClip
 from app.jobs.store import Store
 from app.options import Options
+from app.scheduling.batching import PLANNED_ROUNDS
 from app.transcript.timeline import ClipResult
 from bench import virtual_clock
 from bench.capacity import COSTS, GPUS
@@ -65,13 +67,17 @@ WORDS = 60  # of a clip of 22 s
 def dispatcher(folder: Path, *, quick: bool) -> Figures:
     """CPU time for each window (ms), by the number of slots."""
     counts = SLOTS[:1] if quick else SLOTS
-    return {"dispatcher_ms": {str(slots): round(dispatcher_ms(slots), 3) for slots in counts}}
+    rounds = {"dispatcher_ms": 2 * PLANNED_ROUNDS, "planning_ms": 2}
+    return {
+        name: {str(slots): round(dispatcher_ms(slots, most), 3) for slots in counts}
+        for name, most in rounds.items()
+    }
 
 
-def dispatcher_ms(slots: int, windows: int = 1000) -> float:
+def dispatcher_ms(slots: int, rounds: int, windows: int = 1000) -> float:
     """CPU time of one dispatcher for each window (ms), including the simulated workers and the event loop.
 
-    Jobs of an hour have as many unfinished windows as one job may have. Each answer brings a new window.
+    Jobs of an hour have so many unfinished windows for each place in a batch. Each answer brings a new one.
     """
     clips = drawn_clips("lecture", 60)
     in_flight = slots * BATCH
@@ -95,7 +101,7 @@ def dispatcher_ms(slots: int, windows: int = 1000) -> float:
                     began.append(time.process_time())
                     ended.set()
 
-        clients = [asyncio.create_task(client(number)) for number in range(fleet.prefetch_limit)]
+        clients = [asyncio.create_task(client(number)) for number in range(rounds * in_flight)]
         await ended.wait()
         for task in clients:
             task.cancel()
