@@ -1,6 +1,6 @@
 """How many GPUs one front end can keep busy, computed from measured costs.
 
-    python -m bench.capacity      prints the tables of docs/scale.md
+    python -m bench.capacity      prints the tables of docs/scale.md, which `python -m tests.tables` writes
 
 bench/costs.json has the costs, which `bench.scale` and `bench.cluster` measure. Each part of the front end
 has a cost for an hour of audio and a limit. It is full at the number of GPUs whose audio costs as much as its
@@ -9,7 +9,7 @@ limit, if they always have work.
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ class Costs:
     speech_s: float
     sqlite_clips_per_s: float
     postgresql_clips_per_s: float
-    remote_server_ms: float  # more than for a worker on the same machine
+    server_send_ms: float  # of a window's audio; simulated workers get none
     bridge_ms: float
     raylet_ms: float  # on the front end's machine
     node_ms: float  # of raylet and actor on the worker's machine
@@ -45,7 +45,7 @@ class Costs:
     @classmethod
     def recorded(cls) -> "Costs":
         """The costs of bench/costs.json."""
-        found: dict[str, Any] = json.loads(COSTS.read_text(encoding="utf-8"))
+        found = _recorded()
         by_slots = {int(slots): ms for slots, ms in found["dispatcher_ms"].items()}
         names = cls.__dataclass_fields__.keys() - {"dispatcher_ms"}
         return cls(dispatcher_ms=by_slots, **{name: found[name] for name in names})
@@ -79,9 +79,14 @@ class Part:
         return bisect_left(range(MOST_GPUS), True, key=lambda gpus: self.used(costs, gpus + 1, speed) > 1)
 
 
+def _recorded() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(COSTS.read_text(encoding="utf-8"))
+    return found
+
+
 def _server_s(costs: Costs, slots: float) -> float:
     few = min(costs.dispatcher_ms)
-    more_ms = costs.dispatcher_on(slots) - costs.dispatcher_ms[few] + costs.remote_server_ms
+    more_ms = costs.dispatcher_on(slots) - costs.dispatcher_ms[few] + costs.server_send_ms
     return costs.server_s + costs.windows_per_hour * more_ms / 1000
 
 
@@ -90,12 +95,12 @@ def _pcm_gbit(costs: Costs, slots: float) -> float:
 
 
 PARTS = (
-    Part("server's process", _server_s, lambda costs: 1, "cores", "several front ends, with their own jobs"),
+    Part("server's process", _server_s, lambda costs: 1, "core", "several services, each with its own GPUs and jobs"),
     Part(
         "bridge to Ray",
         lambda costs, slots: costs.windows_per_hour * costs.bridge_ms / 1000,
         lambda costs: 1,
-        "cores",
+        "core",
         "the same",
     ),
     Part(
@@ -103,14 +108,14 @@ PARTS = (
         lambda costs, slots: costs.windows_per_hour,
         lambda costs: costs.sqlite_clips_per_s,
         "clips a second",
-        "PostgreSQL on another machine",
+        "a database for each front end",
     ),
     Part(
         "database, PostgreSQL",
         lambda costs, slots: costs.windows_per_hour,
         lambda costs: costs.postgresql_clips_per_s,
         "clips a second",
-        "a database for each front end",
+        "PostgreSQL on a machine of its own",
     ),
     Part(
         "media workers",
@@ -140,17 +145,34 @@ def capacity_table(costs: Costs | None = None, speed: float = SPEEDS[0]) -> Iter
         f"full at, GPUs of {' · '.join(f'{each} ×' for each in SPEEDS)}",
         "then",
     ]
-    yield f"| {' | '.join(titles)} |"
-    yield f"| {' | '.join(['---'] * len(titles))} |"
-    for part in sorted(PARTS, key=lambda part: part.full_at(costs, speed)):
-        cells = [
+    rows = [
+        (
             part.name,
             f"{_rounded(part.limit(costs))} {part.unit}",
             *(_share(part.used(costs, gpus, speed)) for gpus in GPUS),
             " · ".join(f"{part.full_at(costs, each):,}" for each in SPEEDS),
             part.remedy,
-        ]
+        )
+        for part in sorted(PARTS, key=lambda part: part.full_at(costs, speed))
+    ]
+    yield from _lines(titles, rows)
+
+
+def _lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    for cells in (titles, ["---"] * len(titles), *rows):
         yield f"| {' | '.join(cells)} |"
+
+
+def _several(values: Iterable[str]) -> str:
+    return " · ".join(f"{int(value):,}" for value in values)
+
+
+def _ms(by_slots: Mapping[str, float]) -> str:
+    return " · ".join(f"{ms:.2f}" for ms in by_slots.values())
+
+
+def _pair(found: Mapping[str, float], one: str, other: str, unit: str) -> str:
+    return f"{found[one]:.2f} · {found[other]:.2f} {unit}"
 
 
 def _share(used: float) -> str:
@@ -162,5 +184,53 @@ def _rounded(value: float) -> str:
     return f"{value:.1f}" if value < 9.95 and value != int(value) else f"{value:,.0f}"
 
 
+def costs_table() -> Iterator[str]:
+    """The lines of the table of what was measured, with the bench that measures it."""
+    found = _recorded()
+    slots_ms = found["dispatcher_ms"]
+    hour, window = "for an hour of audio", "for a window"
+    rows = [
+        (f"server: a job {hour}, from the upload to the transcript, 2 workers", f"{found['server_s']:.1f} s"),
+        ("server: a GB of uploads, received, hashed and written", f"{found['upload_s_per_gb']:.1f} s"),
+        (f"server: dispatcher {window}, {_several(slots_ms)} slots", f"{_ms(slots_ms)} ms"),
+        ("the same, while it plans the last batches", f"{_ms(found['planning_ms'])} ms"),
+        (
+            "server: a clip in the database, SQLite · PostgreSQL",
+            f"{found['sqlite_cpu_ms']:.2f} · {found['postgresql_cpu_ms']:.2f} ms",
+        ),
+        (
+            "clips that the database stores in a second, SQLite · PostgreSQL",
+            f"{found['sqlite_clips_per_s']:,} · {found['postgresql_clips_per_s']:,}",
+        ),
+        (f"media worker: decoding · finding speech {hour}", _pair(found, "decoding_s", "speech_s", "s")),
+        (f"server: sending the audio {window}", f"{found['server_send_ms']:.2f} ms"),
+        ("bridge: the same · Ray on the front end's machine", _pair(found, "bridge_ms", "raylet_ms", "ms")),
+        ("Ray, actor and worker on the node: receiving it", f"{found['node_ms']:.2f} ms"),
+        ("audio that Ray carried in a second", f"{found['ray_mb_per_s']} MB"),
+    ]
+    benches = ["scale"] * 7 + ["cluster"] * 4
+    yield from _lines(
+        ["", "measured", "by `python -m bench.`…"],
+        [(*row, name) for row, name in zip(rows, benches, strict=True)],
+    )
+
+
+def speedups_table() -> Iterator[str]:
+    """The lines of the table of how many times as fast as one slot many slots are."""
+    found = _recorded()
+    for_ray = found["ray_times_one"]
+    rows = [
+        (
+            f"{int(slots):,}",
+            f"{times:,.1f}",
+            f"{most:,.1f}",
+            f"{for_ray[slots]:.1f}" if slots in for_ray else "",
+        )
+        for slots, (times, most) in found["times_one"].items()
+    ]
+    titles = ["slots", "ten hours, simulated", "the most that is possible", "batches of 5.2 s, real Ray"]
+    yield from _lines(titles, rows)
+
+
 if __name__ == "__main__":
-    print("\n".join(capacity_table()))
+    print(*costs_table(), "", *speedups_table(), "", *capacity_table(), sep="\n")

@@ -14,6 +14,7 @@ from app.api.metric_list import METRICS, PREFIX
 from app.options import CUE_OPTIONS, Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS
+from bench.capacity import capacity_table, costs_table, speedups_table
 from bench.model_sizes import models_table
 from tests.cli_table import cli_table
 from tests.pages import PAGES, ROOT
@@ -136,6 +137,9 @@ TABLES: dict[str, Callable[[], Iterable[str]]] = {
     "formats": formats_table,
     "metrics": metrics_table,
     "models": models_table,
+    "costs": costs_table,
+    "speedups": speedups_table,
+    "capacity": capacity_table,
     "cli": cli_table,
 }
 
