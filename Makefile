@@ -46,6 +46,8 @@ run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
 # Some at a time, by file: the tests of a file share a server. Three for two cores: they wait a quarter of the time.
+# Each server that a test starts would compile the application anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev node_modules/.installed
 	$(BIN)/pytest --numprocesses 3 --dist loadfile --ignore tests/browser
 	$(BIN)/pytest --numprocesses 3 --dist loadfile tests/browser

@@ -1,4 +1,4 @@
-"""The commands and their arguments. Imports lazily: each spawned child imports this module again."""
+"""The commands and their arguments. Imports lazily: a shell waits for the completion of a value."""
 
 import os
 import sys
@@ -325,6 +325,8 @@ def _exit(code: int) -> None:
 
 def main() -> None:
     """The console script."""
+    # Spawned children would run it again, with all its imports.
+    vars(sys.modules["__main__"]).pop("__file__", None)
     try:
         cli()
     except SystemExit as leaving:

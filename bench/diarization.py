@@ -19,8 +19,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-from pyannote.core import Annotation, Segment, Timeline
-from pyannote.metrics.diarization import DiarizationErrorRate
 
 from app.speakers.clustering import find_speakers
 from app.speakers.labelling import SpeakerCount
@@ -49,9 +47,19 @@ Spoken = tuple[float, float, str]  # start and end in s, speaker
 
 def error_rate(truth: Iterable[Spoken], found: Iterable[Spoken], seconds: float) -> dict[str, float]:
     """The diarization error rate and its parts, as shares of the true speech."""
+    # They import pandas and scipy: not while tests are collected.
+    from pyannote.core import Annotation, Segment, Timeline
+    from pyannote.metrics.diarization import DiarizationErrorRate
+
+    def annotation(spoken: Iterable[Spoken]) -> Annotation:
+        spans = Annotation()
+        for number, (start, end, speaker) in enumerate(spoken):
+            spans[Segment(start, end), number] = speaker
+        return spans
+
     metric = DiarizationErrorRate(collar=COLLAR_S, skip_overlap=False)
     whole = Timeline([Segment(0, seconds)])
-    result = metric(_annotation(truth), _annotation(found), uem=whole, detailed=True)
+    result = metric(annotation(truth), annotation(found), uem=whole, detailed=True)
     total = result["total"]
     return {
         "error": result["diarization error rate"],
@@ -159,13 +167,6 @@ def _cost(windows: int) -> list[object]:
     tracemalloc.start()
     find_speakers(Voices(spans, embeddings), SpeakerCount())
     return [windows, f"{cpu_s:.1f}", f"{tracemalloc.get_traced_memory()[1] / 2**20:.0f}"]
-
-
-def _annotation(spoken: Iterable[Spoken]) -> Annotation:
-    annotation = Annotation()
-    for number, (start, end, speaker) in enumerate(spoken):
-        annotation[Segment(start, end), number] = speaker
-    return annotation
 
 
 if __name__ == "__main__":

@@ -146,13 +146,16 @@ class Server(Command):
 
     def wait_until_up(self) -> "Server":
         """Wait until the server answers."""
-        wait_for(lambda: self._status("/health") == 200, START_S)
+        wait_for(lambda: self._status("/health") == 200, START_S, 0.1)
         return self
 
     def wait_until_ready(self) -> "Server":
         """Wait until all workers are loaded."""
         self.wait_until_up()
-        wait_for(lambda: all(row["state"] == "idle" for row in self.workers() or [{"state": ""}]), START_S)
+        # Each answer takes time that the workers need.
+        wait_for(
+            lambda: all(row["state"] == "idle" for row in self.workers() or [{"state": ""}]), START_S, 0.1
+        )
         assert self._status("/ready") == 200
         return self
 

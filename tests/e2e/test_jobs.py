@@ -14,7 +14,7 @@ from standardwebhooks import Webhook
 
 from tests.e2e.chaos import mixed_recordings
 from tests.e2e.conftest import Commands, write_wav
-from tests.e2e.running import Server, wait_for
+from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.e2e.saboteur.sitecustomize import POISON
 from tests.e2e.test_faults import LENGTH_S, POISONED_S, with_pattern
 from tests.media_files import RATE
@@ -128,7 +128,11 @@ def test_another_model_starts_the_job_anew(commands, sabotage, two_minutes):
 
 def test_a_full_queue_keeps_its_order_over_a_restart(commands, talk_pcm, tmp_path):
     recordings = mixed_recordings(talk_pcm, tmp_path, [40] * 12)
-    settings = {"WHISPER_MAX_QUEUED_JOBS": 4, "WHISPER_GPUS": "0"}  # eight run at a time
+    settings = SIMULATED | {
+        "WHISPER_SIMULATED": "clip_ms=300,batch=1",
+        "WHISPER_CPU_WORKERS": 1,  # eight jobs run at a time
+        "WHISPER_MAX_QUEUED_JOBS": 4,
+    }
     first = commands.serve(**settings).wait_until_up()
     submitted = [first.submit(recording)["id"] for recording in list(recordings.values())[:8]]
     wait_for(lambda: all(first.job(job)["status"] != "queued" for job in submitted))
@@ -250,7 +254,7 @@ class Receiver:
 
 
 def test_webhooks_survive_a_restart(commands, shorts):
-    settings = {"WHISPER_WEBHOOK_SECRET": SECRET, "WHISPER_WEBHOOK_ALLOW_PRIVATE": 1}
+    settings = SIMULATED | {"WHISPER_WEBHOOK_SECRET": SECRET, "WHISPER_WEBHOOK_ALLOW_PRIVATE": 1}
     receiver = Receiver(refused=1)
     try:
         first = commands.ready(**settings)
@@ -269,7 +273,7 @@ def test_webhooks_survive_a_restart(commands, shorts):
 
 
 def test_webhooks_into_private_networks_are_refused(commands, shorts):
-    server = commands.serve(WHISPER_WEBHOOK_SECRET=SECRET).wait_until_up()
+    server = commands.serve(**SIMULATED, WHISPER_WEBHOOK_SECRET=SECRET).wait_until_up()
     with shorts[0].open("rb") as content:
         refused = server.client.post(
             "/v1/jobs", data={"webhook_url": "http://127.0.0.1:9/hook"}, files={"file": content}

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 import soundfile
 
+from tests.e2e.running import SIMULATED
+
 pytestmark = pytest.mark.timeout(180)
 
 KEY = "sk-of-nobody-else"
-DEBUG = {"key": KEY, "WHISPER_API_KEYS": KEY, "WHISPER_LOG_LEVEL": "debug", "WHISPER_GPUS": "0"}
+DEBUG = SIMULATED | {"key": KEY, "WHISPER_API_KEYS": KEY, "WHISPER_LOG_LEVEL": "debug"}
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from app.jobs.database import FILE_NAME
 from tests.e2e.conftest import write_wav
-from tests.e2e.running import wait_for
+from tests.e2e.running import SIMULATED, wait_for
 from tests.media_files import RATE
 from tests.sample_peaks import pairs
 
@@ -102,8 +102,8 @@ def test_peaks_stay_when_the_recording_does_not(commands, shorts):
 def test_a_restart_between_decoding_and_the_end(commands, talk_pcm, tmp_path, how):
     """The job resumes from its decoded audio, and its peaks are those of before."""
     pcm = np.resize(talk_pcm, 300 * RATE)
-    settings = {"folder": tmp_path / "service", "WHISPER_BATCH_SIZE": 1, "WHISPER_GPUS": "0"}
-    first = commands.ready(**settings)
+    settings = SIMULATED | {"folder": tmp_path / "service"}
+    first = commands.ready(**settings, WHISPER_SIMULATED="clip_ms=2000,batch=1")
     job = first.submit(write_wav(tmp_path, pcm))["id"]
     wait_for(lambda: first.job(job)["progress"]["stage"] == "transcribing")
     early = peaks(first, job)

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from silero_vad import get_speech_timestamps_from_probs
 
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters, divide
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
@@ -33,6 +32,8 @@ runs = st.lists(
 
 
 def silero_spans(probabilities: Probabilities, chosen: VadParameters, total: int) -> list[Span]:
+    from silero_vad import get_speech_timestamps_from_probs  # imports torch: not while tests are collected
+
     found = get_speech_timestamps_from_probs(
         probabilities,
         threshold=chosen.threshold,

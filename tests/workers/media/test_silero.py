@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from silero_vad import load_silero_vad
 
 from tests.media_files import read_pcm
 from workers.media.silero import SileroModel
@@ -16,6 +15,8 @@ SPEECH = Path(__file__).parents[2] / "data" / "short01.flac"
 
 @pytest.mark.parametrize("samples", [0, 1, 512, 513, 512 * 512, 512 * 512 + 1, 600 * 512 - 7])
 def test_the_values_are_those_of_silero(samples: int) -> None:
+    from silero_vad import load_silero_vad  # imports torch: not while tests are collected
+
     audio = np.resize(read_pcm(SPEECH), samples).astype(np.float32) / 32768
     found = SileroModel().probabilities(audio)
     assert found.dtype == np.float32
