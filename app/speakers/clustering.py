@@ -21,6 +21,8 @@ _FOUNDING = SAMPLE_RATE  # samples: all shorter windows are similar, whoever spe
 _MOST_CLUSTERS = 300  # that are joined one by one
 _LEAST_SPEECH = 5 * SAMPLE_RATE  # samples; less is no speaker of its own, but an odd sound of another one
 _LEAST_SHARE = 0.045  # of all speech, likewise, in short recordings
+_TURN = 3  # windows in a row: two people are in one or two windows where one follows the other
+_LEAST_IN_TURNS = 1 / 3  # of a speaker's speech
 
 Labels = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float64]
@@ -48,8 +50,8 @@ def find_speakers(
     nothing but the arguments.
 
     Average linkage makes clusters of one voice each, but often several of a speaker, whose sounds differ. So
-    those with little speech are divided among the others, and the others are joined (`alternation`). Short
-    windows follow the speakers that are found then.
+    those with little speech are divided among the others, and the others are joined (`alternation`). Then
+    those that have no turns are divided too (`_have_turns`). Short windows follow the speakers that are left.
     """
     if not voices.windows:
         return np.zeros(0, np.int64)
@@ -85,20 +87,45 @@ def _speakers(
     least = count.least + sum(len(group) - 1 for group in together)  # parts of a group become one afterwards
     labels, is_speaker = _cut(average_linkage(sums, speech, owners), sure, scale * _FARTHEST, least)
     labels = _without_small(labels, is_speaker, sums)
-    of_windows = labels[items]
-    of_groups = [np.unique(labels[owners == group]).tolist() for group in range(len(together))]
-    joined_to = joined_speakers(
-        sums_of(sums, labels),
-        np.bincount(labels, speech).astype(np.float64),
-        np.bincount(of_windows, weights**2).astype(np.float64),
-        transitions(of_windows, voices.windows),
-        count.least,
-        count.most,
-        of_groups,
-        [pair for one, other in apart for pair in product(of_groups[one], of_groups[other])],
-        scale,
-    )
-    return joined_to[of_windows]
+
+    def join(labels: Labels, most: int | None) -> Labels:
+        of_windows = labels[items]
+        of_groups = [np.unique(labels[owners == group]).tolist() for group in range(len(together))]
+        joined_to = joined_speakers(
+            sums_of(sums, labels),
+            np.bincount(labels, speech).astype(np.float64),
+            np.bincount(of_windows, weights**2).astype(np.float64),
+            transitions(of_windows, voices.windows),
+            count.least,
+            most,
+            of_groups,
+            [pair for one, other in apart for pair in product(of_groups[one], of_groups[other])],
+            scale,
+        )
+        return joined_to[labels]
+
+    labels = join(labels, None)
+    is_speaker = _have_turns(labels[items], weights, count.least)
+    is_speaker[labels[owners >= 0]] = True
+    return join(_without_small(labels, is_speaker, sums), count.most)[items]
+
+
+def _have_turns(labels: Labels, weights: Weights, least: int) -> npt.NDArray[np.bool_]:
+    """Which speakers are people, by when they speak; `least` or more are.
+
+    `labels`, `weights`: of the windows, in order of time. Windows that have two voices are similar too. The
+    longer a recording is, the more there are, but each is by itself, whereas people have turns. Speakers
+    with much of all speech need none.
+    """
+    speech = np.bincount(labels, weights)
+    firsts = np.flatnonzero(np.diff(labels, prepend=-1))
+    is_turn = np.diff(firsts, append=len(labels)) >= _TURN
+    in_turns = np.bincount(labels[firsts], np.add.reduceat(weights, firsts) * is_turn)
+    share = _LEAST_SHARE * float(speech.sum())
+    least_in_turns = np.maximum(min(_LEAST_SPEECH, share), _LEAST_IN_TURNS * speech)
+    is_speaker: npt.NDArray[np.bool_] = (in_turns >= least_in_turns) | (speech >= share)
+    is_speaker[np.lexsort((speech, in_turns))[::-1][:least]] = True
+    return is_speaker
 
 
 def _items(embeddings: Embeddings, weights: Weights, together: Sequence[Group]) -> tuple[Labels, Labels]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -113,8 +114,8 @@ def _steady(words: Sequence[Word], labels: list[int]) -> list[int]:
         is_brief = length < _LONG if end - first == 1 else length <= 0
         if not is_brief or not (before or after):
             continue
-        gap_before = words[first].start - words[first - 1].end if before else SAMPLE_RATE
-        gap_after = words[end].start - words[end - 1].end if after else SAMPLE_RATE
+        gap_before = words[first].start - words[first - 1].end if before else inf
+        gap_after = words[end].start - words[end - 1].end if after else inf
         labels[first:end] = [labels[first - 1] if gap_before <= gap_after else labels[end]] * (end - first)
     return labels
 

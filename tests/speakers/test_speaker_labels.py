@@ -112,6 +112,36 @@ def test_a_single_word_inside_a_sentence_has_the_speaker_of_the_others() -> None
     assert label_words([segment_of(apart)], parts, labels) == [[0, 0, 0, 1, 0, 0]]
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([0, 0.1, 0.5, 3]), st.sampled_from([0, 0.3, 1])), min_size=1, max_size=9
+    ),
+    st.lists(st.integers(0, 2), min_size=1, max_size=9),
+)
+def test_odd_times_of_words_fail_nothing(times: list[tuple[float, float]], speakers: list[int]) -> None:
+    words, end = [], 0
+    for pause_s, length_s in times:
+        start = end + round(pause_s * SAMPLE_RATE)
+        end = start + round(length_s * SAMPLE_RATE)
+        words.append(Word(" word", start, end, 1.0))
+    parts = [(number * SAMPLE_RATE, (number + 1) * SAMPLE_RATE) for number in range(len(speakers))]
+    [labels] = label_words([segment_of(tuple(words))], np.array(parts), np.array(speakers))
+    assert len(labels) == len(words)
+    assert set(labels) <= set(speakers)
+
+
+def test_a_word_without_length_follows_the_only_word_beside_it() -> None:
+    def labels(*times: tuple[float, float]) -> list[int]:
+        words = tuple(
+            Word(" word.", round(start * SAMPLE_RATE), round(end * SAMPLE_RATE), 1.0) for start, end in times
+        )
+        parts = np.array([(0, SAMPLE_RATE), (5 * SAMPLE_RATE, 6 * SAMPLE_RATE)])
+        return label_words([segment_of(words)], parts, np.array([0, 1]))[0]
+
+    assert labels((0.2, 0.5), (0.6, 1), (6, 6)) == [0, 0, 0]
+    assert labels((0, 0), (5.2, 5.5), (5.6, 6)) == [1, 1, 1]
+
+
 def test_a_text_that_is_not_that_of_its_words_is_not_split() -> None:
     made = dialogue(joined=True)
     changed = [replace(segment, text="Something else.") for segment in made.transcript.segments]

@@ -17,8 +17,8 @@ from tests.speakers.conversation import Line, conversation, voice
 NAMES = "ABCDEF"
 
 
-def drawn(source: np.random.Generator, count: int, values: int = 16) -> np.ndarray:
-    vectors = source.random((count, values), np.float32)
+def drawn(source: np.random.Generator, count: int, values: int = 16, power: int = 1) -> np.ndarray:
+    vectors = source.random((count, values), np.float32) ** power
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
@@ -99,6 +99,63 @@ def test_a_cough_is_no_speaker_and_five_percent_are() -> None:
     assert find_speakers(cough.voices, SpeakerCount()).max() == 1
     guest = conversation([*lines[:20], *turns("CC"), *lines[20:]])
     assert find_speakers(guest.voices, SpeakerCount()).max() == 2
+
+
+def talk(voices: str, seed: int, guest: int = 0) -> tuple[Voices, np.ndarray]:
+    """A quarter of an hour in 150 turns, and who speaks each window: -1 for 2 % of them.
+
+    These are one or two where a turn begins, with a sound that is neither of one voice nor of the other.
+    `guest`: windows of somebody else in the middle, all in a row.
+    """
+    source = np.random.default_rng(seed)
+    vectors, speakers = [], []
+    speaker = 0
+    for turn in range(150):
+        before, speaker = speaker, (speaker + int(source.integers(1, len(voices)))) % len(voices)
+        if turn % 10 == 9:
+            odd = int(source.integers(1, 3))
+            vectors += [(voice(voices[before]) + voice(voices[speaker])) / 2 + voice("odd")] * odd
+            speakers += [-1] * odd
+        own = int(source.integers(3, 9))
+        vectors += [voice(voices[speaker])] * own
+        speakers += [speaker] * own
+        if turn == 75:
+            vectors += [voice("guest")] * guest
+            speakers += [len(voices)] * guest
+    made = np.stack(vectors) + np.float32(0.6) * drawn(source, len(vectors), 256, 4)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    windows = tuple((STEP * number, STEP * number + WINDOW) for number in range(len(made)))
+    return Voices(windows, made), np.array(speakers)
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.sampled_from(["AB", "ABC"]), st.integers(0, 100), st.booleans())
+def test_odd_windows_here_and_there_are_no_speaker(voices: str, seed: int, told: bool) -> None:
+    made, speakers = talk(voices, seed)
+    count = SpeakerCount(len(voices), len(voices)) if told else SpeakerCount()
+    found = find_speakers(made, count)
+    pairs = set(zip(found.tolist(), speakers.tolist(), strict=True))
+    assert len(set(found.tolist())) == len(voices)
+    assert len({pair for pair in pairs if pair[1] >= 0}) == len(voices)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_one_long_question_in_a_long_talk_is_a_speaker(seed: int) -> None:
+    made, speakers = talk("AB", seed, guest=20)
+    found = find_speakers(made, SpeakerCount())
+    assert found.max() == 2
+    assert len(set(found[speakers == 2].tolist())) == 1
+    assert not set(found[speakers == 2].tolist()) & set(found[(speakers == 0) | (speakers == 1)].tolist())
+
+
+def test_a_person_whom_somebody_named_stays_without_a_turn() -> None:
+    made, speakers = talk("AB", 3)
+    odd = np.flatnonzero(speakers < 0)
+    first, second = int(np.flatnonzero(speakers == 0)[0]), int(np.flatnonzero(speakers == 1)[0])
+    groups = [[[int(window)] for window in odd[:2]], [[first]], [[second]]]
+    found = find_speakers(made, SpeakerCount(), groups, [(0, 1), (0, 2), (1, 2)])
+    assert len({int(found[window]) for window in (odd[0], first, second)}) == 3
+    assert found[odd[0]] == found[odd[1]]
 
 
 def test_models_with_larger_distances_have_speakers_too() -> None:
