@@ -63,7 +63,7 @@ def test_twenty_jobs_survive_ten_kills(
     watched_cluster: RayCluster, commands: Commands, sabotage: Sabotage, talk_pcm: Pcm, tmp_path: Path
 ) -> None:
     lengths = random.Random(0)
-    recordings = mixed_recordings(talk_pcm, tmp_path, [lengths.uniform(20, 300) for _ in range(20)])
+    recordings = mixed_recordings(talk_pcm, tmp_path, [lengths.uniform(10, 200) for _ in range(20)])
     chaos = ClusterChaos(watched_cluster, commands, tmp_path, sabotage, seed=2)
     kills = [*KINDS, *KINDS]
     random.Random(3).shuffle(kills)
