@@ -289,7 +289,7 @@ async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> 
 
 
 def _without_ray(error: Exception) -> Exception:
-    """The error as the server can read it. A call is also lost if Ray cannot send it: its store may be full."""
+    """The error as the server can read it. A call that Ray cannot send, for a full store, is lost."""
     from ray.exceptions import RayError
 
     return ProcessLost(_reason(error)) if isinstance(error, RayError) else error
