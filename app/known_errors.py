@@ -246,8 +246,8 @@ KNOWN_ERRORS = (
         "node-left-out",
     ),
     KnownError(
-        r"refuses the token of this|no token for the Ray cluster|cluster at \S+ asks for no token|InvalidAuthToken|"
-        r"no authentication token was found",
+        r"refuses the token of this|no token for the Ray cluster|cluster at \S+ asks for no token|"
+        r"InvalidAuthToken|no authentication token was found",
         "Machines of the cluster have different tokens, or none.",
         "Put the same token into ~/.ray/auth_token on all of them, and start them with RAY_AUTH_MODE=token.",
         "cluster-token-refused",
@@ -294,8 +294,8 @@ KNOWN_ERRORS = (
     ),
     KnownError(
         r"(Actor(Died|Unavailable)|NodeDied|WorkerCrashed|ObjectLost|OwnerDied|TaskUnschedulable\w*|"
-        r"ActorUnschedulable)Error|bridge to Ray (has ended|did not answer|failed)|node (\S+ )?did not answer within|"
-        r"actor of this process has ended",
+        r"ActorUnschedulable)Error|bridge to Ray (has ended|did not answer|failed)|"
+        r"node (\S+ )?did not answer within|actor of this process has ended",
         "A worker was lost with its node, or with the connection to it. Its clips are transcribed again.",
         "If its node does not come back, see whether that machine and `ray start` run.",
         "worker-lost",

@@ -157,7 +157,9 @@ async def test_a_cluster_whose_nodes_are_all_drained_says_so(cluster: Cluster) -
     await let_tasks_run()
     assert not cluster.slots()
     assert cluster.fleet.fault is not None
-    assert cluster.fleet.fault.startswith(f"the nodes of the Ray cluster are drained ({ONE.name}): start others")
+    assert cluster.fleet.fault.startswith(
+        f"the nodes of the Ray cluster are drained ({ONE.name}): start others"
+    )
     cluster.fleet.undrain(ONE.id)
     await let_tasks_run()
     assert cluster.fleet.fault is None

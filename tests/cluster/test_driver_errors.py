@@ -35,13 +35,17 @@ def init_fails(monkeypatch: pytest.MonkeyPatch) -> Any:
     [
         (
             ConnectionError(f"Failed to connect to Ray cluster at {ADDRESS}"),
-            RuntimeError("No node info found matching attributes: '' when trying to resolve node to connect to."),
+            RuntimeError(
+                "No node info found matching attributes: '' when trying to resolve node to connect to."
+            ),
             ProcessLost,
             f"this machine is no node of the Ray cluster: run `ray start --address={ADDRESS} --num-cpus=0",
             "no-node-on-this-machine",
         ),
         (
-            RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n    Python: 3.11.7"),
+            RuntimeError(
+                "Version mismatch: The cluster was started with:\n    Ray: 2.59.0\n    Python: 3.11.7"
+            ),
             None,
             ClusterUnavailable,
             "Version mismatch: The cluster was started with: Ray: 2.59.0 Python: 3.11.7: install the same",
@@ -57,7 +61,12 @@ def init_fails(monkeypatch: pytest.MonkeyPatch) -> Any:
     ],
 )
 def test_a_connection_that_fails_says_why_in_one_line(
-    init_fails: Any, error: Exception, cause: Exception | None, kind: type[Exception], message: str, anchor: str
+    init_fails: Any,
+    error: Exception,
+    cause: Exception | None,
+    kind: type[Exception],
+    message: str,
+    anchor: str,
 ) -> None:
     init_fails(error, cause)
     with pytest.raises(kind) as raised:

@@ -101,8 +101,8 @@ class ClusterFleet:
         drained = [node.node.name for node in self.nodes if self.is_draining(node.node.id)]
         if drained:
             return (
-                f"the nodes of the Ray cluster are drained ({', '.join(drained)}): start others, or use these "
-                "again with `whisperfleet drain NODE --undo`"
+                f"the nodes of the Ray cluster are drained ({', '.join(drained)}): start others, or use "
+                "these again with `whisperfleet drain NODE --undo`"
             )
         return "no node of the Ray cluster has a place for a worker: start one with `ray start --address=…`"
 
