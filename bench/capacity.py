@@ -95,7 +95,13 @@ def _pcm_gbit(costs: Costs, slots: float) -> float:
 
 
 PARTS = (
-    Part("server's process", _server_s, lambda costs: 1, "core", "several services, each with its own GPUs and jobs"),
+    Part(
+        "server's process",
+        _server_s,
+        lambda costs: 1,
+        "core",
+        "several services, each with its own GPUs and jobs",
+    ),
     Part(
         "bridge to Ray",
         lambda costs, slots: costs.windows_per_hour * costs.bridge_ms / 1000,
