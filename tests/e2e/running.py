@@ -32,7 +32,7 @@ SIMULATED: dict[str, Any] = {
 T = TypeVar("T")
 
 
-def wait_for(what: Callable[[], T], timeout_s: float = 30.0, pause_s: float = 0.02) -> T:
+def wait_for(what: Callable[[], T], timeout_s: float = 30.0, pause_s: float = 0.05) -> T:
     """What `what` returns, as soon as that is true. Fails after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not (found := what()):

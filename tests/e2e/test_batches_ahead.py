@@ -3,27 +3,46 @@
 import os
 import re
 import signal
+from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import write_wav
+from tests.e2e.conftest import Commands, write_wav
 from tests.e2e.running import Server, wait_for
+from tests.e2e.sabotage import Sabotage
 from tests.e2e.saboteur.sitecustomize import HANGING, POISON
 from tests.e2e.test_faults import with_pattern
 from tests.media_files import RATE
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 POISONED_S = 40.0
 
+# With two threads, it forms batches of up to 4 windows.
+ONE_WORKER = {"WHISPER_GPUS": "0", "WHISPER_CPU_THREADS": 2, "WHISPER_BATCH_TIMEOUT_S": 5}
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> Sabotage:
+    """Those of `with_faults`."""
+    return Sabotage(tmp_path_factory.mktemp("sabotage"))
+
+
+@pytest.fixture(scope="module")
+def with_faults(tmp_path_factory: pytest.TempPathFactory, faults: Sabotage) -> Iterator[Server]:
+    faults.plan(overlap=True, memory_wait_s=3600)
+    commands = Commands(tmp_path_factory.mktemp("with_faults"))
+    try:
+        yield commands.ready(**ONE_WORKER, **faults.settings)
+    finally:
+        commands.end()
+
 
 @pytest.fixture
-def overlapping(commands, sabotage) -> Server:
-    """One worker, which forms batches of up to 4 windows; its faults can be planned."""
-    sabotage.plan(overlap=True, memory_wait_s=3600)
-    return commands.ready(
-        WHISPER_GPUS="0", WHISPER_CPU_THREADS=2, WHISPER_BATCH_TIMEOUT_S=5, **sabotage.settings
-    )
+def overlapping(with_faults: Server, faults: Sabotage) -> Server:
+    """A server with one worker, which is idle; its faults can be planned."""
+    faults.plan()
+    return with_faults.wait_until_ready()
 
 
 def the_worker(server: Server) -> dict:
@@ -31,9 +50,8 @@ def the_worker(server: Server) -> dict:
     return row
 
 
-def test_kills_cost_only_time(
-    overlapping, sabotage, two_minutes, two_minutes_srt, shorts, server, background
-):
+def test_kills_cost_only_time(overlapping, faults, two_minutes, two_minutes_srt, shorts, server, background):
+    before = the_worker(overlapping)["restarts"]
     work = [background.submit(overlapping.srt, path) for path in (two_minutes, *shorts)]
     for _ in range(2):
         victim = wait_for(lambda: the_worker(overlapping)["state"] == "busy" and the_worker(overlapping))
@@ -41,8 +59,8 @@ def test_kills_cost_only_time(
         wait_for(lambda pid=victim["pid"]: the_worker(overlapping)["pid"] not in (pid, None))
     subtitles = [one.result() for one in work]
     assert subtitles == [two_minutes_srt, *(server.srt(path) for path in shorts)]
-    assert sabotage.overlapped
-    assert the_worker(overlapping)["restarts"] == 2
+    assert faults.overlapped
+    assert the_worker(overlapping)["restarts"] == before + 2
     assert not overlapping.left_files()
 
 
@@ -59,24 +77,10 @@ def test_only_the_clip_at_fault_fails(overlapping, server, talk_pcm, tmp_path, s
     assert [other.result() for other in others] == [server.srt(path) for path in shorts]
 
 
-def test_a_hang_and_short_memory_cost_no_words(
-    overlapping, sabotage, server, talk_pcm, tmp_path, two_minutes, two_minutes_srt, background
-):
-    hanging = write_wav(tmp_path, with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
-    assert overlapping.srt(hanging) == server.srt(hanging)
-    assert the_worker(overlapping)["restarts"] == 1
-    sabotage.plan(batch_limits={"auto": 1})
-    requests = [background.submit(overlapping.srt, two_minutes) for _ in range(3)]  # so that clips queue up
-    assert [request.result() for request in requests] == [two_minutes_srt] * 3
-    row = the_worker(overlapping)
-    assert row["batch_size"] == 1
-    assert "out of memory" in row["error"]
-    assert row["restarts"] == 1
-
-
 def test_a_cancelled_job_ends_and_the_next_one_runs(overlapping, two_minutes, shorts, server):
+    before = the_worker(overlapping)["clips"]
     job = overlapping.submit(two_minutes)
-    wait_for(lambda: the_worker(overlapping)["clips"] >= 1)
+    wait_for(lambda: the_worker(overlapping)["clips"] > before)
     overlapping.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
     assert overlapping.srt(shorts[0]) == server.srt(shorts[0])
     wait_for(lambda: the_worker(overlapping)["state"] == "idle")
@@ -85,12 +89,30 @@ def test_a_cancelled_job_ends_and_the_next_one_runs(overlapping, two_minutes, sh
     assert the_worker(overlapping)["clips"] == clips + 1
 
 
-def test_a_server_stops_with_two_batches_in_flight(overlapping, half_an_hour, background):
+def test_a_hang_and_short_memory_cost_no_words(
+    overlapping, faults, server, talk_pcm, tmp_path, two_minutes, two_minutes_srt, background
+):
+    before = the_worker(overlapping)["restarts"]
+    hanging = write_wav(tmp_path, with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
+    assert overlapping.srt(hanging) == server.srt(hanging)
+    assert the_worker(overlapping)["restarts"] == before + 1
+    faults.plan(batch_limits={"auto": 1})
+    requests = [background.submit(overlapping.srt, two_minutes) for _ in range(3)]  # so that clips queue up
+    assert [request.result() for request in requests] == [two_minutes_srt] * 3
+    row = the_worker(overlapping)
+    assert row["batch_size"] == 1
+    assert "out of memory" in row["error"]
+    assert row["restarts"] == before + 1
+
+
+def test_a_server_stops_with_two_batches_in_flight(commands, sabotage, half_an_hour, background):
+    sabotage.plan(overlap=True)
+    overlapping = commands.ready(**ONE_WORKER, **sabotage.settings)
     work = background.submit(overlapping.post, half_an_hour)
     wait_for(lambda: the_worker(overlapping)["clips"] >= 1)
     os.kill(overlapping.pid, signal.SIGTERM)
     assert overlapping.wait(30) == 0
-    wait_for(lambda: not overlapping.running(), 2)
+    wait_for(lambda: not overlapping.running(), 10)
     assert not overlapping.left_files()
     assert work.result().status_code == 503
     assert "Traceback" not in overlapping.stderr

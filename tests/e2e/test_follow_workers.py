@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.conftest import Commands
 from tests.e2e.running import Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -42,11 +43,12 @@ class Fleet:
             set(data)
             == {
                 "fleet": {"time", "workers", "queue", "blocks"},
-                "workers": {"time", "workers"},
+                "workers": {"time", "workers", "removed"},
                 "block": {"time", "blocks"},
                 "queue": {"time", "queue"},
             }[name]
         )
+        assert not data.get("removed"), "workers of this machine stay"
         for row in data.get("workers", []):
             self.rows[row["slot"]] = row
             self.states.append((row["slot"], row["state"], row["error"]))
@@ -88,8 +90,18 @@ def test_blocks_of_a_job_and_of_a_request(server, talk, shorts):
         assert [row["gpu"] for row in fleet.rows.values()] == [None, None]
 
 
-def test_a_killed_worker_restarts_and_says_why(commands, two_minutes):
-    server = commands.ready()
+@pytest.fixture(scope="module")
+def with_kills(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose workers are killed."""
+    commands = Commands(tmp_path_factory.mktemp("with_kills"))
+    try:
+        yield commands.ready()
+    finally:
+        commands.end()
+
+
+def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):
+    server = with_kills.wait_until_ready()
     with following(server) as fleet:
         job = server.submit(two_minutes)["id"]
         while not (busy := [row for row in fleet.rows.values() if row["working"]]):
@@ -115,8 +127,8 @@ def test_a_killed_worker_restarts_and_says_why(commands, two_minutes):
         assert {block["outcome"] for block in fleet.blocks} <= {"ok", "requeued"}
 
 
-def test_an_idle_worker_that_is_killed_says_why(commands):
-    server = commands.ready()
+def test_an_idle_worker_that_is_killed_says_why(with_kills):
+    server = with_kills.wait_until_ready()
     with following(server) as fleet:
         victim = fleet.rows[0]
         with server.killed(victim["pid"]):

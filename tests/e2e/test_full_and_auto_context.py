@@ -1,8 +1,11 @@
 """WHISPER_AUDIO_CONTEXT=auto: the same words in less time, and the same subtitles in any batch."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.e2e.running import DATA, wait_for
+from tests.e2e.conftest import Commands
+from tests.e2e.running import DATA, Server, wait_for
 
 pytestmark = pytest.mark.timeout(170)
 
@@ -10,20 +13,27 @@ TALKS = [DATA / f"{name}.flac" for name in ("talk", "talk_de", "talk_es")]
 ONE_WORKER = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREADS": 2}
 
 
-def test_the_words_are_those_of_the_full_context(server, commands, shorts):
-    auto = commands.ready(WHISPER_AUDIO_CONTEXT="auto")
+@pytest.fixture(scope="module")
+def auto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server without batches."""
+    commands = Commands(tmp_path_factory.mktemp("auto"))
+    try:
+        yield commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=1)
+    finally:
+        commands.end()
+
+
+def test_the_words_are_those_of_the_full_context(server, auto, shorts):
     for recording in (*TALKS, *shorts):
         assert auto.text(recording) == server.text(recording) != "", recording.name
 
 
 def test_the_subtitles_depend_neither_on_batches_nor_on_other_files(
-    commands, shorts, two_minutes, background
+    auto, commands, shorts, two_minutes, background
 ):
     """Clips of one request share batches with those of others."""
     files = [*TALKS, *shorts]
-    alone = commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=1)
-    expected = [alone.srt(file) for file in files]
-    assert alone.end() == []
+    expected = [auto.srt(file) for file in files]
     batched = commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=8, **ONE_WORKER)
     long = background.submit(batched.srt, two_minutes)
     wait_for(lambda: batched.workers()[0]["state"] == "busy")  # so clips queue up behind it

@@ -6,7 +6,7 @@ import openai
 import pytest
 
 from tests.e2e.reading import read_srt, word_error_rate
-from tests.e2e.running import Server
+from tests.e2e.running import SIMULATED, Server
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -69,7 +69,7 @@ def test_openai_client_uses_names_that_are_built_in(client, shorts):
 
 
 def test_keys(commands, shorts):
-    server = commands.ready(WHISPER_API_KEYS="sk-one, sk-two", key="sk-two")
+    server = commands.ready(**SIMULATED, WHISPER_API_KEYS="sk-one, sk-two", key="sk-two")
     assert server.post(shorts[0]).status_code == 200
     for wrong in ("", "Bearer sk-three"):
         for answer in (

@@ -1,6 +1,7 @@
 """GPUs that fail in each call, hang for ever, or lend their memory to others; and workers that sleep."""
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.e2e.saboteur.sitecustomize import HANGING
 from tests.e2e.test_faults import with_pattern
 from tests.media_files import RATE, Pcm
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 
 def rows(server: Server, name: str) -> list[Any]:
@@ -118,6 +119,7 @@ def test_idle_workers_end_and_the_next_request_starts_them(commands, two_minutes
     job = sleepy.submit(two_minutes)
     while sleepy.job(job["id"])["status"] not in ("succeeded", "failed"):
         states.add(sleepy.client.get("/ready").status_code)
+        time.sleep(0.02)  # each answer takes time that the workers need
     assert states == {200}
     assert sleepy.result(job["id"]) == two_minutes_srt
     wait_for(lambda: rows(sleepy, "state") == ["asleep", "asleep"])
