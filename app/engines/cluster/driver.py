@@ -86,8 +86,8 @@ def connect(address: str, *, insecure: bool) -> None:
 
     try:
         ray.init(address, **quiet)
-    except RuntimeError as error:
-        text = _one_line(error)
+    except (ConnectionError, RuntimeError) as error:
+        text = _one_line(error.__cause__ or error)  # a ConnectionError of Ray says no more than the address
         if "Version mismatch" in text:
             raise ClusterUnavailable(
                 f"{text}: install the same versions of Python and Ray on all machines"
@@ -97,7 +97,7 @@ def connect(address: str, *, insecure: bool) -> None:
                 f"this machine is no node of the Ray cluster: run `ray start --address={address} "
                 "--num-cpus=0 --num-gpus=0` here"
             ) from None
-        raise
+        raise ProcessLost(f"the Ray cluster at {address} cannot be used: {text}") from None
 
 
 class Driver:
@@ -342,7 +342,7 @@ def _usage(node_id: str, kind: str) -> tuple[float, list[str]]:
     return free, [f"{count} {name}" for name, count in holders.items()]
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:_MOST_CHARACTERS]
 
 
