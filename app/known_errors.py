@@ -156,7 +156,7 @@ KNOWN_ERRORS = (
         "process-crashed",
     ),
     KnownError(
-        r"did not answer within",
+        r"process \S+ did not answer within",
         "A child process hung and was killed.",
         "A very slow disk or the first load on a new GPU can be the reason. Otherwise look for `NVRM: Xid` "
         "in `sudo dmesg`, or raise WHISPER_BATCH_TIMEOUT_S on a slow machine.",
@@ -232,6 +232,73 @@ KNOWN_ERRORS = (
         "The upload is larger, or the recording longer, than the limit.",
         "Raise WHISPER_MAX_UPLOAD_MB or WHISPER_MAX_DURATION_S, and the limit of any proxy in front.",
         "413-too-large",
+    ),
+    KnownError(
+        r"Ray is not installed",
+        "The engine `ray` needs the extra `ray`.",
+        "Install it with `make install EXTRAS=ray`, or leave WHISPER_ENGINE out.",
+        "ray-not-installed",
+    ),
+    KnownError(
+        r"is left out: |its versions differ|its files of the model|is not on this node: share it",
+        "A node has other versions or other model files than the service, or lacks the model.",
+        "Install the same version of whisperfleet there, and the same model. The other nodes go on.",
+        "node-left-out",
+    ),
+    KnownError(
+        r"refuses the token of this|no token for the Ray cluster|cluster at \S+ asks for no token|"
+        r"InvalidAuthToken|no authentication token was found",
+        "Machines of the cluster have different tokens, or none.",
+        "Put the same token into ~/.ray/auth_token on all of them, and start them with RAY_AUTH_MODE=token.",
+        "cluster-token-refused",
+    ),
+    KnownError(
+        r"install the same versions of Python and Ray|Version mismatch: The cluster was started",
+        "This machine has another Python or another Ray than the head.",
+        "Install whisperfleet on all machines with the same Python and the same constraints.txt.",
+        "other-versions-of-ray",
+    ),
+    KnownError(
+        r"this machine is no node of the Ray cluster",
+        "Ray connects programs only through a node on their own machine.",
+        "Run `ray start --address=… --num-cpus=0 --num-gpus=0` where the service runs.",
+        "no-node-on-this-machine",
+    ),
+    KnownError(
+        r"no node of the Ray cluster has a place|no node has a place for a worker|nodes of the Ray cluster "
+        r"are drained",
+        "The cluster has no node that may have workers.",
+        "Start nodes with GPUs, or with CPUs and WHISPER_DEVICE=cpu. Jobs wait meanwhile.",
+        "no-place-for-a-worker",
+    ),
+    KnownError(
+        r"has not given a worker",
+        "Other programs have the GPUs or CPUs of the node.",
+        "`GET /v1/workers` shows the workers of this service. End the other programs, or name the GPUs that "
+        "are free in CUDA_VISIBLE_DEVICES of `ray start`.",
+        "node-without-a-free-gpu",
+    ),
+    KnownError(
+        r"no Ray cluster answers at|head of the Ray cluster has not answered|Ray cluster at \S+ does not "
+        r"answer|Ray cluster at \S+ cannot be used",
+        "The head of the cluster does not run, or cannot be reached.",
+        "Start it, or open port 6379 of its machine to the other machines. Jobs wait meanwhile.",
+        "cluster-away",
+    ),
+    KnownError(
+        r"ObjectStoreFullError|OutOfDiskError",
+        "The memory that Ray has for objects on a machine is full, and so is its disk.",
+        "Free space in /tmp/ray there, and raise --object-store-memory of `ray start`, in containers with "
+        "the size of /dev/shm.",
+        "object-store-full",
+    ),
+    KnownError(
+        r"(Actor(Died|Unavailable)|NodeDied|WorkerCrashed|ObjectLost|OwnerDied|TaskUnschedulable\w*|"
+        r"ActorUnschedulable)Error|bridge to Ray (has ended|did not answer|failed)|"
+        r"node (\S+ )?did not answer within|actor of this process has ended",
+        "A worker was lost with its node, or with the connection to it. Its clips are transcribed again.",
+        "If its node does not come back, see whether that machine and `ray start` run.",
+        "worker-lost",
     ),
     KnownError(
         r"cluster has no node with|This service has no nodes|nodes have the name",
@@ -362,7 +429,9 @@ def explain(error: BaseException | str) -> str:
     """The error's message in one line, followed by the advice if the error is known."""
     message = last_line(error)
     known = diagnose(message)
-    return f"{message}. {known.advice}" if known else message
+    if known is None or GUIDE in message:  # it has been explained where it was raised
+        return message
+    return f"{message}. {known.advice}"
 
 
 def last_line(error: BaseException | str) -> str:

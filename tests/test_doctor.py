@@ -414,7 +414,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
 async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
     slot = LowMemorySlot({}, too_large=("float32",))
     window = Window(bytes(32_000), ((0, 16_000),), Decoding("main"))
-    finding = await fleet._transcribe_on(slot, window)
+    finding = await fleet.transcribe_on(slot, window, "worker 0")
     assert finding.severity is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.remedy
 

@@ -165,8 +165,8 @@ def make_plan(settings: Settings, cluster_device: str = "cuda") -> Plan:
 def _cluster_plan(settings: Settings) -> ClusterPlan:
     if importlib.util.find_spec("ray") is None:
         raise InvalidSetting(
-            "WHISPER_ENGINE=ray: Ray is not installed; run `make run EXTRAS=ray`, or "
-            "`pip install 'whisperfleet[ray]'`"
+            "WHISPER_ENGINE=ray: Ray is not installed; run `make install EXTRAS=ray`, or "
+            "`.venv/bin/python -m pip install --constraint constraints.txt ray`"
         )
     if settings.gpus not in ((), ("all",)):
         raise InvalidSetting(

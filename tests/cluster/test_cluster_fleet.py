@@ -151,6 +151,20 @@ async def test_a_cluster_without_a_place_says_so(cluster: Cluster) -> None:
     assert "no node of the Ray cluster has a place for a worker" in cluster.fleet.fault
 
 
+async def test_a_cluster_whose_nodes_are_all_drained_says_so(cluster: Cluster) -> None:
+    await cluster.nodes(ONE)
+    cluster.fleet.drain(ONE.id)
+    await let_tasks_run()
+    assert not cluster.slots()
+    assert cluster.fleet.fault is not None
+    assert cluster.fleet.fault.startswith(
+        f"the nodes of the Ray cluster are drained ({ONE.name}): start others"
+    )
+    cluster.fleet.undrain(ONE.id)
+    await let_tasks_run()
+    assert cluster.fleet.fault is None
+
+
 async def test_a_node_that_drains_gets_no_slots_until_it_is_used_again(cluster: Cluster) -> None:
     await cluster.nodes(ONE, TWO)
     cluster.dispatcher.slots[0].unblocked.clear()  # type: ignore[attr-defined]

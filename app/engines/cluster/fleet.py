@@ -96,11 +96,15 @@ class ClusterFleet:
         """Why there are no slots that could start, in one line; None if there are some."""
         if self.bridge.fault is not None:
             return self.bridge.fault
-        if self._connected.is_set() and not self._numbers:
+        if not self._connected.is_set() or self._numbers:
+            return None
+        drained = [node.node.name for node in self.nodes if self.is_draining(node.node.id)]
+        if drained:
             return (
-                "no node of the Ray cluster has a place for a worker: start one with `ray start --address=…`"
+                f"the nodes of the Ray cluster are drained ({', '.join(drained)}): start others, or use "
+                "these again with `whisperfleet drain NODE --undo`"
             )
-        return None
+        return "no node of the Ray cluster has a place for a worker: start one with `ray start --address=…`"
 
     @property
     def nodes(self) -> list[ClusterNode]:
@@ -154,7 +158,12 @@ class ClusterFleet:
         """Remove, drain and add slots as the nodes need it."""
         alive = {node.id for node in nodes}
         for node_id in self._nodes.keys() - alive:
-            log.warning("node lost", node=self._nodes.pop(node_id).node.name, node_id=node_id)
+            has_workers = any(place.node.id == node_id for place in self._numbers)
+            name = self._nodes.pop(node_id).node.name
+            if has_workers:
+                log.warning("node lost", node=name, node_id=node_id)
+            else:  # perhaps it has been drained
+                log.info("node has left", node=name, node_id=node_id)
         self._draining &= alive
         places = source.places(nodes)
         for place in self._numbers.keys() - set(places):
@@ -177,6 +186,7 @@ class ClusterFleet:
 
     async def _drain(self, slots: DynamicSlots, place: Place, number: int) -> None:
         self._ending.add(place)
+        log.info("worker drains", slot=number, node=place.node.name)
         await slots.drain_slot(number)
         self._ending.discard(place)
         self._numbers.pop(place, None)
