@@ -12,7 +12,6 @@ import psutil
 import pytest
 import structlog
 
-from app.engines.cluster import driver
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.remote_process import Actor, RemoteProcess
@@ -76,15 +75,6 @@ async def decode_talk(process: WorkerProcess) -> Any:
     ]
     await process.call(whisper.load, LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
     return await process.call(whisper.decode, windows)
-
-
-def test_errors_of_ray_are_losses_and_need_no_ray_to_be_read() -> None:
-    from ray.exceptions import ObjectStoreFullError
-
-    error = driver.without_ray(ObjectStoreFullError("no space\nfor 1 MB"))
-    assert type(error) is ProcessLost
-    assert error.message.startswith("ObjectStoreFullError: no space for 1 MB")
-    assert driver.without_ray(refused := ClusterUnavailable("no GPU")) is refused
 
 
 async def test_the_nodes_are_listed(bridge: Bridge) -> None:

@@ -1,6 +1,7 @@
 """What the bridge makes of errors of Ray."""
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -115,3 +116,24 @@ def test_a_call_that_ray_cannot_send_is_lost_and_not_at_fault(size: int) -> None
     assert error.message.startswith("ObjectStoreFullError: Failed to put object")
     assert (found := diagnose(error.message)) is not None
     assert found.anchor == "object-store-full"
+
+
+def test_a_call_that_waits_for_space_in_the_store_is_lost_at_its_deadline() -> None:
+    freed = threading.Event()
+
+    class FillingStore:
+        class call_process:
+            @staticmethod
+            def remote(*args: object) -> None:
+                freed.wait(30)
+
+    async def call() -> None:
+        made = Driver(Sent(), None)  # type: ignore[arg-type]
+        made._actors["actor"] = FillingStore()
+        try:
+            await made.call_process("actor", 0, [bytes(2 * driver._LARGE)], 0.05)
+        finally:
+            freed.set()
+
+    with pytest.raises(ProcessLost, match="the node did not answer within 0 s"):
+        asyncio.run(call())

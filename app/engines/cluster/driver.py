@@ -207,9 +207,11 @@ class Driver:
             raise ProcessLost("the actor of this process has ended")
         remote = getattr(handle, method).remote
         data = b"".join(call)
-        ref = await asyncio.to_thread(remote, number, data) if len(data) > _LARGE else remote(number, data)
         try:
-            return bytes(await _lost_if_ray_fails(ref, deadline_s))
+            async with asyncio.timeout(deadline_s):
+                is_large = len(data) > _LARGE
+                ref = await asyncio.to_thread(remote, number, data) if is_large else remote(number, data)
+                return bytes(await _lost_if_ray_fails(ref, None))
         except TimeoutError:
             raise ProcessLost(f"the node did not answer within {deadline_s:.0f} s") from None
 
@@ -217,7 +219,7 @@ class Driver:
         try:
             message = ("answer", number, True, await getattr(self, method)(*args))
         except Exception as error:
-            message = ("answer", number, False, without_ray(error))
+            message = ("answer", number, False, _without_ray(error))
         finally:
             del self._calls[number]
         try:
@@ -288,10 +290,11 @@ async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> 
         raise ProcessLost(_reason(error)) from None
 
 
-def without_ray(error: Exception) -> Exception:
-    """An error that the server can read. Ray also raises where a call is sent: its store may be full."""
-    is_of_ray = any(base.__module__.partition(".")[0] == "ray" for base in type(error).__mro__)
-    return ProcessLost(_reason(error)) if is_of_ray else error
+def _without_ray(error: Exception) -> Exception:
+    """The error as the server can read it. A call that Ray cannot send, for a full store, is lost."""
+    from ray.exceptions import RayError
+
+    return ProcessLost(_reason(error)) if isinstance(error, RayError) else error
 
 
 def _pinned(node_id: str) -> Any:
