@@ -475,6 +475,8 @@ class Dispatcher(Generic[P, R]):
         slot = served.slot
         if self._draining or slot.needs_restart.is_set() or any(task.isolated for task in before):
             return []
+        if served.is_removed:  # but its loop, which another slot's removal has woken, has not ended yet
+            return []
         batch = self._backlog.take_batch(slot)
         if before and any(task.isolated for task in batch):
             self._backlog.requeue_batch(batch, isolated=True)  # until it is the only one in flight

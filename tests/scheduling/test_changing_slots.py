@@ -421,3 +421,15 @@ async def test_drain_waits_for_the_slots_that_drain_and_not_for_removed_ones(
     await leaving
     assert [answer.done() for answer in answers] == [True, True], "no slot is left for the other"
     assert isinstance(answers[1].exception(), NotReady)
+
+
+async def test_a_task_is_not_taken_by_a_slot_that_is_removed_as_well(new_dispatcher: NewDispatcher) -> None:
+    """The removal of the first wakes the second, whose loop has not ended yet when it is removed."""
+    dispatcher = new_dispatcher(blocked(FakeSlot(0)), blocked(FakeSlot(1)), waits_for_slots=True)
+    dispatcher.start()
+    [answer] = submit(dispatcher, "a")
+    await let_tasks_run()
+    await asyncio.gather(dispatcher.remove_slot(0), dispatcher.remove_slot(1))
+    assert dispatcher.backlog()[0] == 1
+    dispatcher.add_slot(FakeSlot(0))
+    assert await answer == "A"
