@@ -194,8 +194,11 @@ async def test_the_device_is_known_once_a_node_has_one() -> None:
     bridge.list_nodes([Node("f", "front end", "127.0.0.1")])
     await let_tasks_run()
     assert not found.done()
+    assert fleet.fault is not None
+    assert "no node of the Ray cluster has a place" in fleet.fault
     bridge.list_nodes([Node("g", "gpu", "127.0.0.1", gpus=1, cpus=8), ONE])
     assert await found == "cuda"
+    assert fleet.fault is None
 
 
 @settings(max_examples=30)

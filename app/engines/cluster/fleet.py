@@ -58,6 +58,7 @@ class ClusterFleet:
         self._numbers: dict[Place, int] = {}  # of the slots
         self._draining: set[str] = set()  # ids of nodes that get no more slots, besides those that Ray drains
         self._ending: set[Place] = set()  # whose slots are draining
+        self._lacks_device = False  # whether no node has one yet that workers could use
         self._connected = asyncio.Event()
         self._changed = Wakeup()
         self._follow: asyncio.Task[None] | None = None
@@ -71,7 +72,9 @@ class ClusterFleet:
     async def usable_device(self, device: str) -> str:
         """The device of workers, as `places.usable_device`. Waits for a node that has one; before `serve`."""
         while (found := usable_device(self.bridge.nodes, device)) is None:
+            self._lacks_device = True
             await self._changed.wait()
+        self._lacks_device = False
         return found
 
     def serve(self, slots: DynamicSlots, source: SlotSource) -> None:
@@ -96,7 +99,7 @@ class ClusterFleet:
         """Why there are no slots that could start, in one line; None if there are some."""
         if self.bridge.fault is not None:
             return self.bridge.fault
-        if not self._connected.is_set() or self._numbers:
+        if self._numbers or not (self._connected.is_set() or self._lacks_device):
             return None
         drained = [node.node.name for node in self.nodes if self.is_draining(node.node.id)]
         if drained:
