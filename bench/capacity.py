@@ -107,7 +107,7 @@ PARTS = (
         lambda costs, slots: costs.windows_per_hour * costs.bridge_ms / 1000,
         lambda costs: 1,
         "core",
-        "the same",
+        "several services, as above",
     ),
     Part(
         "database, SQLite",
@@ -197,13 +197,13 @@ def costs_table() -> Iterator[str]:
     hour, window = "for an hour of audio", "for a window"
     rows = [
         (f"server: a job {hour}, from the upload to the transcript, 2 workers", f"{found['server_s']:.1f} s"),
-        ("server: a GB of uploads, received, hashed and written", f"{found['upload_s_per_gb']:.1f} s"),
-        (f"server: dispatcher {window}, {_several(slots_ms)} slots", f"{_ms(slots_ms)} ms"),
-        ("the same, while it plans the last batches", f"{_ms(found['planning_ms'])} ms"),
         (
-            "server: a clip in the database, SQLite · PostgreSQL",
+            "of that, a clip in the database, SQLite · PostgreSQL",
             f"{found['sqlite_cpu_ms']:.2f} · {found['postgresql_cpu_ms']:.2f} ms",
         ),
+        ("server: a GB of an upload, received, hashed and written", f"{found['upload_s_per_gb']:.1f} s"),
+        (f"server: dispatcher {window}, {_several(slots_ms)} slots", f"{_ms(slots_ms)} ms"),
+        ("the same, while it plans the last batches", f"{_ms(found['planning_ms'])} ms"),
         (
             "clips that the database stores in a second, SQLite · PostgreSQL",
             f"{found['sqlite_clips_per_s']:,} · {found['postgresql_clips_per_s']:,}",
