@@ -32,7 +32,7 @@ class Site:
         self.url = f"http://127.0.0.1:{port}"
         self.service = service
         self.server = server
-        self.client = httpx.Client(base_url=self.url, timeout=15, trust_env=False)
+        self.client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
 
     @property
     def uploads(self) -> list[Path]:

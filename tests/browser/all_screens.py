@@ -49,7 +49,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         done = with_lines(site, long_name, LINES)
         failed = site.finished(site.submit(broken)["id"])["id"]
         running = lanes.wait_until_up().submit(hour)["id"]
-        wait_for(lambda: lanes.workers()[1]["state"] == "failed", 60)
+        wait_for(lambda: lanes.workers()[1]["state"] == "failed", 150)
         yield World(site, lanes, done, failed, running, broken, nothing)
     finally:
         started.end()

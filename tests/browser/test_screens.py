@@ -11,7 +11,7 @@ from tests.browser.all_screens import SCREENS, TOURED, World, world  # noqa: F40
 from tests.browser.conftest import Axe, watched_page
 from tests.e2e.running import Server
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 
 PHONE: dict[str, Any] = {"width": 375, "height": 700}
 DESKTOP: dict[str, Any] = {"width": 1280, "height": 740}

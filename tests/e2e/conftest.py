@@ -82,9 +82,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         started.end()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server of the tests that leave no file, and assert it."""
+    """A server for the tests of one module, which assert that no file is left."""
     started = Commands(tmp_path_factory.mktemp("server"))
     try:
         yield started.ready()

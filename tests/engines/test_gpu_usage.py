@@ -130,18 +130,20 @@ async def test_a_failing_nvml_gives_no_figures_and_one_line(monkeypatch: pytest.
 
 async def test_a_hanging_nvml_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampler, "_INTERVAL_S", 0.0)
-    monkeypatch.setattr(sampler, "_PATIENCE_S", 0.05)
     reader = Reader()
     monitor = GpuMonitor(["0"], reader)
     await monitor.sample()
+    monkeypatch.setattr(sampler, "_PATIENCE_S", 0.05)
     reader.answers.clear()
     try:
         await monitor.sample()
+        while reader.calls < 2:  # noqa: ASYNC110 - its thread may start late
+            await asyncio.sleep(0.01)
         monkeypatch.setattr(sampler, "_STALE_S", 0.0)
         with capture_logs() as logs:
             for _ in range(5):
                 monitor.refresh()
-                await asyncio.wait_for(monitor.sample(), 1)
+                await asyncio.wait_for(monitor.sample(), 8)
         assert (monitor.usage(0), reader.calls) == (None, 2), "one thread waits, not five"
         assert [entry["reason"] for entry in logs] == ["NVML does not answer"]
     finally:
