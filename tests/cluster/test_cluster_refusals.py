@@ -38,7 +38,7 @@ def test_without_the_extra_the_engine_says_what_to_install(
     assert refused.process.returncode == 2
     [line] = refused.stderr.splitlines()
     assert line.startswith("whisperfleet: WHISPER_ENGINE=ray: Ray is not installed; ")
-    assert "pip install 'whisperfleet[ray]'" in line
+    assert "`make install EXTRAS=ray`" in line
 
 
 def test_without_the_extra_the_other_engines_work(commands: Commands, without_ray: dict[str, Any]) -> None:
