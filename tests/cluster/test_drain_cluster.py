@@ -8,6 +8,7 @@ import pytest
 
 from app.commands.drain import run_drain
 from tests.cluster.clusters import RayCluster
+from tests.cluster.services import blocks, ray_settings
 from tests.e2e.conftest import Commands
 from tests.e2e.running import DATA, Server, wait_for
 
@@ -22,9 +23,7 @@ SLOW = "fixed_ms=10,clip_ms=1500,token_ms=0,batch=1"
 def server(ray_cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     started = Commands(tmp_path_factory.mktemp("draining"))
     try:
-        yield started.ready(
-            WHISPER_ENGINE="ray", WHISPER_RAY_ADDRESS=ray_cluster.address, WHISPER_SIMULATED=SLOW
-        )
+        yield started.ready(**ray_settings(ray_cluster, WHISPER_SIMULATED=SLOW))
     finally:
         started.end()
 
@@ -55,16 +54,6 @@ class Draining:
             self.server.job(job)["progress"]["clips_total"] for job in self.jobs
         )
         assert not any(row["restarts"] for row in self.server.workers())
-
-
-def blocks(server: Server) -> list[dict[str, Any]]:
-    import json
-
-    with server.client.stream("GET", "/v1/workers/events") as answer:
-        for line in answer.iter_lines():
-            if line.startswith("data: "):
-                return list(json.loads(line.removeprefix("data: "))["blocks"])
-    return []
 
 
 def node(server: Server, name: str) -> dict[str, Any] | None:
