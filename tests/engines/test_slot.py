@@ -136,10 +136,10 @@ async def test_an_idle_model_is_unloaded_unless_it_is_the_default_one(start: Sta
 
 
 async def test_a_model_in_use_is_not_idle(start: Start[FakeSlot]) -> None:
-    slot = await start(FakeSlot(idle_s=0.05))
-    for _ in range(5):
+    slot = await start(FakeSlot(idle_s=0.5))
+    for _ in range(4):
         await slot.transcribe("a")
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.2)
     assert "unload a" not in slot.calls
 
 
