@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import threading
+from collections import Counter
 from typing import get_args
 
 import pytest
@@ -53,8 +54,10 @@ def fresh(serve):
 
 def test_the_names_kinds_and_labels_are_those_of_the_list(site):
     site.service.gpus = GpuMonitor(["GPU-aa"], lambda names: [GpuUsage(1, 2, 0.5)])
+    site.service.on_nodes = Counter({("gpu-1", "busy"): 1})
     site.client.get("/v1/jobs")
     found = families(site)
+    site.service.on_nodes.clear()
     expected = {PREFIX + metric.name.removesuffix("_total"): metric for metric in METRICS}
     assert found.keys() == expected.keys()
     for name, metric in expected.items():
@@ -200,6 +203,13 @@ def test_jobs_by_status(site):
     assert values(site, "jobs")["succeeded",] == 0
 
 
+def test_workers_of_a_cluster_have_a_node(fresh):
+    fresh.service.on_nodes = Counter({("gpu-1", "busy"): 2, ("gpu-1", "idle"): 1, ("gpu-2", "loading"): 1})
+    found = values(fresh, "node_workers")
+    assert len(found) == 2 * len(STATES)
+    assert {labels: count for labels, count in found.items() if count} == fresh.service.on_nodes
+
+
 def test_the_queue_the_workers_and_what_they_have_done(fresh):
     service = fresh.service
     service.waiting, service.media_busy_ratio = (7, 12.5), 0.25
@@ -216,7 +226,7 @@ def test_the_queue_the_workers_and_what_they_have_done(fresh):
     assert values(fresh, "audio_seconds_total") == {(): 90}
     states = values(fresh, "worker_state")
     assert {labels for labels, is_so in states.items() if is_so} == {("0", "busy"), ("1", "failed")}
-    assert len(states) == 12, "the others are 0, so that averages over time are right"
+    assert len(states) == 2 * len(STATES), "the others are 0, so that averages over time are right"
     restarts = values(fresh, "worker_restarts_total")
     assert (restarts["1", "device"], sum(restarts.values())) == (3, 3)
     assert values(fresh, "clips_total")["1", "requeued"] == 4
