@@ -5,7 +5,6 @@ import signal
 import sys
 import time
 from collections.abc import Coroutine
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
 
@@ -58,11 +57,16 @@ async def _drain(
         try:
             async with asyncio.timeout(timeout_s):
                 row = await _change(service, "POST", node)
-                while row is not None and row["workers"]:
+                while row["workers"]:
                     if (line := _progress(row)) != shown:
                         _say(shown := line)
                     await asyncio.sleep(_POLL_S)
-                    row = await _node(service, row["id"])
+                    # `GET` would not do: a service that has restarted does not know that the node drains, and
+                    # lists none until it is connected.
+                    try:
+                        row = await _change(service, "POST", row["id"])
+                    except InvalidInput:
+                        break  # the node has left the cluster
         except TimeoutError:
             if row is None:
                 raise WhisperfleetError(f"{service.name} did not answer within {timeout_s:g} s") from None
@@ -79,7 +83,7 @@ async def _undo(node: str, server: str, api_key: str | None) -> None:
 
 
 async def _change(service: ServiceClient, method: str, node: str) -> dict[str, Any]:
-    """Drain a node or undo it; the node as the service answers it."""
+    """Drain a node or undo it; the node as the service answers it. Raises InvalidInput if it is unknown."""
     answer = await service.send(method, f"v1/nodes/{quote(node, safe='')}/drain")
     check_access(service.name, answer)
     if error_code(answer) in ("node_not_found", "ambiguous_node"):
@@ -88,15 +92,6 @@ async def _change(service: ServiceClient, method: str, node: str) -> dict[str, A
     if not answer.is_success or "workers" not in row:
         raise WhisperfleetError(f"{service.name} cannot drain nodes: {error_message(answer)}")
     return row
-
-
-async def _node(service: ServiceClient, node_id: str) -> dict[str, Any] | None:
-    """A node; None if it has left the cluster."""
-    answer = await service.send("GET", "v1/nodes")
-    if answer.status_code != HTTPStatus.OK:
-        raise WhisperfleetError(error_message(answer))
-    rows = json_object(answer).get("data", [])
-    return next((row for row in rows if row["id"] == node_id), None)
 
 
 def _progress(row: dict[str, Any]) -> str:

@@ -20,6 +20,8 @@ R = TypeVar("R")
 
 _BLOCK_BYTES = 4 << 20  # of a file, in one call
 _MAX_RECORDING_BYTES = 512 << 20  # a larger one is a film: sending it takes longer than decoding its sound
+_MAX_SENT_BYTES = 1 << 30  # of all files that a worker has: the disk of its node is not for the service alone
+_SEND_S = 300.0  # for a whole file; its node, or the network, is too slow to help if it takes longer
 _REMEMBERED_REFUSALS = 1000
 
 
@@ -39,7 +41,8 @@ class RemoteMediaSlot(MediaWorkerSlot):
             tasks.speech_probabilities: self._speech_probabilities,
             embed.embed: self._embed,
         }
-        self._sent: set[str] = set()  # files that its process has: recordings by job, models by identity
+        # Files that its process has, with their sizes in bytes: recordings by job, models by identity.
+        self._sent: dict[str, int] = {}
         self._refused: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)  # files that it cannot use
 
     async def start(self) -> None:
@@ -90,7 +93,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
             await self._forget(job)
             raise
         if found.step.finished:
-            self._sent.discard(job)
+            self._sent.pop(job, None)
         return found.step
 
     async def _close(self, job: str) -> None:
@@ -121,10 +124,20 @@ class RemoteMediaSlot(MediaWorkerSlot):
         size = await asyncio.to_thread(_size, source)
         if size > _MAX_RECORDING_BYTES:
             raise self._refuse(job, "recordings of this size are decoded where they are")
+        if size + sum(self._sent.values()) > _MAX_SENT_BYTES:
+            raise self._refuse(job, "it has as many recordings as it may")
         await self._send_file(job, source)
 
     async def _send_file(self, name: str, path: str) -> None:
         size = await asyncio.to_thread(_size, path)
+        try:
+            async with asyncio.timeout(_SEND_S):
+                await self._send_blocks(name, path, size)
+        except TimeoutError:
+            raise self._refuse(name, f"it did not get {size} bytes within {_SEND_S:.0f} s") from None
+        self._sent[name] = size
+
+    async def _send_blocks(self, name: str, path: str, size: int) -> None:
         if not await self._ask(remote.begin_file, name, size, refused=name, errors=OSError):
             raise self._refuse(name, f"its node's disk has too little space for {size} bytes")
         for offset in range(0, size, _BLOCK_BYTES):
@@ -133,11 +146,10 @@ class RemoteMediaSlot(MediaWorkerSlot):
             if len(block) < min(_BLOCK_BYTES, size - offset):
                 raise OSError(f"{path} has become shorter")
             await self._ask(remote.receive_block, name, offset, block, refused=name, errors=OSError)
-        self._sent.add(name)
 
     async def _forget(self, job: str) -> None:
         """Stop decoding a recording, and remove what the worker has of it."""
-        self._sent.discard(job)
+        self._sent.pop(job, None)
         await self._process.call(remote.close, job, deadline_s=DEADLINE_S)
 
     async def _ask(

@@ -10,6 +10,7 @@ import pytest
 from app.commands import drain, service_client
 from app.commands.drain import run_drain
 from tests.api.test_nodes import NODES
+from tests.api.waiting import wait_for
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -37,16 +38,17 @@ def once_drained(cluster):
     asks = threading.Event()
     threads = []
 
-    def nodes():
-        asks.set()
-        return type(cluster.service).nodes(cluster.service)
+    def drain_node(name, *, undo=False):
+        if cluster.service.drained:
+            asks.set()
+        return type(cluster.service).drain_node(cluster.service, name, undo=undo)
 
     def later(action: Callable[[], object]) -> None:
         def wait_and_act() -> None:
             assert asks.wait(10)
             action()
 
-        cluster.service.nodes = nodes
+        cluster.service.drain_node = drain_node
         threads.append(threading.Thread(target=wait_and_act))
         threads[-1].start()
 
@@ -69,6 +71,17 @@ def test_a_drained_node_and_one_that_leaves_are_drained(cluster, once_drained, c
     cluster.service.workers_of_nodes = ()
     assert run(cluster, "gpu-2") == 0
     assert "still" not in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_service_that_restarts_meanwhile_drains_the_node_again(cluster, once_drained, capsys):
+    def restart() -> None:
+        cluster.service.drained.clear()
+        wait_for(lambda: cluster.service.drained)
+        cluster.service.workers_of_nodes = ()
+
+    once_drained(restart)
+    assert run(cluster) == 0
+    assert cluster.service.drained == {NODES[0].id}
 
 
 def test_the_time_is_limited(cluster, capsys):

@@ -185,5 +185,9 @@ async def test_a_node_is_found_by_its_id_or_name(cluster: Cluster) -> None:
 
 
 async def test_before_the_nodes_are_known_nobody_can_say_that_one_is_missing() -> None:
+    fleet = ClusterFleet(Bridge("10.0.0.1:6379"))
     with pytest.raises(NotReady, match="looked up"):
-        ClusterFleet(Bridge("10.0.0.1:6379")).find("cpu-1")
+        fleet.find("cpu-1")
+    fleet.bridge.fault = None  # connected, while the service looks for its model
+    with pytest.raises(NotReady, match="looked up"):
+        fleet.find("cpu-1")

@@ -251,7 +251,7 @@ async def test_nothing_stays_of_a_recording(remote_pool: MediaPool) -> None:
         await decode(remote_pool, upload(b"no recording"), "refused")
     await asyncio.gather(*remote_pool._background)
     assert await slot._process.call(open_files) == before
-    assert not slot._sent - {(await speaker_model()).identity}
+    assert not slot._sent.keys() - {(await speaker_model()).identity}
 
 
 async def test_the_recording_is_removed_while_it_is_sent(
@@ -336,6 +336,8 @@ class FakeProcess:
         self.called.append(function)
         if function is remote.embed_voices:
             raise ModuleNotFoundError("No module named 'torch'")
+        if function is remote.decode:
+            return cast(R, remote.RemoteStep(tasks.DecodeStep(0, False, None), 0, ()))
         return cast(R, True)
 
     async def close(self) -> None: ...
@@ -354,6 +356,42 @@ async def test_a_film_and_a_copy_for_browsers_stay_here(monkeypatch: pytest.Monk
     assert slot.can_run(Call(tasks.decode, ("another job", str(UPLOAD), "pcm", RATE)))
     assert not slot.can_run(Call(encoding.encode, ("session",)))
     assert process.called == [remote.close], "nothing was sent"
+
+
+async def test_a_worker_gets_as_many_recordings_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    slot = RemoteMediaSlot(1, FakeProcess())
+    upload(bytes(1001))
+    monkeypatch.setattr(remote_slot, "_MAX_SENT_BYTES", 2100)
+    first, second, third = (Call(tasks.decode, (job, str(UPLOAD), "pcm", RATE)) for job in "123")
+    await slot.run([first], None)
+    await slot.run([second], None)
+    with pytest.raises(RequeueBatch):
+        await slot.run([third], None)
+    assert not slot.can_run(third)
+    await slot.run([second], None)
+    await slot.run([Call(tasks.close, ("1",))], None)
+    await slot.run([Call(tasks.decode, ("4", str(UPLOAD), "pcm", RATE))], None)
+
+
+class SlowProcess(FakeProcess):
+    """On a node that takes nothing, and lives."""
+
+    async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
+        if function is remote.receive_block:
+            await asyncio.Event().wait()
+        return await super().call(function, *args, deadline_s=deadline_s)
+
+
+async def test_a_recording_that_a_node_does_not_take_goes_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = SlowProcess()
+    slot = RemoteMediaSlot(1, process)
+    upload(bytes(100))
+    monkeypatch.setattr(remote_slot, "_SEND_S", 0.05)
+    call = Call(tasks.decode, ("job", str(UPLOAD), "pcm", RATE))
+    with pytest.raises(RequeueBatch, match="did not get 100 bytes"):
+        await slot.run([call], None)
+    assert not slot.can_run(call)
+    assert process.called == [remote.begin_file, remote.close]
 
 
 async def test_a_node_without_the_library_embeds_no_voices() -> None:

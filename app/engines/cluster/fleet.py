@@ -116,8 +116,8 @@ class ClusterFleet:
 
     def find(self, wanted: str) -> ClusterNode:
         """The node with this id or name. Raises as `find_node`, and NotReady until the nodes are known."""
-        if not self._nodes and self.bridge.fault is not None:
-            raise NotReady(self.bridge.fault)
+        if not self._nodes and not self._connected.is_set():
+            raise NotReady(self.bridge.fault or "the nodes of the Ray cluster are being looked up")
         return self._nodes[find_node([node.node for node in self.nodes], wanted).id]
 
     def row(self, node: ClusterNode, statuses: Mapping[int, SlotStatus]) -> dict[str, object]:
