@@ -21,7 +21,7 @@ from app.engines.gpu_usage import GpuMonitor
 from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, make_plan, media_workers
 from app.engines.slot import WhisperSlot
-from app.errors import ModelUnavailable, NotReady, UnknownNode
+from app.errors import InvalidSetting, ModelUnavailable, NotReady, UnknownNode
 from app.media.channel_files import remove_channels
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.pcm_budget import audio_too_long
@@ -404,7 +404,13 @@ class TranscriptionService:
         """Find the default model, however long that takes, and start the workers."""
         if self.cluster is not None and self._plan.cluster is not None:
             device = await self.cluster.usable_device(self._plan.cluster.device)
-            self._plan = make_plan(self.settings, device)
+            try:
+                self._plan = make_plan(self.settings, device)
+            except InvalidSetting as error:  # they fit the models of GPUs, but not those of CPUs
+                self._not_ready = error.message
+                self._located.set()
+                log.error("the settings do not fit the cluster", reason=error.message)
+                return
             self.catalogue.default = self._plan.models[0]
         while (files := await self._find_default()) is None:
             self._located.set()

@@ -1,6 +1,7 @@
 """What the bridge makes of errors of Ray."""
 
 import asyncio
+import socket
 import threading
 from typing import Any
 
@@ -8,8 +9,12 @@ import pytest
 
 from app.engines.cluster import authentication, driver
 from app.engines.cluster.driver import Driver, connect
+from app.engines.cluster.frames import Connection
+from app.engines.cluster.messages import ActorSpec, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import diagnose
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 ADDRESS = "10.0.0.1:6379"
 
@@ -89,6 +94,33 @@ class Sent:
         self.messages.append(message)
 
 
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The actors that the driver has killed."""
+    handles: list[Any] = []
+    monkeypatch.setattr(driver, "_kill", handles.append)
+    return handles
+
+
+class FailingActor:
+    """A handle of an actor, and what creates it. Its methods raise an error, as awaiting them does."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def options(self, **options: object) -> Any:
+        return self
+
+    def __getattr__(self, method: str) -> Any:
+        return self
+
+    def remote(self, *args: object) -> Any:
+        return self if args else self._raise()
+
+    async def _raise(self) -> None:
+        raise self._error
+
+
 class FullStore:
     """A handle of an actor whose calls find no space."""
 
@@ -106,7 +138,6 @@ def test_a_call_that_ray_cannot_send_is_lost_and_not_at_fault(size: int) -> None
         sent = Sent()
         made = Driver(sent, None)  # type: ignore[arg-type]
         made._actors["actor"] = FullStore()
-        made._calls[7] = asyncio.current_task()  # type: ignore[assignment]
         await made._answer(7, "call_process", ("actor", 0, [bytes(size)], None))
         return sent.messages
 
@@ -137,3 +168,82 @@ def test_a_call_that_waits_for_space_in_the_store_is_lost_at_its_deadline() -> N
 
     with pytest.raises(ProcessLost, match="the node did not answer within 0 s"):
         asyncio.run(call())
+
+
+async def test_an_actor_that_is_out_of_reach_is_killed_and_keeps_no_gpu(killed: list[Any]) -> None:
+    from ray.exceptions import ActorUnavailableError
+
+    sent = Sent()
+    made = Driver(sent, None)  # type: ignore[arg-type]
+    actor = made._actors["actor"] = FailingActor(ActorUnavailableError("no connection", None))
+    await made._watch("actor", actor)
+    assert killed == [actor]
+    [(kind, name, event)] = sent.messages
+    assert (kind, name, event.process) == ("actor", "actor", None)
+
+
+async def test_an_actor_without_resources_is_killed_although_nobody_knows_what_holds_them(
+    killed: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise ZeroDivisionError
+
+    made = Driver(Sent(), None)  # type: ignore[arg-type]
+    made._new_actor = FailingActor(TimeoutError())
+    monkeypatch.setattr(driver, "_usage", fail)
+    with pytest.raises(ZeroDivisionError):
+        await made.start_actor("actor", ActorSpec("0" * 56, cpus=1))
+    assert killed == [made._new_actor]
+
+
+async def test_a_node_without_whisperfleet_is_refused_and_not_lost() -> None:
+    from ray.exceptions import RayTaskError
+
+    words = (
+        "The remote function failed to import on the worker. …:\n\nModuleNotFoundError: No module named 'app'"
+    )
+    error = RayTaskError("run_task", f"Traceback …\nRuntimeError: {words}", RuntimeError(words))
+    with pytest.raises(
+        ClusterUnavailable, match=r"imported there: ModuleNotFoundError: No module named 'app'\."
+    ):
+        await driver._lost_if_ray_fails(FailingActor(error)._raise(), None)
+
+
+class Unreadable(Exception):
+    def __init__(self, *, code: int) -> None:
+        super().__init__(f"code {code}")
+
+
+async def test_an_error_that_the_server_cannot_read_arrives_as_its_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def fail(*args: object) -> None:
+        raise Unreadable(code=7)
+
+    sent = Sent()
+    made = Driver(sent, None)  # type: ignore[arg-type]
+    monkeypatch.setattr(made, "close_actor", fail)
+    await made._answer(7, "close_actor", ("actor",))
+    [(_, _, is_result, error)] = sent.messages
+    assert (is_result, repr(error)) == (False, repr(RuntimeError("Unreadable: code 7")))
+
+
+async def test_a_call_that_is_cancelled_before_it_begins_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(driver, "_list_nodes", lambda: NodeList(()))
+    left, right = map(Connection, socket.socketpair())
+    made = Driver(right, None)
+    left.send((7, "close_actor", ("actor",)))
+    left.send((7, None, ()))
+    left.send((8, "close_actor", ("actor",)))
+    await left.flush()
+    serving = asyncio.create_task(made.serve())
+    while (answer := await left.receive())[0] == "nodes":
+        pass
+    assert answer == ("answer", 8, True, None)
+    assert made._calls == {}
+    for task in [serving, *made._tasks]:
+        task.cancel()
+    left.close()
+    right.close()

@@ -192,6 +192,8 @@ class Bridge:
 
 async def _end(process: BaseProcess) -> None:
     """Wait until the process has ended. Its end of the socket is closed: it ends by itself, or is killed."""
-    await asyncio.to_thread(process.join, _END_S)
-    process.kill()
-    await asyncio.to_thread(process.join, _END_S)
+    try:
+        await asyncio.to_thread(process.join, _END_S)
+    finally:  # also if the server stops meanwhile: it would wait for a process that hangs
+        process.kill()
+        await asyncio.to_thread(process.join, _END_S)

@@ -8,6 +8,7 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from app.engines.cluster import authentication
@@ -15,6 +16,7 @@ from app.engines.cluster.actor import WorkerActor, run_task
 from app.engines.cluster.frames import Connection, pickled
 from app.engines.cluster.messages import ActorEvent, ActorSpec, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
+from app.known_errors import last_line
 from workers import runtime
 from workers.log_lines import LogFormat
 
@@ -25,6 +27,7 @@ _START_S = 240.0  # for a process to start, and to show its GPU
 _CLOSE_S = 20.0
 _TASK_S = 1800.0  # for a function on a node, which may download a model
 _MOST_CHARACTERS = 400  # of an error of Ray's
+_NOT_IMPORTED = "failed to import on the worker"  # Ray's words
 _LARGE = 100_000  # bytes; from here on Ray copies a call into its object store, which may wait for space
 
 
@@ -122,7 +125,9 @@ class Driver:
         while True:
             number, method, args = await self._connection.receive()
             if method is not None:
-                self._calls[number] = self._spawn(self._answer(number, method, args))
+                task = self._calls[number] = self._spawn(self._answer(number, method, args))
+                # Not by the task itself: one that is cancelled before it begins does nothing.
+                task.add_done_callback(partial(self._forget_call, number))
             elif number in self._calls:
                 self._calls[number].cancel()
 
@@ -142,11 +147,12 @@ class Driver:
             await _lost_if_ray_fails(actor.ready.remote(), spec.wait_s)
         except BaseException as error:
             self._actors.pop(name, None)
-            if not isinstance(error, TimeoutError):
+            try:
+                if not isinstance(error, TimeoutError):
+                    raise
+                reason = await asyncio.to_thread(self._missing_resources, spec)
+            finally:
                 _kill(actor)
-                raise
-            reason = await asyncio.to_thread(self._missing_resources, spec)
-            _kill(actor)
             raise ClusterUnavailable(reason) from None
         self._ready.add(name)
         self._spawn(self._watch(name, actor))
@@ -220,13 +226,14 @@ class Driver:
             message = ("answer", number, True, await getattr(self, method)(*args))
         except Exception as error:
             message = ("answer", number, False, _without_ray(error))
-        finally:
-            del self._calls[number]
         try:
             self._connection.send(message)
         except Exception as error:  # it cannot be pickled, or is too large
             fault = RuntimeError(f"the answer of {method} cannot be sent: {_one_line(error)}")
             self._connection.send(("answer", number, False, fault))
+
+    def _forget_call(self, number: int, task: asyncio.Task[None]) -> None:
+        del self._calls[number]
 
     async def _watch(self, name: str, actor: Any) -> None:
         """Tell the server when a process of an actor ends, and when the actor does."""
@@ -236,6 +243,7 @@ class Driver:
             except ProcessLost as error:
                 if self._actors.pop(name, None) is not None:
                     self._ready.discard(name)
+                    _kill(actor)  # perhaps only the connection to it is lost: it would keep its GPU
                     self._connection.send(("actor", name, ActorEvent(None, error.message)))
                 return
             self._connection.send(("actor", name, ActorEvent(number, reason)))
@@ -280,13 +288,21 @@ class Driver:
 
 
 async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> R:
-    """Raises ProcessLost for every error that Ray raises, and TimeoutError."""
-    from ray.exceptions import RayError
+    """Raises ProcessLost for every error that Ray raises, and TimeoutError.
+
+    Raises ClusterUnavailable if the node lacks the code: it answers, and will not do better.
+    """
+    from ray.exceptions import RayError, RayTaskError
 
     try:
         async with asyncio.timeout(deadline_s):
             return await answer
     except RayError as error:
+        if isinstance(error, RayTaskError) and _NOT_IMPORTED in str(error):
+            raise ClusterUnavailable(
+                f"whisperfleet cannot be imported there: {last_line(error)}. Install it for the Python of "
+                "`ray start`"
+            ) from None
         raise ProcessLost(_reason(error)) from None
 
 
@@ -294,7 +310,13 @@ def _without_ray(error: Exception) -> Exception:
     """The error as the server can read it. A call that Ray cannot send, for a full store, is lost."""
     from ray.exceptions import RayError
 
-    return ProcessLost(_reason(error)) if isinstance(error, RayError) else error
+    if isinstance(error, RayError):
+        return ProcessLost(_reason(error))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # one that the server could not read would end the bridge, and all calls with it
+        return RuntimeError(f"{type(error).__name__}: {_one_line(error)}")
+    return error
 
 
 def _pinned(node_id: str) -> Any:

@@ -60,7 +60,8 @@ class Connection:
     def close(self) -> None:
         """Close this end. Messages that are not sent yet are lost."""
         self._writer.cancel()
-        self._socket.close()
+        # Not earlier: the event loop may watch the socket for the writer.
+        self._writer.add_done_callback(lambda writer: self._socket.close())
 
     async def flush(self) -> None:
         """Wait until all messages are sent. Raises EOFError if nobody reads them."""

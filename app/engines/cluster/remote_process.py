@@ -54,8 +54,8 @@ class Actor:
 
     async def remove(self, number: int) -> None:
         """End a process, and the actor with the last one."""
+        self._processes.pop(number, None)
         async with self._lock:
-            self._processes.pop(number, None)
             name = self.name
             if name is None:
                 return
@@ -71,6 +71,8 @@ class Actor:
             if event.process in self._processes:
                 self._processes[event.process].ended(ProcessCrashed(event.reason))
             return
+        if self.name is not None:
+            self._bridge.on_event(self.name, None)
         self.name = self.id = None
         processes, self._processes = self._processes, {}
         for process in processes.values():

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakValueDictionary
 
+import structlog
+
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
@@ -16,6 +18,8 @@ from app.engines.simulated import SimulatedProcess, Simulation
 from app.engines.slot import Limits
 from workers import runtime
 from workers.messages import LoadOptions
+
+log = structlog.get_logger(__name__)
 
 
 class RaySlot(ProcessSlot):
@@ -66,6 +70,12 @@ class RaySlots:
 
     def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
         """A node that has joined. `connected`: see `ClusterNode`."""
+        if self.device == "cpu" and node.gpus >= 1:
+            log.warning(
+                "the GPUs of a node are not used: workers run on CPUs",
+                node=node.name,
+                remedy="set WHISPER_DEVICE=cuda, and start the service again",
+            )
         return ClusterNode(self.bridge, node, self.catalogue, connected)
 
     def new_slot(self, index: int, place: Place, node: ClusterNode) -> RaySlot:

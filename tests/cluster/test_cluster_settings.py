@@ -1,0 +1,37 @@
+"""Settings that fit some clusters only."""
+
+from pathlib import Path
+
+import pytest
+
+from app.engines.cluster.fleet import ClusterFleet
+from app.engines.cluster.messages import Node
+from app.engines.plan import make_plan
+from app.errors import NotReady
+from app.options import Options
+from app.settings import load_settings
+from app.transcription.service import TranscriptionService
+from tests.cluster.fake_bridge import FakeBridge
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+
+
+async def test_an_alias_of_a_model_that_the_cluster_does_not_run_is_named(tmp_path: Path) -> None:
+    settings = load_settings(
+        data_dir=tmp_path,
+        engine="ray",
+        ray_address="127.0.0.1:6379",
+        model="auto",  # another one on CPUs
+        model_aliases="best=large-v3-turbo",
+        _env_file=None,
+    )
+    service = TranscriptionService(settings, make_plan(settings))
+    bridge = FakeBridge()
+    service.cluster = ClusterFleet(bridge)
+    bridge.list_nodes([Node("a", "node a", "127.0.0.1", cpus=2)])
+    await service._start_workers()
+    reason = service.readiness()
+    assert reason is not None
+    assert reason.startswith("WHISPER_MODEL_ALIASES=best=large-v3-turbo: ")
+    with pytest.raises(NotReady, match="WHISPER_MODEL_ALIASES"):
+        await service.ready("best", Options())

@@ -1,0 +1,70 @@
+"""What the server keeps of an actor, without a cluster."""
+
+import asyncio
+import pickle
+from typing import Any
+
+import pytest
+
+from app.engines.cluster.bridge import Bridge
+from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
+from app.engines.cluster.remote_process import Actor, RemoteProcess
+from app.errors import ProcessLost
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
+
+
+class AnsweringBridge(Bridge):
+    """Starts and ends whatever it is asked to, once it may."""
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1:6379")
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.actors: list[str] = []
+
+    async def call(self, method: str, *args: Any) -> Any:
+        await self.may_answer.wait()
+        if method == "start_actor":
+            self.actors.append(args[0])
+        return {
+            "start_actor": "f00d",
+            "start_process": pickle.dumps((True, StartedProcess(7, ""))),
+        }.get(method)
+
+    def lose(self, actor: str) -> None:
+        """The driver says that an actor is lost."""
+        self._received(None, "actor", [actor, ActorEvent(None, "its node is gone")])  # type: ignore[arg-type]
+
+
+async def test_of_an_actor_that_is_lost_nothing_is_kept() -> None:
+    bridge = AnsweringBridge()
+    process = RemoteProcess(bridge, ActorSpec("a", cpus=1), dict)
+    for number in range(3):
+        await process.start()
+        assert len(bridge.actors) == number + 1
+        bridge.lose(bridge.actors[-1])
+        assert isinstance(process.exit_error, ProcessLost)
+        assert process.actor is None
+        assert bridge._listeners == {}
+        await process.close()
+
+
+async def test_a_process_has_no_place_in_its_actor_while_it_ends_however_long_that_takes() -> None:
+    bridge = AnsweringBridge()
+    spec = ActorSpec("a", processes=3)
+    actor = Actor(bridge, spec)
+    processes = [RemoteProcess(bridge, spec, dict, actor=actor) for _ in range(3)]
+    for process in processes:
+        await process.start()
+    bridge.may_answer.clear()
+    closing = [asyncio.create_task(process.close()) for process in processes[:2]]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for task in closing:
+        task.cancel()
+    await asyncio.gather(*closing, return_exceptions=True)
+    bridge.may_answer.set()
+    for process in processes[:2]:
+        await process.start()
+    assert len(bridge.actors) == 1
