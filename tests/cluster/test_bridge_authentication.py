@@ -89,7 +89,6 @@ def test_without_a_token_no_cluster_is_asked(monkeypatch: pytest.MonkeyPatch, tm
         check_cluster("127.0.0.1:1", insecure=False)
 
 
-
 def test_a_ray_of_this_machine_alone_has_a_token_of_its_own() -> None:
     environments = [{"RAY_AUTH_TOKEN": "theirs", "RAY_AUTH_MODE": "disabled"} for _ in range(2)]
     for environment in environments:
