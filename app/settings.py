@@ -346,6 +346,16 @@ class Settings(BaseSettings):
     def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(_host_name(host) for host in value)
 
+    @field_validator("ray_address")
+    @classmethod
+    def _check_ray_address(cls, value: str) -> str:
+        address = value.strip()
+        host, _, port = address.rpartition(":")
+        is_address = host and "/" not in host and port.isdecimal() and 0 < int(port) <= 65535
+        if address and not is_address:
+            raise ValueError("write HOST:PORT of the cluster's head, such as 10.0.0.11:6379")
+        return address
+
     @field_validator("root_path")
     @classmethod
     def _check_root_path(cls, value: str) -> str:

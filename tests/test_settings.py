@@ -61,6 +61,15 @@ def test_a_recording_may_last_a_day_unless_a_larger_number_is_set() -> None:
         load_settings(max_duration_s=0)
 
 
+@pytest.mark.parametrize(
+    "address", ["auto", "head", "head:", ":6379", "head:0", "head:65536", "ray://head:10001"]
+)
+def test_an_address_of_a_cluster_is_a_host_and_a_port(address: str) -> None:
+    with pytest.raises(InvalidSetting, match=f"WHISPER_RAY_ADDRESS='{address}': .*write HOST:PORT"):
+        load_settings(ray_address=address)
+    assert load_settings(ray_address=" [::1]:6379 ").ray_address == "[::1]:6379"
+
+
 def test_urls_need_yt_dlp(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings(allow_urls=True).allow_urls
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)

@@ -23,7 +23,7 @@ _PACKAGES = ("whisperfleet", "ray", "av", "numpy", "onnxruntime", "silero-vad")
 
 
 class ClusterMedia:
-    """Keeps `count` media workers on the nodes that are alive; fewer if these have fewer CPUs.
+    """Keeps `count` media workers on the nodes that are alive; fewer if these have fewer free CPUs.
 
     While the bridge is away there are none, and the workers of this machine do their work.
     """
@@ -41,9 +41,9 @@ class ClusterMedia:
         self._following: asyncio.Task[None] | None = None
         self._leaving: set[asyncio.Task[None]] = set()
 
-    def start(self) -> None:
-        """Add and remove workers from now on."""
-        self._following = asyncio.create_task(self._follow(), name="cluster-media")
+    def start(self, reserved_cpus: Callable[[Node], int]) -> None:
+        """Add and remove workers from now on. `reserved_cpus`: how many of a node they leave free."""
+        self._following = asyncio.create_task(self._follow(reserved_cpus), name="cluster-media")
 
     async def stop(self) -> None:
         """Leave the workers as they are, for the pool to end them."""
@@ -53,15 +53,15 @@ class ClusterMedia:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _follow(self) -> None:
+    async def _follow(self, reserved_cpus: Callable[[Node], int]) -> None:
         while True:
             try:
-                self._reconcile()
+                self._reconcile(reserved_cpus)
             except Exception:  # the next look may do better
                 log.exception("media workers on the cluster not changed")
             await asyncio.sleep(_PERIOD_S)
 
-    def _reconcile(self) -> None:
+    def _reconcile(self, reserved_cpus: Callable[[Node], int]) -> None:
         """Remove, drain and add workers as the nodes need it."""
         alive = {node.id for node in self._bridge.nodes}
         for number, node_id in list(self._workers.items()):
@@ -72,8 +72,9 @@ class ClusterMedia:
         for node_id in self._checks.keys() - alive:
             self._checks.pop(node_id).cancel()
         nodes = [node for node in self._bridge.nodes if self._may_work(node)]
+        reserved = {node.id: reserved_cpus(node) for node in nodes}
         while len(self._workers) < self._count:
-            node = least_used(nodes, Counter(self._workers.values()))
+            node = least_used(nodes, Counter(self._workers.values()) + Counter(reserved))
             if node is None:
                 return
             process = RemoteProcess(self._bridge, ActorSpec(node.id, cpus=1), *INITIALIZER)
@@ -109,11 +110,11 @@ class ClusterMedia:
         task.add_done_callback(self._leaving.discard)
 
 
-def least_used(nodes: Sequence[Node], workers: Mapping[str, int]) -> Node | None:
-    """The node with the most CPUs that have no media worker; None if none has one left. Pure.
+def least_used(nodes: Sequence[Node], used: Mapping[str, int]) -> Node | None:
+    """The node with the most free CPUs; None if none has one left. Pure.
 
-    `workers`: how many there are on each node, by its id.
+    `used`: how many CPUs of each node are in use or reserved, by its id.
     """
-    left = [(node.cpus - workers.get(node.id, 0), node) for node in nodes]
+    left = [(node.cpus - used.get(node.id, 0), node) for node in nodes]
     free, node = max(left, key=lambda each: each[0], default=(0.0, None))
     return node if free >= 1 else None

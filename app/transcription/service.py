@@ -113,7 +113,6 @@ class TranscriptionService:
         self._speaker_models.start(self._media.fault_of_speaker_model)
         if self.cluster is not None:
             await self.cluster.start()
-            self._cluster_media.start()
         self._starting = asyncio.create_task(self._start_workers())
 
     async def stop(self) -> None:
@@ -430,7 +429,9 @@ class TranscriptionService:
         self.catalogue.holders = lambda: self._slots
         self._fleet.start()
         if self.cluster is not None:
-            self.cluster.serve(self._fleet, self._plan.ray_slots(self.cluster.bridge, self.catalogue))
+            slots = self._plan.ray_slots(self.cluster.bridge, self.catalogue)
+            self.cluster.serve(self._fleet, slots)
+            self._cluster_media.start(slots.reserved_cpus)
         self._not_ready = None
         self._located.set()
 

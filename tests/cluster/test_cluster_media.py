@@ -5,14 +5,19 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import Node
+from app.engines.cluster.slot import RaySlots
+from app.engines.simulated import Simulation
+from app.engines.slot import Limits
 from app.errors import ProcessLost
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
@@ -89,6 +94,7 @@ class World:
         self.bridge = MadeUpBridge()
         self.pool = MadeUpPool()
         self.draining: set[str] = set()
+        self.reserved: dict[str, int] = {}  # CPUs for Whisper workers, by node
         self.media = ClusterMedia(
             self.pool,  # type: ignore[arg-type]
             self.bridge,
@@ -100,7 +106,7 @@ class World:
         """How many there are on each node, once these are the nodes that are alive."""
         self.bridge.nodes = nodes
         for _ in range(2):  # the nodes are asked for their versions first
-            self.media._reconcile()
+            self.media._reconcile(lambda node: self.reserved.get(node.id, 0))
             await let_tasks_run()
         assert self.pool.numbers == set(self.media._workers)
         return dict(Counter(self.media._workers.values()))
@@ -128,6 +134,23 @@ async def test_the_workers_of_a_draining_node_finish_and_go_elsewhere() -> None:
     assert await world.workers(node("a"), node("b", 2)) == {"b": 2, "a": 3}
 
 
+async def test_the_cpus_of_whisper_workers_stay_free() -> None:
+    world = World()
+    world.reserved = {"a": 2, "b": 1}
+    assert await world.workers(node("a", 2), node("b", 2)) == {"b": 1}
+    assert await world.workers(node("a", 2), node("b", 2), node("gpu")) == {"b": 1, "gpu": 4}
+
+
+@pytest.mark.parametrize(
+    ("device", "simulation", "reserved"),
+    [("cpu", None, 3), ("cuda", None, 0), ("simulated", Simulation(), 0)],
+)
+def test_only_workers_on_cpus_take_cpus(device: str, simulation: Simulation | None, reserved: int) -> None:
+    bridge, catalogue = MadeUpBridge(), ModelCatalogue("demo", idle_s=0.0)
+    slots = RaySlots(bridge, catalogue, Limits(1), device, 1.0, 3, 0, simulation)
+    assert slots.reserved_cpus(replace(node("a"), gpus=2)) == reserved
+
+
 async def test_a_node_with_another_decoder_gets_none() -> None:
     world = World()
     world.bridge.versions["a"] = {"av": "1.0"}
@@ -150,7 +173,7 @@ async def media_on(cluster: RayCluster) -> AsyncIterator[tuple[MediaPool, Cluste
     media = ClusterMedia(pool, bridge, 2, lambda node_id: False)
     pool.start()
     await bridge.start()
-    media.start()
+    media.start(lambda node: 0)
     try:
         yield pool, media
     finally:

@@ -43,14 +43,12 @@ def check_cluster(address: str, *, insecure: bool) -> None:
 
     Raises ProcessLost if it does not answer, and ClusterUnavailable if it must not be used.
     """
-    host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdecimal():
-        raise ClusterUnavailable(f"WHISPER_RAY_ADDRESS={address}: write HOST:PORT of the cluster's head")
     if not insecure and not _has_token(os.environ):
         raise ClusterUnavailable(
             f"there is no token for the Ray cluster at {address}: put the cluster's token into "
             f"{_TOKEN_SOURCES}, see docs/cluster.md"
         )
+    host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
     except OSError as error:

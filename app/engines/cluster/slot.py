@@ -68,6 +68,12 @@ class RaySlots:
         """Where workers can run on these nodes."""
         return worker_places(nodes, self.device, self.gpus_per_worker, self.workers_per_cpu_node)
 
+    def reserved_cpus(self, node: Node) -> int:
+        """How many CPUs of a node its workers take, once all of them run."""
+        if self.simulation is not None:
+            return 0
+        return sum(place.device == "cpu" for place in self.places([node]))
+
     def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
         """A node that has joined. `connected`: see `ClusterNode`."""
         if self.device == "cpu" and node.gpus >= 1:
