@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 import yaml
 
-from tests.cluster import ray_ports
+from tests.cluster import ray_on_loopback, ray_ports
 from tests.e2e.documentation import SHELL, Block, blocks, section
 from tests.e2e.running import environment, free_port, wait_for
 from tests.test_containers import COMPOSE, ROOT
 
 PAGE = "docs/cluster.md"
-LOOPBACK = "127.0.0.2"  # instead of 127.0.0.1, `ray start` takes another address of the machine
+LOOPBACK = "127.0.0.1"
 TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
 UNIT = (ROOT / "deploy" / "whisperfleet-ray.service").read_text(encoding="utf-8")
 STARTS = [block for block in blocks(ROOT / PAGE) if "bin/ray start" in block.text]
@@ -136,15 +137,10 @@ class Machines:
 
     def start(self, name: str, block: Block, extra: str = "") -> None:
         """Run a block whose last command does not end."""
-        text = re.sub(
-            r"^(\.venv/bin/(?:ray start|whisperfleet serve))",
-            r"exec \1",
-            self._here(block.text, extra),
-            flags=re.M,
-        )
+        text = re.sub(r"^(\.venv/bin/(?:ray start|whisperfleet serve))", r"exec \1", block.text, flags=re.M)
         with (self.folder / f"{name}.log").open("wb") as log:
             self._running[name] = subprocess.Popen(
-                ["bash", "-euo", "pipefail", "-c", text],
+                ["bash", "-euo", "pipefail", "-c", self._here(text, extra)],
                 cwd=self.folder,
                 env=self._environ,
                 stdout=log,
@@ -172,6 +168,18 @@ class Machines:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
+    def open_to_all(self) -> list[Any]:
+        """The ports that other machines could reach."""
+        roots = [psutil.Process(started.pid) for started in self._running.values()]
+        processes = [*roots, *(child for root in roots for child in root.children(recursive=True))]
+        return [
+            (process.name(), connection.laddr)
+            for process in processes
+            for connection in process.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+            and not connection.laddr.ip.removeprefix("::ffff:").startswith("127.")
+        ]
+
     def get(self, path: str) -> list[Any]:
         try:
             return list(httpx.get(f"http://127.0.0.1:{self.http}{path}", trust_env=False).json()["data"])
@@ -186,8 +194,8 @@ class Machines:
         for port, other in self._ports.items():
             text = text.replace(port, other)
         text = re.sub(r"10\.0\.0\.\d+", LOOPBACK, text)
-        local = f"ray start --node-ip-address={LOOPBACK} --object-store-memory=100000000 {extra}"
-        return text.replace("ray start", local)
+        options = f"start --node-ip-address={LOOPBACK} --object-store-memory=100000000 {extra}"
+        return text.replace(".venv/bin/ray start", f"{sys.executable} {ray_on_loopback.__file__} {options}")
 
 
 @pytest.fixture
@@ -223,6 +231,8 @@ def test_two_machines_in_ten_minutes(machines: Machines) -> None:
     assert "FAIL" not in machines.log("serve"), "the doctor"
     assert "ok   node gpu-2: worker" in machines.log("serve")
     assert {row["node_name"] for row in machines.get("/v1/workers")} == {"gpu-2"}
+
+    assert machines.open_to_all() == []
 
     machines.start("front", front)
     wait_for(lambda: {row["name"] for row in machines.get("/v1/nodes")} == {"gpu-1", "gpu-2", "front"}, 60)
