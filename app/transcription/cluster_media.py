@@ -18,6 +18,7 @@ log = structlog.get_logger(__name__)
 
 _PERIOD_S = 2.0  # between two looks at the nodes
 _CHECK_S = 60.0  # for a node to say its versions
+_RETRY_S = 30.0  # after which one that did not is asked again
 # With other versions, a node's samples or probabilities may differ from those of this machine.
 _PACKAGES = ("whisperfleet", "ray", "av", "numpy", "onnxruntime", "silero-vad")
 
@@ -90,12 +91,13 @@ class ClusterMedia:
         return check.done() and check.result()
 
     async def _check(self, node: Node) -> bool:
-        """Whether a node has the versions of this machine. If it does not say, it is asked again."""
+        """Whether a node has the versions of this machine. If it does not say, it is asked again in a while."""
         try:
             async with asyncio.timeout(_CHECK_S):
                 theirs = await self._bridge.call("run_on_node", node.id, node_checks.versions, _PACKAGES)
         except Exception as error:
             log.warning("a node did not say its versions", node=node.name, error=repr(error))
+            await asyncio.sleep(_RETRY_S)
             self._checks.pop(node.id, None)
             return False
         fault = node_checks.other_versions(node_checks.versions(_PACKAGES), theirs)
