@@ -91,7 +91,7 @@ class ClusterMedia:
         return check.done() and check.result()
 
     async def _check(self, node: Node) -> bool:
-        """Whether a node has the versions of this machine. If it does not say, it is asked again in a while."""
+        """Whether a node has the versions of this machine. If it does not say, it is asked again."""
         try:
             async with asyncio.timeout(_CHECK_S):
                 theirs = await self._bridge.call("run_on_node", node.id, node_checks.versions, _PACKAGES)

@@ -157,7 +157,8 @@ async def test_a_node_with_another_decoder_gets_none() -> None:
     assert await world.workers(node("a"), node("b", 2)) == {"b": 2}
 
 
-async def test_a_node_that_does_not_answer_is_asked_again() -> None:
+async def test_a_node_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_media, "_RETRY_S", 0)
     world = World()
     world.bridge.silent.add("a")
     assert await world.workers(node("a"), node("b", 2)) == {"b": 2}
