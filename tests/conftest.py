@@ -1,5 +1,6 @@
 """Fixtures for all tests."""
 
+import os
 from collections.abc import Iterator
 
 import hypothesis
@@ -10,6 +11,9 @@ from tests.browser.chromium import FOLDER as BROWSER_TESTS
 from tests.browser.chromium import MISSING
 from tests.nginx import MISSING as NGINX_MISSING
 from tests.postgresql import NewDatabase, postgresql_server
+
+# Ray reads this once, when a test or a library imports it. Later tests start clusters that ask for a token.
+os.environ["RAY_AUTH_MODE"] = "token"
 
 # Tests assert no times.
 hypothesis.settings.register_profile("whisperfleet", deadline=None)

@@ -15,13 +15,6 @@ from tests.e2e.conftest import (  # noqa: F401
 )
 
 
-@pytest.fixture(scope="session", autouse=True)
-def ray_with_tokens() -> None:
-    """Import Ray so that this process can start clusters with a token: it reads that once, at its import."""
-    with environment({"RAY_AUTH_MODE": "token"}):
-        import ray._raylet  # noqa: F401
-
-
 @pytest.fixture(scope="session")
 def shared_cluster() -> Iterator[RayCluster]:
     with running_cluster() as cluster:

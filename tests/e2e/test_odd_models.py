@@ -46,7 +46,13 @@ def test_a_second_model_whose_files_do_not_fit_fails_its_requests_only(commands,
     assert {row["restarts"] for row in server.workers()} == {0}
 
 
-@pytest.mark.parametrize("heads", [None, [[9, 9]]], ids=["none", "heads that do not exist"])
+@pytest.mark.parametrize(
+    "heads",
+    [
+        pytest.param(None, id="none", marks=pytest.mark.soak),
+        pytest.param([[9, 9]], id="heads that do not exist"),
+    ],
+)
 def test_a_model_without_alignment_heads_makes_subtitles_by_segment(commands, talk, server, tmp_path, heads):
     folder = copy_demo(tmp_path / "model", with_alignment_heads(heads))
     wordless = commands.ready(WHISPER_MODEL=folder)

@@ -20,6 +20,12 @@ from workers.whisper import worker as whisper
 pytestmark = pytest.mark.timeout(120)
 
 
+@pytest.fixture(scope="module")
+def server(own_server: Server) -> Server:
+    """The server of this module alone: tests of other modules make media workers load more."""
+    return own_server
+
+
 def maps(pid: int) -> str:
     return Path(f"/proc/{pid}/maps").read_text()
 

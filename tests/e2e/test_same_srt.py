@@ -100,11 +100,12 @@ def scores(value: Any) -> list[float]:
 
 
 @pytest.mark.timeout(240)
-def test_in_batches_of_any_size(commands, server, sabotage, shorts, half_noisy, background):
+@pytest.mark.parametrize("sizes", [(1, 16), pytest.param((2, 4, 8), marks=pytest.mark.soak)])
+def test_in_batches_of_any_size(commands, server, sabotage, shorts, half_noisy, background, sizes):
     """Windows of several clips are decoded together, and so are further windows with first ones."""
     srt, expected = results(server, half_noisy, background)
     assert len(scores(expected)) > 100
-    for size in (1, 4, 16):
+    for size in sizes:
         decoded = len(sabotage.decoded())
         one_worker = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREADS": 2}
         batching = commands.ready(**one_worker, WHISPER_BATCH_SIZE=size, **sabotage.settings)
