@@ -245,13 +245,22 @@ class Server(Command):
 
     @contextlib.contextmanager
     def killed(self, pid: int) -> Iterator[None]:
-        """Kill a worker; the process that replaces it is held, so that a test sees the time between."""
+        """Kill a worker; processes that start meanwhile are held, so that a test sees the time between."""
         parent = psutil.Process(self.pid)
         before = parent.children()
+        held: list[psutil.Process] = []  # the one that replaces it, and perhaps a media worker
+
+        def hold() -> bool:
+            for child in parent.children():
+                if child not in [*before, *held]:
+                    child.suspend()
+                    held.append(child)
+            return bool(held) and any(row["state"] == "restarting" for row in self.workers())
+
         self.kill(pid)
-        [replacement] = wait_for(lambda: [child for child in parent.children() if child not in before])
-        replacement.suspend()
         try:
+            wait_for(hold)
             yield
         finally:
-            replacement.resume()
+            for child in held:
+                child.resume()

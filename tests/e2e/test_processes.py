@@ -20,28 +20,22 @@ from workers.whisper import worker as whisper
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.fixture(scope="module")
-def server(own_server: Server) -> Server:
-    """The server of this module alone: tests of other modules make media workers load more."""
-    return own_server
-
-
 def maps(pid: int) -> str:
     return Path(f"/proc/{pid}/maps").read_text()
 
 
 @pytest.fixture(scope="module")
-def after_ten(server: Server, talk, shorts) -> list[dict]:
-    """The workers after ten requests."""
+def after_ten(own_server: Server, talk, shorts) -> list[dict]:
+    """The workers after ten requests. Tests of other modules make media workers load more."""
     for number in range(9):
-        server.text(shorts[number % len(shorts)])
-    before = {row["slot"]: row["clips"] for row in server.workers()}
-    server.text(talk.path)
-    return [row | {"clips_of_talk": row["clips"] - before[row["slot"]]} for row in server.workers()]
+        own_server.text(shorts[number % len(shorts)])
+    before = {row["slot"]: row["clips"] for row in own_server.workers()}
+    own_server.text(talk.path)
+    return [row | {"clips_of_talk": row["clips"] - before[row["slot"]]} for row in own_server.workers()]
 
 
-def test_the_data_folder_is_for_the_service_alone(server: Server) -> None:
-    assert server.data.stat().st_mode & 0o777 == 0o700
+def test_the_data_folder_is_for_the_service_alone(own_server: Server) -> None:
+    assert own_server.data.stat().st_mode & 0o777 == 0o700
 
 
 def test_both_workers_transcribe_parts_of_one_file(after_ten):
@@ -55,19 +49,19 @@ def test_a_model_is_loaded_once(after_ten):
     assert [row["error"] for row in after_ten] == [None, None]
 
 
-def test_each_worker_is_a_process_that_sees_its_own_device(server, after_ten):
+def test_each_worker_is_a_process_that_sees_its_own_device(own_server, after_ten):
     assert [row["visible_devices"] for row in after_ten] == ["0", "1"]
     pids = {row["pid"] for row in after_ten}
-    children = {child.pid: child for child in psutil.Process(server.pid).children()}
+    children = {child.pid: child for child in psutil.Process(own_server.pid).children()}
     assert len(pids) == 2
     assert pids <= children.keys()
 
 
-def test_workers_have_a_lower_priority_than_the_server(server, after_ten):
+def test_workers_have_a_lower_priority_than_the_server(own_server, after_ten):
     # Each thread, because on Linux each has a priority of its own.
-    own = psutil.Process(server.pid).nice()
+    own = psutil.Process(own_server.pid).nice()
     assert {niceness for row in after_ten for niceness in thread_niceness(row["pid"])} == {own + 10}
-    media = [niceness for child in server.media_workers() for niceness in thread_niceness(child.pid)]
+    media = [niceness for child in own_server.media_workers() for niceness in thread_niceness(child.pid)]
     assert set(media) == {own + 15}
 
 
@@ -75,26 +69,26 @@ def thread_niceness(pid: int) -> list[int]:
     return [os.getpriority(os.PRIO_PROCESS, thread.id) for thread in psutil.Process(pid).threads()]
 
 
-def test_the_server_process_loads_no_model_library(server, after_ten):
-    loaded = maps(server.pid)
+def test_the_server_process_loads_no_model_library(own_server, after_ten):
+    loaded = maps(own_server.pid)
     assert "python" in loaded
     for library in ("libtorch", "libctranslate2", "libcuda", "libav"):
         assert library not in loaded
 
 
-def test_workers_load_no_web_library(server, after_ten):
+def test_workers_load_no_web_library(own_server, after_ten):
     for row in after_ten:
         assert "libctranslate2" in maps(row["pid"])
         assert "pydantic" not in maps(row["pid"])  # which FastAPI and the settings need
-    for child in server.media_workers():
+    for child in own_server.media_workers():
         assert "pydantic" not in maps(child.pid)
         assert "libctranslate2" not in maps(child.pid)
         assert "libtorch" not in maps(child.pid)
 
 
-def test_without_models_the_service_takes_less_than_400_mib(server, after_ten):
-    workers = {row["pid"] for row in server.workers()}
-    own = psutil.Process(server.pid)
+def test_without_models_the_service_takes_less_than_400_mib(own_server, after_ten):
+    workers = {row["pid"] for row in own_server.workers()}
+    own = psutil.Process(own_server.pid)
     others = [own, *(child for child in own.children() if child.pid not in workers)]
     assert len(others) >= 3  # the server, a media worker and multiprocessing's resource tracker
     assert sum(process.memory_full_info().pss for process in others) < 400 << 20
