@@ -34,7 +34,7 @@ _LARGE = 100_000  # bytes; from here on Ray copies a call into its object store,
 def main(sock: socket.socket) -> None:
     """The bridge's process, until the server ends or closes its end of the socket."""
     runtime.follow_parent()
-    # Ray prints lines of many kinds. Its log files have them, and the server hears of all that matters.
+    # Ray prints lines of many kinds. Its log files have them, and the server gets all that matters.
     for descriptor in (1, 2):
         os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
     asyncio.run(_serve(sock))
