@@ -113,7 +113,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
     async def _embed(self, pcm_path: str, windows: Sequence[Span], model: SpeakerModel) -> bytes:
         """As `embed.embed`. Its errors are those of a local worker."""
         if model.identity not in self._sent:
-            await self._send_file(model.identity, model.path)
+            await self._send_file(model.identity, model.path, await asyncio.to_thread(_size, model.path))
         span = min(start for start, _ in windows), max(end for _, end in windows)
         pcm, offset = await _samples(pcm_path, span)
         return await self._ask(
@@ -126,10 +126,9 @@ class RemoteMediaSlot(MediaWorkerSlot):
             raise self._refuse(job, "recordings of this size are decoded where they are")
         if size + sum(self._sent.values()) > _MAX_SENT_BYTES:
             raise self._refuse(job, "it has as many recordings as it may")
-        await self._send_file(job, source)
+        await self._send_file(job, source, size)
 
-    async def _send_file(self, name: str, path: str) -> None:
-        size = await asyncio.to_thread(_size, path)
+    async def _send_file(self, name: str, path: str, size: int) -> None:
         try:
             async with asyncio.timeout(_SEND_S):
                 await self._send_blocks(name, path, size)
