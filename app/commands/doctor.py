@@ -46,13 +46,10 @@ def run_doctor(*, as_json: bool = False, cluster: bool = False) -> int:
 async def run_checks() -> AsyncGenerator[Finding]:
     """Yield each finding as soon as it is known. No process outlives the generator."""
     set_globally = machine.global_start_method()
-    try:
-        settings = load_settings()
-    except InvalidSetting as error:
-        yield fail_setting("settings", error)
+    settings = _settings()
+    if isinstance(settings, InvalidSetting):
+        yield fail_setting("settings", settings)
         return
-    configure_logs(settings, children=False)
-    logging.disable(logging.CRITICAL)  # the findings say everything
     yield machine.check_settings(settings, os.environ)
     yield machine.check_data_dir(settings)
     yield machine.check_port(settings)
@@ -102,13 +99,10 @@ async def _check_plan(plan: Plan, settings: Settings) -> AsyncGenerator[Finding]
 
 async def run_cluster_checks() -> AsyncGenerator[Finding]:
     """Check the nodes of the Ray cluster that the settings name. Yields findings as they are known."""
-    try:
-        settings = load_settings(engine="ray")
-    except InvalidSetting as error:
-        yield fail_setting("settings", error)
+    settings = _settings(engine="ray")
+    if isinstance(settings, InvalidSetting):
+        yield fail_setting("settings", settings)
         return
-    configure_logs(settings, children=False)
-    logging.disable(logging.CRITICAL)  # the findings say everything
     yield machine.check_settings(settings, os.environ)
     plan = _plan(settings)
     if isinstance(plan, InvalidSetting):
@@ -145,6 +139,17 @@ async def _check_nodes(bridge: Bridge, plan: Plan) -> AsyncGenerator[Finding]:
     async with aclosing(cluster.check_nodes(bridge, plan, files, pcm)) as findings:
         async for finding in findings:
             yield finding
+
+
+def _settings(**given: str) -> Settings | InvalidSetting:
+    """The settings of the checks, which log nothing: the findings say everything."""
+    try:
+        settings = load_settings(**given)
+    except InvalidSetting as error:
+        return error
+    configure_logs(settings, children=False)
+    logging.disable(logging.CRITICAL)
+    return settings
 
 
 def _plan(settings: Settings) -> Plan | InvalidSetting:
