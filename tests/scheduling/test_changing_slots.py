@@ -25,6 +25,20 @@ def submit(dispatcher: Dispatcher[str, str], *payloads: str, affinity: int | Non
     return [asyncio.create_task(answer(payload)) for payload in payloads]
 
 
+async def one_waits_for_a_busy_slot() -> tuple[list[FakeSlot], Dispatcher[str, str], Answer, Answer]:
+    """Two slots; the answer that keeps slot 1 busy, and that of a task that raised an error on slot 0."""
+    slots = [FakeSlot(0), FakeSlot(1)]
+    dispatcher = Dispatcher[str, str]("worker", slots, retries_errors=True)
+    dispatcher.start()
+    await let_tasks_run()
+    slots[1].unblocked.clear()
+    [busy] = submit(dispatcher, "bound", affinity=1)
+    await let_tasks_run()
+    [answer] = submit(dispatcher, "raise")
+    await let_tasks_run()
+    return slots, dispatcher, busy, answer
+
+
 def blocked(slot: FakeSlot) -> FakeSlot:
     """A slot whose batches do not end before the test says so."""
     slot.unblocked.clear()
@@ -322,15 +336,7 @@ async def test_without_slots_tasks_fail_if_slots_do_not_come_and_go(new_dispatch
 
 
 async def test_a_task_that_kept_away_from_a_slot_runs_there_when_no_other_is_left() -> None:
-    slots = [FakeSlot(0), FakeSlot(1)]
-    dispatcher = Dispatcher[str, str]("worker", slots, retries_errors=True)
-    dispatcher.start()
-    await let_tasks_run()
-    slots[1].unblocked.clear()
-    [busy] = submit(dispatcher, "bound", affinity=1)
-    await let_tasks_run()
-    [answer] = submit(dispatcher, "raise")
-    await let_tasks_run()
+    slots, dispatcher, busy, answer = await one_waits_for_a_busy_slot()
     assert slots[0].batches == [["raise"]], "it waits for the other slot"
     draining = asyncio.create_task(dispatcher.drain_slot(1))
     with pytest.raises(ValueError, match="cannot be done"):
@@ -342,15 +348,7 @@ async def test_a_task_that_kept_away_from_a_slot_runs_there_when_no_other_is_lef
 
 
 async def test_a_task_does_not_keep_away_from_a_new_slot_with_the_number_of_the_old_one() -> None:
-    slots = [FakeSlot(0), FakeSlot(1)]
-    dispatcher = Dispatcher[str, str]("worker", slots, retries_errors=True)
-    dispatcher.start()
-    await let_tasks_run()
-    slots[1].unblocked.clear()
-    [busy] = submit(dispatcher, "bound", affinity=1)
-    await let_tasks_run()
-    [answer] = submit(dispatcher, "raise")
-    await let_tasks_run()
+    slots, dispatcher, busy, answer = await one_waits_for_a_busy_slot()
     await dispatcher.remove_slot(0)
     new = FakeSlot(0)
     dispatcher.add_slot(new)

@@ -130,9 +130,9 @@ def talk(voices: str, seed: int, guest: int = 0) -> tuple[Voices, np.ndarray]:
 
 @settings(max_examples=5, deadline=None)
 @given(st.sampled_from(["AB", "ABC"]), st.integers(0, 100), st.booleans())
-def test_odd_windows_here_and_there_are_no_speaker(voices: str, seed: int, told: bool) -> None:
+def test_odd_windows_here_and_there_are_no_speaker(voices: str, seed: int, is_given: bool) -> None:
     made, speakers = talk(voices, seed)
-    count = SpeakerCount(len(voices), len(voices)) if told else SpeakerCount()
+    count = SpeakerCount(len(voices), len(voices)) if is_given else SpeakerCount()
     found = find_speakers(made, count)
     pairs = set(zip(found.tolist(), speakers.tolist(), strict=True))
     assert len(set(found.tolist())) == len(voices)
