@@ -11,6 +11,7 @@ from typing import NoReturn, TypeVar
 
 import structlog
 
+from app.background import BackgroundTasks
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource
@@ -79,7 +80,7 @@ class WhisperSlot(ABC):
         self._loads = 0
         self._clips = 0
         self._samples = 0
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks()
         self._batch: _Batch | None = None  # taken over by `exchange`, and not answered
         self.parts: list[Part] = []  # that the worker has measured of the batch that it answered last
 
@@ -412,9 +413,7 @@ class WhisperSlot(ABC):
 
     def _unload_idle(self, model: str) -> None:
         log.info("unloading idle model", slot=self.index, model=model)
-        task = asyncio.get_running_loop().create_task(self._unload(model))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._background.spawn(self._unload(model))
 
     async def _unload(self, model: str) -> None:
         if model not in self._held:

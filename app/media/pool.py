@@ -20,6 +20,7 @@ import numpy.typing as npt
 import structlog
 
 from app import tracing
+from app.background import BackgroundTasks
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
 from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace
@@ -105,7 +106,7 @@ class MediaPool:
             can_run=lambda slot, call: not isinstance(slot, RemoteMediaSlot) or slot.can_run(call),
             on_batch=_trace_call,
         )
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks()
 
     def start(self) -> None:
         """Start the first worker, in the background. The others start when there is work for them."""
@@ -241,9 +242,7 @@ class MediaPool:
         step: asyncio.Future[TaskResult[Any]],
         slot: int | None,
     ) -> None:
-        task = asyncio.get_running_loop().create_task(self._close(function, session, step, slot))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._background.spawn(self._close(function, session, step, slot))
 
     async def _close(
         self,

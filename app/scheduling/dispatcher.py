@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
+from app.background import BackgroundTasks
 from app.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
@@ -73,7 +74,7 @@ class Dispatcher(Generic[P, R]):
         self._throughput = ThroughputEstimator()
         self._backlog = Backlog[P, R](self._throughput, cost, can_run)
         self._served: dict[int, ServedSlot[P, R]] = {}  # by number, in order
-        self._closing: set[asyncio.Task[None]] = set()  # of slots that are removed
+        self._closing = BackgroundTasks()  # of slots that are removed
         self._on_batch = on_batch
         self._is_started = False
         self._draining = False
@@ -174,9 +175,7 @@ class Dispatcher(Generic[P, R]):
             task.affinity = None if task.affinity == served.index else task.affinity
             task.failed_on = None if task.failed_on == served.index else task.failed_on
         self._slot_has_left()
-        closing = asyncio.create_task(self._end_process(served))
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._closing.spawn(self._end_process(served))
 
     def _report_aborted(self, served: ServedSlot[P, R]) -> None:
         """End the batches in flight of a slot whose process is gone. The first one has taken time."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import structlog
 
+from app.background import BackgroundTasks
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
@@ -40,7 +41,7 @@ class ClusterMedia:
         self._workers: dict[int, str] = {}  # by number: the id of its node
         self._checks: dict[str, asyncio.Task[bool]] = {}  # by id of a node: whether it may have workers
         self._following: asyncio.Task[None] | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._leaving = BackgroundTasks()
 
     def start(self, reserved_cpus: Callable[[Node], int]) -> None:
         """Add and remove workers from now on. `reserved_cpus`: how many of a node they leave free."""
@@ -107,9 +108,7 @@ class ClusterMedia:
 
     def _leave(self, number: int, leaving: Coroutine[None, None, None]) -> None:
         del self._workers[number]
-        task = asyncio.create_task(leaving)
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
+        self._leaving.spawn(leaving)
 
 
 def least_used(nodes: Sequence[Node], used: Mapping[str, int]) -> Node | None:

@@ -6,11 +6,12 @@ import pickle
 import re
 import socket
 from collections import Counter
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
+from app.background import BackgroundTasks
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
 from app.engines.cluster.frames import Connection, pickled
@@ -115,17 +116,17 @@ class Driver:
         self._ready: set[str] = set()  # those that have started
         self._names: dict[str, str] = {}  # of nodes
         self._calls: dict[int, asyncio.Task[None]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._new_actor: Any = ray.remote(WorkerActor)
         self._run_task: Any = ray.remote(run_task)
 
     async def serve(self) -> None:
         """Answer until the server has gone. Raises EOFError then."""
-        self._spawn(self._follow_nodes())
+        self._tasks.spawn(self._follow_nodes())
         while True:
             number, method, args = await self._connection.receive()
             if method is not None:
-                task = self._calls[number] = self._spawn(self._answer(number, method, args))
+                task = self._calls[number] = self._tasks.spawn(self._answer(number, method, args))
                 # Not by the task itself: one that is cancelled before it begins does nothing.
                 task.add_done_callback(partial(self._forget_call, number))
             elif number in self._calls:
@@ -155,7 +156,7 @@ class Driver:
                 _kill(actor)
             raise ClusterUnavailable(reason) from None
         self._ready.add(name)
-        self._spawn(self._watch(name, actor))
+        self._tasks.spawn(self._watch(name, actor))
         return str(actor._actor_id.hex())
 
     async def start_process(self, actor: str, number: int, call: list[bytes]) -> bytes:
@@ -279,12 +280,6 @@ class Driver:
             f"node {self._name(spec.node_id)} has not given a worker {wanted} within {spec.wait_s:.0f} s: "
             f"{free:g} {kind} free{held}. End the other programs on it, or start it with more"
         )
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
 
 
 async def _lost_if_ray_fails(answer: Awaitable[R], deadline_s: float | None) -> R:

@@ -1,11 +1,12 @@
 """Keeps the slots of a dispatcher equal to the places for workers on a cluster whose nodes come and go."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
 
+from app.background import BackgroundTasks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import Node
 from app.engines.cluster.node import ClusterNode
@@ -62,7 +63,7 @@ class ClusterFleet:
         self._connected = asyncio.Event()
         self._changed = Wakeup()
         self._follow: asyncio.Task[None] | None = None
-        self._leaving: set[asyncio.Task[None]] = set()
+        self._leaving = BackgroundTasks()
 
     async def start(self) -> None:
         """Begin to connect with the cluster."""
@@ -172,10 +173,10 @@ class ClusterFleet:
         for place in self._numbers.keys() - set(places):
             number = self._numbers.pop(place)
             if place not in self._ending:  # else another slot may have its number; it ends with its process
-                self._leave(slots.remove_slot(number))
+                self._leaving.spawn(slots.remove_slot(number))
         for place, number in self._numbers.items():
             if self.is_draining(place.node.id) and place not in self._ending:
-                self._leave(self._drain(slots, place, number))
+                self._leaving.spawn(self._drain(slots, place, number))
         await asyncio.sleep(0)  # the numbers of the slots that are removed are free then
         for node in nodes:
             if node.id not in self._nodes:
@@ -194,8 +195,3 @@ class ClusterFleet:
         self._ending.discard(place)
         self._numbers.pop(place, None)
         self._changed.set()  # the node may be used again meanwhile
-
-    def _leave(self, leaving: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(leaving)
-        self._leaving.add(task)
-        task.add_done_callback(self._leaving.discard)
