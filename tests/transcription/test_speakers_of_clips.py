@@ -175,11 +175,18 @@ def broken(clip: int) -> Exception | None:
     return {3: TaskCrashes("3 processes crashed on it"), 5: MemoryError()}.get(clip)
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (TaskCrashes("3 processes crashed on it"), "3 processes crashed on it"),
+        (MemoryError(), "a media worker has too little memory"),
+    ],
+)
 async def test_a_clip_whose_voices_cannot_be_embedded_fails_the_request(
-    tmp_path: Path, labelled: list[Labelled]
+    tmp_path: Path, labelled: list[Labelled], error: Exception, reason: str
 ) -> None:
-    with pytest.raises(ClipFailed, match=r"between 49\.69 s and 55\.34 s could .*: .* too little memory"):
-        await diarize(tmp_path, Voices(broken))
+    with pytest.raises(ClipFailed, match=rf"between 49\.69 s and 55\.34 s could not be compared: {reason}"):
+        await diarize(tmp_path, Voices(lambda clip: error if clip == 5 else None))
     assert not labelled
 
 
