@@ -1,5 +1,6 @@
 """The commands and their arguments. Imports lazily: a shell waits for the completion of a value."""
 
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -95,6 +96,7 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port to listen on [WHISPER_PORT].")] = None,
 ) -> None:
     """Start the service."""
+    gc.disable()  # `run_server` enables it: libraries that load make many objects, of which few are garbage
     from app.commands.serve import run_server
 
     _exit(run_server(_given(host=host, port=port)))

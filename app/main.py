@@ -90,8 +90,10 @@ def create_app(
         lifespan=lifespan,
         middleware=_middleware(settings, running, jobs, requests),
         generate_unique_id_function=lambda route: route.name,  # the function names in generated clients
+        openapi_url=None,  # `add_docs` answers it
         docs_url=None,
         redoc_url=None,
+        servers=[{"url": settings.root_path}] if settings.root_path else None,
         # `app.tracing` makes the spans. Those of FastAPI have whole addresses, and the errors their messages.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )

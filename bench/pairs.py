@@ -4,6 +4,7 @@
 
 *Talk*: the talk of the tests, upload to SRT, by a service of each checkout with one worker of one thread and
 the demo model. Measured are the time until the answer, and the CPU time of all processes of the service.
+*Start*: the time from the command until that service is ready, and the CPU time of its processes by then.
 *Dispatcher*: its CPU time for each window: ten hours of lecture on 64 simulated slots, on a virtual clock, by
 a new process of each checkout.
 
@@ -15,8 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -52,10 +54,7 @@ def talk(checkouts: dict[str, Path], pairs: int) -> Figures:
         texts: dict[str, str] = {}
 
         def way(name: str, root: Path) -> Callable[[], float]:
-            folder = stack.enter_context(tempfile.TemporaryDirectory())
-            settings = one_worker(1) | {"WHISPER_DATA_DIR": folder, "WHISPER_LOG_LEVEL": "error"}
-            command = (sys.executable, "-m", "app.cli")
-            client, process = stack.enter_context(started_service(command, root, **settings))
+            client, process = stack.enter_context(_service(root))
             return lambda: transcribe(name, client, process.pid)
 
         def transcribe(name: str, client: httpx.Client, pid: int) -> float:
@@ -73,6 +72,22 @@ def talk(checkouts: dict[str, Path], pairs: int) -> Figures:
     }
 
 
+def start(checkouts: dict[str, Path], pairs: int) -> Figures:
+    """Wall and CPU times of starts (s) by checkout."""
+    cpu_s: dict[str, list[float]] = {name: [] for name in checkouts}
+
+    def started(name: str, root: Path) -> float:
+        began = time.perf_counter()
+        with _service(root) as (_, process):
+            took_s = time.perf_counter() - began
+            cpu_s[name].append(_cpu_s(process.pid))
+        return took_s
+
+    ways = {name: partial(started, name, root) for name, root in checkouts.items()}
+    wall_s = interleaved(ways, pairs)
+    return {"wall_s": wall_s, "cpu_s": {name: times[1:] for name, times in cpu_s.items()}}
+
+
 def dispatcher(checkouts: dict[str, Path], pairs: int, minutes: int) -> Figures:
     """CPU time of the dispatcher for each window (ms), by checkout."""
 
@@ -82,6 +97,15 @@ def dispatcher(checkouts: dict[str, Path], pairs: int, minutes: int) -> Figures:
 
     ways = {name: lambda root=root: own_ms(root) for name, root in checkouts.items()}
     return {"own_ms": interleaved(ways, pairs)}
+
+
+@contextmanager
+def _service(root: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
+    """A service of a checkout, when it is ready."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = one_worker(1) | {"WHISPER_DATA_DIR": folder, "WHISPER_LOG_LEVEL": "error"}
+        with started_service((sys.executable, "-m", "app.cli"), root, **settings) as service:
+            yield service
 
 
 def _cpu_s(pid: int) -> float:
@@ -114,11 +138,14 @@ def main() -> None:
         "machine": machine(),
         "dispatcher": dispatcher(checkouts, pairs, 60 if parsed.quick else MINUTES),
         "talk": talk(checkouts, pairs),
+        "start": start(checkouts, pairs),
     }
     rows = [
         _row("dispatcher, CPU, ms a window", figures["dispatcher"]["own_ms"]),
         _row("talk, s", figures["talk"]["wall_s"]),
         _row("talk, CPU, s", figures["talk"]["cpu_s"]),
+        _row("start, s", figures["start"]["wall_s"]),
+        _row("start, CPU, s", figures["start"]["cpu_s"]),
     ]
     print(Table("Two checkouts", ["", "pairs", THERE, HERE, "ratio, median of pairs", "of all pairs"], rows))
     print(f"\nThe same text: {'yes' if figures['talk']['same_text'] else 'no'}")

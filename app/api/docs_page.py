@@ -1,4 +1,7 @@
-"""The API's documentation at `/docs`: Swagger UI. Browsers load all of its files from this service."""
+"""The API's documentation: `/openapi.json`, and Swagger UI at `/docs`.
+
+Browsers load all of its files from this service.
+"""
 
 from html import escape
 from importlib.resources import files
@@ -7,7 +10,7 @@ from string import Template
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app.api.pages import PAGE_HEADERS
 from app.api.static_files import StaticFolder
@@ -38,11 +41,17 @@ _PAGE = Template("""<!doctype html>
 
 def add_docs(app: FastAPI) -> None:
     """Add the documentation and its files."""
+
+    # Not async, so it runs in a thread: the first request takes a fifth of a second to build the document.
+    def schema(_: Request) -> Response:
+        return JSONResponse(app.openapi())
+
     page = _PAGE.substitute(title=escape(f"{app.title} – API"))
     assets = StaticFolder(Path(str(files("fastapi_offline") / "static")))
 
     async def show(request: Request) -> Response:
         return HTMLResponse(page, headers=PAGE_HEADERS | {"Content-Security-Policy": POLICY})
 
+    app.add_route("/openapi.json", schema, methods=["GET"], include_in_schema=False)
     app.add_route("/docs", show, methods=["GET"], include_in_schema=False)
     app.add_route("/docs/assets/{name:path}", assets.answer, methods=["GET"], include_in_schema=False)

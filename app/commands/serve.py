@@ -43,14 +43,14 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def keep_loop_free(app: FastAPI) -> None:
+def keep_loop_free() -> None:
     """Prepare this process to answer at once, whatever its threads do."""
-    # The first requests that need these would wait, and all others behind them.
-    app.openapi()
+    # The first request that needs it would wait, and all others behind it.
     importlib.import_module("anyio._backends._asyncio")
     # A full collection would stop all threads for a tenth of a second: most objects are those of libraries.
     gc.collect()
     gc.freeze()
+    gc.enable()
     # After each system call, the event loop waits so long for the GIL if a thread computes.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
@@ -80,7 +80,7 @@ def run_server(overrides: dict[str, Any]) -> int:
             return 2
         configure_logs(settings, in_thread=True)
         tracing.start()
-        keep_loop_free(app)
+        keep_loop_free()
         # At the end, uvicorn raises the signal that stopped it again.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         try:

@@ -72,12 +72,8 @@ class WebhookClient:
         backend: httpcore.AsyncNetworkBackend | None = None,
     ) -> None:
         inner = backend or httpcore.AnyIOBackend()
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(),
-            network_backend=inner if allow_private else PublicBackend(inner, resolver),
-            # A reused connection would lead to an address that was checked long ago.
-            max_keepalive_connections=0,
-        )
+        self._backend = inner if allow_private else PublicBackend(inner, resolver)
+        self._pool: httpcore.AsyncConnectionPool | None = None
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> int:
         """Send a POST and return the status, without reading the body. Raises OSError if it fails."""
@@ -92,7 +88,7 @@ class WebhookClient:
         try:
             async with (
                 asyncio.timeout(TIMEOUT_S),
-                self._pool.stream("POST", target, headers=lines, content=body) as response,
+                (await self._connections()).stream("POST", target, headers=lines, content=body) as response,
             ):
                 return response.status
         except TimeoutError:
@@ -100,6 +96,19 @@ class WebhookClient:
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
             raise OSError(str(error) or type(error).__name__) from error
 
+    async def _connections(self) -> httpcore.AsyncConnectionPool:
+        if self._pool is None:
+            # Most services send no webhook, and need no certificates.
+            context = await asyncio.to_thread(httpx.create_ssl_context)
+            self._pool = self._pool or httpcore.AsyncConnectionPool(
+                ssl_context=context,
+                network_backend=self._backend,
+                # A reused connection would lead to an address that was checked long ago.
+                max_keepalive_connections=0,
+            )
+        return self._pool
+
     async def close(self) -> None:
         """Close all connections."""
-        await self._pool.aclose()
+        if self._pool is not None:
+            await self._pool.aclose()

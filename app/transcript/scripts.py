@@ -24,16 +24,16 @@ CLOSING = frozenset(
 # ... and none ends with one of these.
 OPENING = frozenset("（［｛〈《「『【〔〖〘〝＜｢([{‘“«‹¿¡＄￥£$#＃")
 
-_UNSPACED = re.compile(
-    "["
+# As in a character class of a regular expression.
+UNSPACED = (
     "\u0e00-\u0eff"  # Thai, Lao
     "\u1000-\u109f\uaa60-\uaa7f\ua9e0-\ua9ff"  # Myanmar
     "\u1780-\u17ff\u19e0-\u19ff"  # Khmer
     "\u2e80-\u2fdf\u3000-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Han, kana, their punctuation
     "\uff00-\uff9f"  # fullwidth and halfwidth forms, but for hangul
     "\U00020000-\U0003ffff"  # Han, further planes
-    "]"
 )
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 _VOWELS_BEFORE = frozenset("เแโใไເແໂໃໄ")  # written before the consonant that they follow in speech
 _VOWELS_AFTER = frozenset("ะาำๅะາຳ")

@@ -1,8 +1,11 @@
 """Models, workers, health, and the documentation."""
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from fastapi import applications
 
 from app.options import Options
 from tests.api.fake_service import OTHER_MODEL, catalogue
@@ -111,6 +114,24 @@ def test_docs_load_nothing_from_other_hosts(site):
 
 def openapi(site):
     return site.client.get("/openapi.json").json()
+
+
+def test_others_are_answered_while_the_document_is_built(serve, monkeypatch):
+    build, may_build, building = applications.get_openapi, threading.Event(), threading.Event()
+
+    def slow(**parts):
+        building.set()
+        assert may_build.wait(30)
+        return build(**parts)
+
+    monkeypatch.setattr(applications, "get_openapi", slow)
+    site = serve()
+    with ThreadPoolExecutor(1) as background:
+        document = background.submit(openapi, site)
+        assert building.wait(30)
+        assert site.client.get("/health").status_code == 200
+        may_build.set()
+    assert document.result()["info"]["title"] == "whisperfleet"
 
 
 def form(document, name):

@@ -9,28 +9,16 @@ import unicodedata
 from array import array
 from collections.abc import Iterable, Sequence
 
-from app.transcript.scripts import is_unspaced
+from app.transcript.scripts import UNSPACED, is_unspaced
 
 _MARKS = "\u0300-\u036f\u200d\ufe00-\ufe0f"  # combining marks, joiner, variants
-_CODES = range(0x0E00, 0xFFA0)  # with all marks of scripts without spaces
+_CODES = (*range(0x0E00, 0x3100), *range(0xA9E0, 0xAA80))  # with all marks of scripts without spaces
 
 
 def _pattern() -> re.Pattern[str]:
-    chars = [chr(code) for code in _CODES if is_unspaced(chr(code)) and not chr(code).isspace()]
-    unspaced = f"{_ranges(chars)}\U00020000-\U0003ffff"
-    marks = _ranges([char for char in chars if unicodedata.category(char)[0] == "M"]) + _MARKS
-    return re.compile(rf"\s*(?:[{unspaced}][{marks}]*|[^\s{unspaced}]+)")
-
-
-def _ranges(chars: Iterable[str]) -> str:
-    """The characters, ordered, as ranges of a character class."""
-    ranges: list[list[str]] = []
-    for char in chars:
-        if ranges and ord(char) == ord(ranges[-1][1]) + 1:
-            ranges[-1][1] = char
-        else:
-            ranges.append([char, char])
-    return "".join(f"{first}-{last}" for first, last in ranges)
+    marks = [chr(code) for code in _CODES if unicodedata.category(chr(code))[0] == "M"]
+    of_unspaced = "".join(mark for mark in marks if is_unspaced(mark))
+    return re.compile(rf"\s*(?:(?!\s)[{UNSPACED}][{of_unspaced}{_MARKS}]*|[^\s{UNSPACED}]+)")
 
 
 _TOKEN = _pattern()
