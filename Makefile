@@ -49,8 +49,7 @@ run: .venv/.installed
 # Each server that a test starts would compile the application anew.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev node_modules/.installed
-	$(BIN)/pytest --numprocesses 3 --dist loadfile --ignore tests/browser
-	$(BIN)/pytest --numprocesses 3 --dist loadfile tests/browser
+	$(BIN)/pytest --numprocesses 3 --dist loadfile
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP

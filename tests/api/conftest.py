@@ -32,7 +32,8 @@ class Site:
         self.url = f"http://127.0.0.1:{port}"
         self.service = service
         self.server = server
-        self.client = httpx.Client(base_url=self.url, timeout=60, trust_env=False)
+        # Certificates, which take long to load, are of no use here.
+        self.client = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False)
 
     @property
     def uploads(self) -> list[Path]:
