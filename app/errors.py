@@ -1,6 +1,8 @@
 """The service's errors. `api.errors` maps each class to an HTTP status."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 NOT_KEPT = "The recording of this job is not kept here."
 STOPPING = "The service is stopping; send the request again."
@@ -26,6 +28,11 @@ class WhisperfleetError(Exception):
 
 def _rebuild(cls: type[WhisperfleetError], message: str, param: str | None, code: str | None) -> object:
     return cls(message, param=param, code=code)
+
+
+def fault_of(problem: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in one of pydantic's errors: the words of our own validators alone."""
+    return str(problem["msg"]).removeprefix("Value error, ")
 
 
 class InvalidInput(WhisperfleetError):

@@ -4,6 +4,7 @@ import base64
 import importlib.util
 import os
 import re
+from collections.abc import Mapping
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -18,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from app.errors import InvalidSetting
+from app.errors import InvalidSetting, fault_of
 
 CommaList = Annotated[tuple[str, ...], NoDecode]
 
@@ -444,9 +445,12 @@ def load_settings(**overrides: Any) -> Settings:
     try:
         return Settings(**overrides)
     except ValidationError as error:
-        faults = "; ".join(
-            f"WHISPER_{str(fault['loc'][0]).upper()}"
-            f"{'' if fault['loc'][0] in SECRET_SETTINGS else '=' + repr(fault['input'])}: {fault['msg']}"
-            for fault in error.errors()
-        )
+        faults = "; ".join(f"{_shown(problem)}: {fault_of(problem)}" for problem in error.errors())
         raise InvalidSetting(faults) from None
+
+
+def _shown(problem: Mapping[str, Any]) -> str:
+    """The variable of an invalid setting, and its value unless that is a secret."""
+    field = problem["loc"][0]
+    value = "" if field in SECRET_SETTINGS else f"={problem['input']!r}"
+    return f"WHISPER_{str(field).upper()}{value}"

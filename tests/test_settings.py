@@ -74,7 +74,7 @@ def test_urls_need_yt_dlp(monkeypatch: pytest.MonkeyPatch) -> None:
     assert load_settings(allow_urls=True).allow_urls
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert not load_settings().allow_urls
-    with pytest.raises(InvalidSetting, match=r"WHISPER_ALLOW_URLS=True: .*pip install yt-dlp"):
+    with pytest.raises(InvalidSetting, match=r"_ALLOW_URLS=True: yt-dlp is missing; .*pip install yt-dlp"):
         load_settings(allow_urls=True)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, FailFast, Field, ValidationError
 
-from app.api.json_bodies import fault_of, invalid_json, no_object
+from app.api.json_bodies import fault_of_field, invalid_json, no_object
 from app.errors import InvalidInput
 from app.transcript.corrections import MAX_SEGMENTS, SegmentEdit
 
@@ -108,9 +108,9 @@ def _invalid(problem: Any) -> InvalidInput:
         case ("segments", int(index), *names):
             segment = f"segments[{index}]"
             field = ".".join([segment, *map(str, names)])
-            return InvalidInput(f"`{field}`: {fault_of(problem)}.", param=segment)
+            return InvalidInput(f"`{field}`: {fault_of_field(problem)}.", param=segment)
         case (name, *_):
-            return InvalidInput(f"`{name}`: {fault_of(problem)}.", param=str(name))
+            return InvalidInput(f"`{name}`: {fault_of_field(problem)}.", param=str(name))
     raise AssertionError
 
 

@@ -15,7 +15,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import errors
-from app.api.json_bodies import fault_of
+from app.api.json_bodies import fault_of_field
 from app.api.schemas import Error, ErrorDetail
 
 CHECKSUM_MISMATCH = 460  # of the protocol for resumable uploads
@@ -105,7 +105,7 @@ def invalid_input(problems: Sequence[Mapping[str, Any]]) -> errors.InvalidInput:
     lines = []
     for problem in problems:
         name = _field_name(problem)
-        text = fault_of(problem)
+        text = fault_of_field(problem)
         lines.append(f"`{name}`: {text}" if name else text)
     return errors.InvalidInput("; ".join(lines), param=_field_name(problems[0]) if problems else None)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from app.errors import InvalidInput
+from app.errors import InvalidInput, fault_of
 
 
 def json_object(body: bytes, example: str) -> dict[str, Any]:
@@ -30,8 +30,6 @@ def no_object(example: str) -> InvalidInput:
     return InvalidInput(f"The body must be a JSON object, such as {example}.")
 
 
-def fault_of(problem: Mapping[str, Any]) -> str:
+def fault_of_field(problem: Mapping[str, Any]) -> str:
     """What is wrong with a field, in one of pydantic's errors."""
-    if problem["type"] == "missing":
-        return "is required, and was not sent"
-    return str(problem["msg"]).removeprefix("Value error, ")
+    return "is required, and was not sent" if problem["type"] == "missing" else fault_of(problem)

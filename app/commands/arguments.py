@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from app.commands.inputs import Recording
-from app.errors import InvalidInput
+from app.errors import InvalidInput, fault_of
 from app.options import Options
 from app.transcript.formats import FORMATS
 
@@ -142,10 +142,7 @@ def check_options(options: dict[str, object]) -> Options:
         return Options.model_validate(options)
     except ValidationError as error:
         # A check of several fields together names none of them.
-        faults = [
-            ": ".join([*map(str, fault["loc"][:1]), fault["msg"].removeprefix("Value error, ")])
-            for fault in error.errors()
-        ]
+        faults = [": ".join([*map(str, problem["loc"][:1]), fault_of(problem)]) for problem in error.errors()]
         raise InvalidInput("; ".join(faults)) from None
 
 
