@@ -441,19 +441,18 @@ def test_a_body_that_stalls_is_given_up(serve):
 def test_corrections_hold_a_place(serve):
     site = serve(max_uploads=1)
     job = site.finished(site.submitted())["id"]
-    release = threading.Event()
-
-    def slow():
-        yield b'{"segments": '
-        release.wait(10)
-        yield b"[]}"
-
-    with ThreadPoolExecutor(1) as background:
-        first = background.submit(put, site, job, content=slow())
-        wait_for(lambda: put(site, job, {"segments": []}, match='"0"').status_code == 429)
-        release.set()
-        assert first.result().status_code == 200
-    assert put(site, job, {"segments": []}).status_code == 200
+    body = b'{"segments": []}'
+    head = (
+        f"PUT /v1/jobs/{job}/segments HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"If-Match: *\r\nContent-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(1000).startswith(b"HTTP/1.1 100"), "the place is taken, the body awaited"
+        assert put(site, job, {"segments": []}).status_code == 429
+        connection.sendall(body)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+    wait_for(lambda: put(site, job, {"segments": []}).status_code == 200)
 
 
 def test_long_transcripts_and_large_bodies_are_corrected_in_another_process(site, monkeypatch):
