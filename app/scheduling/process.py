@@ -185,6 +185,10 @@ def have_all_ended(timeout_s: float) -> bool:
     The interpreter's exit waits for them, however long that takes.
     """
     give_up_at = time.monotonic() + timeout_s
-    for process in _ending:
-        process.join(max(0.0, give_up_at - time.monotonic()))
-    return not any(process.is_alive() for process in _ending)
+    # Asked again, not joined: a process that its executor's thread has just waited for looks alive to other
+    # threads for a moment.
+    while any(process.is_alive() for process in _ending):
+        if time.monotonic() > give_up_at:
+            return False
+        time.sleep(_POLL_S)
+    return True

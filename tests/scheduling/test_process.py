@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -106,3 +107,12 @@ async def test_a_process_that_cannot_be_killed_is_left_behind(
     await child.close()
     await child.start()
     assert await child.call(os.getpid) == child.pid != pid
+
+
+def test_a_process_that_another_thread_has_waited_for_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To this one it looks alive until the other says that it is not."""
+    answers = iter([True, True, False])
+    process = SimpleNamespace(is_alive=lambda: next(answers))
+    monkeypatch.setattr("app.scheduling.process._ending", [process])
+    assert have_all_ended(10)
+    assert not list(answers)
