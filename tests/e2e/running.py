@@ -1,6 +1,7 @@
 """The real service as its users run it: a process of its own, reached over HTTP, and always ended."""
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -29,6 +30,9 @@ SIMULATED: dict[str, Any] = {
     "WHISPER_GPUS": None,
 }
 
+PORTS = range(20_000, 32_000)
+_turn = itertools.count(7919 * os.getpid())  # tests that run side by side begin at different ports
+
 T = TypeVar("T")
 
 
@@ -42,8 +46,11 @@ def wait_for(what: Callable[[], T], timeout_s: float = 30.0, pause_s: float = 0.
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+    """A port that nobody listens at, and that the kernel gives to nobody who asks for any."""
+    while True:
+        port = PORTS[next(_turn) % len(PORTS)]
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 def environment(folder: Path, **settings: object) -> dict[str, str]:

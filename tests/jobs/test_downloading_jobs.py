@@ -60,6 +60,12 @@ async def until_downloading(site: Site, jobs: list[Job]) -> None:
         await site.changed()
 
 
+async def until_dripping(site: Site, sites: Sites, job: Job) -> None:
+    await until_downloading(site, [job])
+    while not sites.begun:  # noqa: ASYNC110 - the job is running before its download begins
+        await asyncio.sleep(0.001)
+
+
 async def test_downloads_occupy_no_place_of_other_jobs(site: Site, sites: Sites) -> None:
     site.service.jobs_at_once = 1
     dripping = [await site.add(url=DRIP) for _ in range(MAX_DOWNLOADS)]
@@ -128,7 +134,7 @@ async def test_a_dripping_download_gives_way_and_is_repeated(
 async def test_a_job_that_is_deleted_while_it_downloads_ends(site: Site, sites: Sites) -> None:
     job = await site.add(url=DRIP)
     site.runner.start()
-    await until_downloading(site, [job])
+    await until_dripping(site, sites, job)
     await site.store.cancel(job)
     await site.runner.cancel(job.id)
     assert sites.cancelled == 1
@@ -139,7 +145,7 @@ async def test_a_job_that_is_deleted_while_it_downloads_ends(site: Site, sites: 
 async def test_a_stop_requeues_downloads(site: Site, sites: Sites) -> None:
     job = await site.add(url=DRIP)
     site.runner.start()
-    await until_downloading(site, [job])
+    await until_dripping(site, sites, job)
     await site.runner.stop()
     assert (await site.store.get(job.id)).status is Status.QUEUED
     sites.released.set()
