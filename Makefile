@@ -46,10 +46,11 @@ run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
 # Some at a time, by file: the tests of a file share a server. Three for two cores: they wait a quarter of the time.
-# Each server that a test starts would compile the application anew.
+# Each server that a test starts would compile the application anew. A test that fails is run once more: a machine may
+# be busy for a moment. The last lines name it.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev node_modules/.installed
-	$(BIN)/pytest --numprocesses 3 --dist loadfile
+	$(BIN)/pytest --numprocesses 3 --dist loadfile --reruns 1
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP

@@ -40,7 +40,10 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Name what was not run, as the last line. Here, because pytest-xdist loads only this file in time."""
+    """Name what was not run or failed at first, as the last lines.
+
+    Here, because pytest-xdist loads only this file in time.
+    """
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None:  # a process of pytest-xdist
         return
@@ -55,3 +58,5 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         skipped = [report for report in reporter.stats.get("skipped", []) if reason in str(report.longrepr)]
         if skipped:
             reporter.write_line(f"NOT RUN: {len(skipped)} {kind}, because {reason}.")
+    for name in sorted({report.nodeid for report in reporter.stats.get("rerun", [])}):
+        reporter.write_line(f"FAILED AT FIRST: {name}")

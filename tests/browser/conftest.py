@@ -27,14 +27,11 @@ Axe = Callable[[Page], list[str]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    is_missing = find_chromium() is None and not REQUIRED
+    if find_chromium() is not None or REQUIRED:
+        return
     for item in items:
-        if not item.path.is_relative_to(FOLDER) or "browser" not in getattr(item, "fixturenames", ()):
-            continue
-        if is_missing:
+        if item.path.is_relative_to(FOLDER) and "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.skip(reason=MISSING))
-        # A browser on a busy machine is late where no test expects it. A defect fails twice, and is counted.
-        item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 # A module's: Playwright's event loop would be in the way of other modules' asynchronous tests.
