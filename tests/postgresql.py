@@ -1,23 +1,30 @@
 """A PostgreSQL server for the tests."""
 
+import asyncio
 import shutil
 import signal
 import tempfile
 import uuid
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote
 
 import psutil
 
+from app.jobs.database import Database
 from tests.e2e.running import wait_for
 
-NewDatabase = Callable[[], str]
-
 KEPT = 20  # databases: a test may stop the service of one and start it again
+
+
+class NewDatabase(Protocol):
+    def __call__(self, *, empty: bool = False) -> str:
+        """The URL of a new database, which has all tables unless it is `empty`."""
 
 
 @contextmanager
@@ -32,17 +39,25 @@ def postgresql_server() -> Iterator[NewDatabase]:
     server.psql("ALTER SYSTEM SET fsync = off;")
     server.psql("SELECT pg_reload_conf();")
 
+    socket_folder = quote(server.get_uri().partition("host=")[2], safe="/")
     names: deque[str] = deque()
 
-    def new_database() -> str:
+    def url(name: str) -> str:
+        return f"postgresql://postgres@/{name}?host={socket_folder}"
+
+    # Migrating each test's own would take long.
+    server.psql("CREATE DATABASE with_tables;")
+    with ThreadPoolExecutor(1) as thread:  # in this one, a test's event loop may run
+        thread.submit(asyncio.run, _create_tables(url("with_tables"))).result()
+
+    def new_database(*, empty: bool = False) -> str:
         names.append(f"test_{uuid.uuid4().hex}")
-        server.psql(f"CREATE DATABASE {names[-1]};")
+        server.psql(f"CREATE DATABASE {names[-1]} TEMPLATE {'template1' if empty else 'with_tables'};")
         if len(names) > KEPT:
             # Each has hundreds of files: thousands of them take minutes to remove on a busy disk. PostgreSQL
             # keeps one that is still in use.
             server.psql(f"DROP DATABASE {names.popleft()};")
-        socket_folder = quote(server.get_uri().partition("host=")[2], safe="/")
-        return f"postgresql://postgres@/{names[-1]}?host={socket_folder}"
+        return url(names[-1])
 
     try:
         yield new_database
@@ -51,3 +66,9 @@ def postgresql_server() -> Iterator[NewDatabase]:
         process.send_signal(signal.SIGQUIT)  # immediate shutdown
         wait_for(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _create_tables(url: str) -> None:
+    database = Database(url, Path("/nowhere"))
+    await database.open()
+    await database.close()

@@ -19,6 +19,7 @@ from app.main import create_app
 from app.settings import Settings
 from tests.api.fake_service import FakeService
 from tests.api.waiting import wait_for
+from tests.jobs.databases import put_tables
 
 Serve = Callable[..., "Site"]
 RECORDING = b"RIFF\0audio"
@@ -99,6 +100,9 @@ class Site:
 
 @contextmanager
 def serve_site(settings: Settings) -> Iterator[Site]:
+    database = settings.data_dir / FILE_NAME
+    if settings.data_dir.is_dir() and not database.exists():
+        put_tables(database)
     service = FakeService(settings)
     app = create_app(settings, service)  # type: ignore[arg-type]
     server = Server(app, uvicorn_config(app, settings))

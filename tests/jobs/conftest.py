@@ -7,16 +7,31 @@ import pytest
 
 from app.jobs.database import Database
 from app.jobs.store import Store
-from tests.jobs.databases import opened
+from tests.jobs.databases import opened, put_tables
 from tests.jobs.sites import Site, opened_site
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty database, of either kind."""
-    if request.param == "sqlite":
+def kind(request: pytest.FixtureRequest) -> str:
+    """The kind of a test's database."""
+    return str(request.param)
+
+
+@pytest.fixture
+def empty_url(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """The URL of a database without tables, of either kind."""
+    if kind == "sqlite":
         return f"sqlite:///{tmp_path}/jobs.db"
-    return str(request.getfixturevalue("postgresql")())
+    return str(request.getfixturevalue("postgresql")(empty=True))
+
+
+@pytest.fixture
+def url(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
+    """The URL of a database without jobs, of either kind."""
+    if kind == "postgresql":
+        return str(request.getfixturevalue("postgresql")())
+    put_tables(tmp_path / "jobs.db")
+    return f"sqlite:///{tmp_path}/jobs.db"
 
 
 @pytest.fixture

@@ -4,14 +4,33 @@ import os
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import DatabaseUnavailable
-from app.jobs.database import Database
+from app.jobs.database import FILE_NAME, Database, _migrate
+from app.jobs.sql_engine import sqlite_url
+
+
+@cache
+def _empty_file() -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / FILE_NAME
+        engine = sa.create_engine(sqlite_url(str(path)).set(drivername="sqlite"))
+        with engine.begin() as connection:
+            _migrate(connection)
+        engine.dispose()
+        return path.read_bytes()
+
+
+def put_tables(path: Path) -> None:
+    """Write a SQLite file that has all tables, without jobs. Migrating each test's own would take long."""
+    path.write_bytes(_empty_file())
 
 
 @asynccontextmanager

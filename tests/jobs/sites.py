@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from app.jobs.clip_store import ClipStore
-from app.jobs.database import Database
+from app.jobs.database import FILE_NAME, Database
 from app.jobs.events import Event
 from app.jobs.job import Job
 from app.jobs.runner import JobRunner
@@ -26,6 +26,7 @@ from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Observer
 from app.transcription.result_cache import ClipResults
+from tests.jobs.databases import put_tables
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 from workers.messages import LoadOptions, Span
 
@@ -183,6 +184,7 @@ class Site:
 @asynccontextmanager
 async def opened_site(folder: Path, **settings: Any) -> AsyncIterator[Site]:
     """A site with an open database; its runner is not started."""
+    put_tables(folder / FILE_NAME)
     site = Site(Settings(data_dir=folder, _env_file=None, **settings))
     await site.database.open()
     try:

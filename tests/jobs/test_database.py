@@ -160,7 +160,7 @@ async def test_a_sqlite_file_is_locked_for_all_data_folders(tmp_path: Path) -> N
 
 
 def test_a_first_start_that_is_killed_midway_does_no_harm(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_table, created = op.create_table, []
 
@@ -171,14 +171,14 @@ def test_a_first_start_that_is_killed_midway_does_no_harm(
         return create_table(name, *columns, **options)
 
     async def start() -> None:
-        database = Database(url, tmp_path)
+        database = Database(empty_url, tmp_path)
         try:
             await database.open()
         finally:
             await database.close()
 
     async def start_again() -> None:
-        async with opened(url) as database:
+        async with opened(empty_url) as database:
             assert (await Store(database).add(SUBMISSION)).number == 1
 
     with monkeypatch.context() as patch:

@@ -39,9 +39,9 @@ TEXT = "Grüße an 世界. The quick brown fox."
 
 
 @pytest.fixture
-async def old_url(url: str, tmp_path: Path) -> str:
+async def old_url(empty_url: str, tmp_path: Path) -> str:
     """The URL of such a database, of either kind."""
-    database = Database(url, tmp_path)
+    database = Database(empty_url, tmp_path)
     async with database._engine.begin() as connection:
         await connection.run_sync(migrate, command.upgrade, "0001")
         for table, rows in ROWS.items():
@@ -51,7 +51,7 @@ async def old_url(url: str, tmp_path: Path) -> str:
             last = max(row["number"] for row in ROWS["jobs"])
             await connection.execute(sa.text(f"SELECT setval('jobs_number_seq', {last})"))
     await database.close()
-    return url
+    return empty_url
 
 
 def migrate(connection: sa.Connection, function: Any, revision: str) -> None:

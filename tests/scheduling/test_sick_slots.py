@@ -201,7 +201,7 @@ async def test_a_slot_that_raises_errors_nobody_knows_is_quarantined_as_well() -
     assert await submit_all(dispatcher, ["a"] * 200) == ["A"] * 200
     await quarantined
     assert broken.probes >= 2
-    assert len(broken.batches) < 50
+    assert len(broken.batches) < 100, "a share as large as the sound one's"
     await dispatcher.stop()
 
 

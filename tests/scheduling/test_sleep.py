@@ -33,7 +33,7 @@ async def until_asleep(slots: list[ClosableSlot]) -> None:
 
 async def test_an_idle_slot_ends_its_process_and_wakes_for_work() -> None:
     slots = [ClosableSlot(index) for index in range(3)]
-    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.05)
+    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.5)
     dispatcher.start()
     await let_tasks_run()
     assert states(slots) == ["idle"] * 3

@@ -68,13 +68,13 @@ async def test_the_results_of_an_answered_request_are_dropped() -> None:
 
 
 async def test_results_expire_without_a_retry() -> None:
-    cache = ResultCache(keep_s=0.05)
+    cache = ResultCache(keep_s=0.5)
     for _ in range(2):  # a retry starts the time anew
         with pytest.raises(ConnectionError), cache.recording("talk"):
             raise ConnectionError
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.3)
         assert len(cache) == 1
-    await asyncio.sleep(0.06)
+    await asyncio.sleep(0.6)
     assert len(cache) == 0
 
 
