@@ -13,6 +13,7 @@ import httpx
 import pytest
 import structlog
 
+from app.api.admission import Admission
 from app.commands.serve import Server, uvicorn_config
 from app.jobs.database import FILE_NAME
 from app.main import create_app
@@ -28,10 +29,11 @@ RECORDING = b"RIFF\0audio"
 class Site:
     """A running application: its address, a client, and its fake service."""
 
-    def __init__(self, port: int, service: FakeService, server: Server) -> None:
+    def __init__(self, port: int, service: FakeService, admission: Admission, server: Server) -> None:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.service = service
+        self.admission = admission
         self.server = server
         # Certificates, which take long to load, are of no use here.
         self.client = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=False)
@@ -104,14 +106,17 @@ def serve_site(settings: Settings) -> Iterator[Site]:
     if settings.data_dir.is_dir() and not database.exists():
         put_tables(database)
     service = FakeService(settings)
-    app = create_app(settings, service)  # type: ignore[arg-type]
+    admission = Admission(settings, service)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.main.Admission", lambda *_: admission)
+        app = create_app(settings, service)  # type: ignore[arg-type]
     server = Server(app, uvicorn_config(app, settings))
     # With IPPROTO_TCP, asyncio disables Nagle's algorithm, which would cost 40 ms per request.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
-    site = Site(listener.getsockname()[1], service, server)
+    site = Site(listener.getsockname()[1], service, admission, server)
     try:
         deadline = time.monotonic() + 10
         while not server.started and time.monotonic() < deadline:

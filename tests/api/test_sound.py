@@ -187,7 +187,7 @@ def test_a_copy_holds_a_place_while_it_is_made(serve):
     site.service.encoder.paused = True
     with ThreadPoolExecutor(5) as background:
         asked = [background.submit(audio, site, job) for _ in range(5)]
-        wait_for(lambda: len(site.server.server_state.tasks) == 5)
+        wait_for(lambda: site.admission.requests.held == 5)
         assert error(audio(site, job)) == (429, None, "queue_full")
         site.service.encoder.paused = False
         assert [one.result().status_code for one in asked] == [200] * 5

@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import sqlite3
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -218,8 +217,7 @@ def test_only_the_making_holds_a_place(serve):
     site.service.paused = True
     with ThreadPoolExecutor(5) as background:
         asked = [background.submit(peaks, site, job) for _ in range(5)]
-        wait_for(lambda: len(site.server.server_state.tasks) == 5)
-        time.sleep(0.5)  # until each has found no peaks in the database, and holds its place
+        wait_for(lambda: site.admission.requests.held == 5)
         assert error(peaks(site, job)) == (429, None, "queue_full")
         assert peaks(site, found).status_code == 200
         site.service.paused = False

@@ -71,7 +71,9 @@ class RayCluster:
         self.cluster.add_node(gcs_server_port=port, **self._head_args)
 
     def mend(self) -> None:
-        """Have the nodes `NAMES` run, and no others."""
+        """Have the head and the nodes `NAMES` run, and no others."""
+        if self.cluster.head_node is None:
+            self.start_head()
         for node in [*self.nodes]:
             if node.name not in NAMES or self.raylet(node).poll() is not None:
                 self.kill(node)
