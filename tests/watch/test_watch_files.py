@@ -11,7 +11,7 @@ import pytest
 
 from app.errors import DatabaseUnavailable
 from app.watch import recording, sidecar
-from tests.watch.watched_folder import SETTLE_S, Watched, idle, until
+from tests.watch.watched_folder import Watched, idle, until, until_stored
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -62,10 +62,10 @@ async def test_a_file_that_fails_is_tried_again_when_it_changes(watched: Watched
 
 
 async def test_a_growing_file_waits(watched: Watched) -> None:
-    async with watched.watch() as watching:
+    async with watched.watch(settle_s=1) as watching:
         path = watched.add("film.mkv", "1")
         for number in range(6):
-            await asyncio.sleep(SETTLE_S / 2)
+            await asyncio.sleep(0.2)
             with path.open("a") as file:
                 file.write(str(number))
         await until(watched.subtitles)
@@ -277,11 +277,11 @@ async def test_the_job_is_deleted_by_somebody_else(watched: Watched) -> None:
 
 
 async def test_other_options_make_another_job(watched: Watched) -> None:
-    watched.add("film.mkv")
+    path = watched.add("film.mkv")
     watched.jobs.paused = True
 
-    async with watched.watch():
-        await until(lambda: watched.jobs.jobs)
+    async with watched.watch() as watching:
+        await until_stored(watching, path)
     watched.jobs.paused = False
     async with watched.watch(options={"language": "en", "beam_size": 2}) as watching:
         await until(watched.subtitles)

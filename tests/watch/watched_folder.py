@@ -25,7 +25,9 @@ class Watched:
         self._database = database
 
     @contextlib.asynccontextmanager
-    async def watch(self, poll_s: float | None = None, **rules: Any) -> AsyncIterator[Watcher]:
+    async def watch(
+        self, poll_s: float | None = None, settle_s: float = SETTLE_S, **rules: Any
+    ) -> AsyncIterator[Watcher]:
         """Watch it until the end of the block."""
         chosen = Rules(options=Options(**rules.pop("options", {})), **rules)
         state = State(self._database, chosen.kind)
@@ -36,7 +38,7 @@ class Watched:
             self.jobs,  # type: ignore[arg-type]
             self.report,
             sound_dir=self._database.with_suffix(".sound"),
-            settle_s=SETTLE_S,
+            settle_s=settle_s,
             poll_s=poll_s,
         )
         task = asyncio.create_task(watching.run())
@@ -66,6 +68,11 @@ async def until(what: Callable[[], Any], timeout_s: float = 10.0) -> None:
     async with asyncio.timeout(timeout_s):
         while not what():  # noqa: ASYNC110 (files and threads set no events)
             await asyncio.sleep(0.01)
+
+
+async def until_stored(watching: Watcher, path: Path) -> None:
+    """Wait until the watcher has stored the job of a recording, and would find it after a kill."""
+    await until(lambda: (entry := watching._tools.state.get(path)) and entry.job)
 
 
 async def idle(watching: Watcher) -> None:
