@@ -1,6 +1,5 @@
 """Fixtures for all tests."""
 
-import gc
 import os
 from collections.abc import Iterator
 
@@ -32,11 +31,6 @@ def postgresql() -> Iterator[NewDatabase]:
     """A function that creates databases on a PostgreSQL server."""
     with postgresql_server() as new_database:
         yield new_database
-
-
-def pytest_collection_finish() -> None:
-    """Thousands of tests and their modules stay until the end: garbage collections need not visit them."""
-    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
