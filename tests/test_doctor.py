@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from app.commands.doctor import exit_code, plan_finding
-from app.doctor import fleet, gpus, machine, model, speakers
+from app.doctor import fleet, gpus, machine, models
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
 from app.engines.plan import Plan, make_plan
 from app.errors import ModelUnavailable
@@ -248,19 +248,19 @@ def test_a_model_that_cannot_be_downloaded(monkeypatch: pytest.MonkeyPatch) -> N
     def unreachable(name: str) -> int:
         raise ModelUnavailable("not on this machine, and cannot be downloaded: no connection")
 
-    monkeypatch.setattr(model, "local_folder", lambda name: None)
-    monkeypatch.setattr(model, "_size_to_download", unreachable)
-    finding, files = model.check_model("small", falls_back=False)
+    monkeypatch.setattr(models, "local_folder", lambda name: None)
+    monkeypatch.setattr(models, "_size_to_download", unreachable)
+    finding, files = models.check_model("small", falls_back=False)
     assert (finding.severity, files) == (Severity.FAIL, None)
     assert "WHISPER_MODEL" in finding.remedy
     assert finding.remedy.endswith("#model-not-downloadable)")
-    assert model.check_model("small", falls_back=True)[0].severity is Severity.WARN
-    monkeypatch.setattr(model, "_size_to_download", lambda name: 484 * 10**6)
-    assert "484 MB will be downloaded" in model.check_model("small", falls_back=False)[0].found
+    assert models.check_model("small", falls_back=True)[0].severity is Severity.WARN
+    monkeypatch.setattr(models, "_size_to_download", lambda name: 484 * 10**6)
+    assert "484 MB will be downloaded" in models.check_model("small", falls_back=False)[0].found
 
 
 def test_the_demo_model_warns_of_its_limits() -> None:
-    finding, files = model.check_model("demo", falls_back=False)
+    finding, files = models.check_model("demo", falls_back=False)
     assert finding.severity is Severity.WARN
     assert "only synthetic speech" in finding.remedy
     assert files is not None
@@ -414,7 +414,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
 async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
     slot = LowMemorySlot({}, too_large=("float32",))
     window = Window(bytes(32_000), ((0, 16_000),), Decoding("main"))
-    finding = await fleet.transcribe_on(slot, window, "worker 0")
+    [finding] = await fleet.transcribe_on(slot, window, "worker 0")
     assert finding.severity is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.remedy
 
@@ -435,19 +435,17 @@ def test_a_run_with_an_odd_model(tmp_path: Path, edit: Edit, line: str) -> None:
 
 
 async def test_the_speaker_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bundled = await speakers.check_speaker_model("", tmp_path)
+    bundled = await models.check_speaker_model("", tmp_path)
     assert (bundled.severity, bundled.found[:18]) == (Severity.OK, "resemblyzer 0.1.4,")
     other = str(kaldi_model(tmp_path / "voices.onnx"))
-    assert await speakers.check_speaker_model(other, tmp_path) == ok(
-        "speaker model", f"{other} embeds voices"
-    )
+    assert await models.check_speaker_model(other, tmp_path) == ok("speaker model", f"{other} embeds voices")
     (tmp_path / "broken.onnx").touch()
-    broken = await speakers.check_speaker_model(str(tmp_path / "broken.onnx"), tmp_path)
+    broken = await models.check_speaker_model(str(tmp_path / "broken.onnx"), tmp_path)
     assert broken.severity is Severity.WARN
     assert "Supported are ONNX files of WeSpeaker" in broken.found
-    unknown = await speakers.check_speaker_model("voices", tmp_path)
+    unknown = await models.check_speaker_model("voices", tmp_path)
     assert (unknown.severity, unknown.invalid_setting) == (Severity.FAIL, True)
     monkeypatch.setattr("app.engines.speaker_model.find_spec", lambda name: None)
-    missing = await speakers.check_speaker_model("", tmp_path)
+    missing = await models.check_speaker_model("", tmp_path)
     assert missing.severity is Severity.WARN
     assert "`pip install --no-deps resemblyzer`" in missing.found

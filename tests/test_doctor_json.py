@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.commands.doctor import report
+from app.commands.doctor import as_document
 from app.doctor.finding import Finding, fail, ok, warn
 
 pytestmark = pytest.mark.timeout(60)
@@ -24,11 +24,11 @@ pytestmark = pytest.mark.timeout(60)
     ],
 )
 def test_the_whole_is_as_bad_as_the_worst(findings: list[Finding], status: str) -> None:
-    assert report(findings)["status"] == status
+    assert as_document(findings)["status"] == status
 
 
 def test_a_check() -> None:
-    document = report([ok("python", "3.11"), fail("GPU 0", "lost", "Reboot.", "gpu-failed")])
+    document = as_document([ok("python", "3.11"), fail("GPU 0", "lost", "Reboot.", "gpu-failed")])
     assert document["checks"] == [
         {"name": "python", "status": "ok", "detail": "3.11", "remedy": None},
         {

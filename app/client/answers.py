@@ -40,10 +40,9 @@ class NoAccess(WhisperfleetError):
 class Refused(WhisperfleetError):
     """The service does not take this recording. A repetition would not change that."""
 
-    def __init__(self, message: str, answer: httpx.Response | None = None) -> None:
-        super().__init__(message)
-        self.status = 0 if answer is None else answer.status_code
-        self.code = "" if answer is None else error_code(answer)
+    def __init__(self, message: str, *, status: int = 0, code: str | None = None) -> None:
+        super().__init__(message, code=code)
+        self.status = status
 
 
 class KeyTaken(WhisperfleetError):

@@ -118,7 +118,7 @@ class ServiceClient:
             raise NoAccess(f"{self.name} sends to {location}: name that address with --server")
         if status in (401, 403):
             raise NoAccess(f"{message} Give the key with --api-key or WHISPER_API_KEY.")
-        raise Refused(message, answer)
+        raise Refused(message, status=status, code=code)
 
     async def repeat(self, attempt: Callable[[], Awaitable[T]], *, submits: bool = False) -> T:
         """The result of the first attempt that does not raise NotNow.

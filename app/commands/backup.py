@@ -7,13 +7,13 @@ import errno
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from app.commands.ending import command
 from app.errors import InvalidSetting, WhisperfleetError
 from app.files import sync, try_lock
 from app.jobs.database import Database
@@ -35,14 +35,18 @@ class BackupFailed(WhisperfleetError):
     """A file cannot be written, or is no backup. Nothing was changed."""
 
 
+@command(errors=(OSError, sqlite3.Error))
 def run_backup(file: Path) -> int:
     """Copy the database into `file`. Returns the exit code: 2 if a setting is invalid."""
-    return _run(lambda: back_up(file))
+    print(back_up(file))
+    return 0
 
 
+@command(errors=(OSError, sqlite3.Error))
 def run_restore(file: Path) -> int:
     """Replace the database by `file`. Returns the exit code: 2 for a running service or a bad setting."""
-    return _run(lambda: restore(file))
+    print(restore(file))
+    return 0
 
 
 def back_up(file: Path) -> str:
@@ -93,18 +97,6 @@ def restore(file: Path) -> str:
     finally:
         folder.release()
     return f"{database}: {jobs} jobs" + (f"; the database before is {kept}" if kept else "")
-
-
-def _run(work: Callable[[], str]) -> int:
-    try:
-        print(work())
-    except WhisperfleetError as error:
-        print(f"whisperfleet: {error.message}", file=sys.stderr)
-        return 2 if isinstance(error, InvalidSetting) else 1
-    except (OSError, sqlite3.Error) as error:
-        print(f"whisperfleet: {error}", file=sys.stderr)
-        return 1
-    return 0
 
 
 def _database_path(settings: Settings) -> Path:

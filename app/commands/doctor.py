@@ -6,8 +6,8 @@ import logging
 import os
 import tempfile
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import metadata
 from pathlib import Path
 
@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from app.doctor import cluster, fleet, gpus, machine, model, speakers
-from app.doctor.finding import Finding, Severity, fail_setting, ok, warn
-from app.engines.cluster.bridge import Bridge
+from app.commands.ending import command
+from app.doctor import cluster, fleet, gpus, machine, models
+from app.doctor.finding import Finding, Report, Severity, fail_setting, ok, warn
 from app.engines.cluster.places import usable_device
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
@@ -29,116 +29,113 @@ from app.settings import Settings, load_settings
 _STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "bold red"}
 
 
+@command()
 def run_doctor(*, as_json: bool = False, cluster: bool = False) -> int:
     """Run all checks and print their findings. Returns that of `exit_code`, or 130 after Ctrl-C.
 
     `as_json`: standard output gets one JSON document at the end, and nothing else. `cluster`: check the nodes
     of the Ray cluster instead of this machine.
     """
-    checks = run_cluster_checks() if cluster else run_checks()
-    try:
-        work = _run_and_dump(checks) if as_json else _run_and_print(checks, Console(highlight=False))
-        return asyncio.run(work)
-    except KeyboardInterrupt:
-        return 130
+    findings: list[Finding] = []
+    console = Console(highlight=False)
+
+    def report(finding: Finding) -> None:
+        findings.append(finding)
+        if not as_json:
+            _print(console, finding)
+
+    with nullcontext() if as_json else console.status("checking …"):
+        asyncio.run(check_cluster(report) if cluster else check_machine(report))
+    print(json.dumps(as_document(findings), indent=2, ensure_ascii=False) if as_json else _summary(findings))
+    return exit_code(findings)
 
 
-async def run_checks() -> AsyncGenerator[Finding]:
-    """Yield each finding as soon as it is known. No process outlives the generator."""
+async def check_machine(report: Report) -> None:
+    """Check this machine. No process outlives the call."""
     set_globally = machine.global_start_method()
     settings = _settings()
     if isinstance(settings, InvalidSetting):
-        yield fail_setting("settings", settings)
+        report(fail_setting("settings", settings))
         return
-    yield machine.check_settings(settings, os.environ)
-    yield machine.check_data_dir(settings)
-    yield machine.check_port(settings)
-    yield machine.check_python()
-    yield machine.check_packages()
-    yield machine.check_start_method(await fleet.child_start_method(), set_globally)
+    report(machine.check_settings(settings, os.environ))
+    report(machine.check_data_dir(settings))
+    report(machine.check_port(settings))
+    report(machine.check_python())
+    report(machine.check_packages())
+    report(machine.check_start_method(await fleet.child_start_method(), set_globally))
     nvml, plan = await asyncio.to_thread(gpus.query_nvml), _plan(settings)
     for finding in gpus.check_gpus(nvml, settings.device, _visible(plan), os.environ):
-        yield finding
+        report(finding)
     if isinstance(plan, InvalidSetting):
-        yield fail_setting("plan", plan)
+        report(fail_setting("plan", plan))
         return
-    yield plan_finding(plan, media_workers(settings, plan, usable_cores()))
+    report(plan_finding(plan, media_workers(settings, plan, usable_cores())))
     if plan.simulation is not None:
         remedy = "Leave WHISPER_ENGINE unset to transcribe recordings."
-        yield warn("workers", "simulated: their transcripts are made up", remedy)
+        report(warn("workers", "simulated: their transcripts are made up", remedy))
         return
-    async with aclosing(_check_plan(plan, settings)) as findings:
-        async for finding in findings:
-            yield finding
-
-
-async def _check_plan(plan: Plan, settings: Settings) -> AsyncGenerator[Finding]:
-    async with aclosing(fleet.check_libraries(plan)) as findings:
-        async for finding in findings:
-            yield finding
+    await fleet.check_libraries(plan, report)
     files: list[ModelFiles | None] = []
     for index, name in enumerate(plan.models):
         falls_back = index == 0 and settings.model == "auto" and settings.demo_fallback
-        finding, located = await asyncio.to_thread(model.check_model, name, falls_back=falls_back)
+        finding, located = await asyncio.to_thread(models.check_model, name, falls_back=falls_back)
         files.append(located)
-        yield finding
-    with tempfile.TemporaryDirectory(prefix="whisperfleet-doctor-") as folder:
-        media_findings, pcm = await fleet.detect_speech(Path(folder))
-        media_findings.append(await speakers.check_speaker_model(settings.speaker_model, Path(folder)))
-    for finding in media_findings:
-        yield finding
-    if not pcm:
-        yield warn("workers", "not checked: there is no decoded audio", "Fix the audio decoder first.")
-        return
-    if files[0] is None:
-        yield ok("workers", f"checked with the demo model: {plan.models[0]} is not on this machine")
-    async with aclosing(fleet.transcribe(plan, files[0] or locate(DEMO), pcm)) as findings:
-        async for finding in findings:
-            yield finding
+        report(finding)
+    pcm = await _check_media(report, "workers", settings.speaker_model)
+    if pcm:
+        await fleet.transcribe(plan, _files(files[0], plan, report), pcm, report)
 
 
-async def run_cluster_checks() -> AsyncGenerator[Finding]:
-    """Check the nodes of the Ray cluster that the settings name. Yields findings as they are known."""
+async def check_cluster(report: Report) -> None:
+    """Check the nodes of the Ray cluster that the settings name."""
     settings = _settings(engine="ray")
     if isinstance(settings, InvalidSetting):
-        yield fail_setting("settings", settings)
+        report(fail_setting("settings", settings))
         return
-    yield machine.check_settings(settings, os.environ)
+    report(machine.check_settings(settings, os.environ))
     plan = _plan(settings)
     if isinstance(plan, InvalidSetting):
-        yield fail_setting("plan", plan)
+        report(fail_setting("plan", plan))
         return
     async with cluster.connected(settings) as (bridge, connection):
-        yield connection
+        report(connection)
         if not bridge.nodes:
             return
         assert plan.cluster is not None
         if (device := usable_device(bridge.nodes, plan.cluster.device)) is not None:
             plan = make_plan(settings, device)
-        async with aclosing(_check_nodes(bridge, plan)) as findings:
-            async for finding in findings:
-                yield finding
+        files: ModelFiles | None = ModelFiles(plan.models[0], Path())
+        if plan.simulation is None:
+            # A node may have workers if its files of the model are like those of this machine.
+            finding, files = await asyncio.to_thread(models.check_model, plan.models[0], falls_back=False)
+            report(finding)
+        files = _files(files, plan, report)
+        pcm = await _check_media(report, "nodes")
+        if pcm:
+            await cluster.check_nodes(bridge, plan, files, pcm, report)
 
 
-async def _check_nodes(bridge: Bridge, plan: Plan) -> AsyncGenerator[Finding]:
-    files: ModelFiles | None = ModelFiles(plan.models[0], Path())
-    if plan.simulation is None:
-        # A node may have workers if its files of the model are like those of this machine.
-        finding, files = await asyncio.to_thread(model.check_model, plan.models[0], falls_back=False)
-        yield finding
-    if files is None:
-        files = locate(DEMO)
-        yield ok("workers", f"checked with the demo model: {plan.models[0]} is not on this machine")
+async def _check_media(report: Report, unchecked: str, speaker_model: str | None = None) -> bytes:
+    """Check the media workers and, if it is given, the model of voices. Returns the decoded sample.
+
+    If there is none, `unchecked` is reported as what cannot be checked.
+    """
     with tempfile.TemporaryDirectory(prefix="whisperfleet-doctor-") as folder:
-        media_findings, pcm = await fleet.detect_speech(Path(folder))
-    for finding in media_findings:
-        yield finding
+        findings, pcm = await fleet.detect_speech(Path(folder))
+        if speaker_model is not None:
+            findings.append(await models.check_speaker_model(speaker_model, Path(folder)))
+    for finding in findings:
+        report(finding)
     if not pcm:
-        yield warn("nodes", "not checked: there is no decoded audio", "Fix the audio decoder first.")
-        return
-    async with aclosing(cluster.check_nodes(bridge, plan, files, pcm)) as findings:
-        async for finding in findings:
-            yield finding
+        report(warn(unchecked, "not checked: there is no decoded audio", "Fix the audio decoder first."))
+    return pcm
+
+
+def _files(files: ModelFiles | None, plan: Plan, report: Report) -> ModelFiles:
+    """The files of the model with which workers are checked: those of the demo model if there are none."""
+    if files is None:
+        report(ok("workers", f"checked with the demo model: {plan.models[0]} is not on this machine"))
+    return files or locate(DEMO)
 
 
 def _settings(**given: str) -> Settings | InvalidSetting:
@@ -183,25 +180,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-async def _run_and_print(checks: AsyncGenerator[Finding], console: Console) -> int:
-    findings: list[Finding] = []
-    with console.status("checking …"):
-        async with aclosing(checks):
-            async for finding in checks:
-                findings.append(finding)
-                _print(console, finding)
-    print(_summary(findings))
-    return exit_code(findings)
-
-
-async def _run_and_dump(checks: AsyncGenerator[Finding]) -> int:
-    async with aclosing(checks):
-        findings = [finding async for finding in checks]
-    print(json.dumps(report(findings), indent=2, ensure_ascii=False))
-    return exit_code(findings)
-
-
-def report(findings: Sequence[Finding]) -> dict[str, object]:
+def as_document(findings: Sequence[Finding]) -> dict[str, object]:
     """The findings for programs. `status` of the whole is the worst of the checks: ok, warn or fail."""
     worst = max((finding.severity for finding in findings), key=list(Severity).index, default=Severity.OK)
     return {

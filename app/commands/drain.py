@@ -4,40 +4,32 @@ import asyncio
 import signal
 import sys
 import time
-from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from app.client.answers import Refused, json_object
 from app.client.service import COMMAND, ServiceClient, connect
+from app.commands.ending import command, run_until
 from app.errors import InvalidInput, WhisperfleetError
 
 GIVE_UP_S = 60.0  # a service that does not answer for so long may be gone for good: the node is free to end
 _POLL_S = 1.0
 
 
+@command(stopped="stopped waiting; the node goes on draining")
 def run_drain(node: str, server: str, api_key: str | None, *, timeout_s: float | None, undo: bool) -> int:
     """Drain a node and wait until its workers have ended; or undo that.
 
     Returns the exit code: 0 if they have, 1 if the service does not answer, or the time is over, 2 for wrong
     usage, such as an unknown node. A node that is drained already is drained.
     """
-    try:
-        if not node.strip():
-            raise InvalidInput("NODE is empty: name a node's id or name, which `GET /v1/nodes` lists")
-        if timeout_s is not None and timeout_s <= 0:
-            raise InvalidInput("--timeout must be above 0")
-        work = _undo(node, server, api_key) if undo else _drain(node, server, api_key, timeout_s)
-        asyncio.run(_cancel_on_sigterm(work))
-    except InvalidInput as error:
-        return _fail(error.message, 2)
-    except WhisperfleetError as error:
-        return _fail(error.message, 1)
-    except KeyboardInterrupt:
-        return _fail("stopped waiting; the node goes on draining", 130)
-    except asyncio.CancelledError:
-        return _fail("stopped waiting; the node goes on draining", 143)
+    if not node.strip():
+        raise InvalidInput("NODE is empty: name a node's id or name, which `GET /v1/nodes` lists")
+    if timeout_s is not None and timeout_s <= 0:
+        raise InvalidInput("--timeout must be above 0")
+    work = _undo(node, server, api_key) if undo else _drain(node, server, api_key, timeout_s)
+    run_until(work, signal.SIGTERM)
     return 0
 
 
@@ -104,16 +96,5 @@ def _progress(row: dict[str, Any]) -> str:
     return f"node {row['name']} still has workers: {workers}"
 
 
-async def _cancel_on_sigterm(work: Coroutine[Any, Any, None]) -> None:
-    task = asyncio.ensure_future(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    await task
-
-
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _fail(message: str, code: int) -> int:
-    _say(f"whisperfleet: {message}")
-    return code

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from app.commands.ending import command, print_error
 from app.engines.model_download import WEIGHTS, cache_folder, cached_folder, repository_folder
 from app.engines.model_files import (
     DEMO,
@@ -51,12 +51,10 @@ class Entry:
         return self.state != _ELSEWHERE
 
 
+@command()
 def run_list() -> int:
     """Print the models that are on this machine, and those that have a short name. Returns the exit code."""
-    try:
-        default, *others = make_plan(load_settings(engine="local")).models
-    except InvalidSetting as error:
-        return _refuse(error.message)
+    default, *others = make_plan(load_settings(engine="local")).models
     rows = [
         (
             entry.name + (" (default)" if entry.default else ""),
@@ -101,17 +99,11 @@ def list_models(default: str, others: Sequence[str]) -> Iterator[Entry]:
             yield Entry(name, 0, _ELSEWHERE, repository, is_default)
 
 
+@command(stopped="stopped; the next pull goes on from here")
 def run_pull(names: Sequence[str]) -> int:
     """Download models, with a progress bar. Returns the exit code: 1 if one failed, 2 for an unknown name."""
-    try:
-        models = [_checked_name(name) for name in names]
-    except InvalidSetting as error:
-        return _refuse(error.message)
-    try:
-        done = [_pull(name) for name in dict.fromkeys(models)]
-    except KeyboardInterrupt:
-        print("whisperfleet: stopped; the next pull goes on from here", file=sys.stderr)
-        return 130
+    models = [_checked_name(name) for name in names]
+    done = [_pull(name) for name in dict.fromkeys(models)]
     return 0 if all(done) else 1
 
 
@@ -134,13 +126,10 @@ def _pull(name: str) -> bool:
         if problem is not None:
             cached = repository_folder(repository_of(name))
             cure = f" Delete {cached}, and pull it again." if cached in files.path.parents else ""
-            print(
-                f"whisperfleet: the model {name!r} in {files.path} cannot be used: {problem}.{cure}",
-                file=sys.stderr,
-            )
+            print_error(f"the model {name!r} in {files.path} cannot be used: {problem}.{cure}")
             return False
     except ModelUnavailable as error:
-        print(f"whisperfleet: {error.message}", file=sys.stderr)
+        print_error(error.message)
         return False
     done = "is already here" if was_here else "downloaded"
     print(f"{name}: {done}, {_size(_bytes(files.path))}, {files.path}")
@@ -206,8 +195,3 @@ def _bytes(folder: Path) -> int:
 
 def _size(size: int) -> str:
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
-
-
-def _refuse(message: str) -> int:
-    print(f"whisperfleet: {message}", file=sys.stderr)
-    return 2

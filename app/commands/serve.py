@@ -13,8 +13,8 @@ import uvicorn
 from fastapi import FastAPI
 
 from app import tracing
+from app.commands.ending import command, print_error
 from app.engines.plan import check_compute_type, make_plan
-from app.errors import InvalidSetting
 from app.jobs.database import Database
 from app.listening import address_fault
 from app.logs import configure_logs
@@ -54,28 +54,25 @@ def keep_loop_free() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
 
 
+@command()
 def run_server(overrides: dict[str, Any]) -> int:
     """Serve until a signal stops it.
 
     Returns the exit code: 2 if a setting is invalid, 1 if the service cannot listen on its address.
     """
     with asyncio.Runner() as runner:
-        try:
-            settings = load_settings(**overrides)
-            plan = make_plan(settings)
-            check_compute_type(plan)
-            # Before anything is started: uvicorn would notice only once the workers load.
-            if (fault := address_fault(settings.host, settings.port)) is not None:
-                print(f"whisperfleet: {fault.message}. {fault.remedy}", file=sys.stderr)
-                return 1
-            service = TranscriptionService(settings, plan)
-            service.folder.lock()  # before the database, which may lie in it
-            database = Database(settings.database_url, settings.data_dir)
-            runner.run(database.open())
-            app = create_app(settings, service, database)
-        except InvalidSetting as error:
-            print(f"whisperfleet: {error.message}", file=sys.stderr)
-            return 2
+        settings = load_settings(**overrides)
+        plan = make_plan(settings)
+        check_compute_type(plan)
+        # Before anything is started: uvicorn would notice only once the workers load.
+        if (fault := address_fault(settings.host, settings.port)) is not None:
+            print_error(f"{fault.message}. {fault.remedy}")
+            return 1
+        service = TranscriptionService(settings, plan)
+        service.folder.lock()  # before the database, which may lie in it
+        database = Database(settings.database_url, settings.data_dir)
+        runner.run(database.open())
+        app = create_app(settings, service, database)
         configure_logs(settings, in_thread=True)
         tracing.start()
         keep_loop_free()

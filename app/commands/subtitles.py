@@ -14,6 +14,7 @@ from app.commands.arguments import (
     plan_targets,
     write_output,
 )
+from app.commands.ending import command
 from app.errors import InvalidInput
 from app.options import Options
 from app.transcript import chinese
@@ -21,23 +22,17 @@ from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 
 
+@command()
 def run_subtitles(
     files: Sequence[Path], output: str | None, file_format: str | None, options: dict[str, object]
 ) -> int:
     """Turn transcripts into subtitles. Returns the exit code: 1 if a file failed, 2 for wrong usage."""
-    try:
-        transcripts = named_files(files)
-        chosen = choose_format(output, file_format, transcripts)
-        checked = check_options(options)
-        targets = plan_targets(transcripts, output, chosen)
-    except InvalidInput as error:
-        print(f"whisperfleet: {error.message}", file=sys.stderr)
-        return 2
+    transcripts = named_files(files)
+    chosen = choose_format(output, file_format, transcripts)
+    checked = check_options(options)
+    targets = plan_targets(transcripts, output, chosen)
     gc.disable()  # a long transcript is millions of objects, and none refer to each other in circles
-    try:
-        done = [_convert(file, target, checked, chosen) for file, target in targets]
-    except KeyboardInterrupt:
-        return 130
+    done = [_convert(file, target, checked, chosen) for file, target in targets]
     return 0 if all(done) else 1
 
 

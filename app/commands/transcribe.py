@@ -4,9 +4,8 @@ import asyncio
 import signal
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -19,6 +18,7 @@ from app.commands.arguments import (
     store_beside,
     write_output,
 )
+from app.commands.ending import command, print_error, run_until
 from app.commands.inputs import Recording, find_recordings
 from app.commands.models import find_with_bar
 from app.commands.progress import Board, FileBar
@@ -26,7 +26,7 @@ from app.commands.remote import Remote
 from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, check_compute_type, make_plan
-from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, UnsuitableFormat, WhisperfleetError
+from app.errors import InvalidInput, ModelUnavailable, UnsuitableFormat, WhisperfleetError
 from app.logs import configure_logs
 from app.media.uploads import Upload
 from app.options import Options
@@ -54,6 +54,7 @@ class BarObserver(Observer):
         self._bar.advance(progress.done_s, progress.total_s)
 
 
+@command()
 def run_transcribe(
     files: Sequence[Path],
     output: str | None,
@@ -69,32 +70,21 @@ def run_transcribe(
 
     In folders, recordings whose outputs exist are skipped, unless `overwrite` says otherwise.
     """
-    try:
-        if STANDARD_STREAM in files:
-            raise InvalidInput("a recording cannot come from standard input: name its file")
-        recordings = find_recordings(files)
-        chosen = choose_format(output, file_format, recordings)
-        checked = with_word_times(check_options(options), chosen)
-        targets = plan_targets(recordings, output, chosen)
-        if not overwrite:
-            targets = _without_existing(recordings, targets)
-        if not targets:
-            return 0
-        if server is None:
-            work = _transcribe_here(targets, checked, chosen, model)
-        else:
-            work = _transcribe_there(targets, check_options(options), chosen, model, server, api_key)
-        return asyncio.run(_cancel_on_sigterm(work))
-    except (InvalidInput, InvalidSetting) as error:
-        print(f"whisperfleet: {error.message}", file=sys.stderr)
-        return 2
-    except WhisperfleetError as error:
-        print(f"whisperfleet: {error.message}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    except asyncio.CancelledError:
-        return 143
+    if STANDARD_STREAM in files:
+        raise InvalidInput("a recording cannot come from standard input: name its file")
+    recordings = find_recordings(files)
+    chosen = choose_format(output, file_format, recordings)
+    checked = with_word_times(check_options(options), chosen)
+    targets = plan_targets(recordings, output, chosen)
+    if not overwrite:
+        targets = _without_existing(recordings, targets)
+    if not targets:
+        return 0
+    if server is None:
+        work = _transcribe_here(targets, checked, chosen, model)
+    else:
+        work = _transcribe_there(targets, check_options(options), chosen, model, server, api_key)
+    return run_until(work, signal.SIGTERM)
 
 
 def _without_existing(recordings: Sequence[Recording], targets: Sequence[Target]) -> list[Target]:
@@ -111,13 +101,6 @@ def _without_existing(recordings: Sequence[Recording], targets: Sequence[Target]
             file=sys.stderr,
         )
     return left
-
-
-async def _cancel_on_sigterm(work: Coroutine[Any, Any, int]) -> int:
-    """Run `work`. SIGTERM cancels it, which ends its processes and removes its files."""
-    task = asyncio.ensure_future(work)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await task
 
 
 async def _transcribe_here(
@@ -160,10 +143,8 @@ async def _with_model(settings: Settings, plan: Plan) -> tuple[Settings, Plan]:
     except ModelUnavailable as error:
         if settings.model != "auto" or not settings.demo_fallback:
             raise
-        print(
-            "whisperfleet: falling back to the demo model, which understands synthetic speech only: "
-            f"{error.message}",
-            file=sys.stderr,
+        print_error(
+            f"falling back to the demo model, which understands synthetic speech only: {error.message}"
         )
         settings = settings.model_copy(update={"model": DEMO})
         return settings, make_plan(settings)

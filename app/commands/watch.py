@@ -2,21 +2,20 @@
 
 import asyncio
 import signal
-import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 
 from app.client.jobs import JobClient
 from app.client.service import WATCH, connect
 from app.commands.arguments import check_options, choose_format
-from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
+from app.commands.ending import command, run_until
+from app.errors import InvalidInput, InvalidSetting
 from app.languages import language_code
 from app.settings import Settings, load_settings
-from app.watch.folder_locks import FolderLocks
+from app.watch.folder_locks import lock_folders
 from app.watch.report import Report
 from app.watch.rules import Rules
 from app.watch.state import State
@@ -28,6 +27,7 @@ MIN_POLL_S = 1.0
 _NO_LIMIT_MB = 10**9  # of recordings that are on this machine already
 
 
+@command(errors=(OSError,))  # such as a full disk
 def run_watch(
     folders: Sequence[Path],
     file_format: str | None,
@@ -48,64 +48,39 @@ def run_watch(
 
     Returns the exit code: 2 for wrong usage, 1 if its files or its service cannot be used.
     """
-    locks: FolderLocks | None = None
-    try:
-        rules = Rules(
-            options=check_options(options),
-            model=(model or "") if server else "",  # else it is the one of the service in this process
-            file_format=choose_format(None, file_format),
-            skip_existing=skip_existing,
-            only_languages=tuple(_language(name) for name in only_languages),
-            include=tuple(include),
-            exclude=tuple(exclude),
-            min_duration_s=min_duration_s,
-        )
-        _check(rules, settle_s, poll_s)
-        roots = _roots(folders)
-        settings = load_settings(log_level="warning", **({"model": model} if model else {}))
-        locks = FolderLocks(_state_dir(settings))
-        locks.acquire(roots)
-        state = State(_state_dir(settings) / "recordings.db", rules.kind)
-        try:
-            asyncio.run(
-                _until_signal(
-                    _watch(roots, rules, state, locks.own_path, settings, server, api_key, settle_s, poll_s)
-                )
+    rules = Rules(
+        options=check_options(options),
+        model=(model or "") if server else "",  # else it is the one of the service in this process
+        file_format=choose_format(None, file_format),
+        skip_existing=skip_existing,
+        only_languages=tuple(_language(name) for name in only_languages),
+        include=tuple(include),
+        exclude=tuple(exclude),
+        min_duration_s=min_duration_s,
+    )
+    _check(rules, settle_s, poll_s)
+    roots = _roots(folders)
+    settings = load_settings(log_level="warning", **({"model": model} if model else {}))
+    folder = _state_dir(settings)
+
+    async def watch() -> None:
+        report = Report()
+        async with connect(server, api_key, WATCH) if server else _local(settings) as http:
+            client = JobClient(http, WATCH, "" if server else "the service", report.say)
+            await client.check()
+            watcher = Watcher(
+                roots, rules, state, client, report, sound_dir=own_path, settle_s=settle_s, poll_s=poll_s
             )
-        finally:
-            state.close()
-    except (InvalidInput, InvalidSetting) as error:
-        print(f"whisperfleet: {error.message}", file=sys.stderr)
-        return 2
-    except (WhisperfleetError, OSError) as error:  # such as a full disk
-        print(f"whisperfleet: {error}", file=sys.stderr)
-        return 1
-    finally:
-        if locks is not None:
-            locks.release()
+            report.say(f"watching {', '.join(map(shown, roots))}")
+            await watcher.run()
+
+    with (
+        lock_folders(folder, roots) as own_path,
+        closing(State(folder / "recordings.db", rules.kind)) as state,
+        suppress(asyncio.CancelledError),  # its processes end, and its jobs go on later
+    ):
+        run_until(watch(), signal.SIGINT, signal.SIGTERM)
     return 0
-
-
-async def _watch(
-    roots: Sequence[Path],
-    rules: Rules,
-    state: State,
-    sound_dir: Path,
-    settings: Settings,
-    server: str | None,
-    api_key: str | None,
-    settle_s: float,
-    poll_s: float | None,
-) -> None:
-    report = Report()
-    async with connect(server, api_key, WATCH) if server else _local(settings) as http:
-        client = JobClient(http, WATCH, "" if server else "the service", report.say)
-        await client.check()
-        watcher = Watcher(
-            roots, rules, state, client, report, sound_dir=sound_dir, settle_s=settle_s, poll_s=poll_s
-        )
-        report.say(f"watching {', '.join(map(shown, roots))}")
-        await watcher.run()
 
 
 @asynccontextmanager
@@ -136,18 +111,6 @@ async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(base_url="http://localhost", transport=transport) as client:
             yield client
-
-
-async def _until_signal(work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` until Ctrl-C or SIGTERM, which cancel it: its processes end, and its jobs go on later.
-
-    Raises what `work` raises.
-    """
-    task = asyncio.ensure_future(work)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-    with suppress(asyncio.CancelledError):
-        await task
 
 
 def _state_dir(settings: Settings) -> Path:

@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
-from app.doctor.fleet import as_completed, transcribe_on
+from app.doctor.finding import Finding, Report, Severity, fail, fail_with, ok, warn
+from app.doctor.fleet import report_each, sample_window, transcribe_on
 from app.doctor.gpus import MIN_DRIVERS, major_version
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
@@ -20,7 +20,7 @@ from app.engines.model_files import ModelFiles
 from app.engines.plan import Plan
 from app.errors import ModelUnavailable, WhisperfleetError
 from app.settings import Settings
-from workers.messages import BYTES_PER_SAMPLE, Decoding, Window
+from workers.messages import Window
 
 _CONNECT_S = 120.0
 _REPORT_S = 120.0  # a node starts a process for its report
@@ -61,23 +61,20 @@ def check_connection(settings: Settings, bridge: Bridge) -> Finding:
     return ok(title, found)
 
 
-async def check_nodes(bridge: Bridge, plan: Plan, model: ModelFiles, pcm: bytes) -> AsyncGenerator[Finding]:
+async def check_nodes(bridge: Bridge, plan: Plan, model: ModelFiles, pcm: bytes, report: Report) -> None:
     """Check all nodes at the same time. A worker of each transcribes the sample (s16le, mono, 16 kHz)."""
     catalogue = ModelCatalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
     slots = plan.ray_slots(bridge, catalogue)
     places = {place.node.id: place for place in reversed(slots.places(bridge.nodes))}
     if not places:
         remedy = "Start one with GPUs, or set WHISPER_DEVICE=cpu: `ray start --address=…`."
-        yield fail("cluster", f"no node has a place for a worker on {plan.devices.device}", remedy)
-    window = Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model.name))
+        report(fail("cluster", f"no node has a place for a worker on {plan.devices.device}", remedy))
+    window = sample_window(model.name, pcm)
     checks = [
         _check_node(bridge, node, places.get(node.id), slots, index, window)
         for index, node in enumerate(bridge.nodes)
     ]
-    async with aclosing(as_completed(checks)) as completed:
-        async for findings in completed:
-            for finding in findings:
-                yield finding
+    await report_each(checks, report)
 
 
 async def _check_node(
@@ -155,7 +152,7 @@ async def _check_worker(
     found = ok(title, of_slots.path(model) or "none: the workers are simulated")
     slot = slots.new_slot(index, place, of_slots)
     try:
-        finding = await transcribe_on(slot, window, f"node {node.name}: worker")
+        [finding] = await transcribe_on(slot, window, f"node {node.name}: worker")
     finally:
         await slot.close()
     if _NO_RESOURCES in finding.found:

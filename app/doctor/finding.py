@@ -1,5 +1,6 @@
 """The result of one check."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -26,6 +27,9 @@ class Finding:
     severity: Severity = Severity.OK
     remedy: str = ""
     invalid_setting: bool = False  # the service would not start
+
+
+Report = Callable[[Finding], None]  # gets each finding as soon as it is known
 
 
 def ok(title: str, found: str) -> Finding:

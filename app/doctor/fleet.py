@@ -2,15 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from app.doctor.finding import Finding, fail, fail_with, ok, warn
+from app.doctor.finding import Finding, Report, fail, fail_with, ok, warn
 from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
 from app.engines.plan import Plan
@@ -29,8 +29,6 @@ _SPEECH_PROBABILITY = 0.5
 _DEADLINE_S = 120.0  # for answers that take seconds, even from a cold disk
 _REINSTALL = "Install whisperfleet again: `make clean`, then `make run`."
 
-T = TypeVar("T")
-
 
 async def child_start_method() -> str | BaseException:
     """The start method that a child reports, or the error if it does not answer."""
@@ -44,14 +42,10 @@ async def child_start_method() -> str | BaseException:
         await child.close()
 
 
-async def check_libraries(plan: Plan) -> AsyncGenerator[Finding]:
+async def check_libraries(plan: Plan, report: Report) -> None:
     """Whether cuBLAS and CTranslate2 work on each device, with the compute type of the settings."""
     distinct = dict.fromkeys(plan.devices.visible if plan.devices.device == "cuda" else [""])
-    checks = [_check_libraries_on(visible, plan) for visible in distinct]
-    async with aclosing(as_completed(checks)) as completed:
-        async for findings in completed:
-            for finding in findings:
-                yield finding
+    await report_each([_check_libraries_on(visible, plan) for visible in distinct], report)
 
 
 async def detect_speech(folder: Path) -> tuple[list[Finding], bytes]:
@@ -67,21 +61,23 @@ async def detect_speech(folder: Path) -> tuple[list[Finding], bytes]:
         await media.stop()
 
 
-async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes) -> AsyncGenerator[Finding]:
+async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes, report: Report) -> None:
     """Let all workers of the plan load a model and transcribe the sample at the same time."""
     # Not in this process: it could not be killed, and CUDA would stay loaded in it.
     plan = replace(plan, engine="local") if plan.engine == "inline" else plan
     catalogue = ModelCatalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
     slots = plan.slots(catalogue)
-    window = Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model.name))
+    window = sample_window(model.name, pcm)
     try:
-        checks = [transcribe_on(slot, window, f"worker {slot.index}") for slot in slots]
-        async with aclosing(as_completed(checks)) as completed:
-            async for finding in completed:
-                yield finding
+        await report_each([transcribe_on(slot, window, f"worker {slot.index}") for slot in slots], report)
     finally:
         # Not earlier: all models must be in memory at once, as in the service.
         await asyncio.gather(*(slot.close() for slot in slots))
+
+
+def sample_window(model: str, pcm: bytes) -> Window:
+    """All samples (s16le, mono, 16 kHz) as one window for a model."""
+    return Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model))
 
 
 async def _check_libraries_on(visible: str, plan: Plan) -> list[Finding]:
@@ -157,7 +153,7 @@ async def _detect_speech_in(media: MediaPool, pcm_path: Path) -> tuple[list[Find
     return [decoded, ok(detector, f"silero-vad finds {speech_s:.1f} s of speech")], pcm
 
 
-async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> Finding:
+async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> list[Finding]:
     """Start a slot's worker and let it transcribe the sample. Does not close the slot."""
     try:
         started = time.perf_counter()
@@ -166,7 +162,7 @@ async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> Findin
         [result] = await slot.run([WindowInMemory(window)])
         done = time.perf_counter()
     except Exception as error:
-        return fail_with(title, error)
+        return [fail_with(title, error)]
     row = slot.row()
     text = "".join(segment.text for segment in result.segments).strip()
     found = (
@@ -177,21 +173,21 @@ async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> Findin
         remedy = (
             f"The sample says {SAMPLE_TEXT!r}: this device miscalculates. Try another WHISPER_COMPUTE_TYPE."
         )
-        return fail(title, found, remedy, "wrong-transcripts")
+        return [fail(title, found, remedy, "wrong-transcripts")]
     if row["error"]:
-        return warn(title, found, str(row["error"]))
+        return [warn(title, found, str(row["error"]))]
     if slot.notes:
-        return warn(title, found, "; ".join(slot.notes))
-    return ok(title, found)
+        return [warn(title, found, "; ".join(slot.notes))]
+    return [ok(title, found)]
 
 
-async def as_completed(coroutines: Sequence[Coroutine[Any, Any, T]]) -> AsyncGenerator[T]:
-    """Run coroutines concurrently and yield their results as they complete. None outlives the generator."""
-    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
-    try:
-        for task in asyncio.as_completed(tasks):
-            yield await task
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+async def report_each(checks: Iterable[Coroutine[Any, Any, list[Finding]]], report: Report) -> None:
+    """Run checks at the same time, and report the findings of each when it has ended."""
+
+    async def run(check: Coroutine[Any, Any, list[Finding]]) -> None:
+        for finding in await check:
+            report(finding)
+
+    async with asyncio.TaskGroup() as group:
+        for check in checks:
+            group.create_task(run(check))

@@ -13,7 +13,7 @@ from app.client.answers import NotRead, Refused
 from app.errors import DatabaseUnavailable, InvalidSetting
 from app.options import Options
 from app.watch import sidecar
-from app.watch.folder_locks import FolderLocks
+from app.watch.folder_locks import lock_folders
 from app.watch.headers import HeaderReader
 from app.watch.rules import Rules
 from app.watch.scan import Scan
@@ -113,17 +113,18 @@ class TestLocks:
         for folder in (films, other, tmp_path / "locks"):
             folder.mkdir(parents=True)
         (tmp_path / "link").symlink_to(films)
-        first, second = FolderLocks(tmp_path / "locks"), FolderLocks(tmp_path / "locks")
-        first.acquire([films])
-        for folder in (films, tmp_path / "link", films.parent):
-            with pytest.raises(InvalidSetting, match="another `whisperfleet watch` is at work"):
-                second.acquire([folder])
-            second.release()
-        second.acquire([other])
-        second.release()
-        first.release()
-        second.acquire([films.parent])
-        second.release()
+        locks = tmp_path / "locks"
+        with lock_folders(locks, [films]):
+            for folder in (films, tmp_path / "link", films.parent):
+                with (
+                    pytest.raises(InvalidSetting, match="another `whisperfleet watch` is at work"),
+                    lock_folders(locks, [folder]),
+                ):
+                    pass
+            with lock_folders(locks, [other]):
+                pass
+        with lock_folders(locks, [films.parent, films]):
+            pass
 
 
 class TestState:

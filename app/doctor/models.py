@@ -1,10 +1,19 @@
-"""Checks whether the models are available, without downloading them."""
+"""Checks whether the models of words and voices are available, without downloading them."""
 
-from app.doctor.finding import Finding, Severity, fail_with, ok, warn
+import asyncio
+from pathlib import Path
+
+from app.doctor.finding import Finding, Severity, fail_setting, fail_with, ok, warn
 from app.doctor.machine import gigabytes
+from app.engines import speaker_model
 from app.engines.model_download import CONNECT_TIMEOUT_S, WEIGHTS
 from app.engines.model_files import DEMO, ModelFiles, local_folder, locate, repository_of
-from app.errors import ModelUnavailable
+from app.errors import InvalidSetting, ModelUnavailable, SpeakerModelUnavailable, WhisperfleetError
+from app.media.disk import DiskSpace
+from app.media.pool import MediaPool
+
+_VOICES = "speaker model"
+_WITHOUT_VOICES = "Without it, requests with `diarize` get 400; all others are served."
 
 
 def check_model(name: str, *, falls_back: bool) -> tuple[Finding, ModelFiles | None]:
@@ -51,3 +60,29 @@ def _missing(title: str, error: ModelUnavailable, falls_back: bool) -> Finding:
         return finding
     found = f"{finding.found}; the demo model will be used instead (WHISPER_DEMO_FALLBACK)"
     return Finding(title, found, Severity.WARN, finding.remedy)
+
+
+async def check_speaker_model(setting: str, folder: Path) -> Finding:
+    """Whether the bundled model is here, or a media worker embeds a second of noise with another."""
+    try:
+        speaker_model.check_speaker_model(setting)
+        model = await asyncio.to_thread(speaker_model.local_speaker_model, setting)
+    except InvalidSetting as error:
+        return fail_setting(_VOICES, error)
+    except SpeakerModelUnavailable as error:
+        return warn(_VOICES, error.message, _WITHOUT_VOICES)
+    if model is None:
+        return ok(_VOICES, f"{setting} is not on this machine yet: it will be downloaded on the first start")
+    if not setting:
+        return ok(_VOICES, model.identity)
+    media = MediaPool(1, DiskSpace(folder))
+    media.start()
+    try:
+        fault = await media.fault_of_speaker_model(model)
+    except WhisperfleetError as error:
+        fault = error.message
+    finally:
+        await media.stop()
+    if fault is not None:
+        return warn(_VOICES, f"{setting} cannot embed voices: {fault}", _WITHOUT_VOICES)
+    return ok(_VOICES, f"{setting} embeds voices")
