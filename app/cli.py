@@ -42,7 +42,7 @@ _Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json. Default: the output's suffix, or srt.",
+        help=f"{', '.join(_FORMATS)}. Default: the output's suffix, or srt.",
         autocompletion=_complete(*_FORMATS),
     ),
 ]
@@ -140,7 +140,7 @@ def watch(
         typer.Option(
             "--format",
             "-f",
-            help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json.",
+            help=f"{', '.join(_FORMATS)}.",
             autocompletion=_complete(*_FORMATS),
         ),
     ] = "srt",

@@ -99,23 +99,24 @@ class Remote(JobClient):
         if self._chosen == "json":
             return await self._json(job_id)
         try:
-            content = await self.result(job_id, self._chosen)
+            return await self._result(job_id, self._chosen)
         except Refused as error:
             if error.status != 400:
                 raise
             # The format cannot hold the transcript.
             stored = await asyncio.to_thread(store_beside, target, await self._json(job_id))
             raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None
-        if content is None:
-            raise _deleted()
-        return content
 
     async def _json(self, job_id: str) -> bytes:
         """The transcript as `--format json` writes it here, which has more than the service's `json`."""
-        content = await self.result(job_id, "verbose_json")
-        if content is None:
+        content = await self._result(job_id, "verbose_json")
+        reading = await asyncio.to_thread(read_transcript, content, task=self._options.task)
+        return await asyncio.to_thread(render_transcript, reading.transcript, self._options, "json")
+
+    async def _result(self, job_id: str, file_format: str) -> bytes:
+        if (content := await self.result(job_id, file_format)) is None:
             raise _deleted()
-        return await asyncio.to_thread(_as_json, content, self._options)
+        return content
 
 
 class _Submission:
@@ -174,8 +175,3 @@ class _Submission:
 
 def _deleted() -> WhisperfleetError:
     return WhisperfleetError("its job was deleted on the service")
-
-
-def _as_json(content: bytes, options: Options) -> bytes:
-    transcript = read_transcript(content, task=options.task).transcript
-    return render_transcript(transcript, options, "json")

@@ -16,10 +16,9 @@ from app.errors import InvalidInput, InvalidSetting
 from app.languages import language_code
 from app.settings import Settings, load_settings
 from app.watch.folder_locks import lock_folders
-from app.watch.report import Report
+from app.watch.report import Report, shown
 from app.watch.rules import Rules
 from app.watch.state import State
-from app.watch.text import shown
 from app.watch.watcher import Watcher
 
 MIN_SETTLE_S = 0.1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.errors import InvalidSetting
 from app.files import try_lock
-from app.watch.text import shown
+from app.watch.report import shown
 
 
 @contextmanager

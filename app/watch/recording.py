@@ -16,14 +16,11 @@ from app.client.answers import KeyTaken, NotRead, Refused
 from app.client.jobs import JobClient, option_fields
 from app.errors import WhisperfleetError
 from app.watch import sidecar
-from app.watch.headers import HeaderReader
-from app.watch.names import language_title, players_code, read_language, subtitles_beside
-from app.watch.names import sidecar as sidecar_path
-from app.watch.report import Report
+from app.watch.report import Report, clock, shown
 from app.watch.rules import Rules
-from app.watch.sound import LARGE_BYTES, SoundExtractor
+from app.watch.sidecar import language_title, players_code, read_language, subtitles_beside
 from app.watch.state import DONE, FAILED, SKIPPED, SUBMITTED, Entry, State, Version
-from app.watch.text import clock, shown
+from app.watch.streams import LARGE_BYTES, HeaderReader, SoundExtractor
 
 UPLOADS_AT_ONCE = 2  # reading more files at once would only make a disk seek
 _RESUBMISSIONS = 3
@@ -123,11 +120,10 @@ class Recording:
 
     async def _recall(self) -> Entry:
         """What is known of this version of the recording, under whatever name."""
-        state = self.tools.state
-        entry = await asyncio.to_thread(state.get, self.path)
+        entry = await self._stored()
         if entry is not None and entry.version.same_content(self.version):
             return replace(entry, version=self.version)
-        for other in await asyncio.to_thread(state.with_version, self.version):
+        for other in await asyncio.to_thread(self.tools.state.with_version, self.version):
             if other.path != self.path and not await asyncio.to_thread(_has, other.path, self.version):
                 return await self._renamed(other)
         if entry is not None and entry.job:
@@ -145,18 +141,18 @@ class Recording:
             with suppress(OSError):
                 if await asyncio.to_thread(_follow, moved, target):
                     moved = replace(moved, sidecar=target)
-                    await asyncio.to_thread(self.tools.state.put, moved)
+                    await self._store(moved)
                     self.tools.report.moved(self.path, target)
         return moved
 
     async def _transcribe(self, entry: Entry) -> None:
         """Raises Changed, Deleted, Unavailable, Refused, NotRead, OSError and DatabaseUnavailable."""
-        rules, state, client = self.tools.rules, self.tools.state, self.tools.client
+        rules, client = self.tools.rules, self.tools.client
         await asyncio.to_thread(_check_writable, self.path.parent)
         if entry.status != SUBMITTED or entry.digest != rules.digest:
             if entry.job:
                 await client.delete(entry.job)
-            entry = replace(entry, status="", digest=rules.digest, key="", job="", filename="")
+            entry = replace(entry.without_job(), status="", digest=rules.digest)
             if reason := await self._reason_to_skip(entry):
                 await self._skip(reason)
                 return
@@ -166,10 +162,10 @@ class Recording:
             content = await client.result(entry.job, rules.file_format) if job else None
             if job is not None and content is not None:
                 break
-            entry = replace(entry, job="", key="", filename="")
+            entry = entry.without_job()
         else:
             raise Refused("Its job was deleted on the service, again and again.")
-        entry = await asyncio.to_thread(self._entry)  # the recording may have been renamed
+        entry = await self._stored() or entry  # the recording may have been renamed
         language = "en" if rules.options.task == "translate" else str(job["language"])
         if rules.only_languages and language not in rules.only_languages:
             await self._skip(_other_language(language, rules))
@@ -182,36 +178,30 @@ class Recording:
             length = clock(job["duration"] or 0)
             details = f"{language_title(language)}, {length} in {took}"
             self.tools.report.done(self.path, self._target(language), details)
-        await self._forget_job(state)
+        await self._forget_job()
 
     def _target(self, language: str) -> Path:
-        return sidecar_path(self.path, language, self.tools.rules.file_format)
+        return sidecar.path_of(self.path, language, self.tools.rules.file_format)
 
-    def _entry(self) -> Entry:
-        entry = self.tools.state.get(self.path)
-        assert entry is not None, self.path
-        return entry
+    async def _stored(self) -> Entry | None:
+        return await asyncio.to_thread(self.tools.state.get, self.path)
 
-    async def _forget_job(self, state: State) -> None:
+    async def _store(self, entry: Entry) -> None:
+        await asyncio.to_thread(self.tools.state.put, entry)
+
+    async def _forget_job(self) -> None:
         """Delete the job, whose recording would take space on the service until it expires."""
-        entry = await asyncio.to_thread(state.get, self.path)
+        entry = await self._stored()
         if entry is not None and entry.job:
             await self.tools.client.delete(entry.job)
-            await asyncio.to_thread(state.put, replace(entry, job="", key="", filename=""))
+            await self._store(entry.without_job())
 
-    async def _end(self, status: str, language: str = "") -> None:
+    async def _end(self, status: str) -> None:
         """Store how it ended. The job, if there is one, is deleted."""
-        state = self.tools.state
-        entry = await asyncio.to_thread(state.get, self.path) or Entry(self.path, self.version, "", "")
-        ended = replace(
-            entry,
-            version=self.version,
-            status=status,
-            digest=self.tools.rules.digest,
-            language=language or entry.language,
-        )
-        await asyncio.to_thread(state.put, ended)
-        await self._forget_job(state)
+        entry = await self._stored() or Entry(self.path, self.version, "", "")
+        digest = self.tools.rules.digest
+        await self._store(replace(entry, version=self.version, status=status, digest=digest))
+        await self._forget_job()
 
     async def _skip(self, reason: str) -> None:
         await self._end(SKIPPED)
@@ -219,15 +209,14 @@ class Recording:
 
     async def _drop(self) -> bool:
         """Forget the recording, and cancel its job. Returns whether it had one."""
-        state = self.tools.state
         with suppress(WhisperfleetError):
-            entry = await asyncio.to_thread(state.get, self.path)
+            entry = await self._stored()
             if entry is None or not entry.version.same_content(self.version) or entry.status != SUBMITTED:
                 return False
             if entry.sidecar is None:
-                await asyncio.to_thread(state.forget, self.path)
+                await asyncio.to_thread(self.tools.state.forget, self.path)
             else:
-                await asyncio.to_thread(state.put, replace(entry, status="", job="", key="", filename=""))
+                await self._store(replace(entry.without_job(), status=""))
             if entry.job:
                 await self.tools.client.delete(entry.job)
             return True
@@ -286,15 +275,13 @@ class Recording:
         """The language spoken, which is stored: it does not change with the rules."""
         async with self.tools.uploads, self._file_to_send() as file:
             language = await self.tools.client.detect_language(file, _clean_name(self.path))
-        await asyncio.to_thread(self.tools.state.put, replace(entry, language=language))
+        await self._store(replace(entry, language=language))
         return language
 
     async def _submit(self, entry: Entry) -> Entry:
         """The entry with its job."""
-        state, rules = self.tools.state, self.tools.rules
-        fields = option_fields(rules.options)
-        if rules.model:
-            fields["model"] = rules.model
+        rules = self.tools.rules
+        fields = option_fields(rules.options) | ({"model": rules.model} if rules.model else {})
         while not entry.job:
             entry = replace(
                 entry,
@@ -302,7 +289,7 @@ class Recording:
                 key=entry.key or uuid.uuid4().hex,
                 filename=entry.filename or _clean_name(self.path),
             )
-            await asyncio.to_thread(state.put, entry)  # first: after a kill, the key finds the job
+            await self._store(entry)  # first: after a kill, the key finds the job
             async with self.tools.uploads, self._file_to_send() as file:
                 try:
                     job = await self.tools.client.submit(file, entry.filename, fields, entry.key)
@@ -310,7 +297,7 @@ class Recording:
                     entry = replace(entry, key="", filename="")
                     continue
                 entry = replace(entry, path=self.path, job=str(job["id"]))
-                await asyncio.to_thread(state.put, entry)
+                await self._store(entry)
         return entry
 
     @asynccontextmanager
@@ -388,7 +375,7 @@ class Recording:
             self.seen_at = None
             await self.tools.search_again()
             if self.seen_at is not None:
-                entry = await asyncio.to_thread(self.tools.state.get, self.path)
+                entry = await self._stored()
                 if entry is not None and entry.version.same_content(self.version):
                     await asyncio.to_thread(self.tools.state.move, entry, self.seen_at)
                 left, self.path = self.path.parent, self.seen_at
@@ -398,20 +385,19 @@ class Recording:
 
     async def _write(self, entry: Entry, language: str, content: bytes) -> bool:
         """Write the subtitle. Returns False if there is one of somebody else. Raises OSError."""
-        state, target = self.tools.state, self._target(language)
+        target = self._target(language)
         if not await asyncio.to_thread(_may_write, entry, target):
             return False
         # First: after a kill, the subtitle counts as one of this program.
         entry = replace(entry, status=SUBMITTED, sidecar=target, sidecar_mark="")
-        await asyncio.to_thread(state.put, entry)
+        await self._store(entry)
         temporary = sidecar.temporary_path(target)
         self.tools.writing.add(temporary)
         try:
             mark = await asyncio.to_thread(sidecar.write, target, content, self.path)
         finally:
             self.tools.writing.discard(temporary)
-        done = replace(entry, status=DONE, sidecar_mark=mark, language=language)
-        await asyncio.to_thread(state.put, done)
+        await self._store(replace(entry, status=DONE, sidecar_mark=mark, language=language))
         return True
 
     async def _not_written(self, error: OSError) -> Outcome:

@@ -1,9 +1,8 @@
 """What `whisperfleet watch` prints: a line for each recording, and notices of what is wrong around them."""
 
+import os
 import sys
 from pathlib import Path
-
-from app.watch.text import shown
 
 
 class Report:
@@ -48,3 +47,16 @@ class Report:
 
     def _line(self, what: str, recording: Path, rest: str) -> None:
         print(f"{what:8}{shown(recording)} {' '.join(rest.split())}", flush=True)
+
+
+def shown(path: Path) -> str:
+    """A path on one line, whatever its bytes are: control characters and invalid UTF-8 are escaped."""
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def clock(seconds: float) -> str:
+    """A duration as `1:02:03`, or `2:03`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -60,20 +60,6 @@ class Version(NamedTuple):
         return self[1:] == other[1:]
 
 
-class Outlook(NamedTuple):
-    """What decides whether there is something to do for a recording."""
-
-    version: Version
-    status: str
-    digest: str  # of the rules
-
-    def is_final(self, version: Version, digest: str) -> bool:
-        """Whether there is nothing to do for a file at this path with this version, under these rules."""
-        if not self.version.same_content(version):
-            return False
-        return self.status == DONE or (self.status in (SKIPPED, FAILED) and self.digest == digest)
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What is known of one recording in one version."""
@@ -90,8 +76,12 @@ class Entry:
     sidecar_mark: str = ""  # its size and time as they were written: others may change the file
 
     def is_final(self, version: Version, digest: str) -> bool:
-        """As that of its `Outlook`."""
-        return Outlook(self.version, self.status, self.digest).is_final(version, digest)
+        """Whether there is nothing to do for a file at this path with this version, under these rules."""
+        return _is_final(self.version, self.status, self.digest, version, digest)
+
+    def without_job(self) -> "Entry":
+        """The same, as it is once the job is deleted."""
+        return replace(self, job="", key="", filename="")
 
 
 class State:
@@ -126,18 +116,21 @@ class State:
         """What is known of the recording at a path."""
         return next(iter(self._select("path = ?", os.fsencode(path))), None)
 
-    def known(self, paths: Iterable[str]) -> dict[str, Outlook]:
-        """What is known of recordings, by path, for all those of which something is."""
-        names, found = [os.fsencode(path) for path in paths], {}
-        for start in range(0, len(names), _AT_ONCE):  # one for each path would take several times as long
-            some = names[start : start + _AT_ONCE]
+    def final(self, files: Mapping[str, Version], digest: str) -> set[str]:
+        """Those of some files, by path, for which there is nothing to do under the rules of the digest."""
+        paths, found = list(files), set()
+        for start in range(0, len(paths), _AT_ONCE):  # one for each path would take several times as long
+            some = [os.fsencode(path) for path in paths[start : start + _AT_ONCE]]
             with self._cursor() as cursor:
                 rows = cursor.execute(
                     "SELECT path, inode, size, mtime_ns, status, digest FROM recordings "
                     f"WHERE kind = ? AND path IN ({', '.join('?' * len(some))})",
                     (self._kind, *some),
                 ).fetchall()
-            found.update({os.fsdecode(row[0]): Outlook(Version(*row[1:4]), row[4], row[5]) for row in rows})
+            for name, *version, status, its_digest in rows:
+                path = os.fsdecode(name)
+                if _is_final(Version(*version), status, its_digest, files[path], digest):
+                    found.add(path)
         return found
 
     def with_version(self, version: Version) -> list[Entry]:
@@ -199,17 +192,23 @@ class State:
                 raise DatabaseUnavailable(f"the list of recordings cannot be used: {error}") from None
 
 
+def _is_final(known: Version, status: str, known_digest: str, version: Version, digest: str) -> bool:
+    if not known.same_content(version):
+        return False
+    return status == DONE or (status in (SKIPPED, FAILED) and known_digest == digest)
+
+
 def _entry(row: tuple[Any, ...]) -> Entry:
-    path, inode, size, mtime_ns, status, digest, key, job, filename, language, sidecar, mark = row[1:]
+    _, path, inode, size, mtime_ns, status, digest, key, job, filename, language, sidecar, mark = row
     return Entry(
-        path=Path(os.fsdecode(path)),
-        version=Version(inode, size, mtime_ns),
-        status=status,
-        digest=digest,
-        key=key,
-        job=job,
-        filename=filename,
-        language=language,
-        sidecar=Path(os.fsdecode(sidecar)) if sidecar else None,
-        sidecar_mark=mark,
+        Path(os.fsdecode(path)),
+        Version(inode, size, mtime_ns),
+        status,
+        digest,
+        key,
+        job,
+        filename,
+        language,
+        Path(os.fsdecode(sidecar)) if sidecar else None,
+        mark,
     )

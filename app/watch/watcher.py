@@ -7,25 +7,22 @@ event is made up for by the next search, and nothing depends on the order of eve
 import asyncio
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import structlog
 import watchfiles
 
 from app.client.jobs import JobClient
+from app.concurrency import Wakeup
 from app.errors import WhisperfleetError
-from app.watch.headers import HeaderReader
 from app.watch.recording import Outcome, Recording, Tools
-from app.watch.report import Report
+from app.watch.report import Report, shown
 from app.watch.rules import Rules
 from app.watch.scan import Scan
-from app.watch.sound import SoundExtractor
 from app.watch.state import FAILED, Entry, State, Version
-from app.watch.text import shown
+from app.watch.streams import HeaderReader, SoundExtractor
 
 FILES_AT_ONCE = 10  # keeps all workers busy, and bounds the recordings that the service stores
 SEARCH_S = 3600.0  # between two searches of all folders, for events that were lost
@@ -73,13 +70,11 @@ class Watcher:
             search_soon=self._search_soon,
         )
         self._growing: dict[Path, tuple[Version, float]] = {}  # and since when the file is like that
-        self._ready: deque[tuple[Path, Version]] = deque()
+        self._ready: asyncio.Queue[tuple[Path, Version]] = asyncio.Queue()
         self._queued: set[Path] = set()  # in `_ready`
         self._running: list[Recording] = []
-        self._places = asyncio.Semaphore(FILES_AT_ONCE)
-        self._work = asyncio.Event()  # `_ready` has a recording
         self._dirty: set[Path] = set()  # folders to search
-        self._search = asyncio.Event()
+        self._search = Wakeup()
         self._waiting: list[asyncio.Future[None]] = []  # for a search of everything
         self._later: set[Path] = set()  # folders with recordings that are tried again
         self._stopped = threading.Event()
@@ -88,12 +83,12 @@ class Watcher:
         """Watch the folders. Ends only when it is cancelled; the jobs on their way stay at the service."""
         try:
             async with asyncio.TaskGroup() as group:
-                self._group = group
                 group.create_task(self._delete_left_jobs())
                 group.create_task(self._search_forever())
                 group.create_task(self._settle_forever())
-                group.create_task(self._start_forever())
                 group.create_task(self._retry_forever())
+                for _ in range(FILES_AT_ONCE):
+                    group.create_task(self._transcribe_forever())
                 for root in self._roots:
                     group.create_task(self._follow(root))
         finally:
@@ -112,7 +107,7 @@ class Watcher:
         with suppress(WhisperfleetError):
             for entry in await asyncio.to_thread(self._tools.state.done_with_job):
                 await self._tools.client.delete(entry.job)
-                await asyncio.to_thread(self._tools.state.put, replace(entry, job="", key="", filename=""))
+                await asyncio.to_thread(self._tools.state.put, entry.without_job())
 
     async def _follow(self, root: Path) -> None:
         """Keep an eye on a folder: on its files by events, and on whether it is there at all."""
@@ -173,11 +168,7 @@ class Watcher:
     async def _search_forever(self) -> None:
         all_searched_at = float("-inf")
         while True:
-            due_s = all_searched_at + self._search_s - time.monotonic()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, due_s)):
-                    await self._search.wait()
-            self._search.clear()
+            await self._search.wait(max(0.0, all_searched_at + self._search_s - time.monotonic()))
             waiting, self._waiting = self._waiting, []
             folders, self._dirty = self._dirty, set()
             if waiting or time.monotonic() >= all_searched_at + self._search_s:
@@ -197,12 +188,8 @@ class Watcher:
         digest = self._tools.rules.digest
         try:
             for files in scan.files(folder):
-                known = self._tools.state.known(files)
-                batch += [
-                    (Path(path), version)
-                    for path, version in files.items()
-                    if path not in known or not known[path].is_final(version, digest)
-                ]
+                final = self._tools.state.final(files, digest)
+                batch += [(Path(path), version) for path, version in files.items() if path not in final]
                 if self._stopped.is_set():
                     return
                 if len(batch) >= _BATCH:
@@ -218,15 +205,21 @@ class Watcher:
     def _found(self, files: Iterable[tuple[Path, Version]]) -> None:
         """Wait until each of these files is complete, unless it is on its way already."""
         for path, version in files:
-            on_its_way = [recording for recording in self._running if recording.version == version]
-            for recording in on_its_way:
-                if recording.path != path:
-                    recording.seen_at = path  # it was renamed, or it has two names
-            if on_its_way or path in self._queued or any(r.path == path for r in self._running):
+            if self._is_on_its_way(path, version) or path in self._queued:
+                continue
+            if any(recording.path == path for recording in self._running):
                 continue
             known = self._growing.get(path)
             if known is None or known[0] != version:
                 self._growing[path] = (version, time.monotonic())
+
+    def _is_on_its_way(self, path: Path, version: Version) -> bool:
+        """Whether a recording in this version is being transcribed. It gets to know this path of it."""
+        on_its_way = [recording for recording in self._running if recording.version == version]
+        for recording in on_its_way:
+            if recording.path != path:
+                recording.seen_at = path  # it was renamed, or it has two names
+        return bool(on_its_way)
 
     async def _settle_forever(self) -> None:
         pause_s = min(1.0, self._settle_s / 4)
@@ -240,9 +233,8 @@ class Watcher:
                     continue
                 before, _ = self._growing.pop(path)
                 if version == before:
-                    self._ready.append((path, version))
+                    self._ready.put_nowait((path, version))
                     self._queued.add(path)
-                    self._work.set()
                 elif version is not None:
                     self._growing[path] = (version, now)
 
@@ -255,22 +247,15 @@ class Watcher:
             absent = await asyncio.to_thread(lambda folders: {f for f in folders if not f.is_dir()}, folders)
             self._later |= absent
 
-    async def _start_forever(self) -> None:
+    async def _transcribe_forever(self) -> None:
         while True:
-            await self._places.acquire()
-            while not self._ready:
-                self._work.clear()
-                await self._work.wait()
-            path, version = self._ready.popleft()
+            path, version = await self._ready.get()
             self._queued.discard(path)
-            on_its_way = [recording for recording in self._running if recording.version == version]
-            if on_its_way:  # under another name: what it is is clear when that one has ended
-                on_its_way[0].seen_at = path
-                self._places.release()
-                continue
+            if self._is_on_its_way(path, version):
+                continue  # under another name: what it is is clear when that one has ended
             recording = Recording(path, version, self._tools)
             self._running.append(recording)
-            self._group.create_task(self._process(recording))
+            await self._process(recording)
 
     async def _process(self, recording: Recording) -> None:
         outcome = Outcome.FINISHED
@@ -284,7 +269,6 @@ class Watcher:
                 await asyncio.to_thread(self._tools.state.put, failed)
         finally:
             self._running = [other for other in self._running if other is not recording]
-            self._places.release()
         folders = [path.parent for path in (recording.path, recording.seen_at) if path is not None]
         if outcome is Outcome.LATER:
             self._later.update(folders)

@@ -508,9 +508,9 @@ async def test_renamed_before_its_turn(watched: Watched) -> None:
             watched.add(f"{number}.mkv")
         await until(lambda: len(watched.jobs.jobs) == 10)
         waiting = watched.add("waiting.mkv")
-        await until(lambda: watching._ready)
+        await until(lambda: watching._queued)
         waiting.rename(watched.folder / "renamed.mkv")
-        await until(lambda: len(watching._ready) == 2)
+        await until(lambda: len(watching._queued) == 2)
         watched.jobs.paused = False
         await until(lambda: len(watched.subtitles()) == 11)
         await idle(watching)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.languages import LANGUAGES
-from app.watch.names import players_code, read_language, sidecar, subtitles_beside
-from app.watch.text import clock, shown
+from app.watch.report import clock, shown
+from app.watch.sidecar import path_of, players_code, read_language, subtitles_beside
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_languages_as_files_name_them(text: str, code: str | None) -> None:
 
 def test_each_language_is_read_again() -> None:
     for language in LANGUAGES:
-        name = sidecar(Path("/films/A film. 2.mkv"), language, "srt").name
+        name = path_of(Path("/films/A film. 2.mkv"), language, "srt").name
         [found] = subtitles_beside(Path("/films/A film. 2.mkv"), [name])
         assert found.language == players_code(language), language
 

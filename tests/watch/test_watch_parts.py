@@ -14,11 +14,10 @@ from app.errors import DatabaseUnavailable, InvalidSetting
 from app.options import Options
 from app.watch import sidecar
 from app.watch.folder_locks import lock_folders
-from app.watch.headers import HeaderReader
 from app.watch.rules import Rules
 from app.watch.scan import Scan
-from app.watch.sound import SoundExtractor
 from app.watch.state import DONE, Entry, State, Version
+from app.watch.streams import HeaderReader, SoundExtractor
 from tests.media_files import encode, read_pcm
 from workers.media.decode import Findings, decoded_pcm
 
@@ -140,8 +139,9 @@ class TestState:
         state = State(tmp_path / "list.db", "srt:transcribe")
         assert state.get(self.ENTRY.path) == self.ENTRY
         assert state.with_version(self.ENTRY.version) == [self.ENTRY]
-        paths = [str(self.ENTRY.path), *(f"/films/{number}" for number in range(1200))]
-        assert list(state.known(paths)) == [str(self.ENTRY.path)]
+        files = {f"/films/{number}": Version(1, 1, number) for number in range(1200)}
+        files[str(self.ENTRY.path)] = self.ENTRY.version
+        assert state.final(files, "other rules") == {str(self.ENTRY.path)}
         assert State(tmp_path / "list.db", "vtt:transcribe").get(self.ENTRY.path) is None
 
     def test_a_renamed_recording_replaces_what_was_there(self, tmp_path: Path) -> None:

@@ -79,4 +79,4 @@ async def idle(watching: Watcher) -> None:
     """Wait until a search finds nothing to do."""
     for _ in range(2):
         await watching.search_again()
-        await until(lambda: not (watching._growing or watching._ready or watching._running))
+        await until(lambda: not (watching._growing or watching._queued or watching._running))
