@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 
 pytestmark = pytest.mark.timeout(170)
 
