@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from app.client import jobs, service
-from app.client.service import COMMAND
 from app.commands import remote
 from app.commands.progress import Board
 from app.commands.remote import Remote
@@ -136,13 +135,17 @@ async def test_a_service_that_is_busy_restarts_and_comes_back(server: FakeServer
     assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
 
 
-async def test_a_service_that_does_not_come_back(
-    server: FakeServer, recording: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(remote, "COMMAND", replace(COMMAND, give_up_s=0.02))
-    server.replies["GET /jobs/ID"] = [httpx.ConnectError("Connection refused")]
-    with pytest.raises(WhisperfleetError, match=r"host\.example/whisper/ cannot be reached: Connection"):
+async def test_a_file_that_grows_while_it_is_sent(server: FakeServer, recording: Path) -> None:
+    async def grows(request: httpx.Request) -> httpx.Response:
+        await request.aread()
+        with recording.open("ab") as file:
+            file.write(CONTENT)
+        return job("queued")
+
+    server.replies["POST /jobs"] = [grows]
+    with pytest.raises(WhisperfleetError, match="the file has changed while it was sent"):
         await transcribe(server, recording)
+    assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import uuid
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -42,7 +42,7 @@ class Remote(JobClient):
         self._options = options
         self._chosen = chosen
         # Also the default one by its alias: the service refuses what it cannot do before the file arrives.
-        self.fields = option_fields(options) | {"model": model or DEFAULT_MODEL_ALIAS}
+        self._fields = option_fields(options) | {"model": model or DEFAULT_MODEL_ALIAS}
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
     async def jobs_at_once(self) -> int:
@@ -62,26 +62,39 @@ class Remote(JobClient):
 
         Cancelling deletes the job. Raises WhisperfleetError and OSError.
         """
-        submission = _Submission(self, target[0], bar)
-        try:
+        async with AsyncExitStack() as stack:
             async with self._uploads:
-                job_id = await submission.run()
+                upload = _Upload(bar)
+                submission = asyncio.create_task(self._submit(target[0], upload))
+                stack.push_async_callback(self._discard, submission, upload)
+                job_id = await asyncio.shield(submission)
+            if upload.is_incomplete:
+                raise WhisperfleetError("the file has changed while it was sent")
             await self._until_done(job_id, bar)
             return await self._content(job_id, target)
-        finally:
-            await self._discard(submission)
 
-    async def _discard(self, submission: "_Submission") -> None:
+    async def _submit(self, path: Path, upload: "_Upload") -> str:
+        """The id of the job that a recording becomes."""
+        key = uuid.uuid4().hex  # an attempt whose answer is lost is repeated, and gives the same job
+        with path.open("rb") as file:
+            job = await self.submit(file, shown(path.name), self._fields, key, upload.report)
+            upload.is_incomplete = os.fstat(file.fileno()).st_size != upload.size
+        return str(job["id"])
+
+    async def _discard(self, submission: asyncio.Task[str], upload: "_Upload") -> None:
         """Delete the job, which ends it if it runs. If that fails, it goes after WHISPER_RESULT_TTL_S."""
-        is_gone = False
+        if not upload.all_sent:
+            submission.cancel()
+        job_id, may_have_job = "", upload.answer_lost
         with suppress(WhisperfleetError, OSError, TimeoutError):
             async with asyncio.timeout(_CLEANUP_S):
-                await submission.settle()
-                if submission.job_id is not None:
-                    answer = await self.ask("DELETE", f"v1/jobs/{submission.job_id}")
-                    is_gone = answer.is_success or answer.status_code == 404
-        if not is_gone and submission.may_have_job:
-            submission.bar.note(f"the service may still have its job {submission.job_id or ''}".rstrip())
+                await asyncio.wait([submission])
+                if not submission.cancelled() and submission.exception() is None:
+                    job_id, may_have_job = submission.result(), True
+                    answer = await self.ask("DELETE", f"v1/jobs/{job_id}")
+                    may_have_job = answer.is_error and answer.status_code != 404
+        if may_have_job or not submission.done():
+            upload.bar.note(f"the service may still have its job {job_id}".rstrip())
 
     async def _until_done(self, job_id: str, bar: FileBar) -> None:
         """Wait until the job has succeeded. Raises WhisperfleetError if it does not."""
@@ -119,57 +132,20 @@ class Remote(JobClient):
         return content
 
 
-class _Submission:
-    """A recording on its way to the service, and the job that it becomes."""
+class _Upload:
+    """How much of a recording was sent."""
 
-    def __init__(self, remote: Remote, path: Path, bar: FileBar) -> None:
-        self.path = path
-        self.job_id: str | None = None
-        self._remote = remote
+    def __init__(self, bar: FileBar) -> None:
         self.bar = bar
-        self._key = uuid.uuid4().hex  # an attempt whose answer is lost is repeated, and gives the same job
-        self._task: asyncio.Task[None] | None = None
-        self._all_sent = False  # in the present attempt
-        self._answer_lost = False
+        self.size = 0
+        self.all_sent = False  # in the present attempt
+        self.is_incomplete = False  # although all of it was sent: the file has grown
+        self.answer_lost = False  # of an earlier attempt: the service may have a job
 
-    @property
-    def may_have_job(self) -> bool:
-        """Whether the service may have a job: one that is known, or one whose answer has not arrived."""
-        is_waiting_for_answer = self._all_sent and self._task is not None and not self._task.done()
-        return self.job_id is not None or self._answer_lost or is_waiting_for_answer
-
-    async def run(self) -> str:
-        """The id of the job. After a cancellation, call `settle`. Raises WhisperfleetError and OSError."""
-        self._task = asyncio.create_task(self._submit())
-        await asyncio.shield(self._task)
-        assert self.job_id is not None
-        return self.job_id
-
-    async def settle(self) -> None:
-        """End the attempt: stop sending or, if everything is sent, wait for the answer."""
-        if self._task is None:
-            return
-        if not self._all_sent:
-            self._task.cancel()
-        await asyncio.wait([self._task])
-
-    async def _submit(self) -> None:
-        with self.path.open("rb") as file:
-            size, name = os.fstat(file.fileno()).st_size, shown(self.path.name)
-            try:
-                job = await self._remote.submit(file, name, self._remote.fields, self._key, self._report)
-            except Refused:
-                self._answer_lost = False
-                raise
-            self._answer_lost = False
-            self.job_id = str(job["id"])
-            if os.fstat(file.fileno()).st_size != size:
-                raise WhisperfleetError("the file has changed while it was sent")
-
-    def _report(self, sent: int, size: int) -> None:
+    def report(self, sent: int, size: int) -> None:
         if not sent:
-            self._answer_lost |= self._all_sent
-        self._all_sent = sent >= size
+            self.answer_lost |= self.all_sent
+        self.size, self.all_sent = size, sent >= size
         self.bar.upload(sent, size)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from app.doctor.finding import Finding, Report, Severity, fail, fail_with, ok, warn
 from app.doctor.fleet import report_each, sample_window, transcribe_on
-from app.doctor.gpus import MIN_DRIVERS, major_version
+from app.doctor.gpus import driver_remedy
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
@@ -128,10 +128,8 @@ def _check_driver(title: str, node: Node, report: NodeReport) -> Finding:
         remedy = "Check that `nvidia-smi` works there. In a container, pass the GPUs (`--gpus all`)."
         return fail(title, f"none, and Ray has {node.gpus:g} GPUs", remedy, "no-gpu")
     found = f"{report.driver}, {', '.join(report.gpus) or 'no GPU'}"
-    version, needed = major_version(report.driver), MIN_DRIVERS[0][1]
-    if version is not None and version < needed:
-        remedy = f"The driver is too old for CUDA 12: update it to {needed} or newer and reboot."
-        return fail(title, found, remedy, "driver-too-old")
+    if too_old := driver_remedy(report.driver):
+        return fail(title, found, too_old, "driver-too-old")
     return ok(title, found)
 
 

@@ -100,7 +100,7 @@ def _check_driver(
         for index, gpu in enumerate(machine.gpus)
         if visible is None or any(_selects(entry, index, gpu) for entry in visible)
     ]
-    if needs_cuda and (remedy := _driver_remedy(machine.driver, used)):
+    if needs_cuda and (remedy := driver_remedy(machine.driver, used)):
         return fail(title, found, remedy, "driver-too-old")
     if not count and device == "cuda":
         return fail(
@@ -116,9 +116,9 @@ def min_driver(capability: tuple[int, int]) -> int:
     return max(driver for first, driver in MIN_DRIVERS if capability >= first)
 
 
-def _driver_remedy(driver: str, gpus: Sequence[Gpu]) -> str | None:
+def driver_remedy(driver: str, gpus: Sequence[Gpu] = ()) -> str | None:
     """What to do if the driver is too old for CUDA 12 or for one of the GPUs; None if it is not."""
-    version = major_version(driver)
+    version = _major_version(driver)
     needed = max((min_driver(gpu.capability) for gpu in gpus), default=MIN_DRIVERS[0][1])
     if version is None or version >= needed:
         return None
@@ -178,7 +178,7 @@ def _dotted(capability: tuple[int, int]) -> str:
     return ".".join(map(str, capability))
 
 
-def major_version(driver: str) -> int | None:
+def _major_version(driver: str) -> int | None:
     """The branch of a driver's version; None if it is not a number."""
     head = driver.partition(".")[0]
     return int(head) if head.isdecimal() else None
