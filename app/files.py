@@ -1,9 +1,10 @@
-"""What programs do with files: locks, waits for the disk, compressed objects, and names of recordings."""
+"""What programs do with files: names of recordings, locks, whole writes, and compressed objects."""
 
 import fcntl
 import os
 import pickle
 import zlib
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any, BinaryIO
 
@@ -37,6 +38,30 @@ def try_lock(path: Path) -> BinaryIO | None:
         lock.close()
         return None
     return lock
+
+
+def write_whole(target: Path, content: bytes, part: Path, model: os.stat_result | None) -> None:
+    """Write a file all of it or not at all: as `part` first, which is in the same folder.
+
+    It gets the permissions of `model` and, where this process may set it, its owner. Raises OSError; no other
+    file is left then.
+    """
+    part.unlink(missing_ok=True)  # of a killed process
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+            if model is not None:
+                with suppress(OSError):  # a file system without owners, or of somebody else
+                    os.fchown(file.fileno(), model.st_uid, model.st_gid)
+                with suppress(OSError):
+                    os.fchmod(file.fileno(), model.st_mode & 0o666 | 0o600)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise
 
 
 def sync(path: Path) -> None:

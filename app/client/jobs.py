@@ -28,9 +28,9 @@ class JobClient(ServiceClient):
     async def check(self) -> None:
         """Raise InvalidSetting if what answers is no service for this client. Says if nothing answers."""
         try:
-            answer = await self.ask("GET", "v1/jobs", params={"limit": 1})
+            answer = await self.send_once("GET", "v1/jobs", params={"limit": 1})
         except Unreachable as error:  # it may start later, or the address is wrong
-            self.notice_trouble(error)
+            self.report_failure(error)
             return
         if answer.status_code in (401, 403):
             raise InvalidSetting(f"{self.name} refuses the key: {error_message(answer)}")

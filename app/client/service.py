@@ -70,7 +70,7 @@ class ServiceClient:
         self._http = http
         self._patience = patience
         self._notify = notify
-        self._trouble: dict[bool, str] = {}  # of submissions, and of all requests
+        self._reported: dict[bool, str] = {}  # why submissions wait, and why all requests do
 
     async def __aenter__(self) -> Self:
         return self
@@ -80,7 +80,7 @@ class ServiceClient:
     ) -> None:
         await self._http.aclose()
 
-    async def ask(self, method: str, path: str, **request: Any) -> httpx.Response:
+    async def send_once(self, method: str, path: str, **request: Any) -> httpx.Response:
         """The answer to a single request, whatever it is. Raises Unreachable if there is none."""
         try:
             return await self._http.request(method, path, **request)
@@ -99,12 +99,12 @@ class ServiceClient:
 
         `has`: a member of the JSON object in a success. Raises NotNow, Refused, KeyTaken and NoAccess.
         """
-        answer = await self.ask(method, path, **request)
+        answer = await self.send_once(method, path, **request)
+        if answer.is_success and (not has or has in json_object(answer)):
+            return answer
         status, code, message = answer.status_code, error_code(answer), error_message(answer)
-        if answer.is_success:
-            if not has or has in json_object(answer):
-                return answer
-            message = f"the server answered {status} with something else"  # a proxy, or a page of a network
+        if answer.is_success:  # of a proxy, or a page of the network
+            message = f"the server answered {status} with something else"
         elif code == "job_not_found":
             return answer
         elif code == "idempotency_key_reused":
@@ -140,26 +140,24 @@ class ServiceClient:
                 faults += isinstance(error, ServiceFault)
                 if faults == _FAULTS:
                     raise Refused(error.message) from None
-                self.notice_trouble(error, submits=submits)
-                wait_s = max(pause_s, error.wait_s) * random.uniform(
-                    1, 1.2
-                )  # clients do not come all at once
+                self.report_failure(error, submits=submits)
+                wait_s = max(pause_s, error.wait_s) * random.uniform(1, 1.2)  # others wait as well
                 await asyncio.sleep(min(wait_s, _LONGEST_WAIT_S))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             else:
-                self._notice_answer(submits=submits)
+                self._report_answer(submits=submits)
                 return result
 
-    def notice_trouble(self, error: NotNow, *, submits: bool = False) -> None:
-        """Notify of an error once for all requests that wait, as long as the trouble is the same."""
+    def report_failure(self, error: NotNow, *, submits: bool = False) -> None:
+        """Notify of an error once for all requests that wait, as long as the reason is the same."""
         kind = error.notice.partition("(")[0]
-        if kind not in self._trouble.values():
-            self._trouble[submits] = kind
+        if kind not in self._reported.values():
+            self._reported[submits] = kind
             self._notify(f"waiting for {self.name}: {error.notice}")
 
-    def _notice_answer(self, *, submits: bool) -> None:
+    def _report_answer(self, *, submits: bool) -> None:
         # A service that takes no jobs may well answer other requests.
-        over = [self._trouble.pop(kind) for kind in {False, submits} if kind in self._trouble]
+        over = [self._reported.pop(kind) for kind in {False, submits} if kind in self._reported]
         if over:
             self._notify(f"{self.name} takes requests again")
 

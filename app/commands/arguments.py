@@ -1,7 +1,6 @@
 """What `transcribe` and `subtitles` have in common: files in, files out, and options."""
 
 import os
-import shutil
 import sys
 import uuid
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pydantic import ValidationError
 
 from app.commands.inputs import Recording
 from app.errors import InvalidInput, fault_of
+from app.files import write_whole
 from app.options import Options
 from app.transcript.formats import FORMATS
 
@@ -162,12 +162,8 @@ def write_output(target: Path | None, content: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".whisperfleet-{uuid.uuid4().hex}.part")
     try:
-        part.write_bytes(content)
-        if target.exists():
-            shutil.copymode(target, part)
-        part.replace(target)
+        write_whole(target, content, part, target.stat() if target.exists() else None)
     except OSError as error:
-        part.unlink(missing_ok=True)
         error.filename = str(target)  # not the name that nobody has chosen
         raise
 

@@ -46,10 +46,6 @@ class Entry:
     source: str  # repository, or folder
     default: bool = False
 
-    @property
-    def is_here(self) -> bool:
-        return self.state != _ELSEWHERE
-
 
 @command()
 def run_list() -> int:
@@ -58,7 +54,7 @@ def run_list() -> int:
     rows = [
         (
             entry.name + (" (default)" if entry.default else ""),
-            _size(entry.size) if entry.is_here else "",
+            _size(entry.size) if entry.state != _ELSEWHERE else "",
             entry.state,
             entry.source,
         )

@@ -91,7 +91,7 @@ class Remote(JobClient):
                 await asyncio.wait([submission])
                 if not submission.cancelled() and submission.exception() is None:
                     job_id, may_have_job = submission.result(), True
-                    answer = await self.ask("DELETE", f"v1/jobs/{job_id}")
+                    answer = await self.send_once("DELETE", f"v1/jobs/{job_id}")
                     may_have_job = answer.is_error and answer.status_code != 404
         if may_have_job or not submission.done():
             upload.bar.note(f"the service may still have its job {job_id}".rstrip())

@@ -45,7 +45,7 @@ def check_data_dir(settings: Settings) -> Finding:
     if not os.access(existing, os.W_OK | os.X_OK):
         return fail(
             title,
-            f"{existing} cannot be written by {_user()}",
+            f"{existing} cannot be written by user {os.getuid()}",
             "Set WHISPER_DATA_DIR to a folder that this user can write to.",
         )
     free = shutil.disk_usage(existing).free
@@ -126,10 +126,6 @@ def _format(value: object) -> str:
 def _suggest(name: str, known: set[str]) -> str:
     close = difflib.get_close_matches(name.upper(), known, n=1)
     return f"{name} is not a setting{f'; did you mean {close[0]}?' if close else '.'}"
-
-
-def _user() -> str:
-    return f"user {os.getuid()}" if hasattr(os, "getuid") else "this user"
 
 
 def _is_locked(path: Path) -> bool:

@@ -240,7 +240,8 @@ class Recording:
         wanted = [rules.language] if rules.language else list(rules.only_languages)
         codes = [players_code(language) for language in wanted]
         if codes and covered.keys() >= set(codes):
-            return f"it has {_titles(wanted)} subtitles: {covered[codes[0]]}"
+            titles = " and ".join(map(language_title, wanted))
+            return f"it has {titles} subtitles: {covered[codes[0]]}"
         if rules.language or not (covered or rules.only_languages):
             return None
         language = entry.language or await self._detect_language(entry)
@@ -464,10 +465,6 @@ def _clean_name(path: Path) -> str:
     """The name of a file for the service: printable, and not too long."""
     name = "".join(c if c.isprintable() else "_" for c in shown(Path(path.name)))
     return name if len(name) <= _MAX_FILENAME_CHARS else name[-_MAX_FILENAME_CHARS:]
-
-
-def _titles(languages: list[str]) -> str:
-    return " and ".join(language_title(language) for language in languages)
 
 
 def _other_language(language: str, rules: Rules) -> str:

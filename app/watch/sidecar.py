@@ -7,12 +7,12 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import langcodes
 
+from app.files import write_whole
 from app.languages import LANGUAGES, language_code, language_name
 
 _TEMPORARY = re.compile(r"\.whisperfleet-[0-9a-f]{16}\.tmp")
@@ -120,24 +120,7 @@ def write(target: Path, content: bytes, recording: Path) -> str:
     Who may read the recording may read the subtitle: it gets the recording's permissions and, where this
     process may set them, its owner. A file that is replaced keeps its own.
     """
-    temporary = temporary_path(target)
-    temporary.unlink(missing_ok=True)  # of a killed process
-    model = _status(target) or _status(recording)
-    try:
-        with temporary.open("xb") as file:
-            file.write(content)
-            if model is not None:
-                with suppress(OSError):  # a file system without owners, or of somebody else
-                    os.fchown(file.fileno(), model.st_uid, model.st_gid)
-                with suppress(OSError):
-                    os.fchmod(file.fileno(), model.st_mode & 0o666 | 0o600)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
+    write_whole(target, content, temporary_path(target), _status(target) or _status(recording))
     return mark(target)
 
 
