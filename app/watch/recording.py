@@ -18,14 +18,13 @@ from app.errors import WhisperfleetError
 from app.watch import sidecar
 from app.watch.report import Report, clock, shown
 from app.watch.rules import Rules
-from app.watch.sidecar import language_title, players_code, read_language, subtitles_beside
+from app.watch.sidecar import language_title, players_code
 from app.watch.state import DONE, FAILED, SKIPPED, SUBMITTED, Entry, State, Version
 from app.watch.streams import LARGE_BYTES, HeaderReader, SoundExtractor
 
 UPLOADS_AT_ONCE = 2  # reading more files at once would only make a disk seek
 _RESUBMISSIONS = 3
 _MAX_FILENAME_CHARS = 200
-_NO_LANGUAGE = frozenset({"", "und", "mul", "mis", "zxx"})  # of streams
 
 
 class Outcome(Enum):
@@ -167,10 +166,8 @@ class Recording:
             raise Refused("Its job was deleted on the service, again and again.")
         entry = await self._stored() or entry  # the recording may have been renamed
         language = "en" if rules.options.task == "translate" else str(job["language"])
-        if rules.only_languages and language not in rules.only_languages:
-            await self._skip(_other_language(language, rules))
-        elif rules.min_duration_s and (job["duration"] or 0) < rules.min_duration_s:
-            await self._skip(_too_short(job["duration"] or 0, rules))
+        if reason := rules.other_language(language) or rules.too_short(job["duration"] or 0):
+            await self._skip(reason)
         elif not await self._write(entry, language, content):
             await self._skip(f"{self._target(language).name} is there, and this program has not written it")
         else:
@@ -232,8 +229,8 @@ class Recording:
         if rules.min_duration_s or rules.skip_existing:
             streams = await self.tools.headers.read(self.path)
             embedded = streams.subtitles
-            if 0 < streams.seconds < rules.min_duration_s:
-                return _too_short(streams.seconds, rules)
+            if streams.seconds and (reason := rules.too_short(streams.seconds)):
+                return reason
         covered = await asyncio.to_thread(self._subtitles, entry, embedded)
         if (everything := covered.get(None)) is not None:
             return f"it has subtitles: {everything}"
@@ -245,31 +242,16 @@ class Recording:
         if rules.language or not (covered or rules.only_languages):
             return None
         language = entry.language or await self._detect_language(entry)
-        if rules.only_languages and language not in rules.only_languages:
-            return _other_language(language, rules)
+        if reason := rules.other_language(language):
+            return reason
         if (found := covered.get(players_code(language))) is not None:
             return f"it has {language_title(language)} subtitles: {found}"
         return None
 
     def _subtitles(self, entry: Entry, embedded: tuple[str, ...]) -> dict[str | None, str]:
-        """Where subtitles are that need no second one, by `players_code`; None: they count for any language.
-
-        Without `skip_existing`, only what has the name of the subtitle to write. Raises OSError.
-        """
-        rules = self.tools.rules
-        names = [name for name in os.listdir(self.path.parent) if name != self.path.name]  # noqa: PTH208
+        """Where subtitles are that need no second one, as `Rules.subtitles` has them. Raises OSError."""
+        found = self.tools.rules.subtitles(self.path, embedded)
         own = entry.sidecar.name if entry.sidecar and _is_own(entry, entry.sidecar) else None
-        if rules.skip_existing:
-            found = {subtitle.language: subtitle.where for subtitle in subtitles_beside(self.path, names)}
-            for tag in embedded:
-                language = read_language(tag)
-                if language or tag.lower() in _NO_LANGUAGE:
-                    found.setdefault(language, f"inside the file ({tag or 'of unknown language'})")
-        else:
-            found = {}
-            for subtitle in subtitles_beside(self.path, names, {rules.file_format}):
-                if subtitle.language and subtitle.where == self._target(subtitle.language).name:
-                    found[subtitle.language] = subtitle.where
         return {language: shown(Path(where)) for language, where in found.items() if where != own}
 
     async def _detect_language(self, entry: Entry) -> str:
@@ -465,12 +447,3 @@ def _clean_name(path: Path) -> str:
     """The name of a file for the service: printable, and not too long."""
     name = "".join(c if c.isprintable() else "_" for c in shown(Path(path.name)))
     return name if len(name) <= _MAX_FILENAME_CHARS else name[-_MAX_FILENAME_CHARS:]
-
-
-def _other_language(language: str, rules: Rules) -> str:
-    wanted = " or ".join(language_title(only) for only in rules.only_languages)
-    return f"its language is {language_title(language)}, not {wanted}"
-
-
-def _too_short(seconds: float, rules: Rules) -> str:
-    return f"it has {seconds:.1f} s, less than {rules.min_duration_s:g} s"
