@@ -41,14 +41,23 @@ def test_a_check() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "code", "status", "name"),
+    ("settings", "code", "status", "name", "detail"),
     [
-        ({"WHISPER_ENGINE": "simulated"}, 0, "warn", "workers"),
-        ({"WHISPER_MODEL": "enormous", "WHISPER_DEVICE": "cpu"}, 2, "fail", "plan"),
-        ({"WHISPER_DEVICE": "tpu"}, 2, "fail", "settings"),
+        ({"WHISPER_ENGINE": "simulated"}, 0, "warn", "workers", "simulated"),
+        ({"WHISPER_MODEL": "enormous", "WHISPER_DEVICE": "cpu"}, 2, "fail", "plan", "WHISPER_MODEL="),
+        ({"WHISPER_DEVICE": "tpu"}, 2, "fail", "settings", "WHISPER_DEVICE="),
+        (
+            {"WHISPER_COMPUTE_TYPE": "int1", "WHISPER_DEVICE": "cpu", "WHISPER_MODEL": "demo"},
+            2,
+            "fail",
+            "CTranslate2 on CPU",
+            "WHISPER_COMPUTE_TYPE=int1",
+        ),
     ],
 )
-def test_a_real_run(tmp_path: Path, settings: dict[str, str], code: int, status: str, name: str) -> None:
+def test_a_real_run(
+    tmp_path: Path, settings: dict[str, str], code: int, status: str, name: str, detail: str
+) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("WHISPER_")}
     done = subprocess.run(
         [Path(sys.executable).with_name("whisperfleet"), "doctor", "--json"],
@@ -62,5 +71,6 @@ def test_a_real_run(tmp_path: Path, settings: dict[str, str], code: int, status:
     assert (done.returncode, document["status"]) == (code, status), done.stdout
     [check] = [check for check in document["checks"] if check["name"] == name]
     assert check["status"] == status
+    assert detail in check["detail"]
     assert check["remedy"]
     assert set(check) == {"name", "status", "detail", "remedy"}

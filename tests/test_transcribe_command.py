@@ -199,6 +199,10 @@ def test_a_device_is_written_as_it_is(recording: Path) -> None:
         (["talks/b.mkv", "twins/b.mp3"], "out/", "talks/b.mkv and twins/b.mp3 would have the same output"),
         (["twins"], None, "would have the same output file, twins/b.srt"),
         (["cat.wav"], "nowhere/out.srt", "there is no folder nowhere"),
+        (["nowhere.mp3"], None, "there is no file nowhere.mp3"),
+        (["cat.wav", "cat.wav"], None, "add -o FOLDER"),
+        (["film.srt"], "film.srt", "would replace"),
+        (["film.srt"], "./", "would replace"),
     ],
 )
 def test_what_is_refused_before_any_work(
@@ -211,9 +215,44 @@ def test_what_is_refused_before_any_work(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(FakeService, "transcribe", None)
-    tree(tmp_path, "twins/b.mp3", "twins/b.mp4", "empty/readme.md")
+    tree(tmp_path, "twins/b.mp3", "twins/b.mp4", "empty/readme.md", "film.srt")
     assert transcribe_all(*files, output=output) == 2
+    out, err = capfd.readouterr()
+    assert named in err
+    assert (out, Path("film.srt").read_bytes()) == ("", b"any")
+
+
+@pytest.mark.parametrize(
+    ("form", "options", "named"),
+    [
+        ("doc", {}, "doc"),
+        (None, {"colour": "red"}, "colour"),
+        (None, {"beam_size": "0"}, "beam_size"),
+        (None, {"max_cps": "fast"}, "max_cps: Input should be a valid number"),
+        (None, {"max_lines": "5"}, "less than or equal to 4, or `auto`"),
+        (None, {"profile": "arte"}, "'broadcast' or 'social'"),
+        (None, {"language": "klingon"}, "klingon"),
+    ],
+)
+def test_options_that_are_refused(
+    recording: Path,
+    form: str | None,
+    options: dict[str, object],
+    named: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert transcribe.run_transcribe([recording], None, form, options, "demo", None, None) == 2
     assert named in capfd.readouterr().err
+
+
+def test_a_server_that_cannot_be_reached(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert transcribe.run_transcribe([recording], None, None, {}, None, "http://127.0.0.1:9", None) == 1
+    assert "http://127.0.0.1:9/ cannot be reached" in capfd.readouterr().err
+
+
+def test_a_folder_for_one_file(recording: Path) -> None:
+    assert run(recording, "subtitles/", None) == 0
+    assert Path("subtitles/cat.srt").read_text().startswith("1\n")
 
 
 def test_turbo_cannot_translate(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
