@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,19 +33,17 @@ def _complete_option(incomplete: str) -> list[str]:
     return _complete(*(f"{name}=" for name in Options.model_fields))(incomplete)
 
 
+def _format_option(default: str = "") -> Any:
+    return typer.Option(
+        "--format", "-f", help=f"{', '.join(_FORMATS)}.{default}", autocompletion=_complete(*_FORMATS)
+    )
+
+
 _Output = Annotated[
     str | None,
     typer.Option("--output", "-o", help="Output file, or output folder (exists, or ends with /)."),
 ]
-_Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        help=f"{', '.join(_FORMATS)}. Default: the output's suffix, or srt.",
-        autocompletion=_complete(*_FORMATS),
-    ),
-]
+_Format = Annotated[str | None, _format_option(" Default: the output's suffix, or srt.")]
 _Task = Annotated[
     str, typer.Option(help="transcribe, or translate into English.", autocompletion=_complete(*_TASKS))
 ]
@@ -135,15 +133,7 @@ def watch(
         list[Path],
         typer.Argument(help="Folders with recordings, searched with all below.", show_default=False),
     ],
-    file_format: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            "-f",
-            help=f"{', '.join(_FORMATS)}.",
-            autocompletion=_complete(*_FORMATS),
-        ),
-    ] = "srt",
+    file_format: Annotated[str, _format_option()] = "srt",
     language: Annotated[
         str | None, typer.Option("--language", "-l", help="Spoken language of all recordings.")
     ] = None,
