@@ -116,25 +116,6 @@ async def test_a_recording_becomes_a_job_and_nothing_stays(server: FakeServer, r
     assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
 
 
-async def test_a_service_that_is_busy_restarts_and_comes_back(server: FakeServer, recording: Path) -> None:
-    gone = httpx.ConnectError("Connection refused")
-    server.replies["POST /jobs"] = [
-        httpx.ReadError("reset"),
-        refused(503),
-        refused(429, **{"Retry-After": "0"}),
-        httpx.Response(502, content=b"<html>"),
-        job("queued"),
-    ]
-    server.replies["GET /jobs/ID"] = [gone, job("running"), refused(503), gone, job("succeeded")]
-    server.replies["GET /jobs/ID/result"] = [gone, refused(503), httpx.Response(200, content=b"1\n")]
-    assert await transcribe(server, recording) == b"1\n"
-    submissions = [request for request in server.seen if request.method == "POST"]
-    assert len(submissions) == 5
-    assert len({request.headers["idempotency-key"] for request in submissions}) == 1
-    assert all(CONTENT in body for body in server.bodies[:5])
-    assert server.asked("DELETE") == [f"/whisper/v1/jobs/{JOB}"]
-
-
 async def test_a_file_that_grows_while_it_is_sent(server: FakeServer, recording: Path) -> None:
     async def grows(request: httpx.Request) -> httpx.Response:
         await request.aread()

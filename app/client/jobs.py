@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from app.client.answers import Unreachable, error_message, json_object
 from app.client.service import ServiceClient
-from app.client.uploads import FormBody, Report
+from app.client.uploads import FormBody, ReportSent
 from app.errors import InvalidSetting, WhisperfleetError
 from app.options import Options
 
@@ -47,7 +47,7 @@ class JobClient(ServiceClient):
         filename: str,
         fields: Mapping[str, str],
         key: str,
-        report: Report = lambda sent, size: None,
+        report: ReportSent = lambda sent, size: None,
     ) -> dict[str, Any]:
         """Submit a recording, or find the job that it has by that key.
 

@@ -10,7 +10,7 @@ from app.client.answers import NotRead
 _READ_BYTES = 1 << 18
 
 # Gets how many bytes of a recording were sent, from none in each attempt on, and how many it has.
-Report = Callable[[int, int], None]
+ReportSent = Callable[[int, int], None]
 
 
 class FormBody:
@@ -22,7 +22,7 @@ class FormBody:
         file_field: str,
         filename: str,
         fields: Mapping[str, str],
-        report: Report = lambda sent, size: None,
+        report: ReportSent = lambda sent, size: None,
     ) -> None:
         """The service sees `fields` first, and may refuse them before the recording arrives."""
         boundary = os.urandom(16).hex()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from app.commands.inputs import Recording
+from app.commands.inputs import Input
 from app.errors import InvalidInput, fault_of
 from app.files import write_whole
 from app.options import Options
@@ -20,7 +20,7 @@ STANDARD_STREAM = Path("-")
 Target = tuple[Path, Path | None]  # an input and its output file; None: standard output
 
 
-def named_files(files: Sequence[Path]) -> list[Recording]:
+def named_files(files: Sequence[Path]) -> list[Input]:
     """The files that a command takes one by one. Raises `InvalidInput` for a folder or a missing file."""
     folders = [file for file in files if file.is_dir()]
     if folders:
@@ -28,10 +28,10 @@ def named_files(files: Sequence[Path]) -> list[Recording]:
     missing = [file for file in files if not file.is_file() and file != STANDARD_STREAM]
     if missing:
         raise InvalidInput(f"there is no file {', '.join(map(str, missing))}")
-    return [Recording(file) for file in files]
+    return [Input(file) for file in files]
 
 
-def choose_format(output: str | None, file_format: str | None, recordings: Sequence[Recording] = ()) -> str:
+def choose_format(output: str | None, file_format: str | None, recordings: Sequence[Input] = ()) -> str:
     """The format by its name or, without one, by the suffix of the output file. Raises `InvalidInput`."""
     suffix = _suffix(output)
     if _has_many(recordings) and suffix in FORMATS:
@@ -56,11 +56,11 @@ def _suffix(output: str | None) -> str:
     return Path(output).suffix.lstrip(".").lower()
 
 
-def _has_many(recordings: Sequence[Recording]) -> bool:
+def _has_many(recordings: Sequence[Input]) -> bool:
     return len(recordings) > 1 or any(one.folder is not None for one in recordings)
 
 
-def plan_targets(recordings: Sequence[Recording], output: str | None, chosen: str) -> list[Target]:
+def plan_targets(recordings: Sequence[Input], output: str | None, chosen: str) -> list[Target]:
     """Each input with its output, which is in the format `chosen`. Creates the output folder.
 
     The outputs of a named folder lie beside its recordings or, with an output folder, at the same places in
@@ -85,7 +85,7 @@ def _is_folder(output: str) -> bool:
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
-def _single_target(recordings: Sequence[Recording], output: Path | None) -> list[Target]:
+def _single_target(recordings: Sequence[Input], output: Path | None) -> list[Target]:
     if len(recordings) > 1:
         raise InvalidInput("several files need an output folder: add -o FOLDER")
     if output is not None and not output.parent.is_dir():
@@ -93,7 +93,7 @@ def _single_target(recordings: Sequence[Recording], output: Path | None) -> list
     return [(recordings[0].path, output)]
 
 
-def _folder_targets(recordings: Sequence[Recording], folder: Path, chosen: str) -> list[Target]:
+def _folder_targets(recordings: Sequence[Input], folder: Path, chosen: str) -> list[Target]:
     """Each recording with a file of the same name in `folder`, or in the same folder below it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def _folder_targets(recordings: Sequence[Recording], folder: Path, chosen: str) 
     return [(one.path, folder / _place(one) / f"{_stem(one.path)}.{chosen}") for one in recordings]
 
 
-def _place(recording: Recording) -> Path:
+def _place(recording: Input) -> Path:
     """Where a recording lies in the named folder."""
     if recording.folder is None:
         return Path()

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from app.commands.ending import command
 from app.doctor import cluster, fleet, gpus, machine, models
-from app.doctor.finding import Finding, Report, Severity, fail_setting, ok, warn
+from app.doctor.finding import Finding, ReportFinding, Severity, fail_setting, ok, warn
 from app.engines.cluster.places import usable_device
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
@@ -50,7 +50,7 @@ def run_doctor(*, as_json: bool = False, cluster: bool = False) -> int:
     return exit_code(findings)
 
 
-async def check_machine(report: Report) -> None:
+async def check_machine(report: ReportFinding) -> None:
     """Check this machine. No process outlives the call."""
     set_globally = machine.global_start_method()
     settings = _settings()
@@ -86,7 +86,7 @@ async def check_machine(report: Report) -> None:
         await fleet.transcribe(plan, _files(files[0], plan, report), pcm, report)
 
 
-async def check_cluster(report: Report) -> None:
+async def check_cluster(report: ReportFinding) -> None:
     """Check the nodes of the Ray cluster that the settings name."""
     settings = _settings(engine="ray")
     if isinstance(settings, InvalidSetting):
@@ -115,7 +115,7 @@ async def check_cluster(report: Report) -> None:
             await cluster.check_nodes(bridge, plan, files, pcm, report)
 
 
-async def _check_media(report: Report, unchecked: str, speaker_model: str | None = None) -> bytes:
+async def _check_media(report: ReportFinding, unchecked: str, speaker_model: str | None = None) -> bytes:
     """Check the media workers and, if it is given, the model of voices. Returns the decoded sample.
 
     If there is none, `unchecked` is reported as what cannot be checked.
@@ -131,7 +131,7 @@ async def _check_media(report: Report, unchecked: str, speaker_model: str | None
     return pcm
 
 
-def _files(files: ModelFiles | None, plan: Plan, report: Report) -> ModelFiles:
+def _files(files: ModelFiles | None, plan: Plan, report: ReportFinding) -> ModelFiles:
     """The files of the model with which workers are checked: those of the demo model if there are none."""
     if files is None:
         report(ok("workers", f"checked with the demo model: {plan.models[0]} is not on this machine"))

@@ -11,14 +11,14 @@ from app.files import is_recording
 
 
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """A recording, and the named folder in which it was found; None if its file was named."""
+class Input:
+    """A file to read, and the named folder in which it was found; None if the file was named."""
 
     path: Path
     folder: Path | None = None
 
 
-def find_recordings(named: Sequence[Path]) -> list[Recording]:
+def find_recordings(named: Sequence[Path]) -> list[Input]:
     """The named files, and the recordings in named folders and in the folders below, in order.
 
     A name with `*`, `?` or `[` that is no file stands for what it matches: not every shell expands it.
@@ -38,14 +38,14 @@ def _matches(name: Path) -> list[Path]:
     raise InvalidInput(f"there is no file {name}")
 
 
-def _recordings(path: Path) -> Iterator[Recording]:
+def _recordings(path: Path) -> Iterator[Input]:
     if not path.is_dir():
-        yield Recording(path)
+        yield Input(path)
         return
     found = False
     for recording in _walk(path):
         found = True
-        yield Recording(recording, path)
+        yield Input(recording, path)
     if not found:
         raise InvalidInput(f"there are no recordings in the folder {path}: files are found by their suffixes")
 

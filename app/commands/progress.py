@@ -84,12 +84,12 @@ class Board:
 
     def begin(self, path: Path) -> "FileBar":
         """A bar for a recording."""
-        return FileBar(self, path, self._bars.add_task(shown(path.name), total=None, state=""))
+        return FileBar(self, path, self._bars.add_task(printable(path.name), total=None, state=""))
 
     def note(self, line: str) -> None:
         """Print a line above the bars."""
         # Not wrapped: scripts may search for a phrase.
-        self._console.print(shown(line), markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(line), markup=False, highlight=False, soft_wrap=True)
 
     def show(self, bar: TaskID, state: str, fraction: float | None) -> None:
         self._bars.update(
@@ -111,7 +111,7 @@ class Board:
         if failed:
             self.failed.append(path)
         style = "red" if failed else None
-        self._console.print(shown(line), style=style, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(printable(line), style=style, markup=False, highlight=False, soft_wrap=True)
 
     def _summarise(self) -> None:
         meter = self.meter
@@ -168,7 +168,7 @@ class FileBar:
         self._board.end(self._bar, self._path, f"{self._path}: {reason}", failed=True)
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """The text without what a terminal would obey, or could not show: names of files may have it."""
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 

@@ -12,7 +12,7 @@ from app.client.answers import NotNow, Refused, Unreachable
 from app.client.jobs import JobClient, option_fields
 from app.client.service import COMMAND, connect
 from app.commands.arguments import Target, store_beside
-from app.commands.progress import FileBar, shown
+from app.commands.progress import FileBar, printable
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import UnsuitableFormat, WhisperfleetError
 from app.options import Options
@@ -77,7 +77,7 @@ class Remote(JobClient):
         """The id of the job that a recording becomes."""
         key = uuid.uuid4().hex  # an attempt whose answer is lost is repeated, and gives the same job
         with path.open("rb") as file:
-            job = await self.submit(file, shown(path.name), self._fields, key, upload.report)
+            job = await self.submit(file, printable(path.name), self._fields, key, upload.report)
             upload.is_incomplete = os.fstat(file.fileno()).st_size != upload.size
         return str(job["id"])
 

@@ -19,7 +19,7 @@ from app.commands.arguments import (
     write_output,
 )
 from app.commands.ending import command, print_error, run_until
-from app.commands.inputs import Recording, find_recordings
+from app.commands.inputs import Input, find_recordings
 from app.commands.models import find_with_bar
 from app.commands.progress import Board, FileBar
 from app.commands.remote import Remote
@@ -87,7 +87,7 @@ def run_transcribe(
     return run_until(work, signal.SIGTERM)
 
 
-def _without_existing(recordings: Sequence[Recording], targets: Sequence[Target]) -> list[Target]:
+def _without_existing(recordings: Sequence[Input], targets: Sequence[Target]) -> list[Target]:
     """The targets that are still missing, or whose files were named. Prints how many are skipped."""
     left = [
         target

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
-from app.doctor.finding import Finding, Report, Severity, fail, fail_with, ok, warn
+from app.doctor.finding import Finding, ReportFinding, Severity, fail, fail_with, ok, warn
 from app.doctor.fleet import report_each, sample_window, transcribe_on
 from app.doctor.gpus import driver_remedy
 from app.engines.catalogue import ModelCatalogue
@@ -61,7 +61,9 @@ def check_connection(settings: Settings, bridge: Bridge) -> Finding:
     return ok(title, found)
 
 
-async def check_nodes(bridge: Bridge, plan: Plan, model: ModelFiles, pcm: bytes, report: Report) -> None:
+async def check_nodes(
+    bridge: Bridge, plan: Plan, model: ModelFiles, pcm: bytes, report: ReportFinding
+) -> None:
     """Check all nodes at the same time. A worker of each transcribes the sample (s16le, mono, 16 kHz)."""
     catalogue = ModelCatalogue(model.name, idle_s=0.0, options={model.name: plan.load_options(model)})
     slots = plan.ray_slots(bridge, catalogue)

@@ -29,7 +29,7 @@ class Finding:
     invalid_setting: bool = False  # the service would not start
 
 
-Report = Callable[[Finding], None]  # gets each finding as soon as it is known
+ReportFinding = Callable[[Finding], None]  # gets each finding as soon as it is known
 
 
 def ok(title: str, found: str) -> Finding:

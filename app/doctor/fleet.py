@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.doctor.finding import Finding, Report, fail, fail_with, ok, warn
+from app.doctor.finding import Finding, ReportFinding, fail, fail_with, ok, warn
 from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO, DEMO_PATH, ModelFiles
 from app.engines.plan import Plan
@@ -42,7 +42,7 @@ async def child_start_method() -> str | BaseException:
         await child.close()
 
 
-async def check_libraries(plan: Plan, report: Report) -> None:
+async def check_libraries(plan: Plan, report: ReportFinding) -> None:
     """Whether cuBLAS and CTranslate2 work on each device, with the compute type of the settings."""
     distinct = dict.fromkeys(plan.devices.visible if plan.devices.device == "cuda" else [""])
     await report_each([_check_libraries_on(visible, plan) for visible in distinct], report)
@@ -61,7 +61,7 @@ async def detect_speech(folder: Path) -> tuple[list[Finding], bytes]:
         await media.stop()
 
 
-async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes, report: Report) -> None:
+async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes, report: ReportFinding) -> None:
     """Let all workers of the plan load a model and transcribe the sample at the same time."""
     # Not in this process: it could not be killed, and CUDA would stay loaded in it.
     plan = replace(plan, engine="local") if plan.engine == "inline" else plan
@@ -181,7 +181,7 @@ async def transcribe_on(slot: WhisperSlot, window: Window, title: str) -> list[F
     return [ok(title, found)]
 
 
-async def report_each(checks: Iterable[Coroutine[Any, Any, list[Finding]]], report: Report) -> None:
+async def report_each(checks: Iterable[Coroutine[Any, Any, list[Finding]]], report: ReportFinding) -> None:
     """Run checks at the same time, and report the findings of each when it has ended."""
 
     async def run(check: Coroutine[Any, Any, list[Finding]]) -> None:

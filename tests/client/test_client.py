@@ -132,6 +132,7 @@ async def test_trouble_is_waited_out_and_said_once(
     )
     assert 30 <= service.waits[-1] <= 60
     assert all(CONTENT in request.content for request in service.requests)
+    assert {request.headers["idempotency-key"] for request in service.requests} == {"key"}
 
 
 async def test_a_service_that_takes_no_jobs_may_answer_other_requests(
@@ -204,6 +205,16 @@ async def test_a_command_waits_for_a_full_queue(serve: Callable[..., Service], f
     impatient = serve(error(503), error(503), patience=replace(COMMAND, give_up_s=0.0))
     with pytest.raises(NotNow):
         await submit(impatient, film)
+
+
+async def test_a_job_is_asked_for_until_the_service_answers(serve: Callable[..., Service]) -> None:
+    job = httpx.Response(200, json={"id": "1", "status": "succeeded"})
+    service = serve(
+        GONE, error(503), job, error(503), GONE, httpx.Response(200, content=b"1\n"), patience=COMMAND
+    )
+    client = service.client
+    assert [found async for found in client.follow("1")] == [job.json()]
+    assert await client.result("1", "srt") == b"1\n"
 
 
 async def test_a_job_that_is_gone(serve: Callable[..., Service]) -> None:
