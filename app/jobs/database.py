@@ -22,6 +22,7 @@ FILE_NAME = "whisperfleet.db"
 SEARCH_MODULE = "fts5"  # of SQLite
 _WRITE_TURN_S = 30.0  # a write waits so long for earlier writes
 _DISK_FULL_STATE = "53100"  # PostgreSQL's code
+_LAST_OLDER = "2bf9b34"  # the last commit that migrates older tables than the first migration makes
 _ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely to use
 
 
@@ -186,6 +187,12 @@ def _migrate(connection: sa.Connection) -> None:
     config.attributes["connection"] = connection
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     present = MigrationContext.configure(connection).get_current_revision()
+    if present is not None and present < min(known):
+        raise InvalidSetting(
+            "a version of whisperfleet that was never released has written the database (its tables are of "
+            f"version {present}, this one begins with {min(known)}). Start it once with the commit "
+            f"{_LAST_OLDER}, which changes the tables, or give this one a database of its own"
+        )
     if present is not None and present not in known:
         raise InvalidSetting(
             f"a newer version of whisperfleet has written the database (its tables are of version {present}, "

@@ -7,9 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.jobs.job import Status
-from app.jobs.tables import jobs
 
-SHORT = 3  # characters of words for whose beginnings there is an index of its own; see migration 0002
+SHORT = 3  # characters of words for whose beginnings there is an index of its own; see the migrations
 _HIGHEST = 2**63 - 1  # number of a job
 
 
@@ -70,7 +69,6 @@ async def index_text(connection: AsyncConnection, job_number: int, words: str) -
     dialect = _DIALECTS[connection.dialect.name]
     await connection.execute(sa.text(dialect.delete), {"number": job_number})
     await connection.execute(sa.text(dialect.insert), {"number": job_number, "words": words})
-    await connection.execute(sa.update(jobs).where(jobs.c.number == job_number).values(indexed=True))
 
 
 async def find_jobs(

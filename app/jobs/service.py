@@ -29,7 +29,6 @@ from app.jobs.link_secret import LinkSecret
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.peaks import JobPeaks
 from app.jobs.runner import JobRunner
-from app.jobs.search_backfill import SearchBackfill
 from app.jobs.store import Store
 from app.jobs.subscriptions import Subscriptions
 from app.jobs.uploads import Uploads
@@ -64,7 +63,6 @@ class JobService:
         self._database = database
         self._clips = ClipStore(database)
         self._runner = JobRunner(service, self.store, self._clips, settings)
-        self._backfill = SearchBackfill(database, service.helper)
         self._subscriptions = Subscriptions()
         self.store.on_event = self._subscriptions.publish
         self.webhooks = Webhooks(
@@ -98,7 +96,6 @@ class JobService:
         if self._settings.webhook_secret is not None:
             self.webhooks.start()  # without a secret, webhooks stay in the outbox
         self._runner.start()
-        self._backfill.start()
         self._sweeper = asyncio.create_task(self._sweep_forever(), name="job-sweeper")
 
     def _clean(self, uploads: set[str], pcm: set[str]) -> None:
@@ -127,7 +124,6 @@ class JobService:
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await self._backfill.stop()
         await self.peaks.stop()
         await self._runner.stop()
         await self.webhooks.stop()

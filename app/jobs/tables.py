@@ -58,7 +58,7 @@ jobs = sa.Table(
     sa.Column("pcm", sa.Text),
     sa.Column("audio_tracks", sa.JSON(none_as_null=True)),  # of the recording, once it is decoded
     sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # the newest; 0 is the original
-    sa.Column("indexed", sa.Boolean, nullable=False, server_default=sa.false()),  # see `search`
+    sa.Column("indexed", sa.Boolean, nullable=False, server_default=sa.false()),  # not used
     sa.Column("request_id", sa.String(128)),  # of the request that submitted the job
     sa.Column("traceparent", sa.String(55)),
     sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
@@ -152,7 +152,7 @@ uploads = sa.Table(
     sa.Column("filename", sa.Text, nullable=False),
     sa.Column("metadata", sa.Text, nullable=False),  # as the client sent it
     sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the complete file
-    sa.Column("unchecked_from", sa.BigInteger),  # bytes from here on have a checksum that was not compared
+    sa.Column("unchecked_from", sa.BigInteger),  # not used
     sa.Column("created_at", sa.Float, nullable=False),
     sa.Column("expires_at", sa.Float, nullable=False),
     sa.Column("job_id", sa.String(40)),
