@@ -33,7 +33,7 @@ from app.api.segments import segment_routes
 from app.api.speakers import speaker_routes
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, model_routes, probe_routes
-from app.api.tus import EXPOSED_HEADERS, TusHeaders
+from app.api.tus import EXPOSED_HEADERS
 from app.api.uploads import upload_routes
 from app.api.worker_events import WorkerEvents
 from app.api.workers import worker_routes
@@ -147,7 +147,6 @@ def _middleware(
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),
         Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo, counts=requests),
         *([cors] if settings.cors_origins else []),
-        Middleware(TusHeaders),
         Middleware(DrainBody),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
         Middleware(

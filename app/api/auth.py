@@ -9,7 +9,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.errors import error_response
-from app.api.requests import route_path
+from app.api.root_path import route_path
 from app.api.signatures import check_link, has_signature
 from app.errors import LinkRefused, Unauthorized
 

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import tracing
 from app.api.errors import CLIENT_CLOSED_REQUEST
 from app.api.request_counts import RequestCounts
+from app.api.root_path import route_path
 from app.work import Work, working_for
 
 DRAIN_S = 10
@@ -25,12 +26,6 @@ MAX_ADDRESS_CHARS = 64
 _VALID_ID = re.compile(r"[A-Za-z0-9_.:\-]{1,128}")
 
 log = structlog.get_logger("whisperfleet.access")
-
-
-def route_path(scope: Scope) -> str:
-    """The path of a request below the root path: what routes and signatures name."""
-    path, root = str(scope["path"]), str(scope.get("root_path", ""))
-    return path.removeprefix(root) if path.startswith(f"{root}/") else path
 
 
 def public_path(request: Request, path: str) -> str:

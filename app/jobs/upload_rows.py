@@ -1,7 +1,7 @@
 """The rows of resumable uploads in the database."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -23,7 +23,6 @@ class ResumableUpload:
     filename: str  # as the client calls it, without folders; may be empty
     metadata: str  # `Upload-Metadata`, as the client sent it
     size: int  # bytes of the complete file
-    unchecked_from: int | None  # what an interrupted request with a checksum left from here on does not count
     created_at: float
     expires_at: float
     job_id: str | None = None  # of the job that has used it
@@ -31,6 +30,9 @@ class ResumableUpload:
     def is_live(self, now: float) -> bool:
         """Whether it can still be continued or used."""
         return self.job_id is None and now < self.expires_at
+
+
+_COLUMNS = [uploads.c[field.name] for field in fields(ResumableUpload)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,28 +78,21 @@ class UploadRows:
             total = await connection.scalar(live)
             own = await connection.scalar(live.where(uploads.c.owner == upload.owner))
             limits.check(total or 0, own or 0, upload.owner)
-            await connection.execute(sa.insert(uploads).values(_values(upload)))
+            await connection.execute(sa.insert(uploads).values(asdict(upload)))
 
     @shielded
     async def get(self, upload_id: str) -> ResumableUpload | None:
+        query = sa.select(*_COLUMNS).where(uploads.c.id == upload_id)
         async with self._database.read() as connection:
-            query = sa.select(uploads).where(uploads.c.id == upload_id)
             row = (await connection.execute(query)).one_or_none()
-        return _upload(row) if row else None
+        return ResumableUpload(*row) if row else None
 
     @shielded
     async def live(self, now: float) -> Sequence[ResumableUpload]:
         """All uploads that can still be continued or used."""
-        query = sa.select(uploads).where(uploads.c.job_id.is_(None), uploads.c.expires_at > now)
+        query = sa.select(*_COLUMNS).where(uploads.c.job_id.is_(None), uploads.c.expires_at > now)
         async with self._database.read() as connection:
-            return [_upload(row) for row in await connection.execute(query)]
-
-    @shielded
-    async def set_unchecked(self, upload_id: str, start: int | None) -> None:
-        """Note where the bytes begin whose checksum was not compared yet."""
-        change = sa.update(uploads).where(uploads.c.id == upload_id).values(unchecked_from=start)
-        async with self._database.write() as connection:
-            await connection.execute(change)
+            return [ResumableUpload(*row) for row in await connection.execute(query)]
 
     @shielded
     async def delete(self, upload_id: str) -> bool:
@@ -163,11 +158,3 @@ async def _is_unused(
     """
     query = sa.select(uploads.c.id).where(uploads.c.id == upload_id, uploads.c.job_id.is_(None), *conditions)
     return await connection.scalar(query.with_for_update()) is not None
-
-
-def _values(upload: ResumableUpload) -> dict[str, object]:
-    return {name: getattr(upload, name) for name in uploads.c.keys()}  # noqa: SIM118
-
-
-def _upload(row: sa.Row[tuple[object, ...]]) -> ResumableUpload:
-    return ResumableUpload(**row._mapping)

@@ -5,7 +5,6 @@ day after its end, so that the client learns why its upload is gone.
 """
 
 import asyncio
-import os
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
@@ -19,7 +18,7 @@ from app.ids import ID
 from app.jobs.database import Database
 from app.jobs.upload_rows import Limits, ResumableUpload, UploadRows, upload_used
 from app.media.disk import Reservation
-from app.media.partial_file import Checksum, PartialFile, beyond_length
+from app.media.partial_file import PartialFile, beyond_length, size_of
 from app.media.uploads import Upload
 from app.settings import Settings
 from app.shielding import shielded
@@ -54,15 +53,13 @@ class Uploads:
         """Reserve the space of live uploads again. Returns the names of their files."""
         live = await self._rows.live(self._clock())
         for upload in live:
-            await self._restore(upload)
+            self._hold(upload, await asyncio.to_thread(size_of, self._path(upload)))
         return {upload.id for upload in live}
 
     async def create(self, owner: str, size: int, filename: str, metadata: str) -> ResumableUpload:
         """A new upload, with its space reserved. Raises DiskFull and QueueFull."""
         now = self._clock()
-        upload = ResumableUpload(
-            uuid.uuid4().hex, owner, filename, metadata, size, None, now, now + LIFETIME_S
-        )
+        upload = ResumableUpload(uuid.uuid4().hex, owner, filename, metadata, size, now, now + LIFETIME_S)
         space = self._folder.disk.hold()
         try:
             await asyncio.to_thread(space.expect, size)
@@ -114,7 +111,6 @@ class Uploads:
         offset: int,
         chunks: AsyncIterator[bytes],
         length: int | None = None,
-        checksum: Checksum | None = None,
     ) -> int:
         """Append a body to an upload, in its `turn`. Returns how many bytes have arrived.
 
@@ -134,19 +130,7 @@ class Uploads:
             )
         if length is not None and offset + length > upload.size:
             raise beyond_length(upload.size)
-        if checksum is None:
-            if upload.unchecked_from is not None:  # the database failed when the last part was complete
-                await self._rows.set_unchecked(upload.id, None)
-            return await file.append(chunks)
-        # If the process is killed, its successor must not take these bytes for checked ones.
-        await self._rows.set_unchecked(upload.id, offset)
-        end = offset
-        try:
-            end = await file.append(chunks, checksum)
-        finally:
-            if await file.received() == end:  # else the disk failed, and unchecked bytes are still there
-                await self._rows.set_unchecked(upload.id, None)
-        return end
+        return await file.append(chunks)
 
     @asynccontextmanager
     async def complete(self, owner: str, upload_id: str) -> AsyncIterator[Upload]:
@@ -211,17 +195,10 @@ class Uploads:
                 code="upload_incomplete",
             )
 
-    async def _restore(self, upload: ResumableUpload) -> None:
-        """Find the file of a live upload at the start, and remove bytes that were not checked before."""
-        written = await asyncio.to_thread(_checked_bytes, self._path(upload), upload.unchecked_from)
-        if upload.unchecked_from is not None:
-            await self._rows.set_unchecked(upload.id, None)
-        self._hold(upload, written)
-
     async def _file(self, upload: ResumableUpload) -> PartialFile:
         """The file of an upload. That of an ended one has no reserved space, and nobody writes it."""
         if upload.id not in self._files:
-            written = await asyncio.to_thread(_checked_bytes, self._path(upload), None)
+            written = await asyncio.to_thread(size_of, self._path(upload))
             now = await self._rows.get(upload.id)  # a job may have used it meanwhile
             if now is None or now.job_id is not None:
                 return PartialFile(self._path(upload), upload.size, Reservation(self._folder.disk))
@@ -236,15 +213,3 @@ class Uploads:
 
     def _path(self, upload: ResumableUpload) -> Path:
         return self._folder.uploads / upload.id
-
-
-def _checked_bytes(path: Path, unchecked_from: int | None) -> int:
-    """How many bytes a file has, without those from `unchecked_from` on, which this removes."""
-    try:
-        size = path.stat().st_size
-        if unchecked_from is not None and unchecked_from < size:
-            os.truncate(path, unchecked_from)
-            return unchecked_from
-        return size
-    except FileNotFoundError:
-        return 0

@@ -37,7 +37,7 @@ class FileSink:
     Call `finish` or `discard` last, when no other call runs.
 
     With `start`, the sink goes on with a file that begins so: it replaces whatever follows, and may stop
-    before the file is complete. Call `keep` or `roll_back` last then. `checksum` also hashes the new bytes.
+    before the file is complete. Call `keep` last then.
     """
 
     def __init__(
@@ -51,7 +51,6 @@ class FileSink:
         described: bool,
         durable: bool = False,
         start: Prefix | None = None,
-        checksum: "Hash | None" = None,
     ) -> None:
         self.path = path
         self.filename = filename
@@ -65,7 +64,6 @@ class FileSink:
         self._written = self.size
         self._pending = bytearray()
         self._hash = start.hash.copy() if start else hashlib.sha256()
-        self._checksum = checksum
         self._file: BufferedWriter | None = None
 
     @property
@@ -98,10 +96,6 @@ class FileSink:
         await run_shielded(asyncio.to_thread(self._close))
         return Prefix(self._written, self._hash)
 
-    async def roll_back(self) -> None:
-        """Remove the bytes that this sink has written; those before it stay."""
-        await run_shielded(asyncio.to_thread(self._truncate))
-
     async def discard(self) -> None:
         """Remove the unfinished file."""
         await run_shielded(asyncio.to_thread(self._delete))
@@ -131,8 +125,6 @@ class FileSink:
         self._written += len(data)
         self._space.written += len(data)
         self._hash.update(data)
-        if self._checksum is not None:
-            self._checksum.update(data)
 
     def _open(self) -> BufferedWriter:
         # Only the service's own user may read recordings.
@@ -151,13 +143,6 @@ class FileSink:
                 if self._durable:
                     file.flush()
                     os.fsync(file.fileno())
-
-    def _truncate(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            assert self._start is not None
-            os.truncate(self.path, self._start.size)
 
     def _delete(self) -> None:
         if self._file is not None:

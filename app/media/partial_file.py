@@ -2,35 +2,18 @@
 
 import asyncio
 import errno
-import hashlib
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from app.errors import ChecksumMismatch, TooLarge, UploadConflict
+from app.errors import TooLarge, UploadConflict
 from app.file_sync import sync
 from app.media.disk import Reservation
 from app.media.file_sink import FileSink, Prefix, raise_if_full
 from app.shielding import run_shielded
 
-if TYPE_CHECKING:
-    from hashlib import _Hash as Hash
-
 _HASHED_AT_ONCE = 16 << 20  # bytes
 _BLOCK_BYTES = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Checksum:
-    """The checksum of a part, as the client states it."""
-
-    algorithm: str  # a name that hashlib knows
-    digest: bytes
-
-    def new_hash(self) -> "Hash":
-        return hashlib.new(self.algorithm, usedforsecurity=False)
 
 
 class PartialFile:
@@ -70,16 +53,15 @@ class PartialFile:
 
     async def received(self) -> int:
         """How many bytes the file has."""
-        return await asyncio.to_thread(_size, self.path)
+        return await asyncio.to_thread(size_of, self.path)
 
-    async def append(self, chunks: AsyncIterator[bytes], checksum: Checksum | None = None) -> int:
+    async def append(self, chunks: AsyncIterator[bytes]) -> int:
         """Append a body. Returns how many bytes the file has then; a complete file survives a power cut.
 
-        What has arrived stays if the body ends early, by an error or by the next turn. With a checksum,
-        nothing stays then, and nothing if the checksum differs.
+        What has arrived stays if the body ends early, by an error or by the next turn.
 
-        Raises TooLarge if the body goes beyond `size`, UploadConflict if the next turn ended it,
-        ChecksumMismatch, DiskFull, and the exceptions of `chunks`.
+        Raises TooLarge if the body goes beyond `size`, UploadConflict if the next turn ended it, DiskFull,
+        and the exceptions of `chunks`.
         """
         if self._waiting:
             raise _taken_over()
@@ -87,14 +69,17 @@ class PartialFile:
             with _disk_errors():
                 async with self._until_next_turn():
                     start = await self._catch_up()
-                if checksum is None:
-                    end = await self._append_any(start, chunks)
-                else:
-                    end = await self._append_checked(start, chunks, checksum)
+                sink = FileSink(
+                    self.path, "", self.size, "file", self.space, described=True, durable=True, start=start
+                )
+                try:
+                    await self._receive(sink, chunks)
+                finally:
+                    self._hashed = await sink.keep()
         finally:
             self.space.written = await self.received()
-        self._hashed, self._is_durable = end, end.size == self.size
-        return end.size
+        self._is_durable = self._hashed.size == self.size
+        return self._hashed.size
 
     async def sha256(self) -> str:
         """The hash of the complete file, in hex. The file survives a power cut then."""
@@ -108,47 +93,6 @@ class PartialFile:
     async def remove(self) -> None:
         """Delete the file, if it is there."""
         await run_shielded(asyncio.to_thread(self.path.unlink, missing_ok=True))
-
-    async def _append_any(self, start: Prefix, chunks: AsyncIterator[bytes]) -> Prefix:
-        sink = self._sink(start)
-        try:
-            await self._receive(sink, chunks)
-        except BaseException:
-            self._hashed = await sink.keep()
-            raise
-        return await sink.keep()
-
-    async def _append_checked(
-        self, start: Prefix, chunks: AsyncIterator[bytes], checksum: Checksum
-    ) -> Prefix:
-        found = checksum.new_hash()
-        sink = self._sink(start, found)
-        try:
-            await self._receive(sink, chunks)
-            end = await sink.keep()
-            if found.digest() != checksum.digest:
-                raise ChecksumMismatch(
-                    "The bytes that arrived are not those of Upload-Checksum, and were dropped. Send them "
-                    "again.",
-                    param="Upload-Checksum",
-                )
-        except BaseException:
-            await sink.roll_back()
-            raise
-        return end
-
-    def _sink(self, start: Prefix, checksum: "Hash | None" = None) -> FileSink:
-        return FileSink(
-            self.path,
-            "",
-            self.size,
-            "file",
-            self.space,
-            described=True,
-            durable=True,
-            start=start,
-            checksum=checksum,
-        )
 
     async def _receive(self, sink: FileSink, chunks: AsyncIterator[bytes]) -> None:
         async with self._until_next_turn():
@@ -210,7 +154,8 @@ def _disk_errors() -> Iterator[None]:
         raise
 
 
-def _size(path: Path) -> int:
+def size_of(path: Path) -> int:
+    """How many bytes a file has; 0 if there is none."""
     with suppress(FileNotFoundError):
         return path.stat().st_size
     return 0

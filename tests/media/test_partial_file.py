@@ -1,4 +1,4 @@
-"""The file of a resumable upload: parts of any size, cuts, checksums, requests that come too early."""
+"""The file of a resumable upload: parts of any size, cuts, requests that come too early."""
 
 import asyncio
 import errno
@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.errors import ChecksumMismatch, DiskFull, InvalidInput, TooLarge, UploadConflict
+from app.errors import DiskFull, TooLarge, UploadConflict
 from app.media import file_sink as sinks
 from app.media import partial_file as module
 from app.media.disk import MARGIN_BYTES, DiskSpace
-from app.media.partial_file import Checksum, PartialFile
+from app.media.partial_file import PartialFile
 from tests.media.disks import SmallDisk
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -46,16 +46,10 @@ def partial(folder: Path, size: int = len(CONTENT)) -> PartialFile:
     return PartialFile(path, size, space)
 
 
-def sha1(content: bytes) -> Checksum:
-    return Checksum("sha1", hashlib.sha1(content).digest())
-
-
 @settings(max_examples=150)
 @given(
     cuts=st.lists(st.integers(0, len(CONTENT)), max_size=8),
-    kinds=st.lists(
-        st.sampled_from(["whole", "cut", "restart", "checked", "bad checksum"]), min_size=9, max_size=9
-    ),
+    kinds=st.lists(st.sampled_from(["whole", "cut", "restart"]), min_size=9, max_size=9),
     buffer_bytes=st.sampled_from([1, 100, 1 << 20]),
     hashed_at_once=st.sampled_from([7, 1 << 20]),
 )
@@ -73,13 +67,6 @@ async def test_any_parts_make_the_same_file(tmp_path_factory, cuts, kinds, buffe
                 if kind == "cut":
                     with pytest.raises(Cut):
                         await file.append(stream(*halves, error=Cut()))
-                elif kind == "checked":
-                    await file.append(stream(*halves), sha1(part))
-                elif kind == "bad checksum":
-                    with pytest.raises(ChecksumMismatch):
-                        await file.append(stream(*halves), sha1(part + b"x"))
-                    assert await file.received() == start
-                    await file.append(stream(*halves))
                 else:
                     await file.append(stream(*halves))
                 assert await file.received() == end
@@ -128,27 +115,6 @@ async def test_a_part_that_is_too_long_leaves_what_fits(tmp_path):
         await file.append(stream(CONTENT[:-5], CONTENT[-5:] + b"x"))
     assert file.path.read_bytes() == CONTENT[:-5]
     await file.append(stream(CONTENT[-5:]))
-    assert await file.sha256() == SHA256
-
-
-@pytest.mark.parametrize("error", [Cut(), InvalidInput("stalled"), asyncio.CancelledError()])
-async def test_an_interrupted_part_with_a_checksum_leaves_nothing(tmp_path, monkeypatch, error):
-    monkeypatch.setattr(sinks, "BUFFER_BYTES", 100)
-    file = partial(tmp_path)
-    await file.append(stream(CONTENT[:10]))
-    with pytest.raises(type(error)):
-        await file.append(stream(CONTENT[10:500], error=error), sha1(CONTENT[10:500]))
-    assert file.path.read_bytes() == CONTENT[:10]
-    assert file.space.outstanding == len(CONTENT) - 10
-    await file.append(stream(CONTENT[10:]), sha1(CONTENT[10:]))
-    assert await file.sha256() == SHA256
-
-
-@pytest.mark.parametrize("algorithm", ["sha1", "md5", "sha256"])
-async def test_checksums(tmp_path, algorithm):
-    digest = hashlib.new(algorithm, CONTENT).digest()
-    file = partial(tmp_path)
-    await file.append(stream(CONTENT), Checksum(algorithm, digest))
     assert await file.sha256() == SHA256
 
 
