@@ -12,12 +12,11 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import WhisperfleetError
-from app.jobs.database import Database
+from app.jobs.database import Database, Then
 from app.jobs.job import Job
 from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.tables import clips, voices
 from app.jobs.voices import read_voices
-from app.shielding import shielded
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe
@@ -38,6 +37,10 @@ class _Row:
     key: Mapping[str, Any]
     values: Mapping[str, Any] = field(repr=False)  # of the other columns
     stored: asyncio.Future[None]
+
+    def set_stored(self) -> None:
+        if not self.stored.done():
+            self.stored.set_result(None)
 
 
 class ClipStore:
@@ -64,16 +67,13 @@ class ClipStore:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    @shielded
     async def load(self, job: Job) -> "StoredRecording":
         """The stored results and voices of a job's clips."""
-        query = sa.select(clips).where(clips.c.job_number == job.number)
-        async with self._database.read() as connection:
-            rows = (await connection.execute(query)).all()
-            voices_by_clip = await read_voices(connection, job)
+        rows = await self._database.rows(sa.select(clips).where(clips.c.job_number == job.number))
+        voices_by_clip = await self._database.query(read_voices, job)
         results = {_clip_key(row): row.result for row in rows if row.result is not None}
         published = frozenset(_clip_key(row) for row in rows if row.published)
-        crash_counts = {_clip_key(row): row.deaths for row in rows}
+        crash_counts = {_clip_key(row): row.crash_count for row in rows}
         return StoredRecording(self, job.number, results, voices_by_clip, crash_counts, published)
 
     def put(
@@ -92,7 +92,7 @@ class ClipStore:
             "language": language or "",
             "channel": channel,
         }
-        return self._put(clips, key, {"deaths": crash_count, "result": packed})
+        return self._put(clips, key, {"crash_count": crash_count, "result": packed})
 
     def put_voices(self, job_number: int, clip: Span, content: bytes) -> asyncio.Future[None]:
         """Store the voices in a clip, as `put` stores its result."""
@@ -122,20 +122,20 @@ class ClipStore:
             if not self._unstored:
                 self._idle.set()
 
-    @shielded
     async def _store(self, rows: Sequence[_Row]) -> None:
+        async def replace_all(connection: AsyncConnection, then: Then) -> None:
+            for row in rows:
+                await _replace(connection, row)
+                then(row.set_stored)
+
         try:
-            async with self._database.write() as connection:
-                for row in rows:
-                    await _replace(connection, row)
+            await self._database.transact(replace_all)
         except IntegrityError:  # the job of one of these rows was deleted
-            if len(rows) > 1:
+            if len(rows) == 1:
+                rows[0].set_stored()
+            else:
                 for row in rows:
                     await self._store([row])
-                return
-        for row in rows:
-            if not row.stored.done():
-                row.stored.set_result(None)
 
 
 class StoredRecording:

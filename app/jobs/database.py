@@ -2,11 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
@@ -16,7 +17,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
 from app.file_lock import try_lock
 from app.jobs.sql_engine import CONNECT_S, make_engine, parse_url, sqlite_url
+from app.shielding import run_shielded
 from workers.messages import NO_SPACE_ERRNOS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Then = Callable[..., None]  # takes a function and its arguments: calls it after the commit
 
 FILE_NAME = "whisperfleet.db"
 SEARCH_MODULE = "fts5"  # of SQLite
@@ -29,8 +35,9 @@ _ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely 
 class Database:
     """One database. Reads run concurrently; writes take turns, as SQLite requires.
 
-    One process at a time uses it, which a lock ensures. Functions that use a connection must be `shielded`:
-    a SQLite statement that is cancelled midway keeps the database locked until it is garbage-collected.
+    One process at a time uses it, which a lock ensures. `rows`, `scalar`, `query`, `execute` and `transact`
+    run to completion although their caller is cancelled: a SQLite statement that is cancelled midway keeps
+    the database locked until it is garbage-collected. `read` and `write` are for callers that nobody cancels.
     """
 
     def __init__(self, url: str | None, data_dir: Path) -> None:
@@ -115,6 +122,62 @@ class Database:
             if committing:
                 raise OutcomeUnknown(error.message) from error
             raise
+
+    async def rows(self, query: sa.Select[*tuple[Any, ...]]) -> Sequence[sa.Row[*tuple[Any, ...]]]:
+        """All rows of a query. Raises as `read` does."""
+
+        async def fetch(connection: AsyncConnection) -> Sequence[sa.Row[*tuple[Any, ...]]]:
+            return (await connection.execute(query)).all()
+
+        return await self.query(fetch)
+
+    async def scalar(self, query: sa.Select[*tuple[Any, ...]]) -> Any:
+        """The first column of a query's first row; None if there is none. Raises as `read` does."""
+        return await self.query(AsyncConnection.scalar, query)
+
+    async def query(
+        self, work: Callable[Concatenate[AsyncConnection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns for a connection and the arguments. Raises as `read` does."""
+
+        async def run() -> T:
+            async with self.read() as connection:
+                return await work(connection, *args, **kwargs)
+
+        return await run_shielded(run())
+
+    async def execute(self, *statements: sa.Executable) -> None:
+        """Execute statements in one transaction. Raises as `write` does."""
+
+        async def work(connection: AsyncConnection, then: Then) -> None:
+            for statement in statements:
+                await connection.execute(statement)
+
+        await self.transact(work)
+
+    async def transact(
+        self,
+        work: Callable[[AsyncConnection, Then], Awaitable[T]],
+        around: AbstractContextManager[object] | None = None,
+    ) -> T:
+        """Run `work` in a transaction, and what must follow its commit: the calls that it passes to `then`.
+
+        They follow although the caller is cancelled meanwhile, and only if the transaction has succeeded.
+        `around` surrounds all of it. Returns what `work` returns. Raises as `write` does.
+        """
+        following: list[Callable[[], object]] = []
+
+        async def run() -> T:
+            with around or nullcontext():
+                async with self.write() as connection:
+                    result = await work(
+                        connection, lambda call, *args: following.append(partial(call, *args))
+                    )
+                for call in following:
+                    call()
+            return result
+
+        return await run_shielded(run())
 
     async def verify_lock(self) -> None:
         """Check that this process holds the lock: PostgreSQL releases it when its connection is lost.

@@ -2,11 +2,11 @@
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -19,7 +19,7 @@ from app.errors import (
     WhisperfleetError,
 )
 from app.jobs.corrections import PackedCorrection
-from app.jobs.database import Database
+from app.jobs.database import Database, Then
 from app.jobs.events import (
     Event,
     add_event,
@@ -59,11 +59,12 @@ from app.jobs.voices import (
     read_known_speakers,
     read_voices,
 )
-from app.shielding import shielded
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
 from workers.messages import Span, seconds
+
+T = TypeVar("T")
 
 
 class QueuedRow(NamedTuple):
@@ -95,7 +96,6 @@ class Store:
         # Called once a webhook is in the database.
         self.on_delivery: Callable[[], None] = lambda: None
 
-    @shielded
     async def add(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> Job:
         """Add a job to the queue, and mark its resumable upload as used if it has one.
 
@@ -111,42 +111,40 @@ class Store:
             "failed_spans": [],
             **progress_row(JobProgress()),
         }
+
+        async def insert(connection: AsyncConnection, then: Then) -> Job:
+            await connection.execute(sa.insert(jobs).values(values))
+            if submission.from_upload and submission.file is not None:
+                await mark_used(connection, submission.file, values["id"], values["created_at"])
+            job = await _get(connection, values["id"])
+            await index_text(connection, job.number, text_words(job.submission.filename))
+            await add_known_speakers(connection, job, known)
+            event = await add_event(connection, job, f"job.{job.status}", self._clock())
+            then(self.counts.change, None, job.status)
+            then(self._publish, job, event)
+            return job
+
         try:
-            async with self._write() as connection:
-                await connection.execute(sa.insert(jobs).values(values))
-                if submission.from_upload and submission.file is not None:
-                    await mark_used(connection, submission.file, values["id"], values["created_at"])
-                job = await _get(connection, values["id"])
-                await index_text(connection, job.number, text_words(job.submission.filename))
-                await add_known_speakers(connection, job, known)
-                event = await add_event(connection, job, f"job.{job.status}", self._clock())
+            return await self._write(insert)
         except OutcomeUnknown as unknown:
             try:
                 return await self.get(values["id"])  # nobody subscribes to a job that is new
             except WhisperfleetError:
                 raise unknown from None
-        self.counts.change(None, job.status)
-        self._publish(job, event)
-        return job
 
     async def get(self, job_id: str) -> Job:
         """Raises UnknownJob."""
         return await self._cache.get(job_id, self._look_up)
 
-    @shielded
     async def _look_up(self, job_id: str) -> Job:
-        async with self._database.read() as connection:
-            return await _get(connection, job_id)
+        return await self._database.query(_get, job_id)
 
-    @shielded
     async def find(self, owner: str, idempotency_key: str) -> Job | None:
         """The owner's job with an idempotency key."""
         query = sa.select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == idempotency_key)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return job_from_row(row) if row else None
+        found = await self._database.rows(query)
+        return job_from_row(found[0]) if found else None
 
-    @shielded
     async def page(
         self, status: Status | None, limit: int, after: Job | None, text: str | None = None
     ) -> tuple[list[Job], bool]:
@@ -157,61 +155,53 @@ class Store:
         """
         below = None if after is None else after.number
         query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
-        async with self._database.read() as connection:
-            if text is not None:
-                words = query_words(text)
-                found = await find_jobs(connection, words, status, below, limit + 1) if words else []
-                query = query.where(jobs.c.number.in_(found))
-            else:
-                if status is not None:
-                    query = query.where(jobs.c.status == status.value)
-                if below is not None:
-                    query = query.where(jobs.c.number < below)
-            rows = (await connection.execute(query)).all()
+        if text is not None:
+            words = query_words(text)
+            found = await self._database.query(find_jobs, words, status, below, limit + 1) if words else []
+            query = query.where(jobs.c.number.in_(found))
+        else:
+            if status is not None:
+                query = query.where(jobs.c.status == status.value)
+            if below is not None:
+                query = query.where(jobs.c.number < below)
+        rows = await self._database.rows(query)
         return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
 
-    @shielded
     async def queued(self) -> list[QueuedRow]:
         """What the order of jobs depends on, of each queued job, oldest first."""
         columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
         has_file = jobs.c.file.is_not(None).label("has_file")
         query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
-        async with self._database.read() as connection:
-            return [QueuedRow(*row) for row in await connection.execute(query.order_by(jobs.c.number))]
+        return [QueuedRow(*row) for row in await self._database.rows(query.order_by(jobs.c.number))]
 
-    @shielded
     async def count(self, statuses: Collection[Status], owner: str | None = None) -> int:
         """The number of jobs with one of some statuses, of one owner if `owner` is given."""
         query = sa.select(sa.func.count()).where(jobs.c.status.in_([status.value for status in statuses]))
         if owner is not None:
             query = query.where(jobs.c.owner == owner)
-        async with self._database.read() as connection:
-            return int(await connection.scalar(query) or 0)
+        return int(await self._database.scalar(query) or 0)
 
-    @shielded
     async def recount(self, settled_after_s: float) -> None:
         """Count all jobs anew, for `counts`. `settled_after_s`: see `JobCounts.replace`."""
         query = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
-        async with self._database.write() as connection:  # nobody else changes a status meanwhile
-            rows = (await connection.execute(query)).all()
-            self.counts.replace({Status(status): count for status, count in rows}, settled_after_s)
 
-    @shielded
+        async def count(connection: AsyncConnection, then: Then) -> None:
+            rows = (await connection.execute(query)).all()
+            then(self.counts.replace, {Status(status): count for status, count in rows}, settled_after_s)
+
+        await self._database.transact(count)  # nobody else changes a status meanwhile
+
     async def statuses(self, ids: Sequence[str]) -> dict[str, Status]:
         """The statuses of jobs, by id, in the order of `ids`. Jobs that do not exist are left out."""
         query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids))
-        async with self._database.read() as connection:
-            found = {row.id: Status(row.status) for row in await connection.execute(query)}
+        found = {row.id: Status(row.status) for row in await self._database.rows(query)}
         return {job_id: found[job_id] for job_id in ids if job_id in found}
 
-    @shielded
     async def named(self, ids: Sequence[str]) -> list[Job]:
         """The jobs with these ids, newest first. Those that do not exist are left out."""
         query = sa.select(jobs).where(jobs.c.id.in_(ids)).order_by(jobs.c.number.desc())
-        async with self._database.read() as connection:
-            return [job_from_row(row) for row in await connection.execute(query)]
+        return [job_from_row(row) for row in await self._database.rows(query)]
 
-    @shielded
     async def with_status(
         self,
         statuses: Collection[Status],
@@ -226,14 +216,12 @@ class Store:
         if finished_before is not None:
             query = query.where(jobs.c.finished_at < finished_before)
         query = query.order_by(jobs.c.number).limit(limit)
-        async with self._database.read() as connection:
-            return [job_from_row(row) for row in await connection.execute(query)]
+        return [job_from_row(row) for row in await self._database.rows(query)]
 
-    @shielded
     async def files(self) -> set[str]:
         """The names of all files in the uploads folder that belong to jobs."""
-        async with self._database.read() as connection:
-            return set(await connection.scalars(sa.select(jobs.c.file).where(jobs.c.file.is_not(None))))
+        query = sa.select(jobs.c.file).where(jobs.c.file.is_not(None))
+        return {row.file for row in await self._database.rows(query)}
 
     async def begin(self, job: Job) -> Job:
         """Mark a queued job as running. Raises IllegalTransition."""
@@ -243,7 +231,6 @@ class Store:
             changes["started_at"] = self._clock()
         return await self._transition(job.id, Status.RUNNING, changes)
 
-    @shielded
     async def set_result_digest(self, job: Job, digest: str) -> Job:
         """Store the digest of everything that clip results depend on.
 
@@ -251,16 +238,17 @@ class Store:
         """
         if job.result_digest == digest:
             return job
-        values = {"identity": digest, "pcm": None}
-        async with self._write() as connection:
+
+        async def change(connection: AsyncConnection, then: Then) -> Job:
             event = await drop_published(connection, job)
             await drop_voices(connection, job)
-            await connection.execute(sa.update(jobs).where(jobs.c.id == job.id).values(values))
-            job = await _get(connection, job.id)
-        self._cache.put(job)
-        if event is not None:
-            self.on_event(job.id, event)
-        return job
+            changed = await _change(connection, job.id, result_digest=digest, pcm=None)
+            then(self._cache.put, changed)
+            if event is not None:
+                then(self.on_event, job.id, event)
+            return changed
+
+        return await self._write(change)
 
     async def requeue(self, job: Job) -> Job:
         """Return a running job to the queue; its clip results are kept. Raises IllegalTransition."""
@@ -300,57 +288,59 @@ class Store:
         """Mark an unfinished job as cancelled. Raises IllegalTransition."""
         return await self._transition(job.id, Status.CANCELLED, {})
 
-    @shielded
     async def delete(self, job: Job) -> None:
         """Delete a job with its clips, voices, events and transcript. Its unsent webhooks stay."""
-        async with self._write() as connection:
+
+        async def delete(connection: AsyncConnection, then: Then) -> None:
             before = await _status(connection, job.id)
             await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number))
-        self.counts.change(before, None)
-        self._cache.discard(job.id)
+            then(self.counts.change, before, None)
+            then(self._cache.discard, job.id)
 
-    @shielded
+        await self._write(delete)
+
     async def update(self, job_id: str, **changes: Any) -> None:
-        """Change `file`, `size`, `sha256`, `filename` or `pcm` of a job, without an event."""
-        async with self._write() as connection:
-            await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
-            row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
-            if row is not None and "filename" in changes:  # jobs without a text only
-                await index_text(connection, row.number, text_words(row.filename))
-        if row is not None:
-            self._cache.put(job_from_row(row))  # many clients poll it: they must not all ask the database
+        """Change `file`, `size`, `sha256`, `filename` or `pcm` of a job, without an event.
 
-    @shielded
+        Skips a job that is deleted, as `store_peaks` does.
+        """
+
+        async def change(connection: AsyncConnection, then: Then) -> None:
+            job = await _change(connection, job_id, **changes)
+            if "filename" in changes:  # jobs without a text only
+                await index_text(connection, job.number, text_words(job.submission.filename))
+            then(self._cache.put, job)  # many clients poll it: they must not all ask the database
+
+        with suppress(UnknownJob):
+            await self._write(change)
+
     async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
-        """Store the packed peaks of a job, and make changes as `update` does. Skips a job that is deleted."""
-        async with self._write() as connection:
-            number = await connection.scalar(sa.select(jobs.c.number).where(jobs.c.id == job_id))
-            if number is None:
-                return
-            if changes:
-                await connection.execute(sa.update(jobs).where(jobs.c.number == number).values(changes))
-            await connection.execute(sa.delete(peaks).where(peaks.c.job_number == number))
-            await connection.execute(sa.insert(peaks).values(job_number=number, content=content))
-            job = await _get(connection, job_id)
-        self._cache.put(job)
+        """Store the packed peaks of a job, and make changes as `update` does."""
 
-    @shielded
+        async def change(connection: AsyncConnection, then: Then) -> None:
+            job = await _change(connection, job_id, **changes)
+            await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
+            await connection.execute(sa.insert(peaks).values(job_number=job.number, content=content))
+            then(self._cache.put, job)
+
+        with suppress(UnknownJob):
+            await self._write(change)
+
     async def packed_peaks(self, job: Job) -> bytes | None:
         """The packed peaks of a job's recording, if they are stored."""
-        query = sa.select(peaks.c.content).where(peaks.c.job_number == job.number)
-        async with self._database.read() as connection:
-            content = await connection.scalar(query)
+        content = await self._database.scalar(
+            sa.select(peaks.c.content).where(peaks.c.job_number == job.number)
+        )
         return None if content is None else bytes(content)
 
-    @shielded
     async def store_progress(
         self,
         progress: Mapping[str, JobProgress],
         published: Mapping[str, Sequence[PublishedClip]] = MappingProxyType({}),
     ) -> None:
         """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
-        changed: list[tuple[Job, Event]] = []
-        async with self._write() as connection:
+
+        async def change(connection: AsyncConnection, then: Then) -> None:
             for job_id in {**progress, **published}:
                 query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING.value)
                 row = (await connection.execute(query)).one_or_none()
@@ -360,43 +350,35 @@ class Store:
                 # First, so a client that sees the progress has the text.
                 if job_id in published:
                     segments = await publish_clips(connection, job, published[job_id])
-                    changed += [(job, segments)] if segments is not None else []
+                    if segments is not None:
+                        then(self._publish, job, segments)
                 if job_id in progress:
                     job = replace(job, progress=job.progress.advance_to(progress[job_id]))
-                    change = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
-                    await connection.execute(change)
-                    changed.append((job, await add_event(connection, job, "job.progress", self._clock())))
-        for job, event in changed:
-            self._publish(job, event)
+                    update = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
+                    await connection.execute(update)
+                    then(self._publish, job, await add_event(connection, job, "job.progress", self._clock()))
 
-    @shielded
+        await self._write(change)
+
     async def transcript(self, job: Job, revision: int | None = None) -> PackedTranscript:
         """A revision of the transcript of a job that has succeeded, by default the newest.
 
         Raises UnknownRevision, and UnknownJob if the job is deleted.
         """
-        async with self._database.read() as connection:
-            return await read_revision(connection, job, revision)
+        return await self._database.query(read_revision, job, revision)
 
-    @shielded
     async def voices(self, job: Job) -> list[bytes]:
         """The voices in the clips of a job, from `pack_voices`, in order; empty without `diarize`."""
-        async with self._database.read() as connection:
-            return list((await read_voices(connection, job)).values())
+        return list((await self._database.query(read_voices, job)).values())
 
-    @shielded
     async def known_speakers(self, job: Job) -> tuple[KnownSpeaker, ...]:
         """The voices that the client of a job knows, while the job has not ended."""
-        async with self._database.read() as connection:
-            return await read_known_speakers(connection, job)
+        return await self._database.query(read_known_speakers, job)
 
-    @shielded
     async def revisions(self, job: Job) -> list[Revision]:
         """All revisions of the transcript of a job that has succeeded, newest first."""
-        async with self._database.read() as connection:
-            return await list_revisions(connection, job)
+        return await self._database.query(list_revisions, job)
 
-    @shielded
     async def correct(self, job: Job, correction: PackedCorrection) -> Job:
         """Store a correction as the newest revision of a job's transcript, and queue the webhook.
 
@@ -406,56 +388,48 @@ class Store:
         revision = correction.transcript.revision
         is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == revision - 1)
         change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(revision=revision)
-        async with self._write() as connection:
-            rows = (await connection.execute(change)).rowcount
-            job = await _get(connection, job.id)
-            if not rows:
-                raise _not_correctable(job)
-            await add_revision(connection, job, *correction, now)
-            has_webhook = job.submission.webhook_url is not None
-            if has_webhook:
-                await add_webhook(connection, job, "job.corrected", now)
-        self._cache.put(job)
-        if has_webhook:
-            self.on_delivery()
-        return job
 
-    @shielded
+        async def correct(connection: AsyncConnection, then: Then) -> Job:
+            rows = (await connection.execute(change)).rowcount
+            corrected = await _get(connection, job.id)
+            if not rows:
+                raise _not_correctable(corrected)
+            await add_revision(connection, corrected, *correction, now)
+            then(self._cache.put, corrected)
+            if corrected.submission.webhook_url is not None:
+                await add_webhook(connection, corrected, "job.corrected", now)
+                then(self.on_delivery)
+            return corrected
+
+        return await self._write(correct)
+
     async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
         """The published clips of a job, in order. `span`: only those that may have segments there.
 
         None if the job has succeeded: its transcript has all segments. Raises UnknownJob.
         """
-        async with self._database.read() as connection:
-            published = await read_published(connection, job, span)
-            # Read last: the clips are deleted in the transaction of the success.
-            now = await _get(connection, job.id)
+        published = await self._database.query(read_published, job, span)
+        # Read last: the clips are deleted in the transaction of the success.
+        now = await self._look_up(job.id)
         return None if now.status is Status.SUCCEEDED else published
 
-    @shielded
     async def segments_version(self, job: Job) -> int:
         """A number that grows whenever the published clips of a job change."""
-        async with self._database.read() as connection:
-            number, _ = await last_segments_event(connection, job)
+        number, _ = await self._database.query(last_segments_event, job)
         return number
 
-    @shielded
     async def segments_events(self, job: Job, first: int) -> dict[int, Span]:
         """The spans of a job's events of type `SEGMENTS`, by number, beginning with the number `first`."""
-        async with self._database.read() as connection:
-            return await read_segments_events(connection, job, first)
+        return await self._database.query(read_segments_events, job, first)
 
-    @shielded
     async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
         """A job's events with higher numbers than `after`, in order."""
-        async with self._database.read() as connection:
-            return await read_events(connection, job, after, limit)
+        return await self._database.query(read_events, job, after, limit)
 
     async def has_events(self, job: Job, after: int) -> bool:
         """Whether a job has events with higher numbers than `after`."""
         return bool(await self.events(job, after, limit=1))
 
-    @shielded
     async def _transition(
         self,
         job_id: str,
@@ -478,7 +452,8 @@ class Store:
         if status.is_terminal:
             values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
         change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
-        async with self._write() as connection:
+
+        async def transit(connection: AsyncConnection, then: Then) -> Job:
             before = await _status(connection, job_id)
             changed = (await connection.execute(change)).rowcount
             job = await _get(connection, job_id)
@@ -495,35 +470,43 @@ class Store:
                 content, words = transcript
                 original = PackedTranscript(ORIGINAL, content)
                 await add_revision(connection, job, original, words, 0, now)
-            events = []
+            then(self.counts.change, before, status)
             if changed_segments is not None:
-                events.append(await add_segments_event(connection, job, changed_segments))
-            events.append(await add_event(connection, job, f"job.{status}", now))
-            has_webhook = status.is_terminal and job.submission.webhook_url is not None
-            if has_webhook:
+                then(self._publish, job, await add_segments_event(connection, job, changed_segments))
+            then(self._publish, job, await add_event(connection, job, f"job.{status}", now))
+            if status.is_terminal and job.submission.webhook_url is not None:
                 await add_webhook(connection, job, f"job.{status}", now)
-        self.counts.change(before, status)
-        for event in events:
-            self._publish(job, event)
-        if has_webhook:
-            self.on_delivery()
-        return job
+                then(self.on_delivery)
+            return job
+
+        return await self._write(transit)
 
     def _publish(self, job: Job, event: Event) -> None:
         self._cache.put(job)
         self.on_event(job.id, event)
 
-    @asynccontextmanager
-    async def _write(self) -> AsyncIterator[AsyncConnection]:
+    async def _write(self, work: Callable[[AsyncConnection, Then], Awaitable[T]]) -> T:
+        """See `Database.transact`. All changes of jobs go through this function."""
+        return await self._database.transact(work, self._writing())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Surround a write. After one that may have been committed, cache and counts are made anew."""
         try:
             with self._cache.writing():
-                async with self._database.write() as connection:
-                    yield connection
+                yield
         except UNWRITTEN:
             raise
         except BaseException:
             self.counts.doubt()  # the write may have been committed before the connection failed
             raise
+
+
+async def _change(connection: AsyncConnection, job_id: str, **changes: Any) -> Job:
+    """Change columns of a job. Raises UnknownJob."""
+    if changes:
+        await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
+    return await _get(connection, job_id)
 
 
 async def _status(connection: AsyncConnection, job_id: str) -> Status | None:

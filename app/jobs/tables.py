@@ -54,7 +54,7 @@ jobs = sa.Table(
     sa.Column("language", sa.String(16)),
     sa.Column("error", sa.JSON(none_as_null=True)),
     sa.Column("failed_spans", sa.JSON, nullable=False),
-    sa.Column("identity", sa.String(64)),
+    sa.Column("identity", sa.String(64), key="result_digest"),
     sa.Column("pcm", sa.Text),
     sa.Column("audio_tracks", sa.JSON(none_as_null=True)),  # of the recording, once it is decoded
     sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # the newest; 0 is the original
@@ -66,8 +66,8 @@ jobs = sa.Table(
     sqlite_autoincrement=True,  # the number of a deleted job is never reused
 )
 
-# The results of clips of jobs that have not succeeded, and how many workers crashed on each clip alone
-# (`deaths`). Those of `published` clips are the transcript so far, without a gap from its start.
+# The results of clips of jobs that have not succeeded, and how many workers crashed on each clip
+# alone. Those of `published` clips are the transcript so far, without a gap from its start.
 clips = sa.Table(
     "clips",
     metadata,
@@ -78,7 +78,7 @@ clips = sa.Table(
     sa.Column(
         "channel", sa.Integer, primary_key=True, autoincrement=False, server_default="0"
     ),  # 0 for the mix of all
-    sa.Column("deaths", sa.Integer, nullable=False),
+    sa.Column("deaths", sa.Integer, key="crash_count", nullable=False),
     sa.Column("result", sa.LargeBinary),
     sa.Column("published", sa.Boolean, nullable=False, server_default=sa.false()),
 )
@@ -94,12 +94,12 @@ voices = sa.Table(
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
 
-# The voices that the client has sent with their names, in the order of `place`, until the job has ended.
+# The voices that the client has sent with their names, in order, until the job has ended.
 known_speakers = sa.Table(
     "known_speakers",
     metadata,
     _job_number(),
-    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("place", sa.Integer, key="position", primary_key=True, autoincrement=False),
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("embedding", sa.LargeBinary, nullable=False),  # 32-bit floats, little-endian
     sa.Column("model", sa.Text, nullable=False),  # its identity
@@ -229,7 +229,7 @@ def job_from_row(row: sa.Row[Any]) -> Job:
         language=row.language,
         error=Failure(**row.error) if row.error else None,
         failed_spans=tuple((start, end) for start, end in row.failed_spans),
-        result_digest=row.identity,
+        result_digest=row.result_digest,
         pcm=row.pcm,
         audio_tracks=None
         if row.audio_tracks is None

@@ -7,9 +7,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import QueueFull, UploadConflict
-from app.jobs.database import Database
+from app.jobs.database import Database, Then
 from app.jobs.tables import jobs, uploads
-from app.shielding import shielded
 
 KEY_DIVISOR = 10  # one API key may have a tenth of all live uploads
 
@@ -68,62 +67,59 @@ class UploadRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    @shielded
     async def add(self, upload: ResumableUpload, limits: Limits) -> None:
         """Raises QueueFull."""
         live = sa.select(sa.func.count()).where(
             uploads.c.job_id.is_(None), uploads.c.expires_at > upload.created_at
         )
-        async with self._database.write() as connection:  # writes take turns: nobody adds one in between
+
+        async def insert(connection: AsyncConnection, then: Then) -> None:
             total = await connection.scalar(live)
             own = await connection.scalar(live.where(uploads.c.owner == upload.owner))
             limits.check(total or 0, own or 0, upload.owner)
             await connection.execute(sa.insert(uploads).values(asdict(upload)))
 
-    @shielded
+        await self._database.transact(insert)  # writes take turns: nobody adds one in between
+
     async def get(self, upload_id: str) -> ResumableUpload | None:
         query = sa.select(*_COLUMNS).where(uploads.c.id == upload_id)
-        async with self._database.read() as connection:
-            row = (await connection.execute(query)).one_or_none()
-        return ResumableUpload(*row) if row else None
+        found = await self._database.rows(query)
+        return ResumableUpload(*found[0]) if found else None
 
-    @shielded
     async def live(self, now: float) -> Sequence[ResumableUpload]:
         """All uploads that can still be continued or used."""
         query = sa.select(*_COLUMNS).where(uploads.c.job_id.is_(None), uploads.c.expires_at > now)
-        async with self._database.read() as connection:
-            return [ResumableUpload(*row) for row in await connection.execute(query)]
+        return [ResumableUpload(*row) for row in await self._database.rows(query)]
 
-    @shielded
     async def delete(self, upload_id: str) -> bool:
         """Delete a row. Returns whether no job has used the upload, so its file can go."""
-        async with self._database.write() as connection:
+
+        async def delete(connection: AsyncConnection, then: Then) -> bool:
             is_unused = await _is_unused(connection, upload_id)
             await connection.execute(sa.delete(uploads).where(uploads.c.id == upload_id))
-        return is_unused
+            return is_unused
 
-    @shielded
+        return await self._database.transact(delete)
+
     async def has_expired(self, upload_id: str, now: float) -> bool:
         """Whether no job has used an upload, nor will: its time is over."""
-        async with self._database.write() as connection:
+
+        async def check(connection: AsyncConnection, then: Then) -> bool:
             return await _is_unused(connection, upload_id, uploads.c.expires_at <= now)
 
-    @shielded
+        return await self._database.transact(check)
+
     async def delete_expired(self, before: float) -> None:
         """Delete the rows of all uploads that expired before a time."""
         expired = uploads.c.expires_at < before
-        async with self._database.read() as connection:
-            if await connection.scalar(sa.select(uploads.c.id).where(expired).limit(1)) is None:
-                return  # writes take turns, and this is asked every minute
-        async with self._database.write() as connection:
-            await connection.execute(sa.delete(uploads).where(expired))
+        # Writes take turns, and this is asked every minute.
+        if await self._database.scalar(sa.select(uploads.c.id).where(expired).limit(1)) is not None:
+            await self._database.execute(sa.delete(uploads).where(expired))
 
-    @shielded
     async def sha256(self, job_id: str) -> str | None:
         """The hash of a job's recording, in hex; None if the job is deleted."""
-        async with self._database.read() as connection:
-            found = await connection.scalar(sa.select(jobs.c.sha256).where(jobs.c.id == job_id))
-        return None if found is None else str(found)
+        found: str | None = await self._database.scalar(sa.select(jobs.c.sha256).where(jobs.c.id == job_id))
+        return found
 
 
 async def mark_used(connection: AsyncConnection, upload_id: str, job_id: str, now: float) -> None:

@@ -21,7 +21,7 @@ from app.media.disk import Reservation
 from app.media.partial_file import PartialFile, beyond_length, size_of
 from app.media.uploads import Upload
 from app.settings import Settings
-from app.shielding import shielded
+from app.shielding import run_shielded
 from app.transcription.data_folder import DataFolder
 
 LIFETIME_S = 86400.0
@@ -149,8 +149,15 @@ class Uploads:
 
     async def delete(self, owner: str, upload_id: str) -> None:
         """Delete an upload. The file of a used one belongs to its job, and stays. Raises as `find`."""
+
+        async def delete(upload: ResumableUpload, file: PartialFile) -> None:
+            # The row goes first. The next start removes a file without one.
+            if await self._rows.delete(upload.id):
+                await file.remove()
+            self.release(upload.id)
+
         async with self.turn(owner, upload_id) as (upload, file):
-            await self._delete(upload.id, file)
+            await run_shielded(delete(upload, file))
 
     def release(self, upload_id: str) -> None:
         """Forget the file of an upload that is no longer live."""
@@ -175,13 +182,6 @@ class Uploads:
                     )
                 self.release(upload_id)
         await self._rows.delete_expired(now - REMEMBERED_S)
-
-    @shielded
-    async def _delete(self, upload_id: str, file: PartialFile) -> None:
-        # The row goes first. The next start removes a file without one.
-        if await self._rows.delete(upload_id):
-            await file.remove()
-        self.release(upload_id)
 
     async def _check_complete(self, upload: ResumableUpload) -> None:
         if upload.job_id is not None:

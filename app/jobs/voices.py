@@ -35,12 +35,12 @@ async def add_known_speakers(connection: AsyncConnection, job: Job, known: Seque
     rows = [
         {
             "job_number": job.number,
-            "place": place,
+            "position": position,
             "name": speaker.name,
             "embedding": speaker.embedding.astype(_FLOATS).tobytes(),
             "model": speaker.model,
         }
-        for place, speaker in enumerate(known)
+        for position, speaker in enumerate(known)
     ]
     if rows:
         await connection.execute(sa.insert(known_speakers), rows)
@@ -49,7 +49,7 @@ async def add_known_speakers(connection: AsyncConnection, job: Job, known: Seque
 async def read_known_speakers(connection: AsyncConnection, job: Job) -> tuple[KnownSpeaker, ...]:
     """The voices that the client knows, in its order."""
     query = sa.select(known_speakers).where(known_speakers.c.job_number == job.number)
-    rows = await connection.execute(query.order_by(known_speakers.c.place))
+    rows = await connection.execute(query.order_by(known_speakers.c.position))
     return tuple(
         KnownSpeaker(row.name, np.frombuffer(row.embedding, _FLOATS).astype(np.float32), row.model)
         for row in rows

@@ -2,22 +2,27 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import IllegalTransition, UnknownJob
 from app.jobs.database import Database
 from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
+from app.jobs.link_secret import LinkSecret
 from app.jobs.outbox import DatabaseOutbox
 from app.jobs.serialization import unpack_transcript
 from app.jobs.store import QueuedRow, Store
 from app.jobs.tables import jobs, metadata
-from tests.jobs.databases import opened
+from tests.jobs.databases import opened, put_tables
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -248,6 +253,67 @@ async def test_a_cancelled_caller_does_not_leave_sqlite_locked(tmp_path: Path) -
             async with asyncio.timeout(2):
                 await store.add(SUBMISSION)
             assert await store.count([Status.QUEUED]) == before + 1
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
+    put_tables(tmp_path / "jobs.db")
+    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
+        yield database
+
+
+async def cancelled_after_the_commit(database: Database, change: Coroutine[Any, Any, object]) -> None:
+    """Run a change. Its caller is cancelled when the transaction is committed, before what follows."""
+    write, is_committed = database.write, False
+
+    @asynccontextmanager
+    async def write_and_cancel() -> AsyncIterator[AsyncConnection]:
+        nonlocal is_committed
+        async with write() as connection:
+            yield connection
+        caller.cancel()
+        await asyncio.sleep(0)
+        is_committed = True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "write", write_and_cancel)
+        caller = asyncio.ensure_future(change)
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+    assert is_committed
+
+
+async def test_what_follows_a_commit_follows_although_the_caller_is_cancelled(sqlite: Database) -> None:
+    store = Store(sqlite)
+    seen: list[str] = []
+    store.on_event = lambda job_id, event: seen.append(event.type)
+    store.on_delivery = lambda: seen.append("webhook")
+
+    def counted() -> dict[Status, int]:
+        return {status: count for status, count in store.counts.by_status().items() if count}
+
+    await cancelled_after_the_commit(sqlite, store.add(submission(webhook_url="https://example.org")))
+    assert (counted(), seen) == ({Status.QUEUED: 1}, ["job.queued"])
+    [job] = (await store.page(None, 1, None))[0]
+    await cancelled_after_the_commit(sqlite, store.begin(job))
+    assert (counted(), seen[1:]) == ({Status.RUNNING: 1}, ["job.running"])
+    await cancelled_after_the_commit(sqlite, store.succeed(job, TRANSCRIPT, keep_file=True))
+    assert (counted(), seen[2:]) == ({Status.SUCCEEDED: 1}, ["job.succeeded", "webhook"])
+    assert (await store.get(job.id)).status is Status.SUCCEEDED, "the cached job"
+    await cancelled_after_the_commit(sqlite, store.delete(job))
+    assert counted() == {}
+    with pytest.raises(UnknownJob):
+        await store.get(job.id)
+    assert not store.counts.is_doubtful
+
+
+async def test_a_withdrawn_secret_is_replaced_although_the_caller_is_cancelled(sqlite: Database) -> None:
+    secret = LinkSecret(sqlite)
+    before = secret.value
+    await cancelled_after_the_commit(sqlite, secret.rotate())
+    stored = LinkSecret(sqlite)
+    await stored.load()
+    assert secret.value == stored.value != before
 
 
 async def test_concurrent_readers_and_writers(store: Store) -> None:
