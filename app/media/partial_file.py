@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 from app.errors import TooLarge, UploadConflict
-from app.file_sync import sync
+from app.files import sync
 from app.media.disk import Reservation
 from app.media.file_sink import FileSink, Prefix, raise_if_full
 from app.shielding import run_shielded

@@ -1,4 +1,4 @@
-"""The store and the outbox, on both databases."""
+"""The store and the outbox."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ from app.jobs.outbox import DatabaseOutbox
 from app.jobs.serialization import unpack_transcript
 from app.jobs.store import QueuedRow, Store
 from app.jobs.tables import jobs, metadata
-from tests.jobs.databases import opened, put_tables
+from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -55,6 +55,7 @@ async def test_a_new_job(store: Store) -> None:
     assert await store.get(job.id) == job
 
 
+@ON_BOTH
 async def test_jobs_outlive_the_process(url: str) -> None:
     async with opened(url) as database:
         job = await new_job(Store(database), Status.SUCCEEDED)
@@ -125,6 +126,7 @@ async def test_progress_never_decreases(store: Store) -> None:
     assert job.progress == JobProgress(Stage.DECODING, 60.0, 600.0, 2, 20)
 
 
+@ON_BOTH
 async def test_events_have_no_gap(store: Store) -> None:
     published: list[tuple[str, Event]] = []
     store.on_event = lambda job_id, event: published.append((job_id, event))
@@ -169,6 +171,7 @@ async def test_queued_jobs_have_what_their_order_depends_on(store: Store) -> Non
     ]
 
 
+@ON_BOTH
 async def test_pages(store: Store) -> None:
     jobs = [await store.add(SUBMISSION) for _ in range(5)]
     running = jobs[1] = await store.begin(jobs[1])
@@ -180,6 +183,7 @@ async def test_pages(store: Store) -> None:
     assert await store.page(Status.RUNNING, 5, None) == ([running], False)
 
 
+@ON_BOTH
 async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) -> None:
     job = await store.add(submission(idempotency_key="key"))
     with pytest.raises(IntegrityError):
@@ -194,6 +198,7 @@ async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) 
     assert await store.find("somebody", "key") is None
 
 
+@ON_BOTH
 async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store: Store) -> None:
     job = await new_job(store, Status.SUCCEEDED, webhook_url="https://example.org/hook")
     await store.delete(job)
@@ -225,6 +230,7 @@ async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: 
     assert (delivery.url, delivery.attempts) == ("https://example.org/hook", 0)
 
 
+@ON_BOTH
 async def test_the_outbox(database: Database) -> None:
     store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
     await new_job(store, Status.FAILED, webhook_url="https://example.org/1")
@@ -255,13 +261,6 @@ async def test_a_cancelled_caller_does_not_leave_sqlite_locked(tmp_path: Path) -
             assert await store.count([Status.QUEUED]) == before + 1
 
 
-@pytest.fixture
-async def sqlite(tmp_path: Path) -> AsyncIterator[Database]:
-    put_tables(tmp_path / "jobs.db")
-    async with opened(f"sqlite:///{tmp_path}/jobs.db") as database:
-        yield database
-
-
 async def cancelled_after_the_commit(database: Database, change: Coroutine[Any, Any, object]) -> None:
     """Run a change. Its caller is cancelled when the transaction is committed, before what follows."""
     write, is_committed = database.write, False
@@ -283,8 +282,8 @@ async def cancelled_after_the_commit(database: Database, change: Coroutine[Any, 
     assert is_committed
 
 
-async def test_what_follows_a_commit_follows_although_the_caller_is_cancelled(sqlite: Database) -> None:
-    store = Store(sqlite)
+async def test_what_follows_a_commit_follows_although_the_caller_is_cancelled(database: Database) -> None:
+    store = Store(database)
     seen: list[str] = []
     store.on_event = lambda job_id, event: seen.append(event.type)
     store.on_delivery = lambda: seen.append("webhook")
@@ -292,30 +291,31 @@ async def test_what_follows_a_commit_follows_although_the_caller_is_cancelled(sq
     def counted() -> dict[Status, int]:
         return {status: count for status, count in store.counts.by_status().items() if count}
 
-    await cancelled_after_the_commit(sqlite, store.add(submission(webhook_url="https://example.org")))
+    await cancelled_after_the_commit(database, store.add(submission(webhook_url="https://example.org")))
     assert (counted(), seen) == ({Status.QUEUED: 1}, ["job.queued"])
     [job] = (await store.page(None, 1, None))[0]
-    await cancelled_after_the_commit(sqlite, store.begin(job))
+    await cancelled_after_the_commit(database, store.begin(job))
     assert (counted(), seen[1:]) == ({Status.RUNNING: 1}, ["job.running"])
-    await cancelled_after_the_commit(sqlite, store.succeed(job, TRANSCRIPT, keep_file=True))
+    await cancelled_after_the_commit(database, store.succeed(job, TRANSCRIPT, keep_file=True))
     assert (counted(), seen[2:]) == ({Status.SUCCEEDED: 1}, ["job.succeeded", "webhook"])
     assert (await store.get(job.id)).status is Status.SUCCEEDED, "the cached job"
-    await cancelled_after_the_commit(sqlite, store.delete(job))
+    await cancelled_after_the_commit(database, store.delete(job))
     assert counted() == {}
     with pytest.raises(UnknownJob):
         await store.get(job.id)
     assert not store.counts.is_doubtful
 
 
-async def test_a_withdrawn_secret_is_replaced_although_the_caller_is_cancelled(sqlite: Database) -> None:
-    secret = LinkSecret(sqlite)
+async def test_a_withdrawn_secret_is_replaced_although_the_caller_is_cancelled(database: Database) -> None:
+    secret = LinkSecret(database)
     before = secret.value
-    await cancelled_after_the_commit(sqlite, secret.rotate())
-    stored = LinkSecret(sqlite)
+    await cancelled_after_the_commit(database, secret.rotate())
+    stored = LinkSecret(database)
     await stored.load()
     assert secret.value == stored.value != before
 
 
+@ON_BOTH
 async def test_concurrent_readers_and_writers(store: Store) -> None:
     async def one() -> str:
         job = await new_job(store, Status.RUNNING)
