@@ -94,7 +94,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
             received = 0
             if has_part:
                 try:
-                    async with uploads.turn(owner, upload.id) as (upload, file):
+                    async with uploads.lock(owner, upload.id) as (upload, file):
                         length = declared_length(request)
                         received = await uploads.append(upload, file, 0, chunks(request), length)
                 except BaseException:  # the client does not know where to go on
@@ -133,7 +133,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     ) -> Response:
         """What has arrived of an interrupted part stays."""
         _check_type(request)
-        async with uploads.turn(owner_of(request), upload_id) as (upload, file):
+        async with uploads.lock(owner_of(request), upload_id) as (upload, file):
             with admission.uploads.hold(request):
                 length = declared_length(request)
                 part = resumable(chunks(request))

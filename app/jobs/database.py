@@ -26,7 +26,7 @@ Then = Callable[..., None]  # takes a function and its arguments: calls it after
 
 FILE_NAME = "whisperfleet.db"
 SEARCH_MODULE = "fts5"  # of SQLite
-_WRITE_TURN_S = 30.0  # a write waits so long for earlier writes
+_WRITE_LOCK_S = 30.0  # a write waits so long for earlier writes
 _DISK_FULL_STATE = "53100"  # PostgreSQL's code
 _LAST_OLDER = "2bf9b34"  # the last commit that migrates older tables than the first migration makes
 _ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely to use
@@ -47,7 +47,7 @@ class Database:
         """
         self.url = sqlite_url(str(data_dir / FILE_NAME)) if url is None else parse_url(url)
         self._engine = make_engine(self.url)
-        self._write_turn = asyncio.Lock()
+        self._write_lock = asyncio.Lock()
         self._is_open = False
         self._lock_connection: AsyncConnection | None = None  # holds PostgreSQL's advisory lock
         self._lock_file: BinaryIO | None = None
@@ -110,14 +110,14 @@ class Database:
         committing = False
         try:
             with translate_errors():
-                async with asyncio.timeout(_WRITE_TURN_S):
-                    await self._write_turn.acquire()
+                async with asyncio.timeout(_WRITE_LOCK_S):
+                    await self._write_lock.acquire()
                 try:
                     async with self._engine.begin() as connection:
                         yield connection
                         committing = True
                 finally:
-                    self._write_turn.release()
+                    self._write_lock.release()
         except DatabaseUnavailable as error:
             if committing:
                 raise OutcomeUnknown(error.message) from error

@@ -23,8 +23,7 @@ from app.errors import (
 )
 from app.jobs.clip_store import ClipStore
 from app.jobs.job import Failure, Job, JobProgress, Stage
-from app.jobs.lengths import Lengths
-from app.jobs.progress_buffer import ProgressBuffer
+from app.jobs.progress_buffer import Lengths, ProgressBuffer
 from app.jobs.published_clips import PublishedClip
 from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
@@ -209,7 +208,7 @@ class JobExecutor:
                 sha256=upload.sha256,
             )
         except WhisperfleetError:
-            # Not after a cancellation: `Store.update` is shielded, so the next run finds the file.
+            # Not after a cancellation: `Store.update` runs to completion, so the next run finds the file.
             await asyncio.to_thread(upload.remove)
             raise
 

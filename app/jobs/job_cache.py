@@ -1,21 +1,25 @@
-"""A cache of jobs in front of the database: many clients poll the same jobs."""
+"""What is kept in memory of the jobs in the database: those used last, and how many have each status."""
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterator
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from app.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict
-from app.jobs.job import Job
+from app.jobs.job import Job, Status
 
 # Errors of a transaction that has written nothing.
 UNWRITTEN = (IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict)
 
 
 class JobCache:
-    """The jobs used last, as the database has them. All writes to the database must use `writing`."""
+    """The jobs used last, as the database has them: many clients poll the same jobs.
+
+    All writes to the database must use `writing`.
+    """
 
     def __init__(self, max_jobs: int = 1000) -> None:
         self._max_jobs = max_jobs
@@ -65,3 +69,38 @@ class JobCache:
             raise
         finally:
             self._writes += 1
+
+
+class JobCounts:
+    """The number of jobs by status. The database counts at the start, and after a commit in doubt only."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: Counter[Status] = Counter()
+        self._doubted_at: float | None = None  # when a commit seemed to fail that may still come through
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the jobs must be counted again."""
+        return self._doubted_at is not None
+
+    def by_status(self) -> dict[Status, int]:
+        """The number of jobs with each status."""
+        return {status: self._counts[status] for status in Status}
+
+    def change(self, before: Status | None, after: Status | None) -> None:
+        """A job has another status since a commit that succeeded. None: it is new, or deleted."""
+        if before is not None:
+            self._counts[before] -= 1
+        if after is not None:
+            self._counts[after] += 1
+
+    def doubt(self) -> None:
+        """A commit seemed to fail. It may have succeeded, or do so within some minutes."""
+        self._doubted_at = self._clock()
+
+    def replace(self, counts: Mapping[Status, int], settled_after_s: float) -> None:
+        """The database has counted. A commit that seemed to fail is settled after `settled_after_s`."""
+        self._counts = Counter(counts)
+        if self._doubted_at is not None and self._clock() - self._doubted_at > settled_after_s:
+            self._doubted_at = None

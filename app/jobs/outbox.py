@@ -1,16 +1,31 @@
-"""The outbox of webhooks in the database."""
+"""The outbox of webhooks in the database. It outlives the process."""
+
+import json
+import uuid
+from dataclasses import dataclass
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.jobs.database import Database
+from app.jobs.job import Job, timestamp
 from app.jobs.tables import deliveries
-from app.jobs.webhooks import Delivery
 
 _BATCH_SIZE = 20
 
 
-class DatabaseOutbox:
-    """See `app.jobs.webhooks.Outbox`. Raises what `Database` raises."""
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A webhook to send."""
+
+    id: str  # the webhook-id, the same at each attempt
+    url: str
+    body: str  # JSON
+    attempts: int  # failed so far
+
+
+class Outbox:
+    """Keeps deliveries until they have succeeded. Raises what `Database` raises."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -26,8 +41,8 @@ class DatabaseOutbox:
         moment: float | None = await self._database.scalar(sa.select(sa.func.min(deliveries.c.next_at)))
         return moment
 
-    async def delivered(self, id: str) -> None:
-        """Remove a delivery that the receiver accepted."""
+    async def remove(self, id: str) -> None:
+        """Remove a delivery that the receiver accepted, or that failed for good."""
         await self._database.execute(sa.delete(deliveries).where(deliveries.c.id == id))
 
     async def postpone(self, id: str, attempts: int, next_at: float) -> None:
@@ -35,6 +50,18 @@ class DatabaseOutbox:
         change = sa.update(deliveries).where(deliveries.c.id == id)
         await self._database.execute(change.values(attempts=attempts, next_at=next_at))
 
-    async def give_up(self, id: str) -> None:
-        """Remove a delivery that failed for good."""
-        await self.delivered(id)
+
+async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float) -> None:
+    """Store a webhook that announces a change of a job, made at the Unix time `at` (s). It is due at once.
+
+    `kind`: its type.
+    """
+    body = {"type": kind, "timestamp": timestamp(at), "data": job.public(at)}
+    values = {
+        "id": f"msg_{uuid.uuid4().hex}",
+        "url": job.submission.webhook_url,
+        "body": json.dumps(body, ensure_ascii=False, allow_nan=False),
+        "attempts": 0,
+        "next_at": at,
+    }
+    await connection.execute(sa.insert(deliveries).values(values))

@@ -23,7 +23,7 @@ class JobPeaks:
         self._service = service
         self._store = store
         self._tasks: dict[int, asyncio.Task[bytes]] = {}  # by the number of the job
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._decoding = asyncio.Semaphore(_AT_ONCE)
         self._stopping = False
 
     async def stored(self, job: Job) -> bytes | None:
@@ -75,7 +75,7 @@ class JobPeaks:
             raise AudioNotKept(NOT_KEPT)
         path = self._service.folder.uploads / submission.file
         upload = Upload(path, submission.filename, submission.size or 0, submission.sha256 or "")
-        async with self._turns:
+        async with self._decoding:
             try:
                 packed = await self._service.peaks(upload, submission.options.selection)
             except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Runs queued jobs: enough at once to keep the workers busy, in the order of `turns` and `download_turns`."""
+"""Runs queued jobs: enough at once to keep the workers busy, in the order of `order`."""
 
 import asyncio
 import time
@@ -20,14 +20,11 @@ from app.errors import (
     WhisperfleetError,
 )
 from app.jobs.clip_store import ClipStore
-from app.jobs.download_turns import DownloadTurns
 from app.jobs.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
 from app.jobs.job import Job, Status
-from app.jobs.job_traces import trace_job
-from app.jobs.lengths import Lengths
-from app.jobs.progress_buffer import ProgressBuffer
+from app.jobs.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
+from app.jobs.progress_buffer import Lengths, ProgressBuffer
 from app.jobs.store import Store
-from app.jobs.turns import GiveWay, OccupiedPlace, QueuedJob, Start, Turns
 from app.settings import Settings
 from app.transcription.service import TranscriptionService
 from app.work import Work, working_for
@@ -51,7 +48,7 @@ class RunningJob:
     job: Job
     task: asyncio.Task[None]
     began: float  # monotonic, in s
-    downloads: bool  # it has a place among the downloads, and none among the other jobs
+    downloads: bool  # it counts as a download, and not among the other jobs
 
 
 class JobRunner:
@@ -66,8 +63,8 @@ class JobRunner:
         self._progress = ProgressBuffer(store)
         self._lengths = Lengths(on_long=self.wake)
         self._executor = JobExecutor(service, store, clips, self._progress, self._lengths, settings)
-        self._turns = Turns(settings.max_running_jobs_per_key)
-        self._download_turns = DownloadTurns()
+        self._order = JobOrder(settings.max_running_jobs_per_key)
+        self._download_order = DownloadOrder()
         self._running: dict[str, RunningJob] = {}
         self._failed_attempts: Counter[str] = Counter()
         self._paused: dict[str, asyncio.TimerHandle] = {}  # until their next attempt
@@ -157,14 +154,13 @@ class JobRunner:
                 remaining_s = self._lengths.remaining_s(row.id)
                 job = QueuedJob(row.id, row.number, row.owner, row.size, remaining_s)
                 (transcriptions if row.has_file else downloads).append(job)
-        places = self._service.jobs_at_once
-        return self._download_turns.next(
-            downloads, self._occupied(downloads=True), time.monotonic()
-        ) or self._turns.next(transcriptions, self._occupied(downloads=False), places)
+        return self._download_order.next(
+            downloads, self._started(downloads=True), time.monotonic()
+        ) or self._order.next(transcriptions, self._started(downloads=False), self._service.jobs_at_once)
 
-    def _occupied(self, *, downloads: bool) -> list[OccupiedPlace]:
+    def _started(self, *, downloads: bool) -> list[StartedJob]:
         return [
-            OccupiedPlace(id, run.job.submission.owner, run.began, self._lengths.remaining_s(id))
+            StartedJob(id, run.job.submission.owner, run.began, self._lengths.remaining_s(id))
             for id, run in self._running.items()
             if run.downloads is downloads
         ]
@@ -225,9 +221,9 @@ class JobRunner:
                     trace_job(job)
 
     def _leave_downloads(self, job_id: str) -> bool:
-        """Move a job that was downloaded to a place among the other jobs. False if there is none."""
+        """Count a job that was downloaded among the other jobs. False if no further one can run."""
         run = self._running[job_id]
-        if run.downloads and len(self._occupied(downloads=False)) >= self._service.jobs_at_once:
+        if run.downloads and len(self._started(downloads=False)) >= self._service.jobs_at_once:
             return False
         run.downloads = False
         run.began = time.monotonic()
@@ -262,3 +258,16 @@ class JobRunner:
     async def _requeue(self, job: Job) -> None:
         with suppress(IllegalTransition, UnknownJob):
             await self._store.requeue(job)
+
+
+def trace_job(job: Job) -> None:
+    """Record a job that has just ended. Call it once for each."""
+    submission = job.submission
+    attributes: dict[str, str | float] = {"status": job.status.value}
+    if submission.request_id is not None:
+        attributes["request_id"] = submission.request_id
+    if job.duration is not None:
+        attributes["audio_s"] = job.duration
+    if job.error is not None and job.error.code is not None:
+        attributes["error_code"] = job.error.code
+    tracing.add_job(job.id, submission.traceparent, job.created_at, job.started_at, **attributes)

@@ -22,15 +22,13 @@ from app.errors import (
 )
 from app.jobs.clip_store import ClipStore
 from app.jobs.database import Database
-from app.jobs.events import Event
+from app.jobs.events import Event, Subscriptions
 from app.jobs.job import Job, Status, Submission
-from app.jobs.job_traces import trace_job
 from app.jobs.link_secret import LinkSecret
-from app.jobs.outbox import DatabaseOutbox
+from app.jobs.outbox import Outbox
 from app.jobs.peaks import JobPeaks
-from app.jobs.runner import JobRunner
+from app.jobs.runner import JobRunner, trace_job
 from app.jobs.store import Store
-from app.jobs.subscriptions import Subscriptions
 from app.jobs.uploads import Uploads
 from app.jobs.webhooks import Webhooks
 from app.media.channel_files import remove_channels
@@ -65,9 +63,7 @@ class JobService:
         self._runner = JobRunner(service, self.store, self._clips, settings)
         self._subscriptions = Subscriptions()
         self.store.on_event = self._subscriptions.publish
-        self.webhooks = Webhooks(
-            DatabaseOutbox(database), settings.webhook_secret, settings.webhook_allow_private
-        )
+        self.webhooks = Webhooks(Outbox(database), settings.webhook_secret, settings.webhook_allow_private)
         self.store.on_delivery = self.webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()

@@ -24,14 +24,13 @@ from app.jobs.events import (
     Event,
     add_event,
     add_segments_event,
-    add_webhook,
     last_segments_event,
     read_events,
     read_segments_events,
 )
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
-from app.jobs.job_cache import UNWRITTEN, JobCache
-from app.jobs.job_counts import JobCounts
+from app.jobs.job_cache import UNWRITTEN, JobCache, JobCounts
+from app.jobs.outbox import add_webhook
 from app.jobs.published_clips import (
     PackedClip,
     PublishedClip,

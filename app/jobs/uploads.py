@@ -90,18 +90,18 @@ class Uploads:
         return upload
 
     @asynccontextmanager
-    async def turn(
+    async def lock(
         self, owner: str, upload_id: str, param: str | None = None
     ) -> AsyncIterator[tuple[ResumableUpload, PartialFile]]:
-        """Have an upload alone: ends a request that sends bytes. Raises as `find`."""
+        """Lock an upload: ends a request that sends bytes. Raises as `find`."""
         file = await self._file(await self.find(owner, upload_id, param))
-        async with file.turn():
+        async with file.lock():
             # It may have been used or deleted while this request waited.
             yield await self.find(owner, upload_id, param), file
 
     async def offset(self, owner: str, upload_id: str) -> tuple[ResumableUpload, int]:
-        """An upload, and how many of its bytes have arrived. Takes a `turn`."""
-        async with self.turn(owner, upload_id) as (upload, file):
+        """An upload, and how many of its bytes have arrived. Locks it."""
+        async with self.lock(owner, upload_id) as (upload, file):
             return upload, upload.size if upload.job_id else await file.received()
 
     async def append(
@@ -112,7 +112,7 @@ class Uploads:
         chunks: AsyncIterator[bytes],
         length: int | None = None,
     ) -> int:
-        """Append a body to an upload, in its `turn`. Returns how many bytes have arrived.
+        """Append a body to an upload that is locked. Returns how many bytes have arrived.
 
         `offset`: where the client says that the body begins. `length`: of the body, if it is known.
 
@@ -139,7 +139,7 @@ class Uploads:
         Raises UploadConflict if bytes are missing, or a job that is deleted has used it, and as `find`.
         """
         await self._check_complete(await self.find(owner, upload_id, "upload"))
-        async with self.turn(owner, upload_id, "upload") as (upload, file):
+        async with self.lock(owner, upload_id, "upload") as (upload, file):
             await self._check_complete(upload)
             # A repeated submission gets the job that the first one made: `submit` compares them.
             sha256 = await (self._rows.sha256(upload.job_id) if upload.job_id else file.sha256())
@@ -156,7 +156,7 @@ class Uploads:
                 await file.remove()
             self.release(upload.id)
 
-        async with self.turn(owner, upload_id) as (upload, file):
+        async with self.lock(owner, upload_id) as (upload, file):
             await run_shielded(delete(upload, file))
 
     def release(self, upload_id: str) -> None:
@@ -172,7 +172,7 @@ class Uploads:
             upload = await self._rows.get(upload_id)
             if upload is not None and upload.is_live(now):
                 continue
-            async with file.turn():
+            async with file.lock():
                 try:
                     if await self._rows.has_expired(upload_id, now):
                         await file.remove()

@@ -6,18 +6,17 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from importlib.metadata import version
-from typing import Protocol
 
 import httpcore
 import structlog
 from standardwebhooks import Webhook
 
 from app.concurrency import Wakeup
+from app.jobs.outbox import Delivery, Outbox
 from app.jobs.webhook_client import WebhookClient
 from workers.addresses import Resolver
 
@@ -36,41 +35,12 @@ _GONE = 410
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """A webhook to send."""
-
-    id: str  # the webhook-id, the same at each attempt
-    url: str
-    body: str  # JSON
-    attempts: int  # failed so far
-
-
 class Attempt(StrEnum):
     """How an attempt to deliver a webhook ended."""
 
     DELIVERED = "delivered"  # the receiver accepted it
     RETRIED = "retried"  # it failed, and a later one follows
     GIVEN_UP = "given_up"  # it failed, and was the last one
-
-
-class Outbox(Protocol):
-    """Stores deliveries until they succeed. It outlives the process."""
-
-    async def due(self, now: float) -> list[Delivery]:
-        """Deliveries that are due at the Unix time `now` (s), earliest first; about 20 at most."""
-
-    async def next_due(self) -> float | None:
-        """The Unix time (s) at which the next delivery is due."""
-
-    async def delivered(self, id: str) -> None:
-        """Remove a delivery that the receiver accepted."""
-
-    async def postpone(self, id: str, attempts: int, next_at: float) -> None:
-        """Make a delivery due at the Unix time `next_at` (s), after so many failed attempts."""
-
-    async def give_up(self, id: str) -> None:
-        """Remove a delivery that failed for good."""
 
 
 class Webhooks:
@@ -191,15 +161,15 @@ class Webhooks:
         if status is not None and 200 <= status < 300:
             bound_log.info("webhook delivered")
             self.attempts[Attempt.DELIVERED] += 1
-            return partial(self._outbox.delivered, delivery.id)
+            return partial(self._outbox.remove, delivery.id)
         if status == _GONE:
             bound_log.warning("webhook given up: its receiver is gone for good", fault=fault)
             self.attempts[Attempt.GIVEN_UP] += 1
-            return partial(self._outbox.give_up, delivery.id)
+            return partial(self._outbox.remove, delivery.id)
         if delivery.attempts >= len(RETRY_AFTER_S):
             bound_log.error("webhook given up: all attempts failed", fault=fault)
             self.attempts[Attempt.GIVEN_UP] += 1
-            return partial(self._outbox.give_up, delivery.id)
+            return partial(self._outbox.remove, delivery.id)
         retry_s = RETRY_AFTER_S[delivery.attempts]
         next_at = self._clock() + retry_s
         bound_log.warning("webhook failed; retrying", fault=fault, retry_s=retry_s)

@@ -34,10 +34,10 @@ class PartialFile:
         self._receiving: asyncio.Timeout | None = None  # of the `append` that runs
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Have the file alone. Ends an `append` that runs: its client may have lost the connection.
+    async def lock(self) -> AsyncIterator[None]:
+        """Lock the file. Ends an `append` that runs: its client may have lost the connection.
 
-        `received` needs no turn; all other methods do.
+        `received` needs no lock; all other methods do.
         """
         if self._receiving is not None and not self._receiving.expired():
             self._receiving.reschedule(asyncio.get_running_loop().time())
@@ -58,16 +58,16 @@ class PartialFile:
     async def append(self, chunks: AsyncIterator[bytes]) -> int:
         """Append a body. Returns how many bytes the file has then; a complete file survives a power cut.
 
-        What has arrived stays if the body ends early, by an error or by the next turn.
+        What has arrived stays if the body ends early, by an error or by the next request.
 
-        Raises TooLarge if the body goes beyond `size`, UploadConflict if the next turn ended it, DiskFull,
+        Raises TooLarge if the body goes beyond `size`, UploadConflict if the next request ended it, DiskFull,
         and the exceptions of `chunks`.
         """
         if self._waiting:
             raise _taken_over()
         try:
             with _disk_errors():
-                async with self._until_next_turn():
+                async with self._until_next_request():
                     start = await self._catch_up()
                 sink = FileSink(
                     self.path, "", self.size, "file", self.space, described=True, durable=True, start=start
@@ -95,7 +95,7 @@ class PartialFile:
         await run_shielded(asyncio.to_thread(self.path.unlink, missing_ok=True))
 
     async def _receive(self, sink: FileSink, chunks: AsyncIterator[bytes]) -> None:
-        async with self._until_next_turn():
+        async with self._until_next_request():
             async for chunk in chunks:
                 if sink.size + len(chunk) > self.size:
                     raise beyond_length(self.size)
@@ -103,8 +103,8 @@ class PartialFile:
                 await sink.drain()
 
     @asynccontextmanager
-    async def _until_next_turn(self) -> AsyncIterator[None]:
-        """The next turn ends this block with UploadConflict."""
+    async def _until_next_request(self) -> AsyncIterator[None]:
+        """The next request that locks the file ends this block with UploadConflict."""
         scope = asyncio.timeout(None)
         try:
             async with scope:

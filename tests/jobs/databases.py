@@ -57,7 +57,7 @@ def lost_commits(database: Database, *, committed: bool, reads: bool = False) ->
 
     def do_commit(connection: Any) -> None:
         nonlocal is_lost
-        if not database._write_turn.locked():  # the connection that holds PostgreSQL's lock
+        if not database._write_lock.locked():  # the connection that holds PostgreSQL's lock
             return commit(connection)
         commit(connection) if committed else dialect.do_rollback(connection)
         is_lost = True

@@ -12,9 +12,8 @@ from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
 from app.jobs.database import Database
 from app.jobs.executor import JobObserver
 from app.jobs.job import Failure, Job
-from app.jobs.lengths import Lengths
 from app.jobs.peaks import _AT_ONCE, JobPeaks
-from app.jobs.progress_buffer import ProgressBuffer
+from app.jobs.progress_buffer import Lengths, ProgressBuffer
 from app.jobs.store import Store
 from app.media.pool import Decoded
 from app.media.uploads import Upload

@@ -15,7 +15,7 @@ from app.errors import DatabaseUnavailable, IllegalTransition, OutcomeUnknown, U
 from app.jobs import service as module
 from app.jobs.database import Database
 from app.jobs.job import TRANSITIONS, Failure, Job, Status
-from app.jobs.job_counts import JobCounts
+from app.jobs.job_cache import JobCounts
 from app.jobs.service import JobService
 from app.jobs.store import Store
 from app.jobs.tables import jobs

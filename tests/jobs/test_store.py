@@ -18,7 +18,7 @@ from app.jobs.database import Database
 from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
 from app.jobs.link_secret import LinkSecret
-from app.jobs.outbox import DatabaseOutbox
+from app.jobs.outbox import Outbox
 from app.jobs.serialization import unpack_transcript
 from app.jobs.store import QueuedRow, Store
 from app.jobs.tables import jobs, metadata
@@ -215,7 +215,7 @@ async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store:
 
 @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELLED])
 async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: Status) -> None:
-    store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
+    store, outbox = Store(database, clock=lambda: 1000.0), Outbox(database)
     calls = []
     store.on_delivery = lambda: calls.append(True)
     await new_job(store, status)  # without a webhook
@@ -232,7 +232,7 @@ async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: 
 
 @ON_BOTH
 async def test_the_outbox(database: Database) -> None:
-    store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
+    store, outbox = Store(database, clock=lambda: 1000.0), Outbox(database)
     await new_job(store, Status.FAILED, webhook_url="https://example.org/1")
     await new_job(store, Status.FAILED, webhook_url="https://example.org/2")
     assert await outbox.due(999.0) == []
@@ -240,10 +240,10 @@ async def test_the_outbox(database: Database) -> None:
     await outbox.postpone(first.id, 1, 1005.0)
     assert [delivery.id for delivery in await outbox.due(1000.0)] == [second.id]
     assert await outbox.next_due() == 1000.0
-    await outbox.delivered(second.id)
+    await outbox.remove(second.id)
     assert await outbox.next_due() == 1005.0
     assert await outbox.due(1005.0) == [replace(first, attempts=1)]
-    await outbox.give_up(first.id)
+    await outbox.remove(first.id)
     assert await outbox.next_due() is None
 
 

@@ -87,7 +87,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
 
 async def append(jobs: JobService, upload_id: str, content: bytes, **options: object) -> int:
     """Append what is missing of `content`."""
-    async with jobs.uploads.turn(OWNER, upload_id) as (upload, file):
+    async with jobs.uploads.lock(OWNER, upload_id) as (upload, file):
         at = await file.received()
         return await jobs.uploads.append(upload, file, at, chunks(content[at:]), **options)
 
@@ -192,7 +192,7 @@ async def test_an_incomplete_upload_is_refused_without_ending_its_request(jobs: 
         yield bytes(40)
 
     async def send() -> int:
-        async with jobs.uploads.turn(OWNER, upload.id) as (found, file):
+        async with jobs.uploads.lock(OWNER, upload.id) as (found, file):
             return await jobs.uploads.append(found, file, 0, slowly())
 
     request = asyncio.create_task(send())

@@ -16,8 +16,9 @@ from standardwebhooks import Webhook
 
 from app.errors import InvalidInput
 from app.jobs import webhook_client, webhooks
+from app.jobs.outbox import Delivery
 from app.jobs.webhook_client import check_webhook_url
-from app.jobs.webhooks import RETRY_AFTER_S, Attempt, Delivery, Webhooks
+from app.jobs.webhooks import RETRY_AFTER_S, Attempt, Webhooks
 from tests.event_loop import let_tasks_run
 from tests.internet import MEDIA, Internet
 
@@ -38,7 +39,6 @@ class MemoryOutbox:
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
-        self.given_up: list[str] = []
         self.failures = 0  # the number of calls that will fail
         self.changed = asyncio.Event()
 
@@ -53,7 +53,7 @@ class MemoryOutbox:
     async def next_due(self) -> float | None:
         return min((row.next_at for row in self.rows.values()), default=None)
 
-    async def delivered(self, id: str) -> None:
+    async def remove(self, id: str) -> None:
         await self._fail()
         del self.rows[id]
         self.changed.set()
@@ -61,12 +61,6 @@ class MemoryOutbox:
     async def postpone(self, id: str, attempts: int, next_at: float) -> None:
         await self._fail()
         self.rows[id] = Row(replace(self.rows[id].delivery, attempts=attempts), next_at)
-        self.changed.set()
-
-    async def give_up(self, id: str) -> None:
-        await self._fail()
-        del self.rows[id]
-        self.given_up.append(id)
         self.changed.set()
 
     async def _fail(self) -> None:
@@ -224,7 +218,7 @@ async def test_all_retries(receiver: Receiver, outbox: MemoryOutbox) -> None:
             waits.append(outbox.rows["msg_1"].next_at - clock.now)
             clock.now = outbox.rows["msg_1"].next_at
             running.wake()
-        await outbox.wait_until(lambda: outbox.given_up == ["msg_1"])
+        await outbox.wait_until(lambda: not outbox.rows)
     assert running.attempts == {Attempt.RETRIED: 7, Attempt.GIVEN_UP: 1}
     assert waits == pytest.approx(expected)
     assert outbox.rows == {}
@@ -261,7 +255,7 @@ async def test_status_410_ends_the_retries(receiver: Receiver, outbox: MemoryOut
 
     outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
     async with delivering(outbox) as running:
-        await outbox.wait_until(lambda: outbox.given_up == ["msg_1"])
+        await outbox.wait_until(lambda: not outbox.rows)
 
     assert running.attempts == {Attempt.GIVEN_UP: 1}
     assert len(receiver.requests) == 1

@@ -63,7 +63,7 @@ async def test_any_parts_make_the_same_file(tmp_path_factory, cuts, kinds, buffe
         for (start, end), kind in zip(pairwise(edges), kinds, strict=False):
             part = CONTENT[start:end]
             halves = part[: len(part) // 2], part[len(part) // 2 :]
-            async with file.turn():
+            async with file.lock():
                 if kind == "cut":
                     with pytest.raises(Cut):
                         await file.append(stream(*halves, error=Cut()))
@@ -128,12 +128,12 @@ async def test_the_next_turn_ends_a_part_that_waits_for_its_client(tmp_path):
         await asyncio.Event().wait()
 
     async def first() -> None:
-        async with file.turn():
+        async with file.lock():
             await file.append(hanging())
 
     request = asyncio.create_task(first())
     await fed.wait()
-    async with file.turn():
+    async with file.lock():
         assert file.path.read_bytes() == CONTENT[:300]
         await file.append(stream(CONTENT[300:]))
     with pytest.raises(UploadConflict) as refused:
@@ -165,7 +165,7 @@ async def test_requests_one_after_the_other_never_write_at_once(tmp_path, monkey
 
     async def request(number: int) -> int:
         await asyncio.sleep(0.003 * number)
-        async with file.turn():
+        async with file.lock():
             return await file.append(hanging(number))
 
     *others, last = await asyncio.gather(*map(request, range(20)), return_exceptions=True)
@@ -179,13 +179,13 @@ async def test_waiting_requests_end_one_that_has_not_begun(tmp_path):
     entered, resumed = asyncio.Event(), asyncio.Event()
 
     async def first() -> None:
-        async with file.turn():
+        async with file.lock():
             entered.set()
             await resumed.wait()
             await file.append(stream(CONTENT))
 
     async def second() -> int:
-        async with file.turn():
+        async with file.lock():
             return await file.received()
 
     requests = asyncio.gather(first(), second(), return_exceptions=True)

@@ -6,15 +6,15 @@ from itertools import count
 
 import pytest
 
-from app.jobs.turns import (
+from app.jobs.order import (
     LARGE_BYTES,
     LONG_S,
     MAX_PASSED,
     GiveWay,
-    OccupiedPlace,
+    JobOrder,
     QueuedJob,
     Start,
-    Turns,
+    StartedJob,
     by_owner,
 )
 
@@ -26,11 +26,11 @@ def queued(number: int, owner: str = "", size: int = 1000, remaining_s: float | 
     return QueuedJob(str(number), number, owner, size, remaining_s)
 
 
-def running(id: str, owner: str = "", remaining_s: float | None = HOURS, began: float = 0) -> OccupiedPlace:
-    return OccupiedPlace(id, owner, began, remaining_s)
+def running(id: str, owner: str = "", remaining_s: float | None = HOURS, began: float = 0) -> StartedJob:
+    return StartedJob(id, owner, began, remaining_s)
 
 
-def longs(number: int, owner: str = "", first: int = 0) -> list[OccupiedPlace]:
+def longs(number: int, owner: str = "", first: int = 0) -> list[StartedJob]:
     """Long jobs that began one after the other."""
     return [running(f"{owner}{index}", owner, began=index) for index in range(first, first + number)]
 
@@ -39,10 +39,10 @@ class Simulator:
     """Jobs whose lengths show as soon as they run. Short ones end when the test says so."""
 
     def __init__(self, max_per_owner: int | None = None, places: int = PLACES) -> None:
-        self.turns = Turns(max_per_owner)
+        self.order = JobOrder(max_per_owner)
         self.places = places
         self.queue: dict[str, QueuedJob] = {}
-        self.running: dict[str, OccupiedPlace] = {}
+        self.running: dict[str, StartedJob] = {}
         self.order: list[str] = []  # of the starts
         self._numbers = count()
         self._clock = count()
@@ -57,7 +57,7 @@ class Simulator:
     def run(self, show_lengths: bool = True) -> None:
         """Take all steps that are possible."""
         for _ in range(1000):
-            step = self.turns.next(list(self.queue.values()), list(self.running.values()), self.places)
+            step = self.order.next(list(self.queue.values()), list(self.running.values()), self.places)
             if step is None:
                 return
             if isinstance(step, Start):
@@ -131,66 +131,66 @@ def test_long_jobs_use_all_places_while_nobody_else_waits() -> None:
 
 
 def test_the_job_that_began_last_gives_way() -> None:
-    step = Turns(None).next([queued(20, remaining_s=60)], longs(PLACES), PLACES)
+    step = JobOrder(None).next([queued(20, remaining_s=60)], longs(PLACES), PLACES)
     assert step == GiveWay("7")
 
 
 @pytest.mark.parametrize("remaining_s", [LONG_S, None])
 def test_only_long_jobs_give_way(remaining_s: float | None) -> None:
     others = [running(str(index), remaining_s=remaining_s) for index in range(2)]
-    assert Turns(None).next([queued(20, remaining_s=60)], [*others, *longs(6, first=2)], PLACES) is None
+    assert JobOrder(None).next([queued(20, remaining_s=60)], [*others, *longs(6, first=2)], PLACES) is None
 
 
 def test_short_jobs_keep_their_order() -> None:
-    turns = Turns(None)
+    order = JobOrder(None)
     line = [queued(3, remaining_s=500), queued(1, size=10_000), queued(2, size=1)]
     for expected in ("1", "2", "3"):
-        assert turns.next(line, [], PLACES) == Start(expected)
+        assert order.next(line, [], PLACES) == Start(expected)
         line = [job for job in line if job.id != expected]
 
 
 @pytest.mark.parametrize("places", [1, 2, 8])
 @pytest.mark.parametrize("known", [True, False])
 def test_a_long_job_waits_for_a_limited_number_of_short_ones(places: int, known: bool) -> None:
-    turns = Turns(None)
+    order = JobOrder(None)
     long = queued(0, remaining_s=HOURS) if known else queued(0, size=2 * LARGE_BYTES)
     for number in range(1, MAX_PASSED + 1):
-        assert turns.next([long, queued(number)], [], places) == Start(str(number))
-    assert turns.next([long, queued(99)], [], places) == Start("0")
+        assert order.next([long, queued(number)], [], places) == Start(str(number))
+    assert order.next([long, queued(99)], [], places) == Start("0")
 
 
 def test_a_long_job_that_could_not_start_is_not_passed() -> None:
-    turns = Turns(None)
+    order = JobOrder(None)
     long = queued(0, remaining_s=HOURS)
     for number in range(1, 2 * MAX_PASSED):
-        assert turns.next([long, queued(number)], longs(6), PLACES) == Start(str(number))
-    assert turns.next([long, queued(99)], longs(5), PLACES) == Start("99")
+        assert order.next([long, queued(number)], longs(6), PLACES) == Start(str(number))
+    assert order.next([long, queued(99)], longs(5), PLACES) == Start("99")
 
 
 def test_a_long_job_that_had_its_turn_does_not_keep_short_ones_waiting() -> None:
-    turns = Turns(None)
+    order = JobOrder(None)
     long = queued(0, remaining_s=HOURS)
     for number in range(1, MAX_PASSED + 1):
-        turns.next([long, queued(number)], [], PLACES)
-    assert turns.next([long, queued(99)], longs(6), PLACES) == Start("99")
+        order.next([long, queued(number)], [], PLACES)
+    assert order.next([long, queued(99)], longs(6), PLACES) == Start("99")
 
 
 def test_a_retried_job_is_as_long_as_what_is_left_of_it() -> None:
     left = queued(0, remaining_s=LONG_S)
-    assert Turns(None).next([left], longs(6), PLACES) == Start("0")
-    assert Turns(None).next([replace(left, remaining_s=LONG_S + 1)], longs(6), PLACES) is None
+    assert JobOrder(None).next([left], longs(6), PLACES) == Start("0")
+    assert JobOrder(None).next([replace(left, remaining_s=LONG_S + 1)], longs(6), PLACES) is None
 
 
 # Owners
 
 
 def test_the_owner_with_the_fewest_running_jobs_is_next() -> None:
-    turns = Turns(None)
+    order = JobOrder(None)
     many, one = queued(0, "many"), queued(1, "one")
-    assert turns.next([many, one], [], PLACES) == Start("0")
-    assert turns.next([many, one], longs(1, "many"), PLACES) == Start("1")
-    assert turns.next([many, one], [*longs(1, "many"), *longs(1, "one")], PLACES) == Start("0")
-    assert turns.next([], [], PLACES) is None
+    assert order.next([many, one], [], PLACES) == Start("0")
+    assert order.next([many, one], longs(1, "many"), PLACES) == Start("1")
+    assert order.next([many, one], [*longs(1, "many"), *longs(1, "one")], PLACES) == Start("0")
+    assert order.next([], [], PLACES) is None
 
 
 @pytest.mark.parametrize(("limit", "many", "other"), [(None, 4, 2), (2, 4, 2), (5, 5, 1), (8, 8, 0)])
@@ -210,6 +210,6 @@ def test_an_owner_with_many_long_jobs_gives_way_to_others(limit: int | None, man
 
 def test_an_owner_at_the_limit_displaces_nobody() -> None:
     jobs = [*longs(5, "many"), *longs(2, "other"), running("short", "third", 60)]
-    assert Turns(2).next([queued(50, "other", remaining_s=HOURS)], jobs, PLACES) is None
-    assert Turns(2).next([queued(50, "third", remaining_s=HOURS)], jobs, PLACES) == GiveWay("many4")
-    assert Turns(5).next([queued(50, "third", remaining_s=HOURS)], jobs, PLACES) is None
+    assert JobOrder(2).next([queued(50, "other", remaining_s=HOURS)], jobs, PLACES) is None
+    assert JobOrder(2).next([queued(50, "third", remaining_s=HOURS)], jobs, PLACES) == GiveWay("many4")
+    assert JobOrder(5).next([queued(50, "third", remaining_s=HOURS)], jobs, PLACES) is None
