@@ -14,9 +14,10 @@ from app.api.job_lookup import find_job
 from app.api.job_responses import check_done
 from app.api.receiving import receive_document
 from app.api.revising import RESPONSES, check_condition, revise
-from app.api.schemas import RevisionList, Segments
+from app.api.schemas import Revision, RevisionList, Segments
 from app.api.versions import IfMatch
-from app.jobs.job import Job, timestamp
+from app.jobs.document import timestamp
+from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript
 from app.transcription.helper import LONG_S, work_s
 
@@ -60,11 +61,11 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         """The original and the newest corrections."""
         job = await find_job(jobs, job_id)
         check_done(job)
-        entries = [
-            {"revision": number, "created_at": timestamp(created_at), "changed": changed}
+        revisions = [
+            Revision(revision=number, created_at=timestamp(created_at), changed=changed)
             for number, created_at, changed in await jobs.store.revisions(job)
         ]
-        return JSONResponse({"object": "list", "data": entries})
+        return JSONResponse(RevisionList(data=revisions).model_dump())
 
     return router
 

@@ -9,7 +9,6 @@ from app.api.forms import DIARIZED, AudioForm
 from app.api.schemas import (
     DiarizedSegment,
     DiarizedTranscription,
-    FailedSpan,
     TranscriptDone,
     Transcription,
     TranscriptionSegment,
@@ -17,6 +16,7 @@ from app.api.schemas import (
     VerboseTranscription,
 )
 from app.api.speaker_labels import letters, with_labels
+from app.jobs.document import FailedSpan
 from app.languages import language_name
 from app.transcript.edited import add_speakers, speaker_of
 from app.transcript.rendering import CUE_FORMATS, render_transcript

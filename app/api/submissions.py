@@ -23,6 +23,7 @@ from app.api.receiving import media_type, receive, receive_body, receive_documen
 from app.api.requests import public_path
 from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speakers, with_implied
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
+from app.jobs.document import public
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
 from app.media.multipart import base_name
@@ -79,7 +80,7 @@ async def submit_job(
     job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
     log.info("job submitted", job=job.id)
     headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
-    return JSONResponse(job.public(time.time()), 202, headers)
+    return JSONResponse(public(job, time.time()), 202, headers)
 
 
 async def _submit_upload(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.jobs.document import public
 from app.jobs.job import Job, Status
 from app.jobs.tables import events
 from workers.messages import Span
@@ -48,7 +49,7 @@ class Event(NamedTuple):
 async def add_event(connection: AsyncConnection, job: Job, kind: str, now: float) -> Event:
     """Store the next event of a job. `kind`: its type; `now`: Unix time in s."""
     last = await _last_number(connection, job)
-    event = Event(last + 1, kind, _json(job.public(now)))
+    event = Event(last + 1, kind, _json(public(job, now)))
     stored = shorten(await _first_data(connection, job), event.data) if last else event.data
     await _insert(connection, job, event._replace(data=stored))
     return event

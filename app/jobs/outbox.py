@@ -8,7 +8,8 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.jobs.database import Database
-from app.jobs.job import Job, timestamp
+from app.jobs.document import public, timestamp
+from app.jobs.job import Job
 from app.jobs.tables import deliveries
 
 _BATCH_SIZE = 20
@@ -56,7 +57,7 @@ async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: floa
 
     `kind`: its type.
     """
-    body = {"type": kind, "timestamp": timestamp(at), "data": job.public(at)}
+    body = {"type": kind, "timestamp": timestamp(at), "data": public(job, at)}
     values = {
         "id": f"msg_{uuid.uuid4().hex}",
         "url": job.submission.webhook_url,

@@ -19,7 +19,7 @@ class Revision(NamedTuple):
     """A revision in a list."""
 
     number: int
-    created_at: float | None  # Unix time in s
+    created_at: float  # Unix time in s
     changed: int  # segments that differ from the revision before
 
 
@@ -76,7 +76,7 @@ async def list_revisions(connection: AsyncConnection, job: Job) -> list[Revision
     columns = (revisions.c.number, revisions.c.created_at, revisions.c.changed)
     query = sa.select(*columns).where(revisions.c.job_number == job.number)
     rows = await connection.execute(query.order_by(revisions.c.number.desc()))
-    return [*(Revision(*row) for row in rows), Revision(ORIGINAL, job.finished_at, 0)]
+    return [*(Revision(*row) for row in rows), Revision(ORIGINAL, job.finished_at or job.created_at, 0)]
 
 
 def transcript_changed(newest: int) -> PreconditionFailed:

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import IllegalTransition, UnknownJob
 from app.jobs.database import Database
+from app.jobs.document import public
 from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
 from app.jobs.link_secret import LinkSecret
@@ -74,7 +75,7 @@ async def test_options_stored_by_a_version_with_fewer_of_them(store: Store, data
         await connection.execute(sa.update(jobs).where(jobs.c.id == job.id).values(options=stored))
     loaded = await Store(database).get(job.id)
     assert loaded.submission.options == SUBMISSION.options.model_copy(update=numbers)
-    options = loaded.public(0.0)["options"]
+    options = public(loaded, 0.0)["options"]
     assert options == SUBMISSION.options.model_dump(mode="json") | numbers
 
 
@@ -109,10 +110,10 @@ async def test_times_of_a_job(database: Database) -> None:
     assert (job.started_at, job.finished_at) == (101, 111)
     assert (job.duration, job.language, job.submission.file) == (5.0, "de", None)
     assert (job.progress.done_s, job.progress.total_s) == (5.0, 5.0)
-    public = job.public(200.0)
-    assert public["created_at"] == "1970-01-01T00:01:40.000Z"
-    assert public["progress"]["realtime_factor"] == 0.5
-    assert public["failed_spans"] == [{"start": 3.75, "end": 4.375}]
+    shown = public(job, 200.0)
+    assert shown["created_at"] == "1970-01-01T00:01:40.000Z"
+    assert shown["progress"]["realtime_factor"] == 0.5
+    assert shown["failed_spans"] == [{"start": 3.75, "end": 4.375}]
 
 
 async def test_progress_never_decreases(store: Store) -> None:
@@ -226,7 +227,7 @@ async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: 
     message = json.loads(delivery.body)
     assert message["type"] == f"job.{status}"
     assert message["timestamp"] == "1970-01-01T00:16:40.000Z"
-    assert message["data"] == job.public(1000.0)
+    assert message["data"] == public(job, 1000.0)
     assert (delivery.url, delivery.attempts) == ("https://example.org/hook", 0)
 
 
