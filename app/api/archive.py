@@ -73,20 +73,20 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
 
 
 class ArchiveResponse(StreamingResponse):
-    """Sends an archive part by part. Holds `place` meanwhile."""
+    """Sends an archive part by part. Holds `admitted` meanwhile."""
 
     media_type = "application/zip"
 
     def __init__(
-        self, parts: AsyncGenerator[bytes], place: AbstractContextManager[None], headers: dict[str, str]
+        self, parts: AsyncGenerator[bytes], admitted: AbstractContextManager[None], headers: dict[str, str]
     ) -> None:
         self._parts = parts
-        self._place = place
+        self._admitted = admitted
         super().__init__(parts, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            with self._place:
+            with self._admitted:
                 await super().__call__(scope, receive, send)
         finally:
             await run_shielded(self._parts.aclose())

@@ -160,9 +160,9 @@ def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
 async def _received(
     service: "TranscriptionService", admission: Admission, request: Request, *, raw_pcm: bool
 ) -> AsyncIterator[Upload]:
-    """The file of a request. Removes it at the end. Holds a place from before the body until then.
+    """The file of a request. Removes it at the end. It is admitted before the body.
 
-    Raises as `Places.hold` and `receive` do.
+    Raises as `Limiter.hold` and `receive` do.
     """
     with admission.requests.hold(request):
         form = await receive(service, request, admission.uploads, file_field=FILE_FIELD, raw_pcm=raw_pcm)

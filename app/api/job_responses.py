@@ -41,15 +41,15 @@ async def events_response(
     jobs: "JobService",
     job: Job,
     after: int,
-    place: AbstractContextManager[None],
+    admitted: AbstractContextManager[None],
 ) -> Response:
     """Server-sent events with numbers above `after`, until the job ends or the service stops.
 
-    Holds `place` meanwhile. If that raises, the client gets its error.
+    Holds `admitted` meanwhile. If that raises, the client gets its error.
     """
     if job.status.is_terminal and not await jobs.store.has_events(job, after):
         return Response(status_code=204)  # an EventSource does not reconnect after this
-    return EventStreamResponse(with_heartbeats(_events(service, jobs, job, after)), place)
+    return EventStreamResponse(with_heartbeats(_events(service, jobs, job, after)), admitted)
 
 
 async def _events(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from app import tracing
-from app.api.admission import Places
+from app.api.admission import Limiter
 from app.errors import TooLarge, UnsupportedContentType, UploadStalled
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 MAX_DOCUMENT_BYTES = 1 << 16
 STEADY_BYTES = 1 << 14  # an upload stalls if it sends fewer bytes within the stall timeout
-MAX_UPLOAD_S = 86400.0  # a steady upload that is slower holds a place that others need
+MAX_UPLOAD_S = 86400.0  # a steady upload that is slower keeps others out
 
 
 async def receive(
     service: "TranscriptionService",
     request: Request,
-    places: Places,
+    limiter: Limiter,
     *,
     file_field: str = "file",
     before_file: Callable[[Fields], None] | None = None,
@@ -30,12 +30,12 @@ async def receive(
     durable: bool = False,
     large_fields: Collection[str] = frozenset(),
 ) -> Form:
-    """The multipart body, with its file on disk. Holds one of `places` meanwhile.
+    """The multipart body, with its file on disk. Counts for `limiter` meanwhile.
 
-    Raises as `Places.hold`, `receive_form` and `with_stall_timeout` do.
+    Raises as `Limiter.hold`, `receive_form` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request), tracing.span("receive upload") as span:
+    with limiter.hold(request), tracing.span("receive upload") as span:
         form = await receive_form(
             with_stall_timeout(request, settings.upload_stall_s),
             request.headers.get("content-type", ""),
@@ -54,14 +54,14 @@ async def receive(
 
 
 async def receive_body(
-    service: "TranscriptionService", request: Request, places: Places, filename: str
+    service: "TranscriptionService", request: Request, limiter: Limiter, filename: str
 ) -> Upload:
-    """A body that is the recording itself, on disk. Holds one of `places` meanwhile.
+    """A body that is the recording itself, on disk. Counts for `limiter` meanwhile.
 
-    Raises as `Places.hold`, `receive_raw` and `with_stall_timeout` do.
+    Raises as `Limiter.hold`, `receive_raw` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request), tracing.span("receive upload") as span:
+    with limiter.hold(request), tracing.span("receive upload") as span:
         upload = await receive_raw(
             with_stall_timeout(request, settings.upload_stall_s),
             filename,

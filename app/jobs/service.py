@@ -16,7 +16,6 @@ from app.errors import (
     KeyReused,
     NotReady,
     OutcomeUnknown,
-    QueueFull,
     UnknownJob,
     WhisperfleetError,
 )
@@ -31,6 +30,7 @@ from app.jobs.runner import JobRunner, trace_job
 from app.jobs.store import Store
 from app.jobs.uploads import Uploads
 from app.jobs.webhooks import Webhooks
+from app.limits import Limits
 from app.media.channel_files import remove_channels
 from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
@@ -58,6 +58,7 @@ class JobService:
         self.peaks = JobPeaks(service, self.store)
         self._service = service
         self._settings = settings
+        self._limit = Limits(settings).jobs
         self._database = database
         self._clips = ClipStore(database)
         self._runner = JobRunner(service, self.store, self._clips, settings)
@@ -135,18 +136,9 @@ class JobService:
 
     async def _check_capacity(self, owner: str) -> None:
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
-        capacity = self._settings.max_queued_jobs + self._service.jobs_at_once
-        if await self.store.count(UNFINISHED) >= capacity:
-            raise QueueFull(
-                f"{self._settings.max_queued_jobs} jobs are waiting already, as many as this service takes "
-                "(WHISPER_MAX_QUEUED_JOBS); try again later."
-            )
-        limit = self._settings.max_jobs_per_key
-        if limit is not None and await self.store.count(UNFINISHED, owner) >= limit:
-            raise QueueFull(
-                f"{limit} of your jobs are not done yet, as many as one API key may have "
-                "(WHISPER_MAX_JOBS_PER_KEY); try again when one is."
-            )
+        waiting = await self.store.count(UNFINISHED) - self._service.jobs_at_once
+        own = 0 if self._limit.per_key is None else await self.store.count(UNFINISHED, owner)
+        self._limit.check(waiting, own)
 
     async def submit(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> tuple[Job, bool]:
         """Add a job to the queue. Returns it, and whether the submission's file belongs to it.

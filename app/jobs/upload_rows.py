@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass, fields
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.errors import QueueFull, UploadConflict
+from app.errors import UploadConflict
 from app.jobs.database import Database, Then
 from app.jobs.tables import jobs, uploads
-
-KEY_DIVISOR = 10  # one API key may have a tenth of all live uploads
+from app.limits import Limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,40 +33,13 @@ class ResumableUpload:
 _COLUMNS = [uploads.c[field.name] for field in fields(ResumableUpload)]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How many uploads may be live. `setting` is what decides, for errors."""
-
-    total: int
-    setting: str
-
-    @property
-    def per_key(self) -> int:
-        return max(1, self.total // KEY_DIVISOR)
-
-    def check(self, live: int, own: int, owner: str) -> None:
-        """Raise QueueFull if `owner` can have no further upload."""
-        if live >= self.total:
-            raise QueueFull(
-                f"{self.total} resumable uploads are incomplete or have no job yet, as many as this service "
-                f"keeps ({self.setting}); try again later.",
-                code="too_many_uploads",
-            )
-        if owner and own >= self.per_key:
-            raise QueueFull(
-                f"{self.per_key} of your resumable uploads are incomplete or have no job yet, as many as one "
-                f"API key may have (1/{KEY_DIVISOR} of {self.setting}); submit or delete some, then retry.",
-                code="too_many_uploads",
-            )
-
-
 class UploadRows:
     """The rows. Raises what `Database` raises."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, upload: ResumableUpload, limits: Limits) -> None:
+    async def add(self, upload: ResumableUpload, limit: Limit) -> None:
         """Raises QueueFull."""
         live = sa.select(sa.func.count()).where(
             uploads.c.job_id.is_(None), uploads.c.expires_at > upload.created_at
@@ -76,7 +48,7 @@ class UploadRows:
         async def insert(connection: AsyncConnection, then: Then) -> None:
             total = await connection.scalar(live)
             own = await connection.scalar(live.where(uploads.c.owner == upload.owner))
-            limits.check(total or 0, own or 0, upload.owner)
+            limit.check(total or 0, own if own and upload.owner else 0)
             await connection.execute(sa.insert(uploads).values(asdict(upload)))
 
         await self._database.transact(insert)  # writes take turns: nobody adds one in between

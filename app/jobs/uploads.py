@@ -16,7 +16,8 @@ import structlog
 from app.errors import UnknownUpload, UploadConflict, UploadExpired
 from app.ids import ID
 from app.jobs.database import Database
-from app.jobs.upload_rows import Limits, ResumableUpload, UploadRows, upload_used
+from app.jobs.upload_rows import ResumableUpload, UploadRows, upload_used
+from app.limits import Limits
 from app.media.disk import Reservation
 from app.media.partial_file import PartialFile, beyond_length, size_of
 from app.media.uploads import Upload
@@ -26,7 +27,6 @@ from app.transcription.data_folder import DataFolder
 
 LIFETIME_S = 86400.0
 REMEMBERED_S = 86400.0  # after its end
-LIVE_FOR_EACH_PLACE = 10  # incomplete or unused uploads, for each that may be received at the same time
 
 log = structlog.get_logger(__name__)
 
@@ -45,9 +45,7 @@ class Uploads:
         self._folder = folder
         self._clock = clock
         self._files: dict[str, PartialFile] = {}  # of live uploads
-        self._limits = Limits(
-            LIVE_FOR_EACH_PLACE * settings.max_uploads, f"{LIVE_FOR_EACH_PLACE} times WHISPER_MAX_UPLOADS"
-        )
+        self._limit = Limits(settings).partial_uploads
 
     async def start(self) -> set[str]:
         """Reserve the space of live uploads again. Returns the names of their files."""
@@ -63,7 +61,7 @@ class Uploads:
         space = self._folder.disk.hold()
         try:
             await asyncio.to_thread(space.expect, size)
-            await self._rows.add(upload, self._limits)
+            await self._rows.add(upload, self._limit)
         except BaseException:
             self._folder.disk.release(space)
             raise

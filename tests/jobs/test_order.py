@@ -15,7 +15,7 @@ from app.jobs.order import (
     QueuedJob,
     Start,
     StartedJob,
-    by_owner,
+    _by_owner,
 )
 
 HOURS = 36_000.0
@@ -204,7 +204,7 @@ def test_an_owner_with_many_long_jobs_gives_way_to_others(limit: int | None, man
         site.queue[str(number)] = queued(number, "other", remaining_s=HOURS)
         site._lengths[str(number)] = HOURS
     site.run()
-    counts = by_owner(list(site.running.values()))
+    counts = _by_owner(list(site.running.values()))
     assert (counts["many"], counts["other"]) == (many, other)
 
 
