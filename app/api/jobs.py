@@ -10,8 +10,9 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from app.api.admission import Admission
 from app.api.errors import documented_errors
 from app.api.forms import JobFields
+from app.api.job_events import events_response
 from app.api.job_lookup import distinct_ids, find_job
-from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
+from app.api.job_responses import ResultFormat, audio_response, result_response
 from app.api.schemas import JobList, NewSegments
 from app.api.sound_responses import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job

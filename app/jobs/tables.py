@@ -3,6 +3,7 @@
 The table `search` is not among them: each database has another kind. `app.jobs.search` uses it.
 """
 
+from dataclasses import fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -169,23 +170,14 @@ secrets = sa.Table(
 )
 
 
+_OF_SUBMISSION = [field.name for field in fields(Submission) if field.name in jobs.c]
+_OF_JOB = [field.name for field in fields(Job) if field.name in jobs.c]
+
+
 def submission_row(submission: Submission) -> dict[str, Any]:
-    """The columns of a submission."""
-    return {
-        "filename": submission.filename,
-        "file": submission.file,
-        "size": submission.size,
-        "sha256": submission.sha256,
-        "url": submission.url,
-        "model": submission.model,
-        "options": submission.options.model_dump(mode="json"),
-        "webhook_url": submission.webhook_url,
-        "owner": submission.owner,
-        "idempotency_key": submission.idempotency_key,
-        "fingerprint": submission.fingerprint,
-        "request_id": submission.request_id,
-        "traceparent": submission.traceparent,
-    }
+    """The columns of a submission: those with the names of its fields."""
+    row = {name: getattr(submission, name) for name in _OF_SUBMISSION}
+    return row | {"options": submission.options.model_dump(mode="json")}
 
 
 def progress_row(progress: JobProgress) -> dict[str, Any]:
@@ -201,38 +193,17 @@ def progress_row(progress: JobProgress) -> dict[str, Any]:
 
 def job_from_row(row: sa.Row[Any]) -> Job:
     """The job in a row of the table `jobs`."""
-    return Job(
-        number=row.number,
-        id=row.id,
-        status=Status(row.status),
-        created_at=row.created_at,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        submission=Submission(
-            filename=row.filename,
-            file=row.file,
-            size=row.size,
-            sha256=row.sha256,
-            url=row.url,
-            model=row.model,
-            # Stored options were validated on submission; a later version may have other limits.
-            options=Options.model_construct(**{**_DEFAULT_OPTIONS, **row.options}),
-            webhook_url=row.webhook_url,
-            owner=row.owner,
-            idempotency_key=row.idempotency_key,
-            fingerprint=row.fingerprint,
-            request_id=row.request_id,
-            traceparent=row.traceparent,
+    # Stored options were validated on submission; a later version may have other limits.
+    options = Options.model_construct(**{**_DEFAULT_OPTIONS, **row.options})
+    tracks = row.audio_tracks
+    converted = {
+        "status": Status(row.status),
+        "submission": Submission(
+            **{name: getattr(row, name) for name in _OF_SUBMISSION} | {"options": options}
         ),
-        progress=JobProgress(Stage(row.stage), row.done_s, row.total_s, row.clips_done, row.clips_total),
-        duration=row.duration,
-        language=row.language,
-        error=Failure(**row.error) if row.error else None,
-        failed_spans=tuple((start, end) for start, end in row.failed_spans),
-        result_digest=row.result_digest,
-        pcm=row.pcm,
-        audio_tracks=None
-        if row.audio_tracks is None
-        else tuple(SoundTrack(**track) for track in row.audio_tracks),
-        revision=row.revision,
-    )
+        "progress": JobProgress(Stage(row.stage), row.done_s, row.total_s, row.clips_done, row.clips_total),
+        "error": Failure(**row.error) if row.error else None,
+        "failed_spans": tuple((start, end) for start, end in row.failed_spans),
+        "audio_tracks": None if tracks is None else tuple(SoundTrack(**track) for track in tracks),
+    }
+    return Job(**{name: getattr(row, name) for name in _OF_JOB} | converted)

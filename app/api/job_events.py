@@ -1,11 +1,16 @@
-"""The data of the events that announce segments. The events themselves have only a span."""
+"""The event stream of a job. Stored events about segments have only a span: their data is rendered here."""
 
 import zlib
+from collections.abc import AsyncGenerator
+from contextlib import AbstractContextManager, aclosing
 from typing import TYPE_CHECKING
 
+from starlette.responses import Response
+
 from app.api.segment_documents import published_event, transcript_events
+from app.api.sse import EventStreamResponse, with_heartbeats
 from app.errors import UnknownJob
-from app.jobs.events import Event
+from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Job
 from app.jobs.revisions import ORIGINAL
 from workers.messages import seconds
@@ -13,6 +18,32 @@ from workers.messages import seconds
 if TYPE_CHECKING:
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
+
+
+async def events_response(
+    service: "TranscriptionService",
+    jobs: "JobService",
+    job: Job,
+    after: int,
+    admitted: AbstractContextManager[None],
+) -> Response:
+    """Server-sent events with numbers above `after`, until the job ends or the service stops.
+
+    Holds `admitted` meanwhile. If that raises, the client gets its error.
+    """
+    if job.status.is_terminal and not await jobs.store.has_events(job, after):
+        return Response(status_code=204)  # an EventSource does not reconnect after this
+    return EventStreamResponse(with_heartbeats(_events(service, jobs, job, after)), admitted)
+
+
+async def _events(
+    service: "TranscriptionService", jobs: "JobService", job: Job, after: int
+) -> AsyncGenerator[str]:
+    segments = SegmentEvents(service, jobs, job)
+    async with aclosing(jobs.subscribe(job, after)) as events:
+        async for event in events:
+            data = await segments.data(event) if event.type == SEGMENTS else event.data
+            yield f"id: {event.number}\nevent: {event.type}\ndata: {data}\n\n"
 
 
 class SegmentEvents:
