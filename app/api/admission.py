@@ -30,8 +30,8 @@ class Limiter:
     @contextmanager
     def hold(self, request: Request) -> Iterator[None]:
         """Count a request meanwhile. Raises as `check` does."""
-        self.check(request)
         owner = owner_of(request)
+        self._check(owner)
         self._held[owner] += 1
         try:
             yield
@@ -42,8 +42,10 @@ class Limiter:
 
     def check(self, request: Request) -> None:
         """Raise QueueFull if a request exceeds the limit."""
-        owner = owner_of(request)
-        self._limit.check(self.held, self._held[owner] if owner else 0)
+        self._check(owner_of(request))
+
+    def _check(self, owner: str) -> None:
+        self._limit.check(self._held.total(), self._held[owner] if owner else 0)
 
 
 class Admission:
