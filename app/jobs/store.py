@@ -46,10 +46,11 @@ from app.jobs.revisions import (
     read_revision,
     transcript_changed,
 )
+from app.jobs.rows import job_from_row, progress_row, submission_row
 from app.jobs.search import find_jobs, index_text
 from app.jobs.search_terms import query_words, text_words
 from app.jobs.serialization import PackedTranscript, pack_with_words
-from app.jobs.tables import clips, job_from_row, jobs, peaks, progress_row, submission_row
+from app.jobs.tables import clips, jobs, peaks
 from app.jobs.upload_rows import mark_used
 from app.jobs.voices import (
     add_known_speakers,

@@ -39,7 +39,7 @@ class Simulator:
     """Jobs whose lengths show as soon as they run. Short ones end when the test says so."""
 
     def __init__(self, max_per_owner: int | None = None, places: int = PLACES) -> None:
-        self.order = JobOrder(max_per_owner)
+        self.job_order = JobOrder(max_per_owner)
         self.places = places
         self.queue: dict[str, QueuedJob] = {}
         self.running: dict[str, StartedJob] = {}
@@ -57,7 +57,7 @@ class Simulator:
     def run(self, show_lengths: bool = True) -> None:
         """Take all steps that are possible."""
         for _ in range(1000):
-            step = self.order.next(list(self.queue.values()), list(self.running.values()), self.places)
+            step = self.job_order.next(list(self.queue.values()), list(self.running.values()), self.places)
             if step is None:
                 return
             if isinstance(step, Start):
