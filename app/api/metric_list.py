@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 from app.api.admission import Admission
 from app.api.request_counts import RequestCounts
 from app.api.system import VERSION
-from app.histogram import Histogram
 from app.jobs.job import Status
 from app.jobs.webhooks import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason
+from app.telemetry.histogram import Histogram
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService

@@ -23,8 +23,8 @@ from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
 from app.engines.plan import Plan, make_plan, media_workers
 from app.errors import InvalidSetting
-from app.logs import configure_logs
 from app.settings import Settings, load_settings
+from app.telemetry.logs import configure_logs
 
 _STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "bold red"}
 

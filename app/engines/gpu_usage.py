@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from app.engines.devices import mig_instances
-from app.sampler import Sampler
+from app.telemetry.sampler import Sampler
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from app.engines.slot import Limits, WhisperSlot
 from app.errors import ProcessLost
 from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import RestartReason
-from app.work import bound_ids
+from app.telemetry.work import bound_ids
 from workers import calls
 from workers.whisper import worker as whisper
 

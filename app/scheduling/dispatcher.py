@@ -32,7 +32,7 @@ from app.scheduling.failure_policy import (
 )
 from app.scheduling.served_slot import ServedSlot
 from app.scheduling.tasks import Batch, Outcome, RestartReason, Slot, Task, TaskResult
-from app.work import current_work, log_ids
+from app.telemetry.work import log_ids
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -279,7 +279,6 @@ class Dispatcher(Generic[P, R]):
             future,
             loop.time(),
             isolated=crash_count > 0,
-            work=current_work(),
         )
         self._backlog.put_task(task)
         self._wake_slots()

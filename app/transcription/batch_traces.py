@@ -8,10 +8,9 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
-from app import tracing
 from app.scheduling.tasks import Outcome
+from app.telemetry import traces
 from app.transcription.work_blocks import FleetBatch
 from workers.messages import Part, seconds
 
@@ -25,39 +24,36 @@ def trace_batch(batch: FleetBatch, outcome: Outcome, number: int, parts: Sequenc
     """
     # From the time of the event loop to Unix time.
     offset = time.time() - asyncio.get_running_loop().time()
-    windows = Counter[int]()  # in the batch, by the id of the span of their work
-    spans: dict[int, Any] = {}
     for task in batch.tasks:
-        span, window = task.work.span, task.payload
-        if span is None:
-            continue
-        windows[span.span_id] += 1
-        spans[span.span_id] = span
+        window = task.payload
         start, end = getattr(window, "start", 0), getattr(window, "end", window.samples)
-        queued_at = min(task.queued_at + offset, batch.sent)
-        tracing.add(
-            span,
+        traces.add(
+            task.span,
             "wait for a worker",
-            queued_at,
+            min(task.queued_at + offset, batch.sent),
             batch.sent,
-            batch=number,
-            start_s=seconds(start),
-            end_s=seconds(end),
-            continues=window.continues,
+            {
+                "whisperfleet.batch": number,
+                "whisperfleet.start_s": seconds(start),
+                "whisperfleet.end_s": seconds(end),
+                "whisperfleet.continues": window.continues,
+            },
         )
-    for span_id, span in spans.items():
-        parent = tracing.add(
+    for span, windows in Counter(task.span for task in batch.tasks).items():
+        parent = traces.add(
             span,
             "batch",
             batch.sent,
             batch.end,
-            batch=number,
-            slot=batch.slot,
-            windows=windows[span_id],
-            windows_of_all=len(batch.tasks),
-            outcome=outcome.value,
+            {
+                "whisperfleet.batch": number,
+                "whisperfleet.slot": batch.slot,
+                "whisperfleet.windows": windows,
+                "whisperfleet.windows_of_all": len(batch.tasks),
+                "whisperfleet.outcome": outcome.value,
+            },
         )
         for part in parts:
             start_at, end_at = max(part.start, batch.sent), min(part.end, batch.end)
             if end_at - start_at >= _LEAST_S:
-                tracing.add(parent, part.name, start_at, end_at, slot=batch.slot)
+                traces.add(parent, part.name, start_at, end_at, {"whisperfleet.slot": batch.slot})

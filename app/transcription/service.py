@@ -11,7 +11,6 @@ from typing import cast
 
 import structlog
 
-from app import tracing
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.fleet import ClusterFleet
@@ -37,6 +36,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Outcome, SlotStatus
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
+from app.telemetry import traces
 from app.transcript.timeline import Transcript
 from app.transcription.batch_traces import trace_batch
 from app.transcription.channels import ChannelPipelines, DecodedAudio
@@ -161,9 +161,14 @@ class TranscriptionService:
                 new_request(), upload, options, model, fleet, results, observer or Observer(), known=known
             )
             try:
-                with tracing.span("transcribe") as span:
+                with traces.span("transcribe") as span:
                     transcript = await pipeline.run()
-                    span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
+                    span.set_attributes(
+                        {
+                            "whisperfleet.audio_s": transcript.seconds,
+                            "whisperfleet.clips": len(transcript.clips),
+                        }
+                    )
                 return transcript
             finally:
                 await asyncio.to_thread(remove_channels, pipeline.pcm_path)
@@ -178,7 +183,7 @@ class TranscriptionService:
         pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
         assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
-            with tracing.span("transcribe"):
+            with traces.span("transcribe"):
                 return await pipeline.detect_language()
         finally:
             await asyncio.to_thread(remove_channels, pipeline.pcm_path)
@@ -367,7 +372,7 @@ class TranscriptionService:
     def _batch_ended(self, batch: FleetBatch, outcome: Outcome) -> None:
         self.blocks.add(batch, outcome)
         self.totals.add(batch, outcome)
-        if tracing.is_on():
+        if traces.is_on():
             parts = next((slot.parts for slot in self._slots if slot.index == batch.slot), [])
             trace_batch(batch, outcome, self.blocks.last_id, parts)
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from app.histogram import Histogram
 from app.scheduling.tasks import Outcome
+from app.telemetry.histogram import Histogram
 from app.transcription.work_blocks import FleetBatch
 from workers.messages import SAMPLE_RATE
 

@@ -19,8 +19,8 @@ from app.api.request_counts import OTHER, UNMATCHED, RequestCounts
 from app.api.schemas import Worker
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
 from app.jobs.webhooks import Attempt
-from app.sampler import Sampler
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
+from app.telemetry.sampler import Sampler
 from tests.api.waiting import wait_for
 
 KEY = {"Authorization": "Bearer sk-first"}

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engines.window_request import WindowRequest
-from app.histogram import Histogram
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.scheduling.tasks import Outcome, Task
+from app.telemetry.histogram import Histogram
 from app.transcription.work_blocks import FleetBatch
 from app.transcription.work_totals import WorkTotals
 from workers.messages import SAMPLE_RATE, Decoding

@@ -14,11 +14,11 @@ from typing import Any
 
 import structlog
 
-from app import logs
 from app.engines.cluster.frames import FrameTooLarge, pickled
 from app.engines.cluster.messages import ActorSpec, StartedProcess
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess
+from app.telemetry import logs
 from workers import probe
 from workers.log_lines import LogFormat
 

@@ -11,7 +11,7 @@ from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.frames import pickled
 from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
 from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
-from app.work import bound_ids
+from app.telemetry.work import bound_ids
 from workers.messages import Part
 
 R = TypeVar("R")
