@@ -15,6 +15,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipRequest
+from app.transcription.ledger import BatchLedger
 from app.transcription.pipeline import Fleet
 from bench import virtual_clock
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
@@ -52,7 +53,9 @@ class Run:
 
 def make_fleet(slots: int, simulation: Simulation) -> Fleet:
     """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
-    return Dispatcher[WindowSource, WindowResult]("worker", _make_slots(slots, simulation), simulation.cost)
+    workers = _make_slots(slots, simulation)
+    on_batch = BatchLedger().add
+    return Dispatcher[WindowSource, WindowResult]("worker", workers, simulation.cost, on_batch=on_batch)
 
 
 def _make_slots(slots: int, simulation: Simulation) -> list[SimulatedSlot]:

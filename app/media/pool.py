@@ -33,7 +33,7 @@ from app.media.worker_slot import Call, MediaWorkerSlot
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import WorkerProcess
-from app.scheduling.tasks import Batch, Outcome, TaskResult
+from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
 from app.shielding import run_shielded
 from app.telemetry import traces
 from workers.media import encode, tasks
@@ -324,7 +324,7 @@ class MediaPool:
             raise crashes_decoders() from None
 
 
-def _trace_call(batch: Batch[Call, Any], outcome: Outcome) -> None:
+def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
     """Record a call that a worker has answered. Its span begins when the worker got it."""
     if not traces.is_on():
         return

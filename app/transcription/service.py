@@ -33,30 +33,21 @@ from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import Outcome, SlotStatus
+from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.telemetry import traces
 from app.transcript.timeline import Transcript
-from app.transcription.batch_traces import trace_batch
 from app.transcription.channels import ChannelPipelines, DecodedAudio
 from app.transcription.cluster_media import ClusterMedia
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.known_speakers import find_known_speakers
+from app.transcription.ledger import BatchLedger, bare_id, jobs_of, new_request
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.speaker_models import SpeakerModels
 from app.transcription.speakers import SpeakerFinder
-from app.transcription.work_blocks import (
-    FleetBatch,
-    WorkBlocks,
-    bare_id,
-    clips_by_job,
-    new_request,
-    public_jobs,
-)
-from app.transcription.work_totals import WorkTotals
 from workers.messages import EVERYTHING, SAMPLE_RATE, Selection, SpeakerModel
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
@@ -77,8 +68,7 @@ class TranscriptionService:
         )
         self.helper = Helper()
         self.gpus = GpuMonitor(plan.gpus)
-        self.blocks = WorkBlocks()
-        self.totals = WorkTotals()
+        self.ledger = BatchLedger()
         self._plan = plan
         self._planned_default = plan.models[0]  # another one may take its place
         self._speaker_models = SpeakerModels(settings.speaker_model)
@@ -369,13 +359,6 @@ class TranscriptionService:
         """How many clips wait for a worker, and for how long the oldest has (s; 0 if none waits)."""
         return self._fleet.backlog() if self._fleet is not None else (0, 0.0)
 
-    def _batch_ended(self, batch: FleetBatch, outcome: Outcome) -> None:
-        self.blocks.add(batch, outcome)
-        self.totals.add(batch, outcome)
-        if traces.is_on():
-            parts = next((slot.parts for slot in self._slots if slot.index == batch.slot), [])
-            trace_batch(batch, outcome, self.blocks.last_id, parts)
-
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""
         usage = self.gpus.usage(slot)
@@ -383,7 +366,7 @@ class TranscriptionService:
         working: list[dict[str, object]] = []
         if batch is not None:
             since = {"since": round(batch.start, 3)}
-            working = [entry | since for entry in public_jobs(clips_by_job(batch))]
+            working = [entry | since for entry in jobs_of(Counter(task.job for task in batch.tasks))]
         return {"gpu": usage.public() if usage else None, "working": working}
 
     async def ready(self, model: str, options: Options) -> tuple[Fleet, str]:
@@ -429,7 +412,7 @@ class TranscriptionService:
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
             waits_for_slots=self.cluster is not None,
-            on_batch=self._batch_ended,
+            on_batch=self.ledger.add,
         )
         self.catalogue.holders = lambda: self._slots
         self._fleet.start()

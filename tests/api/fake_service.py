@@ -34,10 +34,9 @@ from app.transcription.channels import DecodedAudio
 from app.transcription.clip_request import ClipRequest
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
+from app.transcription.ledger import BatchLedger
 from app.transcription.pipeline import Fleet, Observer, Progress
 from app.transcription.result_cache import ClipResults
-from app.transcription.work_blocks import WorkBlocks
-from app.transcription.work_totals import WorkTotals
 from tests.sample_peaks import collected
 from workers.messages import (
     EVERYTHING,
@@ -223,8 +222,7 @@ class FakeService:
     running: bool = False
     folder: DataFolder = field(init=False)
     gpus: GpuMonitor = field(default_factory=lambda: GpuMonitor(()))
-    blocks: WorkBlocks = field(default_factory=WorkBlocks)
-    totals: WorkTotals = field(default_factory=WorkTotals)
+    ledger: BatchLedger = field(default_factory=BatchLedger)
     on_nodes: Counter[tuple[str, str]] = field(default_factory=Counter)  # workers: node and state
     statuses: list[SlotStatus] = field(default_factory=lambda: [SlotStatus("idle")])
     media_busy_ratio: float = 0.0

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.routing import Route
 
-from app import sampler
 from app.api.metric_list import METRICS, PREFIX
 from app.api.request_counts import OTHER, UNMATCHED, RequestCounts
 from app.api.schemas import Worker
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
 from app.jobs.webhooks import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
+from app.telemetry import sampler
 from app.telemetry.sampler import Sampler
 from tests.api.waiting import wait_for
 
@@ -216,10 +216,10 @@ def test_the_queue_the_workers_and_what_they_have_done(fresh):
     failed = SlotStatus("failed")
     failed.restarts_by[RestartReason.DEVICE] += 3
     service.statuses = [SlotStatus("busy"), failed]
-    service.totals.clips[1, Outcome.REQUEUED] += 4
-    service.totals.samples = 16_000 * 90
+    service.ledger.clips[1, Outcome.REQUEUED] += 4
+    service.ledger.samples = 16_000 * 90
     for clips in (1, 8, 8):
-        service.totals.batch_clips.add(clips)
+        service.ledger.batch_clips.add(clips)
     assert values(fresh, "queued_clips") == {(): 7}
     assert values(fresh, "queue_oldest_seconds") == {(): 12.5}
     assert values(fresh, "media_busy_ratio") == {(): 0.25}

@@ -87,14 +87,6 @@ async def test_an_exchange_answers_the_batch_before(slot: FakeSlot) -> None:
     assert await slot.exchange(None) is None
     assert slot.overlaps
     assert slot.calls == ["load main", "exchange a", "exchange b"]
-    assert (slot.row()["clips"], slot.row()["audio_s"]) == (3, 3.0)
-
-
-async def test_only_the_first_windows_of_clips_are_counted(slot: FakeSlot) -> None:
-    [first] = batch("a")
-    await slot.exchange([first, WindowInMemory(first.window, continues=True)])
-    await slot.exchange(None)
-    assert (slot.row()["clips"], slot.row()["audio_s"]) == (1, 1.0)
 
 
 async def test_a_batch_of_a_model_that_is_not_loaded_runs_when_it_is_answered(slot: FakeSlot) -> None:
