@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from app.concurrency import Wakeup
 from app.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -30,7 +31,6 @@ from app.settings import Settings
 from app.telemetry import traces
 from app.telemetry.work import Work, working_for
 from app.transcription.service import TranscriptionService
-from app.wakeup import Wakeup
 
 _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.background import BackgroundTasks
+from app.concurrency import BackgroundTasks
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
 from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace

@@ -15,7 +15,7 @@ from typing import Generic, TypeGuard, TypeVar
 
 import structlog
 
-from app.background import BackgroundTasks
+from app.concurrency import BackgroundTasks, Wakeup
 from app.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
@@ -34,7 +34,6 @@ from app.scheduling.failure_policy import (
 )
 from app.scheduling.tasks import Batch, Outcome, OverlappingSlot, RestartReason, Slot, Task, TaskResult
 from app.telemetry.work import log_ids
-from app.wakeup import Wakeup
 
 P = TypeVar("P")
 R = TypeVar("R")
