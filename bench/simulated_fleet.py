@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.simulated import SIMULATED, SimulatedProcess, SimulatedSlot, Simulation, simulated_result
+from app.engines.local import ProcessSlot
+from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation, simulated_result
 from app.engines.slot import Limits
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.media.clip_planner import PlannedClip
@@ -49,6 +50,16 @@ class Run:
     def own_ms(self) -> float:
         """CPU time for each window."""
         return self.cpu_s * 1000 / self.windows
+
+
+class SimulatedSlot(ProcessSlot):
+    """A slot in a program on a virtual clock, which has no threads."""
+
+    process: SimulatedProcess
+
+    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
+        # A few megabytes that were just written come from the page cache.
+        return [payload.read() for payload in payloads]
 
 
 def make_fleet(slots: int, simulation: Simulation) -> Fleet:

@@ -18,14 +18,6 @@ class GpuUsage:
     memory_total: int | None  # bytes
     utilisation: float | None  # the part of the last moments in which it computed, 0 to 1
 
-    def public(self) -> dict[str, object]:
-        """The figures as JSON."""
-        return {
-            "memory_used": self.memory_used,
-            "memory_total": self.memory_total,
-            "utilisation": self.utilisation,
-        }
-
 
 Usages = Sequence[GpuUsage | None]
 

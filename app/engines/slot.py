@@ -257,11 +257,6 @@ class WhisperSlot(ABC):
         self.status.ending = RestartReason.MEMORY
         self.needs_restart.set()
 
-    def _crashed_between_calls(self, reason: str) -> None:
-        """The worker has ended. A call that was under way raises the reason itself."""
-        self.status.error = self.status.error or explain(reason)
-        self.needs_restart.set()
-
     @abstractmethod
     async def _spawn(self) -> None:
         """Start a worker without a model."""

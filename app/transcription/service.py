@@ -5,6 +5,7 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -367,7 +368,7 @@ class TranscriptionService:
         if batch is not None:
             since = {"since": round(batch.start, 3)}
             working = [entry | since for entry in jobs_of(Counter(task.job for task in batch.tasks))]
-        return {"gpu": usage.public() if usage else None, "working": working}
+        return {"gpu": asdict(usage) if usage else None, "working": working}
 
     async def ready(self, model: str, options: Options) -> tuple[Fleet, str]:
         """The workers, and the model for a request that names `model`; its files are here then.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.engines.cluster.fleet import ClusterFleet
 from app.engines.cluster.messages import Node
 from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.places import Place, worker_places
+from app.engines.cluster.nodes import Place, worker_places
 from app.scheduling.dispatcher import Dispatcher
 from tests.cluster.fake_bridge import FakeBridge
 from tests.engines.catalogues import new_catalogue

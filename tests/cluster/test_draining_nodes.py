@@ -10,7 +10,7 @@ from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.fleet import ClusterFleet
 from app.engines.cluster.messages import Node
 from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.places import Place, worker_places
+from app.engines.cluster.nodes import Place, worker_places
 from app.errors import AmbiguousNode, NotReady, UnknownNode
 from app.scheduling.tasks import SlotStatus
 

@@ -47,30 +47,22 @@ async def _serve(sock: socket.socket) -> None:
         environment, address, insecure, form = await connection.receive()
         os.environ.clear()
         os.environ.update(environment)
-        fault = _connect(address, insecure=insecure)
-        if fault is None:
-            await Driver(connection, form).serve()
-        else:
-            connection.send(("fault", fault))
-            await connection.flush()
+        try:
+            connect(address, insecure=insecure)  # in this thread, as Ray wants it
+        except (ClusterUnavailable, ProcessLost):
+            raise
+        except Exception as error:  # Ray has no class of its own for most
+            raise ProcessLost(f"the Ray cluster cannot be used: {_one_line(error)}") from error
+        await Driver(connection, form).serve()
     except EOFError:
         pass  # the server has gone
     except Exception as error:
-        connection.send(("fault", ProcessLost(f"the bridge to Ray failed: {error!r}")))
+        is_known = isinstance(error, (ClusterUnavailable, ProcessLost))
+        fault = error if is_known else ProcessLost(f"the bridge to Ray failed: {error!r}")
+        connection.send(("fault", fault))
         await connection.flush()
     finally:
         connection.close()
-
-
-def _connect(address: str, *, insecure: bool) -> ClusterUnavailable | ProcessLost | None:
-    """Connect in this thread, as Ray wants it. Nothing else happens meanwhile. Why it failed, if it did."""
-    try:
-        connect(address, insecure=insecure)
-    except (ClusterUnavailable, ProcessLost) as error:
-        return error
-    except Exception as error:  # Ray has no class of its own for most
-        return ProcessLost(f"the Ray cluster cannot be used: {_one_line(error)}")
-    return None
 
 
 def connect(address: str, *, insecure: bool) -> None:
