@@ -17,10 +17,9 @@ from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
-async def test_waiting_tasks_are_spread_over_all_idle_slots(new_dispatcher: NewDispatcher) -> None:
+async def test_waiting_tasks_are_spread_over_all_idle_slots(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index, batch_limit=8) for index in range(3)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     await let_tasks_run()
     await asyncio.gather(*(dispatcher.submit("job", payload) for payload in "abcdef"))
     assert [slot.batches for slot in slots] == [[["a", "b"]], [["c", "d"]], [["e", "f"]]]
