@@ -4,7 +4,7 @@ A request and each run of a job have one `Work`. All of their tasks share it, so
 still knows whose it is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -28,9 +28,8 @@ class Work:
 _current: ContextVar[Work] = ContextVar("work", default=Work())  # noqa: B039 - frozen
 
 
-def current_work() -> Work:
-    """The work of the caller; one without ids if it works for no request and no job."""
-    return _current.get()
+# The work of the caller; one without ids if it works for no request and no job.
+current_work: Callable[[], Work] = _current.get
 
 
 @contextmanager
