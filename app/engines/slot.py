@@ -76,7 +76,6 @@ class WhisperSlot(ABC):
         self._oom = OomFallback(limits.batch_size)
         self._info: WorkerInfo | None = None
         self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory, and their unload timers
-        self._languages: dict[str, tuple[str, ...]] = {}  # of the models that were loaded
         self._loads = 0
         # Of batches that succeeded, kept by the ledger.
         self.clips = 0
@@ -217,10 +216,6 @@ class WhisperSlot(ABC):
     def holds(self, model: str) -> bool:
         """Whether the worker has a model in memory."""
         return model in self._held
-
-    def languages(self, model: str) -> tuple[str, ...] | None:
-        """The languages of a model, ISO 639-1; None before it was loaded."""
-        return self._languages.get(model)
 
     @property
     def notes(self) -> list[str]:
@@ -371,7 +366,7 @@ class WhisperSlot(ABC):
         info = await self._call(whisper.load, self._load_options(model), deadline_s=_LOAD_DEADLINE_S)
         self._loads += 1
         self._oom.loaded(model)
-        self._languages[model] = info.languages
+        self._catalogue.languages[model] = info.languages
         if model == self._catalogue.default or self._info is None:
             self._info = info
         self._held[model] = None

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar, get_args, runtime_checkable
 
 from opentelemetry.trace import Span, get_current_span
 
@@ -18,7 +18,8 @@ Payload = TypeVar("Payload", contravariant=True)
 
 # Asleep: started when there is work. Draining: takes no more batches, and ends when it has answered those it
 # has. Failed: retried now and then.
-STATES = ("loading", "idle", "busy", "restarting", "asleep", "draining", "failed")
+State = Literal["loading", "idle", "busy", "restarting", "asleep", "draining", "failed"]
+STATES: tuple[State, ...] = get_args(State)
 
 
 class RestartReason(StrEnum):

@@ -415,7 +415,7 @@ class TranscriptionService:
             waits_for_slots=self.cluster is not None,
             on_batch=self.ledger.add,
         )
-        self.catalogue.holders = lambda: self._slots
+        self.catalogue.is_loaded = lambda model: any(slot.holds(model) for slot in self._slots)
         self._fleet.start()
         if self.cluster is not None:
             slots = self._plan.ray_slots(self.cluster.bridge, self.catalogue)

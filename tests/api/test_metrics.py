@@ -5,7 +5,6 @@ import re
 import socket
 import threading
 from collections import Counter
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,6 @@ from starlette.routing import Route
 
 from app.api.metric_list import METRICS, PREFIX
 from app.api.request_counts import OTHER, UNMATCHED, RequestCounts
-from app.api.schemas import Worker
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
 from app.jobs.webhooks import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
@@ -76,10 +74,6 @@ def test_the_list_is_as_prometheus_recommends():
         assert metric.name.endswith("_total") == (metric.kind == "counter")
         assert metric.help.endswith(".")
     assert len({metric.name for metric in METRICS}) == len(METRICS)
-
-
-def test_metrics_know_the_states_of_workers_that_are_documented():
-    assert get_args(Worker.model_fields["state"].annotation) == STATES
 
 
 def test_the_key_is_needed_where_there_are_keys(serve):
