@@ -13,7 +13,7 @@ from app.engines.cluster.node import ClusterNode
 from app.engines.cluster.nodes import Place, worker_places
 from app.scheduling.dispatcher import Dispatcher
 from tests.cluster.fake_bridge import FakeBridge
-from tests.engines.catalogues import new_catalogue
+from tests.engines.fake_slot import new_catalogue
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot
 from workers.messages import LoadOptions

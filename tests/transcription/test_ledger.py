@@ -19,7 +19,7 @@ from app.scheduling.tasks import Outcome, Task
 from app.telemetry.histogram import Histogram
 from app.transcription import ledger as ledgers
 from app.transcription.ledger import KEPT_S, BatchLedger, FleetBatch, bare_id, new_request
-from tests.engines.catalogues import new_catalogue
+from tests.engines.fake_slot import new_catalogue
 from workers.messages import SAMPLE_RATE, Decoding
 
 SECRET = "/data/pcm/recording of another key"
