@@ -10,7 +10,6 @@ from urllib.parse import quote
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app import tracing
 from app.api.errors import error_response, json_error
 from app.api.job_lookup import check_done
 from app.api.openai_responses import brief_response, verbose_response
@@ -21,6 +20,7 @@ from app.errors import NOT_KEPT, UnknownJob, WhisperfleetError
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript, unpack_transcript
 from app.options import Options
+from app.telemetry import traces
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
 from app.transcription.helper import LONG_S, work_s
@@ -64,7 +64,7 @@ async def render_result(
     # In the child process, loading a tokenizer does not hold the GIL.
     needs_tokens = form == "verbose_json" and packed.revision > 0
     length_s = LONG_S if needs_tokens else work_s(job.duration, packed.content)
-    with tracing.span("render", format=form):
+    with traces.span("render", {"whisperfleet.format": form}):
         return await service.helper.run(length_s, _render, packed.content, job.submission.options, form)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from app import tracing
 from app.concurrency import Wakeup
 from app.errors import (
     DatabaseUnavailable,
@@ -26,8 +25,9 @@ from app.jobs.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, S
 from app.jobs.progress_buffer import Lengths, ProgressBuffer
 from app.jobs.store import Store
 from app.settings import Settings
+from app.telemetry import traces
+from app.telemetry.work import Work, working_for
 from app.transcription.service import TranscriptionService
-from app.work import Work, working_for
 
 _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2
@@ -191,7 +191,7 @@ class JobRunner:
         submission = job.submission
         with working_for(Work(submission.request_id, job.id)):
             try:
-                with tracing.job_run(job.id, submission.traceparent):
+                with traces.job_run(job.id, submission.traceparent):
                     while not await self._executor.run(job):
                         if not self._leave_downloads(job.id):
                             await self._requeue(job)
@@ -214,7 +214,7 @@ class JobRunner:
 
     async def _trace_end(self, job_id: str) -> None:
         """Trace a job if it has ended. One that is cancelled is traced where that happens."""
-        if tracing.is_on():
+        if traces.is_on():
             with suppress(WhisperfleetError):
                 job = await self._store.get(job_id)
                 if job.status in (Status.SUCCEEDED, Status.FAILED):
@@ -263,11 +263,11 @@ class JobRunner:
 def trace_job(job: Job) -> None:
     """Record a job that has just ended. Call it once for each."""
     submission = job.submission
-    attributes: dict[str, str | float] = {"status": job.status.value}
+    attributes: dict[str, str | float] = {"whisperfleet.status": job.status.value}
     if submission.request_id is not None:
-        attributes["request_id"] = submission.request_id
+        attributes["whisperfleet.request_id"] = submission.request_id
     if job.duration is not None:
-        attributes["audio_s"] = job.duration
+        attributes["whisperfleet.audio_s"] = job.duration
     if job.error is not None and job.error.code is not None:
-        attributes["error_code"] = job.error.code
-    tracing.add_job(job.id, submission.traceparent, job.created_at, job.started_at, **attributes)
+        attributes["whisperfleet.error_code"] = job.error.code
+    traces.add_job(job.id, submission.traceparent, job.created_at, job.started_at, attributes)
