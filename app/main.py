@@ -40,7 +40,7 @@ from app.api.workers import worker_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.jobs.database import Database
+    from app.database.connection import Database
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
@@ -55,8 +55,8 @@ def create_app(
     The server calls `state.stopping()` when it begins to stop. Raises InvalidSetting if the settings do not
     fit.
     """
+    from app.database.connection import Database
     from app.engines.plan import make_plan
-    from app.jobs.database import Database
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 

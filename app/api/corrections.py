@@ -18,8 +18,8 @@ from app.api.versions import ETAG, IfMatch, is_current, revision_etag
 from app.errors import PreconditionFailed, PreconditionRequired
 from app.jobs.document import timestamp
 from app.jobs.job import Job
-from app.jobs.revisions import transcript_changed
 from app.jobs.serialization import PackedTranscript
+from app.jobs.storage.revisions import transcript_changed
 from app.transcription.helper import LONG_S, work_s
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from app.api.sse import EventStreamResponse, with_heartbeats
 from app.errors import UnknownJob
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Job
-from app.jobs.revisions import ORIGINAL
+from app.jobs.storage.revisions import ORIGINAL
 from workers.messages import seconds
 
 if TYPE_CHECKING:

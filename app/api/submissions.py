@@ -25,7 +25,7 @@ from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speak
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.document import public
 from app.jobs.job import Job, Submission
-from app.jobs.webhook_client import check_webhook_url
+from app.jobs.webhooks.client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
 from app.shielding import run_shielded

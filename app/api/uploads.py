@@ -19,8 +19,8 @@ from app.shielding import run_shielded
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.jobs.upload_rows import ResumableUpload
     from app.transcription.service import TranscriptionService
+    from app.uploads.rows import ResumableUpload
 
 PART: dict[str, Any] = {"content": {PART_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.tables import events
 from app.jobs.document import public
 from app.jobs.job import Job, Status
-from app.jobs.tables import events
 from workers.messages import Span
 
 SEGMENTS = "job.segments"

@@ -108,7 +108,7 @@ class Job:
     error: Failure | None
     failed_spans: tuple[Span, ...]  # samples
     result_digest: str | None  # of everything that the stored clip results depend on
-    pcm: str | None  # describes the complete decoded audio; see `app.jobs.executor`
+    pcm: str | None  # describes the complete decoded audio; see `app.jobs.running.executor`
     audio_tracks: tuple[SoundTrack, ...] | None = None  # of the recording; None until it is decoded
     revision: int = 0  # number of the newest correction; 0: the transcript is the original
 

@@ -6,8 +6,8 @@ import time
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs import tables
-from app.jobs.database import Database, Then
+from app.database import tables
+from app.database.connection import Database, Then
 
 _NAME = "links"
 _BYTES = 32

@@ -7,7 +7,7 @@ import structlog
 
 from app.errors import NOT_KEPT, STOPPING, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
 from app.jobs.job import Job
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.media.uploads import Upload
 from app.transcription.service import TranscriptionService
 

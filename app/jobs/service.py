@@ -9,6 +9,7 @@ from contextlib import suppress
 import structlog
 from sqlalchemy.exc import IntegrityError
 
+from app.database.connection import Database
 from app.errors import (
     STOPPING,
     IllegalTransition,
@@ -19,23 +20,22 @@ from app.errors import (
     UnknownJob,
     WhisperfleetError,
 )
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import Database
 from app.jobs.events import Event, Subscriptions
 from app.jobs.job import Job, Status, Submission
 from app.jobs.link_secret import LinkSecret
-from app.jobs.outbox import Outbox
 from app.jobs.peaks import JobPeaks
-from app.jobs.runner import JobRunner, trace_job
-from app.jobs.store import Store
-from app.jobs.uploads import Uploads
-from app.jobs.webhooks import Webhooks
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.runner import JobRunner, trace_job
+from app.jobs.storage.store import Store
+from app.jobs.webhooks.delivery import Webhooks
+from app.jobs.webhooks.outbox import Outbox
 from app.limits import Limits
 from app.media.channel_files import remove_channels
 from app.media.downloads import clean as clean_downloads
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcription.service import TranscriptionService
+from app.uploads.uploads import Uploads
 
 UNFINISHED = (Status.QUEUED, Status.RUNNING)
 FINISHED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)

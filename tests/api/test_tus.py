@@ -10,8 +10,8 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
+from app.database.connection import FILE_NAME, Database
 from app.errors import DatabaseUnavailable
-from app.jobs.database import FILE_NAME, Database
 from app.media.disk import MARGIN_BYTES
 from tests.api.waiting import wait_for
 from tests.media.disks import SmallDisk

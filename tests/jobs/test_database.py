@@ -13,11 +13,11 @@ from alembic import op
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from app.database import engine as sql_engine
+from app.database.connection import Database
+from app.database.tables import metadata
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
-from app.jobs import sql_engine
-from app.jobs.database import Database
-from app.jobs.store import Store
-from app.jobs.tables import metadata
+from app.jobs.storage.store import Store
 from tests.jobs.databases import ON_BOTH, backends, opened, stopped
 from tests.jobs.samples import SUBMISSION
 from tests.postgresql import NewDatabase
@@ -41,7 +41,7 @@ async def test_migrations_create_the_tables_of_the_code(database: Database) -> N
 
 
 async def test_sqlite_without_full_text_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.jobs.database.SEARCH_MODULE", "fts0")
+    monkeypatch.setattr("app.database.connection.SEARCH_MODULE", "fts0")
     with pytest.raises(InvalidSetting, match=r"lacks FTS5.*set WHISPER_DATABASE_URL to a PostgreSQL"):
         await Database(None, tmp_path).open()
     monkeypatch.undo()

@@ -1,6 +1,14 @@
 """Which download starts next, and which one gives way."""
 
-from app.jobs.order import FIRST_SLICE_S, MAX_DOWNLOADS, DownloadOrder, GiveWay, QueuedJob, Start, StartedJob
+from app.jobs.running.order import (
+    FIRST_SLICE_S,
+    MAX_DOWNLOADS,
+    DownloadOrder,
+    GiveWay,
+    QueuedJob,
+    Start,
+    StartedJob,
+)
 
 
 def queued(number: int, owner: str = "") -> QueuedJob:

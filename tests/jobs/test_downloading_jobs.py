@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs import executor, order
-from app.jobs import runner as module
 from app.jobs.job import Job, Stage, Status
-from app.jobs.order import MAX_DOWNLOADS
+from app.jobs.running import executor, order
+from app.jobs.running import runner as module
+from app.jobs.running.order import MAX_DOWNLOADS
 from app.media.downloads import download as real_download
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript

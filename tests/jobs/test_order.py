@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from app.jobs.order import (
+from app.jobs.running.order import (
     LARGE_BYTES,
     LONG_S,
     MAX_PASSED,

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from app.database.connection import Database
+from app.database.tables import revisions, transcripts
 from app.errors import OutcomeUnknown, PreconditionFailed, UnknownJob
 from app.jobs.corrections import PackedCorrection
-from app.jobs.database import Database
 from app.jobs.job import Job
-from app.jobs.outbox import Outbox
 from app.jobs.serialization import (
     PackedTranscript,
     identified,
@@ -20,8 +20,8 @@ from app.jobs.serialization import (
     pack_with_words,
     unpack_transcript,
 )
-from app.jobs.store import Store
-from app.jobs.tables import revisions, transcripts
+from app.jobs.storage.store import Store
+from app.jobs.webhooks.outbox import Outbox
 from app.transcript.timeline import Transcript
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import TRANSCRIPT, submission

@@ -10,12 +10,12 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.database.connection import Database
 from app.errors import DatabaseUnavailable
-from app.jobs.database import Database
 from app.jobs.job import Job, Status
-from app.jobs.search import index_text
 from app.jobs.search_terms import text_words
-from app.jobs.store import Store
+from app.jobs.storage.search import index_text
+from app.jobs.storage.store import Store
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SEGMENT, SUBMISSION, TRANSCRIPT, submission
 

@@ -13,16 +13,16 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.connection import Database
+from app.database.tables import jobs, metadata
 from app.errors import IllegalTransition, UnknownJob
-from app.jobs.database import Database
 from app.jobs.document import public
 from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
 from app.jobs.link_secret import LinkSecret
-from app.jobs.outbox import Outbox
 from app.jobs.serialization import unpack_transcript
-from app.jobs.store import QueuedRow, Store
-from app.jobs.tables import jobs, metadata
+from app.jobs.storage.store import QueuedRow, Store
+from app.jobs.webhooks.outbox import Outbox
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 

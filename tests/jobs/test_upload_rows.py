@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from app.database.connection import Database
+from app.database.tables import uploads as table
 from app.errors import (
     DiskFull,
     OutcomeUnknown,
@@ -19,13 +21,11 @@ from app.errors import (
     UploadExpired,
 )
 from app.jobs import service as service_module
-from app.jobs.database import Database
 from app.jobs.job import Job, Submission
 from app.jobs.service import JobService
-from app.jobs.tables import uploads as table
-from app.jobs.uploads import LIFETIME_S, REMEMBERED_S
 from app.media.disk import MARGIN_BYTES
 from app.settings import Settings
+from app.uploads.uploads import LIFETIME_S, REMEMBERED_S
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
 from tests.jobs.sites import FakeService

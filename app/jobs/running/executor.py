@@ -20,12 +20,12 @@ from app.errors import (
     UnknownJob,
     WhisperfleetError,
 )
-from app.jobs.clip_store import ClipStore
 from app.jobs.job import Failure, Job, JobProgress, Stage
-from app.jobs.progress_buffer import Lengths, ProgressBuffer
-from app.jobs.published_clips import PublishedClip
-from app.jobs.result_digest import result_digest
-from app.jobs.store import Store
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.progress import Lengths, ProgressBuffer
+from app.jobs.running.result_digest import result_digest
+from app.jobs.storage.published_clips import PublishedClip
+from app.jobs.storage.store import Store
 from app.media.channel_files import channel_path, remove_channels
 from app.media.downloads import download
 from app.media.peaks import PeakCollector

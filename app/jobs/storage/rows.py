@@ -5,8 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from app.database.tables import jobs
 from app.jobs.job import Failure, Job, JobProgress, Stage, Status, Submission
-from app.jobs.tables import jobs
 from app.options import Options
 from workers.messages import SoundTrack
 

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.connection import Database, Then
+from app.database.tables import clips, jobs, peaks
 from app.errors import (
     IllegalTransition,
     JobNotDone,
@@ -19,7 +21,6 @@ from app.errors import (
     WhisperfleetError,
 )
 from app.jobs.corrections import PackedCorrection
-from app.jobs.database import Database, Then
 from app.jobs.events import (
     Event,
     add_event,
@@ -29,16 +30,17 @@ from app.jobs.events import (
     read_segments_events,
 )
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
-from app.jobs.job_cache import UNWRITTEN, JobCache, JobCounts
-from app.jobs.outbox import add_webhook
-from app.jobs.published_clips import (
+from app.jobs.search_terms import query_words, text_words
+from app.jobs.serialization import PackedTranscript, pack_with_words
+from app.jobs.storage.cache import UNWRITTEN, JobCache, JobCounts
+from app.jobs.storage.published_clips import (
     PackedClip,
     PublishedClip,
     drop_published,
     publish_clips,
     read_published,
 )
-from app.jobs.revisions import (
+from app.jobs.storage.revisions import (
     ORIGINAL,
     Revision,
     add_revision,
@@ -46,22 +48,20 @@ from app.jobs.revisions import (
     read_revision,
     transcript_changed,
 )
-from app.jobs.rows import job_from_row, progress_row, submission_row
-from app.jobs.search import find_jobs, index_text
-from app.jobs.search_terms import query_words, text_words
-from app.jobs.serialization import PackedTranscript, pack_with_words
-from app.jobs.tables import clips, jobs, peaks
-from app.jobs.upload_rows import mark_used
-from app.jobs.voices import (
+from app.jobs.storage.rows import job_from_row, progress_row, submission_row
+from app.jobs.storage.search import find_jobs, index_text
+from app.jobs.storage.voices import (
     add_known_speakers,
     drop_known_speakers,
     drop_voices,
     read_known_speakers,
     read_voices,
 )
+from app.jobs.webhooks.outbox import add_webhook
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.helper import Helper
+from app.uploads.rows import mark_used
 from workers.messages import Span, seconds
 
 T = TypeVar("T")

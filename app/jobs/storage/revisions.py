@@ -5,11 +5,11 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.tables import jobs, revisions, transcripts
 from app.errors import PreconditionFailed, UnknownJob, UnknownRevision
 from app.jobs.job import Job
-from app.jobs.search import index_text
 from app.jobs.serialization import PackedTranscript
-from app.jobs.tables import jobs, revisions, transcripts
+from app.jobs.storage.search import index_text
 
 ORIGINAL = 0
 KEPT = 20  # corrections of a job; older ones are removed

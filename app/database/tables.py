@@ -1,6 +1,6 @@
 """The tables. `migrations` creates them.
 
-The table `search` is not among them: each database has another kind. `app.jobs.search` uses it.
+The table `search` is not among them: each database has another kind. `app.jobs.storage.search` uses it.
 """
 
 import sqlalchemy as sa

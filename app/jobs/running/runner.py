@@ -18,12 +18,12 @@ from app.errors import (
     UnknownJob,
     WhisperfleetError,
 )
-from app.jobs.clip_store import ClipStore
-from app.jobs.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
 from app.jobs.job import Job, Status
-from app.jobs.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
-from app.jobs.progress_buffer import Lengths, ProgressBuffer
-from app.jobs.store import Store
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
+from app.jobs.running.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
+from app.jobs.running.progress import Lengths, ProgressBuffer
+from app.jobs.storage.store import Store
 from app.settings import Settings
 from app.telemetry import traces
 from app.telemetry.work import Work, working_for

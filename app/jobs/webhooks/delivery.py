@@ -16,8 +16,8 @@ import structlog
 from standardwebhooks import Webhook
 
 from app.concurrency import Wakeup
-from app.jobs.outbox import Delivery, Outbox
-from app.jobs.webhook_client import WebhookClient
+from app.jobs.webhooks.client import WebhookClient
+from app.jobs.webhooks.outbox import Delivery, Outbox
 from workers.addresses import Resolver
 
 MINUTE, HOUR = 60.0, 3600.0

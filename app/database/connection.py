@@ -14,9 +14,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.engine import CONNECT_S, make_engine, parse_url, sqlite_url
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
 from app.files import try_lock
-from app.jobs.sql_engine import CONNECT_S, make_engine, parse_url, sqlite_url
 from app.shielding import run_shielded
 from workers.messages import NO_SPACE_ERRNOS
 
@@ -246,7 +246,7 @@ def _migrate(connection: sa.Connection) -> None:
 
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
-    config.set_main_option("script_location", str(files("app.jobs") / "migrations"))
+    config.set_main_option("script_location", str(files("app.database") / "migrations"))
     config.attributes["connection"] = connection
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     present = MigrationContext.configure(connection).get_current_revision()

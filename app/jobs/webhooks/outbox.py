@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs.database import Database
+from app.database.connection import Database
+from app.database.tables import deliveries
 from app.jobs.document import public, timestamp
 from app.jobs.job import Job
-from app.jobs.tables import deliveries
 
 _BATCH_SIZE = 20
 

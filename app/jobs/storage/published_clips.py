@@ -9,9 +9,9 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.tables import clips
 from app.jobs.events import Event, add_segments_event, last_segments_event
 from app.jobs.job import Job
-from app.jobs.tables import clips
 from app.transcription.clip_request import ClipKey
 from workers.messages import SAMPLE_RATE, Span
 

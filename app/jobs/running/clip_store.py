@@ -12,12 +12,12 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.concurrency import Wakeup
+from app.database.connection import Database, Then
+from app.database.tables import clips, voices
 from app.errors import WhisperfleetError
-from app.jobs.database import Database, Then
 from app.jobs.job import Job
 from app.jobs.serialization import pack_result, unpack_result
-from app.jobs.tables import clips, voices
-from app.jobs.voices import read_voices
+from app.jobs.storage.voices import read_voices
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe

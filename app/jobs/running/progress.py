@@ -10,9 +10,9 @@ from typing import TypeVar
 from app.concurrency import Wakeup
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
-from app.jobs.order import LONG_S
-from app.jobs.published_clips import PublishedClip
-from app.jobs.store import Store
+from app.jobs.running.order import LONG_S
+from app.jobs.storage.published_clips import PublishedClip
+from app.jobs.storage.store import Store
 from app.media.peaks import PeakCollector
 from workers.messages import SoundTrack
 

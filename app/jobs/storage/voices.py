@@ -10,8 +10,8 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.tables import known_speakers, voices
 from app.jobs.job import Job
-from app.jobs.tables import known_speakers, voices
 from app.speakers.labelling import KnownSpeaker
 from workers.messages import Span
 

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, fields
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.connection import Database, Then
+from app.database.tables import jobs, uploads
 from app.errors import UploadConflict
-from app.jobs.database import Database, Then
-from app.jobs.tables import jobs, uploads
 from app.limits import Limit
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from app.errors import DiskFull, TooLarge, UploadConflict
 from app.media import file_sink as sinks
-from app.media import partial_file as module
 from app.media.disk import MARGIN_BYTES, DiskSpace
-from app.media.partial_file import PartialFile
+from app.uploads import partial_file as module
+from app.uploads.partial_file import PartialFile
 from tests.media.disks import SmallDisk
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from app.jobs.tables import metadata
+from app.database.tables import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import structlog
 
+from app.database.connection import Database
 from app.errors import UnknownUpload, UploadConflict, UploadExpired
 from app.ids import ID
-from app.jobs.database import Database
-from app.jobs.upload_rows import ResumableUpload, UploadRows, upload_used
 from app.limits import Limits
 from app.media.disk import Reservation
-from app.media.partial_file import PartialFile, beyond_length, size_of
 from app.media.uploads import Upload
 from app.settings import Settings
 from app.shielding import run_shielded
 from app.transcription.data_folder import DataFolder
+from app.uploads.partial_file import PartialFile, beyond_length, size_of
+from app.uploads.rows import ResumableUpload, UploadRows, upload_used
 
 LIFETIME_S = 86400.0
 REMEMBERED_S = 86400.0  # after its end
