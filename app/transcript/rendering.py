@@ -1,14 +1,21 @@
 """A transcript as a file, with cues as the options ask for them."""
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from io import BytesIO
 
 from app.options import Options
-from app.transcript.cues import shape_cues
-from app.transcript.formats import FORMATS, FileStyle
+from app.transcript.cues import Cue, shape_cues
+from app.transcript.formats import FORMATS, Format
+from app.transcript.formats.common import FileStyle
 from app.transcript.profiles import cue_style
 from app.transcript.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
+
+# Takes a transcript and its cues, in order, and yields the file in parts: text in UTF-8, or bytes. Raises
+# `UnsuitableFormat` if the format cannot hold the transcript.
+Writer = Callable[[Transcript, Iterable[Cue], FileStyle], Iterator[str | bytes]]
 
 CUE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.has_cues)
 
@@ -18,6 +25,13 @@ def with_word_times(options: Options, *file_formats: str) -> Options:
     if CUE_FORMATS.isdisjoint(file_formats) and not options.diarize:
         return options
     return options.model_copy(update={"word_timestamps": True})
+
+
+def writer_of(form: Format) -> Writer:
+    """The function that writes the format, from its module."""
+    module, function = form.writer.split(".")
+    writer: Writer = getattr(import_module(f"app.transcript.formats.{module}"), function)
+    return writer
 
 
 def render_transcript(
@@ -46,6 +60,6 @@ def render_transcript(
         prefix=shown,
     )
     file = BytesIO()  # only this grows with the recording; cues and text are made one by one
-    for part in form.write(transcript, cues, file_style):
+    for part in writer_of(form)(transcript, cues, file_style):
         file.write(part if isinstance(part, bytes) else part.encode())
     return file.getvalue()

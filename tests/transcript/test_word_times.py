@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transcript_cases import render, samples, span
 
 from app.transcript.cues import Cue
-from app.transcript.formats import FileStyle
+from app.transcript.formats.common import FileStyle
 from app.transcript.timed_text import TimedText
 from app.transcript.timeline import Transcript
 

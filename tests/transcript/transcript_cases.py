@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from app.transcript.cues import Cue, CueStyle
 from app.transcript.edited import speaker_of
-from app.transcript.formats import FORMATS, FileStyle
+from app.transcript.formats import FORMATS
+from app.transcript.formats.common import FileStyle
+from app.transcript.rendering import writer_of
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
@@ -21,7 +23,7 @@ def render(
 def render_bytes(
     transcript: Transcript, cues: Iterable[Cue], file_format: str, style: FileStyle = FileStyle()
 ) -> bytes:
-    parts = FORMATS[file_format].write(transcript, cues, style)
+    parts = writer_of(FORMATS[file_format])(transcript, cues, style)
     return b"".join(part if isinstance(part, bytes) else part.encode() for part in parts)
 
 

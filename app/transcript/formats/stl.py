@@ -11,12 +11,12 @@ from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.errors import UnsuitableFormat
 from app.transcript.cues import Cue
+from app.transcript.formats import STL_COLUMNS
 from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
 from app.transcript.formats.narrow import narrow_cues, visible
 from app.transcript.formats.stl_tables import CharacterTable, character_tables, language_number
 from app.transcript.timeline import Transcript
 
-COLUMNS = 37  # of 40: three control codes stand before the text of a row
 ROWS = 23  # of the picture; each line takes two
 
 # Subtitle group and number, extension block, cumulative status, time codes in and out, vertical position,
@@ -45,7 +45,7 @@ def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     shown = list(cues)
     table = _choose_table(shown)
     rate, disk_format, time_code = _timing(style.fps)
-    narrow = narrow_cues(shown, table.character_set, COLUMNS, style.max_lines)
+    narrow = narrow_cues(shown, table.character_set, STL_COLUMNS, style.max_lines)
     timed = list(timed_cues(narrow, frames(rate)))
     if len(timed) > _MOST_SUBTITLES:
         raise _too_many(len(timed))
@@ -118,7 +118,7 @@ def _general_block(
         (f"{blocks:05}", 5),
         (f"{subtitles:05}", 5),
         ("001", 3),  # subtitle groups
-        (f"{COLUMNS:02}", 2),
+        (f"{STL_COLUMNS:02}", 2),
         (f"{ROWS:02}", 2),
         ("1", 1),  # time codes are meant for use
         ("00000000", 8),  # time code of the beginning of the programme
@@ -160,5 +160,5 @@ def _codes(lines: Sequence[str], table: CharacterTable) -> Iterator[bytes]:
             yield _NEW_ROW
         yield _BEGIN_ROW
         yield from table.encode(line)
-        if len(line) + len(_END_BOX) <= COLUMNS:  # the box ends with the row, too
+        if len(line) + len(_END_BOX) <= STL_COLUMNS:  # the box ends with the row, too
             yield _END_BOX
