@@ -1,16 +1,29 @@
-"""Requests to a service that is busy, gone, or no service at all."""
+"""Requests to a service that is busy, gone, or no service at all; its address, and what its answers say."""
 
 import os
+import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
-from app.errors import InvalidSetting
-from app.watch import client as client_module
-from app.watch.client import JobClient, KeyTaken, NotRead, Refused
+from app.client import service as client_module
+from app.client.answers import (
+    KeyTaken,
+    NotNow,
+    NotRead,
+    Refused,
+    error_code,
+    error_message,
+    retry_after_s,
+)
+from app.client.jobs import JobClient
+from app.client.service import COMMAND, WATCH, Patience, connect, service_url
+from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -24,7 +37,8 @@ def error(status: int, code: str = "", message: str = "No.", **headers: str) -> 
 class Service:
     """Gives the answers of a list, one by one, and keeps the requests."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: Answer, patience: Patience = WATCH) -> None:
+        self.patience = patience
         self.answers = list(answers)
         self.requests: list[httpx.Request] = []
         self.notices: list[str] = []
@@ -41,14 +55,14 @@ class Service:
 
     @property
     def client(self) -> JobClient:
-        http = httpx.AsyncClient(base_url="http://service", transport=httpx.MockTransport(self._answer))
-        return JobClient(http, "http://service", self.notices.append)
+        http = connect("service", None, self.patience, httpx.MockTransport(self._answer))
+        return JobClient(http, self.patience, "http://service", self.notices.append)
 
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Service]:
-    def make(*answers: Answer) -> Service:
-        service = Service(*answers)
+    def make(*answers: Answer, patience: Patience = WATCH) -> Service:
+        service = Service(*answers, patience=patience)
 
         async def sleep(seconds: float) -> None:
             service.waits.append(seconds)
@@ -82,10 +96,12 @@ async def test_the_request_of_a_job(serve: Callable[..., Service], film: Path) -
     service = serve(JOB)
     assert (await submit(service, film))["id"] == "1"
     [request] = service.requests
-    assert request.content == CONTENT
-    assert dict(request.url.params) == {"language": "de", "filename": "film.mkv"}
+    before, _, after = request.content.partition(CONTENT)
+    assert b'name="language"\r\n\r\nde\r\n' in before, "the service sees it before the recording"
+    assert b'name="file"; filename="film.mkv"\r\n' in before
+    assert after.startswith(b"\r\n--")
     assert request.headers["idempotency-key"] == "key"
-    assert request.headers["content-length"] == "700000"
+    assert int(request.headers["content-length"]) == len(request.content)
 
 
 @pytest.mark.parametrize(
@@ -111,9 +127,11 @@ async def test_trouble_is_waited_out_and_said_once(
     assert len(service.notices) == 2
     assert service.notices[0].startswith("waiting for http://service: ")
     assert service.notices[1] == "http://service takes requests again"
-    assert service.waits[0] == (10 if getattr(trouble, "status_code", 0) == 429 else 1)
-    assert service.waits[-1] == 60
-    assert {request.content for request in service.requests} == {CONTENT}
+    assert service.waits[0] == pytest.approx(
+        11 if getattr(trouble, "status_code", 0) == 429 else 0.55, rel=0.1
+    )
+    assert 30 <= service.waits[-1] <= 60
+    assert all(CONTENT in request.content for request in service.requests)
 
 
 async def test_a_service_that_takes_no_jobs_may_answer_other_requests(
@@ -144,6 +162,48 @@ async def test_refusals(
     with pytest.raises(expected, match=r"No\."):
         await submit(service, film)
     assert service.answers == []
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([httpx.ReadTimeout("")] * 60, "http://service cannot be reached: ReadTimeout"),
+        ([error(503, message="Restarts.")] * 60, "Restarts."),
+        ([error(500)] * 3, "No."),
+        ([error(507, message="Its disk is full.")] * 3, "Its disk is full."),
+        ([error(404)], "No."),
+        ([error(401)], "No. Give the key with --api-key or WHISPER_API_KEY."),
+        (
+            [httpx.Response(301, headers={"location": "https://host/"})],
+            "http://service sends to https://host/",
+        ),
+        (
+            [httpx.Response(200, text="<html>Log in to the network</html>")],
+            "answered 200 with something else",
+        ),
+    ],
+)
+async def test_a_command_gives_up(
+    serve: Callable[..., Service],
+    film: Path,
+    answers: list[Answer],
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """At the end of its patience, or at once where waiting does not help."""
+    service = serve(*answers, patience=COMMAND)
+    monkeypatch.setattr(client_module, "time", SimpleNamespace(monotonic=lambda: sum(service.waits)))
+    with pytest.raises(WhisperfleetError, match=re.escape(expected)):
+        await submit(service, film)
+    assert (600 < sum(service.waits) < 640) if service.answers else len(service.requests) == len(answers)
+
+
+async def test_a_command_waits_for_a_full_queue(serve: Callable[..., Service], film: Path) -> None:
+    service = serve(*[error(429)] * 20, JOB, patience=replace(COMMAND, give_up_s=0.0))
+    assert (await submit(service, film))["id"] == "1"
+    impatient = serve(error(503), error(503), patience=replace(COMMAND, give_up_s=0.0))
+    with pytest.raises(NotNow):
+        await submit(impatient, film)
 
 
 async def test_a_job_that_is_gone(serve: Callable[..., Service]) -> None:
@@ -202,3 +262,57 @@ async def test_a_service_that_may_start_later(serve: Callable[..., Service], ans
     service = serve(answer)
     await service.client.check()
     assert len(service.notices) == (answer is GONE), "whoever mistyped the address sees it at once"
+
+
+@pytest.mark.parametrize(
+    ("server", "url"),
+    [
+        ("http://host:8000", "http://host:8000/"),
+        ("http://host:8000/", "http://host:8000/"),
+        ("http://host:8000/v1", "http://host:8000/"),
+        ("http://host:8000/v1/", "http://host:8000/"),
+        ("host:8000", "http://host:8000/"),
+        ("host", "http://host/"),
+        ("[::1]:8000/v1", "http://[::1]:8000/"),
+        ("https://example.org/whisper", "https://example.org/whisper/"),
+        ("https://example.org/whisper/v1?x=1#top", "https://example.org/whisper/"),
+    ],
+)
+async def test_addresses_as_users_have_them(server: str, url: str) -> None:
+    assert str(service_url(server)) == url
+
+
+@pytest.mark.parametrize("server", ["", "ftp://host", "http://", "http://host:port", "http://[::1"])
+async def test_what_is_no_address(server: str) -> None:
+    with pytest.raises(InvalidInput, match="is no address"):
+        service_url(server)
+
+
+async def test_a_password_is_not_shown() -> None:
+    client = JobClient(connect("http://me:secret@host:8000", None, COMMAND), COMMAND)
+    assert client.name == "http://host:8000/"
+
+
+@pytest.mark.parametrize(
+    ("answer", "message", "code"),
+    [
+        (httpx.Response(400, json={"error": {"message": "No.", "code": "not_audio"}}), "No.", "not_audio"),
+        (httpx.Response(502, text="<html>"), "the server answered 502 Bad Gateway", ""),
+        (httpx.Response(500, json={"error": "broken"}), "the server answered 500 Internal Server Error", ""),
+        (httpx.Response(500, json=["error"]), "the server answered 500 Internal Server Error", ""),
+    ],
+)
+async def test_errors_of_services_and_proxies(answer: httpx.Response, message: str, code: str) -> None:
+    assert (error_message(answer), error_code(answer)) == (message, code)
+
+
+@pytest.mark.parametrize(("header", "seconds"), [("7", 7.0), ("86400", 60.0), ("tomorrow", 0.0), ("-1", 0.0)])
+async def test_how_long_to_wait(header: str, seconds: float) -> None:
+    assert retry_after_s(httpx.Response(429, headers={"retry-after": header})) == seconds
+
+
+@pytest.mark.parametrize("key", ["sk-sécret", "sk-secret\n"])
+async def test_a_key_that_is_none_is_not_shown(key: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        connect("host", key, COMMAND)
+    assert "cret" not in refusal.value.message

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from app.wakeup import Wakeup
+from app.concurrency import Wakeup
 from tests.event_loop import let_tasks_run
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]

@@ -1,4 +1,4 @@
-"""Servers: one for all tests that only send requests, others for tests that change settings or kill."""
+"""Servers: shared ones for tests that only send requests, others for tests that kill."""
 
 import time
 from collections.abc import Iterator
@@ -72,24 +72,75 @@ def sabotage(tmp_path: Path) -> Sabotage:
     return Sabotage(folder)
 
 
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server of the tests that only send requests."""
-    started = Commands(tmp_path_factory.mktemp("server"))
+@pytest.fixture(scope="module")
+def module_commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    """For servers that the tests of one module share, and may harm."""
+    started = Commands(tmp_path_factory.mktemp("module"))
     try:
-        yield started.ready()
+        yield started
     finally:
         started.end()
+
+
+class SharedServers:
+    """Servers that the tests of all modules share, by their settings. Tests leave them as they were.
+
+    A start takes seconds of a core, so a server stays until the end. `KEPT`: so many with other settings
+    than the demo's; a test or a module does not use more at a time.
+    """
+
+    KEPT = 3
+
+    def __init__(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self._folders = tmp_path_factory
+        self._started: dict[frozenset[tuple[str, Any]], Commands] = {}  # the last one that was used is last
+
+    def __call__(self, **settings: Any) -> Server:
+        wanted = frozenset(settings.items())
+        if (started := self._started.pop(wanted, None)) is None:
+            others = [other for other in self._started if other]
+            if wanted and len(others) >= self.KEPT:
+                self._started.pop(others[0]).end()
+            started = Commands(self._folders.mktemp("shared"))
+            started.serve(**settings)
+        self._started[wanted] = started
+        [server] = started.started
+        assert isinstance(server, Server)
+        return server.wait_until_ready()
+
+    def end(self) -> None:
+        for started in self._started.values():
+            started.end()
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedServers]:
+    """Starts servers that tests share: `shared(**settings)`."""
+    servers = SharedServers(tmp_path_factory)
+    try:
+        yield servers
+    finally:
+        servers.end()
+
+
+@pytest.fixture(scope="session")
+def server(shared: SharedServers) -> Server:
+    """The demo model on two workers, for tests that only send requests."""
+    return shared()
 
 
 @pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server for the tests of one module, which assert that no file is left."""
-    started = Commands(tmp_path_factory.mktemp("server"))
-    try:
-        yield started.ready()
-    finally:
-        started.end()
+def emptied(server: Server) -> Server:
+    """The same server without the jobs of other modules, for tests which assert that no file is left."""
+    return without_jobs(server)
+
+
+def without_jobs(server: Server) -> Server:
+    """Delete all jobs of a server."""
+    while jobs := server.client.get("/v1/jobs", params={"limit": 100}).raise_for_status().json()["data"]:
+        for job in jobs:
+            server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    return server
 
 
 @pytest.fixture

@@ -1,7 +1,20 @@
-"""A signal for a loop that sleeps until there is work."""
+"""What asyncio lacks: tasks that nobody awaits, and a signal for a loop that sleeps until there is work."""
 
 import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
+
+
+class BackgroundTasks(set[asyncio.Task[None]]):
+    """Those that have not ended. The event loop alone would not keep them: it has weak references."""
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task. It leaves the set when it ends."""
+        task = asyncio.create_task(work)
+        self.add(task)
+        task.add_done_callback(self.discard)
+        return task
 
 
 class Wakeup:
