@@ -11,9 +11,15 @@ from enum import IntEnum
 from itertools import pairwise
 
 from app.transcript.lexicon import lexicon_of
-from app.transcript.phrases import phrase_starts
-from app.transcript.scripts import CLOSING, OPENING, SPACES, is_unspaced, may_break_between, strip_spaces
-from app.transcript.width import width
+from app.transcript.scripts import (
+    CLOSING,
+    OPENING,
+    SPACES,
+    is_unspaced,
+    may_break_between,
+    phrase_starts,
+    width,
+)
 from app.transcript.word_traits import (
     CLAUSE_ENDS,
     GREEK_QUESTION_MARK,
@@ -21,21 +27,6 @@ from app.transcript.word_traits import (
     Traits,
     traits,
 )
-
-__all__ = [
-    "Break",
-    "begins_with_dash",
-    "begins_with_minus",
-    "break_between",
-    "break_units",
-    "ends_description",
-    "ends_sentence",
-    "is_sound",
-    "is_turn",
-    "may_join",
-    "rate_breaks",
-    "strip_spaces",
-]
 
 # French and some transcripts put a space before a mark; it still belongs to the word before it.
 _LONE_MARK = re.compile(f"[{re.escape(''.join(sorted(CLOSING)))}]+")
@@ -121,7 +112,7 @@ def _with_marks(words: Iterable[str]) -> list[str]:
     held = ""  # belongs to the next word
     notes = 0
     for word in words:
-        bare = strip_spaces(word)
+        bare = word.strip(SPACES)
         is_note = bare in _NOTES
         notes += is_note
         if bare in _DASHES or OPENING.issuperset(bare) or (is_note and notes % 2):
@@ -238,7 +229,7 @@ def ends_sentence(unit: str, after: str = "", language: str = "") -> bool:
     if left.last in _FULL_STOPS:
         return True
     if left.last not in SENTENCE_ENDS and not (language == "el" and left.last == GREEK_QUESTION_MARK):
-        return strip_spaces(unit)[-1:] in _SONG_ENDS
+        return unit.strip(SPACES)[-1:] in _SONG_ENDS
     right = traits(after, language) if after else None
     is_description = right is not None and _DESCRIPTION.match(right.core) is not None
     if right and right.is_lower and not is_description:
@@ -270,23 +261,23 @@ def _dot_ends_sentence(left: Traits, right: Traits | None, is_description: bool,
 def split_dash(unit: str) -> tuple[str, str]:
     """The unit without a dash that stands alone at its end, and that dash with the space before it."""
     word, space, dash = unit.rpartition(" ")
-    return (word, space + dash) if dash in _DASHES and strip_spaces(word) else (unit, "")
+    return (word, space + dash) if dash in _DASHES and word.strip(SPACES) else (unit, "")
 
 
 def is_turn(unit: str) -> bool:
     """Whether the unit begins with the dash of a speaker's turn, if it begins a sentence."""
-    return _TURN.match(strip_spaces(unit)) is not None
+    return _TURN.match(unit.strip(SPACES)) is not None
 
 
 def begins_with_dash(unit: str) -> bool:
     """Whether the unit begins with a dash that is not the sign of a number."""
-    word = strip_spaces(unit)
+    word = unit.strip(SPACES)
     return is_turn(word) or (word[:1] in _DASHES and word[1:2] == " ")
 
 
 def begins_with_minus(unit: str) -> bool:
     """Whether the unit begins with a negative number."""
-    return not begins_with_dash(unit) and strip_spaces(unit)[:1] in {"−", *_DASHES}
+    return not begins_with_dash(unit) and unit.strip(SPACES)[:1] in {"−", *_DASHES}
 
 
 def ends_description(unit: str) -> bool:
@@ -296,4 +287,4 @@ def ends_description(unit: str) -> bool:
 
 def is_sound(unit: str) -> bool:
     """Whether the unit begins the description of a sound, or a song, if it begins a sentence."""
-    return _SOUND.match(strip_spaces(unit)) is not None
+    return _SOUND.match(unit.strip(SPACES)) is not None

@@ -13,11 +13,10 @@ from dataclasses import replace
 from app.transcript.break_points import begins_with_dash, begins_with_minus, is_sound
 from app.transcript.lines import CueStyle, Lines, break_lines, count_lines
 from app.transcript.passages import PAUSE, Passage
-from app.transcript.scripts import SPACES, strip_spaces
+from app.transcript.scripts import SPACES, WidthIndex, width
 from app.transcript.speaker_text import SpeakerPrefix, dashes
 from app.transcript.split import CUE_COST, LINGER, CueUnits, cost_of_shortness, split
 from app.transcript.timed_text import TimedText
-from app.transcript.width import WidthIndex, width
 from workers.messages import SAMPLE_RATE
 
 # On the scale of `split`.
@@ -49,8 +48,8 @@ class _Dialogue:
     def __init__(self, style: CueStyle, language: str, prefix: SpeakerPrefix | None) -> None:
         self._style = style
         self._language = language
-        self._dashes = dashes(language)
         self._prefix = prefix
+        self._is_repeated = prefix is not None and prefix.is_repeated
         self._named: str | None = None  # the speaker whom the text has named last
 
     def split(self, passages: Iterable[Passage]) -> Iterator[Sequence[CueUnits]]:
@@ -138,10 +137,6 @@ class _Dialogue:
             parts = [named] if self._fits(named) else split(named, self._style)
             yield from (break_lines(part, self._style.max_line_chars) for part in parts)
 
-    @property
-    def _is_repeated(self) -> bool:
-        return self._prefix is not None and self._prefix.is_repeated
-
     def _name(self, unit: TimedText) -> str:
         """What names the speaker before the unit; empty if nothing does.
 
@@ -150,7 +145,7 @@ class _Dialogue:
         if self._prefix is None or unit.speaker is None:
             return ""
         columns = self._style.max_line_chars
-        left = columns - width(strip_spaces(unit.text))
+        left = columns - width(unit.text.strip(SPACES))
         most = min(columns // 2, max(left, _SHORTEST_NAME))
         return self._prefix.of(unit.speaker, most, self._language)
 
@@ -159,7 +154,7 @@ class _Dialogue:
         if self._prefix is not None and unit.speaker is not None:
             is_named = unit.speaker == named and place == 0 and not self._is_repeated
             return "" if is_named else self._name(unit)
-        dash = self._dashes[place]
+        dash = dashes(self._language)[place]
         if begins_with_dash(unit.text):
             return ""
         return f"{dash} " if dash == "-" and begins_with_minus(unit.text) else dash

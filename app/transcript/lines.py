@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from app.transcript.break_points import Break, is_turn
+from app.transcript.scripts import WidthIndex
 from app.transcript.timed_text import TimedText
-from app.transcript.width import WidthIndex
 from workers.messages import SAMPLE_RATE
 
 SAMPLES_PER_MS = SAMPLE_RATE // 1000

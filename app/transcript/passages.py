@@ -38,24 +38,24 @@ def passages(segments: Iterable[Sequence[TimedText]], language: str) -> Iterator
         speaker, end = units[0].speaker, units[-1].end
         if len(growing) > (speaker in growing):
             for other in [key for key in growing if key != speaker]:
-                if growing[other].end <= end:
+                if growing[other].units[-1].end <= end:
                     done.append(growing.pop(other).finish())
         passage = growing.setdefault(speaker, _Growing(language))
         finished = list(passage.add(units))
-        if passage.is_empty:
+        if not passage.units:
             del growing[speaker]
         if not done and len(growing) <= 1:
             yield from finished
             continue
-        done = sorted([*done, *finished], key=_start)
-        latest = min((passage.start for passage in growing.values()), default=math.inf)
-        while done and _start(done[0]) <= latest:
+        done = _in_order([*done, *finished])
+        latest = min((passage.units[0].start for passage in growing.values()), default=math.inf)
+        while done and done[0][0].start <= latest:
             yield done.pop(0)
-    yield from sorted([*done, *(passage.finish() for passage in growing.values())], key=_start)
+    yield from _in_order([*done, *(passage.finish() for passage in growing.values())])
 
 
-def _start(passage: Passage) -> int:
-    return passage[0].start
+def _in_order(passages: Iterable[Passage]) -> list[Passage]:
+    return sorted(passages, key=lambda passage: passage[0].start)
 
 
 class _Growing:
@@ -63,48 +63,36 @@ class _Growing:
 
     def __init__(self, language: str) -> None:
         self._language = language
-        self._units: list[TimedText] = []
+        self.units: list[TimedText] = []
         self._chars = 0
 
-    @property
-    def is_empty(self) -> bool:
-        return not self._units
-
-    @property
-    def start(self) -> int:
-        return self._units[0].start
-
-    @property
-    def end(self) -> int:
-        return self._units[-1].end
-
     def finish(self) -> Passage:
-        passage = tuple(self._units)
-        self._units, self._chars = [], 0
+        passage = tuple(self.units)
+        self.units, self._chars = [], 0
         return passage
 
     def add(self, units: Sequence[TimedText]) -> Iterator[Passage]:
         """The passages that end before or with the units of the next segment."""
         for unit in units:
-            if self._units and unit.begins_segment and (unit.hand_times or self._units[-1].hand_times):
+            if self.units and unit.begins_segment and (unit.hand_times or self.units[-1].hand_times):
                 yield self.finish()
-            if self._units:
-                last, continued = self._units[-1], unit
+            if self.units:
+                last, continued = self.units[-1], unit
                 if unit.begins_segment:
-                    last, continued = _continued(self._units, unit, self._language)
+                    last, continued = _continued(self.units, unit, self._language)
                 ends_sentence = continued.break_before is Break.SENTENCE
                 if unit.start - last.end >= (PAUSE if ends_sentence else _PAUSE_IN_SENTENCE):
                     yield self.finish()
                 else:
-                    self._units[-1], unit = last, continued
-            self._units.append(unit)
+                    self.units[-1], unit = last, continued
+            self.units.append(unit)
             self._chars += len(unit.text)
-            if self._chars > _MOST_CHARS or unit.end - self._units[0].start > _LONGEST:
-                end = _best_end(self._units)
-                rest = self._units[end:]
-                del self._units[end:]
+            if self._chars > _MOST_CHARS or unit.end - self.units[0].start > _LONGEST:
+                end = _best_end(self.units)
+                rest = self.units[end:]
+                del self.units[end:]
                 yield self.finish()
-                self._units, self._chars = rest, sum(len(unit.text) for unit in rest)
+                self.units, self._chars = rest, sum(len(unit.text) for unit in rest)
 
 
 def _continued(passage: Sequence[TimedText], unit: TimedText, language: str) -> tuple[TimedText, TimedText]:

@@ -129,9 +129,9 @@ def cue_style(options: Options, language: str) -> CueStyle:
         max_line_chars=_chosen(options.max_line_chars, reading.line_chars),
         max_lines=_chosen(options.max_lines, profile.max_lines),
         max_cps=_chosen(options.max_cps, reading.cps),
-        min_samples=_at_least(_chosen(options.min_cue_s, profile.min_cue_s), fps),
-        max_samples=_at_most(_chosen(options.max_cue_s, profile.max_cue_s), fps),
-        min_gap=_at_least(_chosen(options.min_gap_s, default_gap), fps),
+        min_samples=_whole(_chosen(options.min_cue_s, profile.min_cue_s), fps, at_least=True),
+        max_samples=_whole(_chosen(options.max_cue_s, profile.max_cue_s), fps, at_least=False),
+        min_gap=_whole(_chosen(options.min_gap_s, default_gap), fps, at_least=True),
         fps=fps,
         start_offset=round(options.start_offset_s * 1000) * SAMPLES_PER_MS,
     )
@@ -150,20 +150,12 @@ def _exact_rate(fps: float) -> float:
     return fps
 
 
-def _at_least(duration_s: float, fps: float | None) -> int:
-    """Samples of the fewest frames, else milliseconds, that last so long."""
+def _whole(duration_s: float, fps: float | None, at_least: bool) -> int:
+    """Samples of the fewest frames, else milliseconds, that last so long; or of the most that last no more.
+
+    Binary fractions are not exact: 0.28 * 1000 is 280.00000000000006.
+    """
     ticks_per_s = fps or 1000
-    ticks = math.ceil(_exact(duration_s * ticks_per_s))
-    return math.floor(_exact(ticks * SAMPLE_RATE / ticks_per_s))
-
-
-def _at_most(duration_s: float, fps: float | None) -> int:
-    """Samples of the most frames, else milliseconds, that last no longer."""
-    ticks_per_s = fps or 1000
-    ticks = math.floor(_exact(duration_s * ticks_per_s))
-    return math.ceil(_exact(ticks * SAMPLE_RATE / ticks_per_s))
-
-
-def _exact(number: float) -> float:
-    """Without the error of binary fractions: 0.28 * 1000 is 280.00000000000006."""
-    return round(number, 6)
+    to_ticks, to_samples = (math.ceil, math.floor) if at_least else (math.floor, math.ceil)
+    ticks = to_ticks(round(duration_s * ticks_per_s, 6))
+    return to_samples(round(ticks * SAMPLE_RATE / ticks_per_s, 6))

@@ -1,4 +1,4 @@
-"""A transcript as a file, with cues as the options ask for them."""
+"""What the options of a request make of results: segments in its script, and files with cues."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -6,18 +6,31 @@ from importlib import import_module
 from io import BytesIO
 
 from app.options import Options
+from app.transcript.chinese import LANGUAGES as CHINESE
+from app.transcript.chinese import convert_segments
 from app.transcript.cues import Cue, shape_cues
 from app.transcript.formats import FORMATS, Format
 from app.transcript.formats.common import FileStyle
 from app.transcript.profiles import cue_style
 from app.transcript.speaker_text import SpeakerPrefix
-from app.transcript.timeline import Transcript
+from app.transcript.timeline import ClipResult, Transcript, place_segments
+from workers.messages import Segment, Span
 
 # Takes a transcript and its cues, in order, and yields the file in parts: text in UTF-8, or bytes. Raises
 # `UnsuitableFormat` if the format cannot hold the transcript.
 Writer = Callable[[Transcript, Iterable[Cue], FileStyle], Iterator[str | bytes]]
 
 CUE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.has_cues)
+
+
+def clip_segments(clip: Span, result: ClipResult, options: Options) -> tuple[Segment, ...]:
+    """The segments of a clip, in samples of the recording, in the script that the options ask for.
+
+    The pipeline and jobs that still run share them.
+    """
+    segments = place_segments(result.segments, clip)
+    is_chinese_text = result.language in CHINESE and options.task == "transcribe"
+    return convert_segments(segments, options.chinese) if is_chinese_text else segments
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from app.transcript.direction import embed_name
-from app.transcript.width import width
+from app.transcript.scripts import width
 
 # Names stand on one line, and do not change the direction of the text around them.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
@@ -43,7 +43,7 @@ class SpeakerPrefix:
         A name that makes it wider than `columns` is shortened, unless it is for programs: `is_repeated`. A
         right-to-left name is embedded if the language (ISO 639-1 code) is written the other way.
         """
-        name = shown_name(self.names.get(speaker, speaker) if speaker is not None else None)
+        name = "" if speaker is None else shown_name(self.names.get(speaker, speaker))
         if not name:
             return ""
         if columns is not None and not self.is_repeated:
@@ -53,9 +53,9 @@ class SpeakerPrefix:
         return self.template.replace("{name}", name)
 
 
-def shown_name(speaker: str | None) -> str:
+def shown_name(speaker: str) -> str:
     """The name on one line, without characters that nobody sees; empty if it has no others."""
-    return "" if speaker is None else " ".join(_UNSAFE.sub(" ", speaker).split())
+    return " ".join(_UNSAFE.sub(" ", speaker).split())
 
 
 def dashes(language: str) -> tuple[str, str]:

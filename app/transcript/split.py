@@ -6,8 +6,8 @@ from itertools import accumulate, pairwise
 
 from app.transcript.break_points import Break, is_sound
 from app.transcript.lines import CueStyle, begins_line, count_lines
+from app.transcript.scripts import WidthIndex
 from app.transcript.timed_text import TimedText
-from app.transcript.width import WidthIndex
 from workers.messages import SAMPLE_RATE
 
 CueUnits = tuple[TimedText, ...]  # the units of one cue; at least one
@@ -125,7 +125,10 @@ class _Cost:
                 yield end, lines, line_begin
 
     def _of_cue(self, begin: int, end: int, lines: int, last_line: int) -> int:
-        cost = self._of_shortness(begin, end)
+        units = self._units
+        # A cue may stay until the next one.
+        latest = units[end].start - self._style.min_gap if end < len(units) else units[end - 1].end + LINGER
+        cost = cost_of_shortness(latest - units[begin].start)
         sentence_ends = self._sentences[end] - self._sentences[begin + 1]
         if sentence_ends:
             cost += _SENTENCES * sentence_ends
@@ -134,7 +137,7 @@ class _Cost:
         even = self._even.get(begin)
         if even is not None:
             cost += _UNEVEN * (self._width(begin, end) - even) ** 2 // even**2
-        if lines == 2 and self._units[last_line].break_before is Break.POOR:
+        if lines == 2 and units[last_line].break_before is Break.POOR:
             cost += _POOR_LINE * self._has_poor_lines(begin, end, last_line)
         return cost
 
@@ -144,12 +147,6 @@ class _Cost:
         before, after = self._units[at - 1], self._units[at]
         pause = min(after.start - before.end, SAMPLE_RATE)
         return max(_BREAK_COST[after.break_before] - _PAUSE * pause // SAMPLE_RATE, 0)
-
-    def _of_shortness(self, begin: int, end: int) -> int:
-        """The cost of little time on the screen. A cue may stay until the next one."""
-        units = self._units
-        latest = units[end].start - self._style.min_gap if end < len(units) else units[end - 1].end + LINGER
-        return cost_of_shortness(latest - units[begin].start)
 
     def _mixes_sounds(self, begin: int, end: int) -> bool:
         """Whether some of the sentences from `begin` to `end` describe sounds, and some do not."""

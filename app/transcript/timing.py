@@ -7,8 +7,7 @@ from itertools import pairwise
 
 from app.transcript.lines import SHORTEST_CUE, CueStyle, Lines
 from app.transcript.passages import PAUSE
-from app.transcript.scripts import strip_spaces
-from app.transcript.width import width
+from app.transcript.scripts import SPACES, width
 from workers.messages import SAMPLE_RATE, Span
 
 
@@ -40,7 +39,7 @@ def timed(cues: Iterable[Lines], style: CueStyle, samples: int) -> Iterator[Cue]
     timing = _Timing(style, samples)
     for hand_times, block in _blocks(cues):
         yield from timing.add(block[0]) if hand_times is None else timing.add_exactly(block, hand_times)
-    yield from timing.finish()
+    yield from timing.done(None)
 
 
 def _blocks(cues: Iterable[Lines]) -> Iterator[tuple[Span | None, list[Lines]]]:
@@ -89,7 +88,7 @@ class _Timing:
         elif self._end is not None:
             earliest = self._end + self._gap
         if start > earliest:
-            yield from self._done(start)
+            yield from self.done(start)
         self._waiting.append(lines)
         self._starts.append(max(start, earliest))
         self._least = self._shortest if start == natural else max(self._min, self._shortest)
@@ -104,17 +103,14 @@ class _Timing:
                 lower = self._end + self._gap
             self._starts = self._fitted(self._starts, lower, start)
             start = max(start, self._starts[-1] + 1)
-            yield from self._done(start)
+            yield from self.done(start)
         start = max(start, self._end or 0)
         end = max(min(self._ticks(times[1]), self._last), start + len(block))
         starts = [start]
         for previous, lines in pairwise(block):
             starts.append(max(self._wanted(lines, previous), starts[-1] + self._shortest + self._gap))
         self._waiting, self._starts = list(block), self._fitted(starts, start, end)
-        yield from self._done(end, is_exact=True)
-
-    def finish(self) -> Iterator[Cue]:
-        return self._done(None)
+        yield from self.done(end, is_exact=True)
 
     def _wanted(self, lines: Lines, previous: Lines) -> int:
         """When a cue starts that follows `previous`, if there is time."""
@@ -129,13 +125,13 @@ class _Timing:
             return [lower + max((upper - lower) * index // count, index) for index in range(count)]
         return [min(start, upper - (count - index) * step) for index, start in enumerate(starts)]
 
-    def _done(self, next_start: int | None, is_exact: bool = False) -> Iterator[Cue]:
+    def done(self, next_start: int | None, is_exact: bool = False) -> Iterator[Cue]:
         """The cues that wait, the last one before `next_start`. `is_exact`: it stays until then."""
         limits = [*self._starts, next_start][1:]
         for left, (lines, start, limit) in enumerate(
             zip(self._waiting, self._starts, limits, strict=True), 1
         ):
-            texts = tuple(strip_spaces("".join(unit.text for unit in line)) for line in lines)
+            texts = tuple("".join(unit.text for unit in line).strip(SPACES) for line in lines)
             is_last = left == len(limits)
             end = limit if limit and is_exact and is_last else self._end_of(lines, texts, start, limit)
             yield Cue(self._samples(start), self._samples(end), texts, lines)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.transcript.lexicon import lexicon_of, word_form
-from app.transcript.scripts import SPACES, strip_spaces
+from app.transcript.scripts import SPACES
 
 SENTENCE_ENDS = frozenset(".!?。！？．｡؟۔।॥።፧။។៕։…‼⁇⁈⁉")
 GREEK_QUESTION_MARK = ";"
@@ -83,7 +83,7 @@ class Traits:
 @lru_cache(maxsize=8192)
 def traits(unit: str, language: str) -> Traits:
     words = lexicon_of(language)
-    word = strip_spaces(unit)
+    word = unit.strip(SPACES)
     core = word.rstrip(_QUOTES_AND_BRACKETS + SPACES + _NO_BREAK_SPACES)
     naked = word.strip(PUNCTUATION + SPACES)
     bare = word_form(naked)

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 
 from app.transcript.break_points import Break, break_between, break_units, may_join, rate_breaks
 from app.transcript.lines import break_lines
+from app.transcript.scripts import width
 from app.transcript.timed_text import TimedText
-from app.transcript.width import width
 
 
 @pytest.mark.parametrize(

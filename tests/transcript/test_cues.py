@@ -19,12 +19,12 @@ from transcript_cases import (
 
 from app.options import Options
 from app.transcript import cues
-from app.transcript.cues import Cue, CueStyle
-from app.transcript.lines import MIN_GAP, begins_line
+from app.transcript.cues import Cue
+from app.transcript.lines import MIN_GAP, CueStyle, begins_line
 from app.transcript.profiles import cue_style
+from app.transcript.scripts import width
 from app.transcript.timed_text import timed_units
-from app.transcript.timeline import ClipResult, merge
-from app.transcript.width import width
+from app.transcript.timeline import ClipResult, place_segments
 from workers.messages import SAMPLE_RATE, Segment, Span
 
 ALL = (span(0, 1000),)
@@ -336,7 +336,11 @@ def test_any_segments_make_valid_cues(
     results: list[ClipResult], speech: tuple[Span, ...], style: CueStyle, language: str
 ) -> None:
     clip = 12 * SAMPLE_RATE
-    segments = merge(((n * clip, (n + 1) * clip), result) for n, result in enumerate(results))
+    segments = [
+        segment
+        for n, result in enumerate(results)
+        for segment in place_segments(result.segments, (n * clip, (n + 1) * clip))
+    ]
     shaped = shape_cues(segments, speech, style, language)
     assert letters([line for cue in shaped for line in cue.lines]) == letters(
         [segment.text for segment in segments]

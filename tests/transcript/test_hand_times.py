@@ -20,10 +20,10 @@ from transcript_cases import STYLE, letters, samples, segment, span, spoken, spo
 
 from app.options import Options
 from app.transcript.corrections import correct
-from app.transcript.cues import Cue, CueStyle, shape_cues
+from app.transcript.cues import Cue, shape_cues, without_overlap
 from app.transcript.edited import EditedSegment
 from app.transcript.formats import FORMATS
-from app.transcript.overlaps import without_overlap
+from app.transcript.lines import CueStyle
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span

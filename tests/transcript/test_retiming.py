@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 from transcript_cases import raw_segment, speech_spans
 
 from app.transcript.break_points import Break
-from app.transcript.missed_speech import missed_speech
-from app.transcript.retiming import retime
-from app.transcript.speech_clock import SpeechClock
+from app.transcript.speech_clock import SpeechClock, missed_speech
+from app.transcript.timed_text import retime
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 LENGTH = 8 * SAMPLE_RATE

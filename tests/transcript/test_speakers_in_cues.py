@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import STYLE, letters, samples, segment, span, spoken, words_by_speaker
 
-from app.transcript.cues import Cue, CueStyle, shape_cues
+from app.transcript.cues import Cue, shape_cues
 from app.transcript.edited import EditedSegment, speaker_of
+from app.transcript.lines import CueStyle
+from app.transcript.scripts import width
 from app.transcript.speaker_text import SpeakerPrefix
-from app.transcript.width import width
 from workers.messages import SAMPLE_RATE, Segment
 
 ALL = (span(0, 1000),)

@@ -11,6 +11,7 @@ from app.transcript.speaker_text import SpeakerPrefix, shown_name
 from app.transcript.timed_text import TimedText
 from workers.messages import SAMPLE_RATE
 
+_PER_MS, _PER_CS = SAMPLE_RATE // 1000, SAMPLE_RATE // 100  # samples
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # some readers end a line at one of these
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")  # not for UTF-8, XML, or interchange
 
@@ -49,16 +50,12 @@ def plain_lines(lines: Iterable[str]) -> list[str]:
 
 def milliseconds(samples: int) -> int:
     """Rounded half up."""
-    return _ticks(samples, SAMPLE_RATE // 1000)
+    return (samples + _PER_MS // 2) // _PER_MS
 
 
 def centiseconds(samples: int) -> int:
     """Rounded half up."""
-    return _ticks(samples, SAMPLE_RATE // 100)
-
-
-def _ticks(samples: int, samples_per_tick: int) -> int:
-    return (samples + samples_per_tick // 2) // samples_per_tick
+    return (samples + _PER_CS // 2) // _PER_CS
 
 
 def frames(rate: Fraction) -> Callable[[int], int]:
@@ -92,7 +89,7 @@ def _names(cue: Cue, lines: int) -> tuple[str, ...]:
     speakers = cue.speakers
     if len(speakers) != lines:
         speakers = (speakers[0] if len(set(speakers)) == 1 else None,) * lines
-    return tuple(map(shown_name, speakers))
+    return tuple("" if speaker is None else shown_name(speaker) for speaker in speakers)
 
 
 def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = ".") -> str:
@@ -107,3 +104,52 @@ def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = 
         hours, minutes = divmod(minutes, 60)
         beginning = f"{hours:0{hour_digits}}:"
     return f"{beginning}{minutes:02}:{seconds:02}{decimal_sign}{fraction:0{digits}}"
+
+
+class Run(NamedTuple):
+    """Part of a line: from the first letter of a unit up to the first letter of the next unit."""
+
+    text: str
+    unit: TimedText | None  # None: the text has no time
+
+
+def runs_of(lines: Sequence[str], units: Iterable[TimedText]) -> list[list[Run]]:
+    """Each line in runs, which make up the line. Without fitting units, each line is one run without a time.
+
+    The lines may differ from the text of the units in white space, and in one character for another.
+    """
+    starts: dict[int, TimedText] = {}  # by the number of letters before the unit
+    total = 0
+    for unit in units:
+        letters = _count_letters(plain_line(unit.text))
+        if letters:
+            starts[total] = unit
+        total += letters
+    if total != sum(map(_count_letters, lines)):
+        starts = {}
+    before = 0
+    result = []
+    for line in lines:
+        result.append(_line_runs(line, starts, before))
+        before += _count_letters(line)
+    return result
+
+
+def _line_runs(line: str, starts: dict[int, TimedText], before: int) -> list[Run]:
+    """The runs of a line that has `before` letters before it."""
+    runs: list[Run] = []
+    begin, unit = 0, None
+    for position, char in enumerate(line):
+        if char.isspace():
+            continue
+        if before in starts:
+            if position:
+                runs.append(Run(line[begin:position], unit))
+            begin, unit = position, starts[before]
+        before += 1
+    runs.append(Run(line[begin:], unit))
+    return runs
+
+
+def _count_letters(text: str) -> int:
+    return sum(not char.isspace() for char in text)

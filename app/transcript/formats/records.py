@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.transcript.cues import Cue
-from app.transcript.edited import add_speakers, speaker_of
+from app.transcript.edited import add_speakers, speaker_of, split_turns
 from app.transcript.formats.common import FileStyle, milliseconds, plain_line
 from app.transcript.timeline import Transcript
-from app.transcript.turns import split_turns
 from workers.messages import Segment, Word
 
 

@@ -5,8 +5,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from app.transcript.cues import Cue
 from app.transcript.direction import embed, embed_ambiguous, is_mixed
-from app.transcript.formats.common import FileCue, FileStyle, clock, milliseconds, plain_lines, timed_cues
-from app.transcript.formats.word_times import Run, runs_of
+from app.transcript.formats.common import (
+    FileCue,
+    FileStyle,
+    Run,
+    clock,
+    milliseconds,
+    plain_lines,
+    runs_of,
+    timed_cues,
+)
 from app.transcript.timeline import Transcript
 
 _BYTE_ORDER_MARK = "\ufeff"
