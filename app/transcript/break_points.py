@@ -156,7 +156,11 @@ def break_between(before: str, after: str, language: str, starts_sentence: bool 
         return Break.POOR
     if is_clause or ends_description(before) or _DESCRIPTION.match(right.core):
         return Break.CLAUSE
-    if _leans(left, right) or _is_of_number(left, right, starts_sentence):
+    # Before `and`, a word that leans ends its clause.
+    leans_forward = left.leans_forward and (left.leans_before_and or not right.is_coordinator)
+    if leans_forward or right.leans_back or (left.bare == right.bare != ""):
+        return Break.POOR
+    if _is_of_number(left, right, starts_sentence):
         return Break.POOR
     if left.last and is_unspaced(left.last):
         if (right.is_number and right.starts_with_digit) or _is_torn(left, right, language):
@@ -168,13 +172,6 @@ def break_between(before: str, after: str, language: str, starts_sentence: bool 
     if left.is_number and not (left.is_year or left.is_amount):
         return Break.POOR
     return Break.PHRASE if right.is_connective else Break.PLAIN
-
-
-def _leans(left: Traits, right: Traits) -> bool:
-    """Whether one of the two words belongs to the other. Before `and`, a word that leans ends its clause."""
-    if left.leans_forward and (left.leans_before_and or not right.is_coordinator):
-        return True
-    return right.leans_back or (left.bare == right.bare != "")
 
 
 def _is_of_number(left: Traits, right: Traits, starts_sentence: bool) -> bool:

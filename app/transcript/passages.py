@@ -6,7 +6,7 @@ somebody else takes over.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from app.transcript.break_points import Break, break_between, ends_description, may_join, split_dash
 from app.transcript.timed_text import TimedText
@@ -58,17 +58,17 @@ def _in_order(passages: Iterable[Passage]) -> list[Passage]:
     return sorted(passages, key=lambda passage: passage[0].start)
 
 
+@dataclass(slots=True)
 class _Growing:
     """The passage that somebody speaks, as far as it is known."""
 
-    def __init__(self, language: str) -> None:
-        self._language = language
-        self.units: list[TimedText] = []
-        self._chars = 0
+    language: str
+    units: list[TimedText] = field(default_factory=list)
+    chars: int = 0
 
     def finish(self) -> Passage:
         passage = tuple(self.units)
-        self.units, self._chars = [], 0
+        self.units, self.chars = [], 0
         return passage
 
     def add(self, units: Sequence[TimedText]) -> Iterator[Passage]:
@@ -79,20 +79,20 @@ class _Growing:
             if self.units:
                 last, continued = self.units[-1], unit
                 if unit.begins_segment:
-                    last, continued = _continued(self.units, unit, self._language)
+                    last, continued = _continued(self.units, unit, self.language)
                 ends_sentence = continued.break_before is Break.SENTENCE
                 if unit.start - last.end >= (PAUSE if ends_sentence else _PAUSE_IN_SENTENCE):
                     yield self.finish()
                 else:
                     self.units[-1], unit = last, continued
             self.units.append(unit)
-            self._chars += len(unit.text)
-            if self._chars > _MOST_CHARS or unit.end - self.units[0].start > _LONGEST:
+            self.chars += len(unit.text)
+            if self.chars > _MOST_CHARS or unit.end - self.units[0].start > _LONGEST:
                 end = _best_end(self.units)
                 rest = self.units[end:]
                 del self.units[end:]
                 yield self.finish()
-                self.units, self._chars = rest, sum(len(unit.text) for unit in rest)
+                self.units, self.chars = rest, sum(len(unit.text) for unit in rest)
 
 
 def _continued(passage: Sequence[TimedText], unit: TimedText, language: str) -> tuple[TimedText, TimedText]:

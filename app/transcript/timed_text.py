@@ -33,7 +33,9 @@ def timed_units(
     The first begins and the last ends with the speech in the segment. Between them word times decide; in a
     segment without words, each unit's part of the text.
     """
-    parts = _timed_parts(segment)
+    letters = "".join("".join(word.text for word in segment.words).split())
+    is_of_words = segment.words and letters == "".join(segment.text.split())
+    parts: Sequence[Segment | Word] = segment.words if is_of_words else (segment,)
     texts = break_units("".join(part.text for part in parts).rstrip(), language, max_width)
     if not texts or not "".join(texts).strip(SPACES):
         return ()
@@ -51,14 +53,6 @@ def timed_units(
         end = max(clock.ends(ends), start)
         units.append(TimedText(text, start, end, break_before, not units, hand_times, speaker))
     return tuple(units)
-
-
-def _timed_parts(segment: Segment) -> Sequence[Segment | Word]:
-    """The words of the segment, or the segment itself if they do not make up its text."""
-    letters = "".join("".join(word.text for word in segment.words).split())
-    if segment.words and letters == "".join(segment.text.split()):
-        return segment.words
-    return (segment,)
 
 
 def _readings(texts: Sequence[str], parts: Sequence[Segment | Word], clock: SpeechClock) -> list[Span]:
@@ -172,13 +166,11 @@ def _limit_speech_rate(spans: Sequence[Span], texts: Sequence[str], begins: int,
     total = max(columns[-1], 1)
     at_fastest = min(FASTEST_SPEECH * total, ends - begins)  # samples of speech for all of the text
 
-    def bounded(reading: int, column: int) -> int:
-        needed = at_fastest * column // total
-        return min(max(reading, begins + needed), ends - at_fastest + needed)
-
-    starts = [bounded(start, column) for (start, _), column in zip(spans, columns[:-1], strict=True)]
+    edges = [begins + at_fastest * column // total for column in columns]  # at the fastest from the beginning
+    slack = ends - begins - at_fastest
+    starts = [min(max(start, edge), edge + slack) for (start, _), edge in zip(spans, edges, strict=False)]
     starts = [begins, *accumulate(starts[1:], max)]
-    stops = [bounded(stop, column) for (_, stop), column in zip(spans, columns[1:], strict=True)]
+    stops = [min(max(stop, edge), edge + slack) for (_, stop), edge in zip(spans, edges[1:], strict=True)]
     stops[-1] = ends
     limits = [*starts, ends][1:]
     return [

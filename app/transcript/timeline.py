@@ -143,7 +143,7 @@ class PackedSegments(Sequence[Segment]):
         part = tuple(segments)
         if part:
             self._parts.append(pack(part))
-            self._ends.append(len(self) + len(part))
+            self._ends.append((self._ends[-1] if self._ends else 0) + len(part))
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0

@@ -81,15 +81,13 @@ def timed_cues(
             start = max(ticks(cue.start), previous_end)
             previous_end = max(ticks(cue.end), start + 1)
             units = tuple(unit for units in cue.units for unit in units)
-            yield FileCue(start, previous_end, lines, units, _names(cue, len(lines)))
-
-
-def _names(cue: Cue, lines: int) -> tuple[str, ...]:
-    """Who speaks each line of a cue. Lines get lost or joined only where one person speaks all of them."""
-    speakers = cue.speakers
-    if len(speakers) != lines:
-        speakers = (speakers[0] if len(set(speakers)) == 1 else None,) * lines
-    return tuple("" if speaker is None else shown_name(speaker) for speaker in speakers)
+            speakers = cue.speakers
+            if len(speakers) != len(
+                lines
+            ):  # lines get lost or joined only where one person speaks all of them
+                speakers = (speakers[0] if len(set(speakers)) == 1 else None,) * len(lines)
+            names = tuple("" if speaker is None else shown_name(speaker) for speaker in speakers)
+            yield FileCue(start, previous_end, lines, units, names)
 
 
 def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = ".") -> str:

@@ -36,7 +36,10 @@ def write_srt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
         yield _BYTE_ORDER_MARK
     for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
         lines = _without_markup(cue.lines)
-        marked = [embed(line) if is_mixed(line, transcript.text_language) else line for line in lines]
+        marked = [
+            line if line.isascii() or not is_mixed(line, transcript.text_language) else embed(line)
+            for line in lines
+        ]
         block = _block(number, cue, marked, ",")
         yield block.replace("\n", "\r\n") if style.srt_crlf else block
 
