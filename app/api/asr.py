@@ -27,7 +27,7 @@ from app.media.uploads import Upload
 from app.options import Options, Text
 from app.transcript.edited import add_speakers
 from app.transcript.rendering import render_transcript, with_word_times
-from app.transcript.speaker_text import SpeakerPrefix
+from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
 from workers.messages import Segment, Word, seconds
 

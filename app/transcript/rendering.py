@@ -6,13 +6,14 @@ from importlib import import_module
 from io import BytesIO
 
 from app.options import Options
-from app.transcript.chinese import LANGUAGES as CHINESE
-from app.transcript.chinese import convert_segments
-from app.transcript.cues import Cue, shape_cues
+from app.transcript.cues.profiles import cue_style
+from app.transcript.cues.shaping import shape_cues
+from app.transcript.cues.timing import Cue
 from app.transcript.formats import FORMATS, Format
 from app.transcript.formats.common import FileStyle
-from app.transcript.profiles import cue_style
-from app.transcript.speaker_text import SpeakerPrefix
+from app.transcript.text.chinese import LANGUAGES as CHINESE
+from app.transcript.text.chinese import convert_segments
+from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import ClipResult, Transcript, place_segments
 from workers.messages import Segment, Span
 

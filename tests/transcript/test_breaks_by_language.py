@@ -8,7 +8,7 @@ from itertools import accumulate
 
 import pytest
 
-from app.transcript.break_points import Break, break_between, break_units, rate_breaks
+from app.transcript.text.breaks import Break, break_between, break_units, rate_breaks
 
 SENTENCES = [
     # numbers, dates, times, prices

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transcript_cases import render, render_bytes, samples, segment, span
 
 from app.options import Options
-from app.transcript.cues import Cue
+from app.transcript.cues.timing import Cue
 from app.transcript.formats import FORMATS
 from app.transcript.formats.common import FileStyle, milliseconds
 from app.transcript.rendering import render_transcript

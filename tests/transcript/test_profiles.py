@@ -9,9 +9,9 @@ import pytest
 
 from app.languages import LANGUAGES
 from app.options import Options
-from app.transcript.lines import MIN_GAP, SHORTEST_CUE
-from app.transcript.profiles import PROFILES, cue_style
-from app.transcript.scripts import width
+from app.transcript.cues.lines import MIN_GAP, SHORTEST_CUE
+from app.transcript.cues.profiles import PROFILES, cue_style
+from app.transcript.text.scripts import width
 from tests.transcript.transcript_cases import samples
 
 # Lines and speeds as the guides give them: characters, which are full-width in these languages.

@@ -3,9 +3,9 @@ from itertools import pairwise
 from hypothesis import given
 from transcript_cases import clip_segments, letters, samples, segment, span, speech_spans
 
-from app.transcript import timed_text
-from app.transcript.speech_clock import SpeechClock
-from app.transcript.timed_text import TimedText
+from app.transcript.cues import timed_text
+from app.transcript.cues.speech_clock import SpeechClock
+from app.transcript.cues.timed_text import TimedText
 from app.transcript.timeline import place_segments
 from workers.messages import Segment, Span
 

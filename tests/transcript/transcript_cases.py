@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from hypothesis import strategies as st
 
-from app.transcript.cues import Cue
+from app.transcript.cues.lines import CueStyle
+from app.transcript.cues.timing import Cue
 from app.transcript.edited import speaker_of
 from app.transcript.formats import FORMATS
 from app.transcript.formats.common import FileStyle
-from app.transcript.lines import CueStyle
 from app.transcript.rendering import writer_of
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span, Word

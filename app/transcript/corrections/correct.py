@@ -12,7 +12,7 @@ from app.transcript.corrections.words import NewText, NewWords, OldText, new_wor
 from app.transcript.edited import EditedSegment, clip_start, speaker_of, word_speakers
 from app.transcript.reading.alignment import align
 from app.transcript.reading.words import ReadWord, fill_word_times
-from app.transcript.scripts import is_unspaced
+from app.transcript.text.scripts import is_unspaced
 from app.transcript.timeline import moved
 from workers.messages import Segment, Span, Word
 

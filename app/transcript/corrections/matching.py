@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from app.transcript.corrections.diff import kept_tokens, longest_increasing
-from app.transcript.scripts import UNSPACED, is_unspaced
+from app.transcript.text.scripts import UNSPACED, is_unspaced
 
 _MARKS = "\u0300-\u036f\u200d\ufe00-\ufe0f"  # combining marks, joiner, variants
 _CODES = (*range(0x0E00, 0x3100), *range(0xA9E0, 0xAA80))  # with all marks of scripts without spaces

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from app.transcript.cues import Cue
-from app.transcript.direction import embed_ambiguous
+from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileCue, FileStyle, Run, centiseconds, clock, runs_of, timed_cues
+from app.transcript.text.direction import embed_ambiguous
 from app.transcript.timeline import Transcript
 
 # White with a black outline, at the bottom centre. Sizes are pixels of the PlayRes picture; players scale it

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from app.transcript.cues import Cue
-from app.transcript.speaker_text import SpeakerPrefix, shown_name
-from app.transcript.timed_text import TimedText
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.cues.timing import Cue
+from app.transcript.text.speaker_text import SpeakerPrefix, shown_name
 from workers.messages import SAMPLE_RATE
 
 _PER_MS, _PER_CS = SAMPLE_RATE // 1000, SAMPLE_RATE // 100  # samples

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.transcript.cues import Cue
+from app.transcript.cues.timing import Cue
 from app.transcript.edited import add_speakers, speaker_of, split_turns
 from app.transcript.formats.common import FileStyle, milliseconds, plain_line
 from app.transcript.timeline import Transcript

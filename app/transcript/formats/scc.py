@@ -14,7 +14,7 @@ from ttconv.scc.codes.special_characters import SccSpecialCharacter
 from ttconv.scc.codes.standard_characters import TO_SCC_BYTES
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
-from app.transcript.cues import Cue
+from app.transcript.cues.timing import Cue
 from app.transcript.formats import SCC_COLUMNS
 from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
 from app.transcript.formats.narrow import CharacterSet, narrow_cues

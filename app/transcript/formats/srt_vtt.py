@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from app.transcript.cues import Cue
-from app.transcript.direction import embed, embed_ambiguous, is_mixed
+from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import (
     FileCue,
     FileStyle,
@@ -15,6 +14,7 @@ from app.transcript.formats.common import (
     runs_of,
     timed_cues,
 )
+from app.transcript.text.direction import embed, embed_ambiguous, is_mixed
 from app.transcript.timeline import Transcript
 
 _BYTE_ORDER_MARK = "\ufeff"

@@ -10,7 +10,7 @@ from itertools import chain
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.errors import UnsuitableFormat
-from app.transcript.cues import Cue
+from app.transcript.cues.timing import Cue
 from app.transcript.formats import STL_COLUMNS
 from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
 from app.transcript.formats.narrow import narrow_cues, visible

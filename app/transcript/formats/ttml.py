@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from xml.sax.saxutils import escape, quoteattr
 
-from app.transcript.cues import Cue
-from app.transcript.direction import is_ambiguous
+from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileStyle, clock, timed_cues
+from app.transcript.text.direction import is_ambiguous
 from app.transcript.timeline import Transcript
 
 # Without a region, players would show the text at the top left.

@@ -13,9 +13,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
 
-from app.transcript.break_points import break_units
 from app.transcript.reading.words import MaybeSpan, ReadWord, fill_times
-from app.transcript.scripts import OPENING
+from app.transcript.text.breaks import break_units
+from app.transcript.text.scripts import OPENING
 from workers.messages import SAMPLE_RATE, Span
 
 # Words that share fewer units with the text belong to another text.

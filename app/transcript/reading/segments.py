@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields, replace
 from itertools import accumulate, pairwise
 from typing import Any
 
-from app.transcript.break_points import ends_sentence
 from app.transcript.edited import EditedSegment
 from app.transcript.reading.alignment import align, assign_words
 from app.transcript.reading.fields import (
@@ -24,6 +23,7 @@ from app.transcript.reading.words import (
     read_words,
     with_spaces,
 )
+from app.transcript.text.breaks import ends_sentence
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from app.transcript.break_points import ends_sentence
 from app.transcript.reading.fields import (
     Object,
     as_object,
@@ -15,7 +14,8 @@ from app.transcript.reading.fields import (
     samples_field,
     text_field,
 )
-from app.transcript.scripts import is_unspaced
+from app.transcript.text.breaks import ends_sentence
+from app.transcript.text.scripts import is_unspaced
 from workers.messages import Span
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from app.transcript.break_points import Break, break_units, rate_breaks
+from app.transcript.cues.speech_clock import SpeechClock, missed_speech
 from app.transcript.edited import is_timed_by_hand, speaker_of
-from app.transcript.scripts import SPACES, width
-from app.transcript.speech_clock import SpeechClock, missed_speech
+from app.transcript.text.breaks import Break, break_units, rate_breaks
+from app.transcript.text.scripts import SPACES, width
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 

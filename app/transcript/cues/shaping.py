@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from app.transcript.dialogue import cue_lines
+from app.transcript.cues.dialogue import cue_lines
+from app.transcript.cues.lines import SHORTEST_CUE, CueStyle
+from app.transcript.cues.passages import passages
+from app.transcript.cues.timed_text import timed_units
+from app.transcript.cues.timing import Cue, timed
 from app.transcript.edited import is_timed_by_hand, speaker_of, split_turns
-from app.transcript.lines import SHORTEST_CUE, CueStyle
-from app.transcript.passages import passages
-from app.transcript.speaker_text import SpeakerPrefix
-from app.transcript.timed_text import timed_units
+from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import moved
-from app.transcript.timing import Cue, timed
 from workers.messages import Segment, Span
 
 
@@ -80,9 +80,6 @@ def _shared(segments: Sequence[Segment], end: int) -> Iterator[Segment]:
     edges = [start + (end - start) * index // count for index in range(count + 1)]
     for segment, first, last in zip(segments, edges, edges[1:], strict=False):
         yield moved(segment, first, last)
-
-
-__all__ = ["Cue", "CueStyle", "shape_cues"]
 
 
 def shape_cues(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from app.transcript.lexicon import lexicon_of, word_form
-from app.transcript.scripts import SPACES
+from app.transcript.text.scripts import SPACES
 
 SENTENCE_ENDS = frozenset(".!?。！？．｡؟۔।॥።፧။។៕։…‼⁇⁈⁉")
 GREEK_QUESTION_MARK = ";"

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from app.options import Auto, Options, ProfileName
-from app.transcript.lines import SAMPLES_PER_MS, CueStyle
+from app.transcript.cues.lines import SAMPLES_PER_MS, CueStyle
 from workers.messages import SAMPLE_RATE
 
 

@@ -10,13 +10,13 @@ it, and cannot join it, waits for its end (`timing`).
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from app.transcript.break_points import begins_with_dash, begins_with_minus, is_sound
-from app.transcript.lines import CueStyle, Lines, break_lines, count_lines
-from app.transcript.passages import PAUSE, Passage
-from app.transcript.scripts import SPACES, WidthIndex, width
-from app.transcript.speaker_text import SpeakerPrefix, dashes
-from app.transcript.split import CUE_COST, LINGER, CueUnits, cost_of_shortness, split
-from app.transcript.timed_text import TimedText
+from app.transcript.cues.lines import CueStyle, Lines, break_lines, count_lines
+from app.transcript.cues.passages import PAUSE, Passage
+from app.transcript.cues.split import CUE_COST, LINGER, CueUnits, cost_of_shortness, split
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.text.breaks import begins_with_dash, begins_with_minus, is_sound
+from app.transcript.text.scripts import SPACES, WidthIndex, width
+from app.transcript.text.speaker_text import SpeakerPrefix, dashes
 from workers.messages import SAMPLE_RATE
 
 # On the scale of `split`.

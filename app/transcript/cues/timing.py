@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from app.transcript.lines import SHORTEST_CUE, CueStyle, Lines
-from app.transcript.passages import PAUSE
-from app.transcript.scripts import SPACES, width
+from app.transcript.cues.lines import SHORTEST_CUE, CueStyle, Lines
+from app.transcript.cues.passages import PAUSE
+from app.transcript.text.scripts import SPACES, width
 from workers.messages import SAMPLE_RATE, Span
 
 

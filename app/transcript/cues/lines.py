@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from app.transcript.break_points import Break, is_turn
-from app.transcript.scripts import WidthIndex
-from app.transcript.timed_text import TimedText
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.text.breaks import Break, is_turn
+from app.transcript.text.scripts import WidthIndex
 from workers.messages import SAMPLE_RATE
 
 SAMPLES_PER_MS = SAMPLE_RATE // 1000

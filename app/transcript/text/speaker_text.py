@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from app.transcript.direction import embed_name
-from app.transcript.scripts import width
+from app.transcript.text.direction import embed_name
+from app.transcript.text.scripts import width
 
 # Names stand on one line, and do not change the direction of the text around them.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")

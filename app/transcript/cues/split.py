@@ -4,10 +4,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from app.transcript.break_points import Break, is_sound
-from app.transcript.lines import CueStyle, begins_line, count_lines
-from app.transcript.scripts import WidthIndex
-from app.transcript.timed_text import TimedText
+from app.transcript.cues.lines import CueStyle, begins_line, count_lines
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.text.breaks import Break, is_sound
+from app.transcript.text.scripts import WidthIndex
 from workers.messages import SAMPLE_RATE
 
 CueUnits = tuple[TimedText, ...]  # the units of one cue; at least one

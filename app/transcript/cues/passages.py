@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from app.transcript.break_points import Break, break_between, ends_description, may_join, split_dash
-from app.transcript.timed_text import TimedText
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.text.breaks import Break, break_between, ends_description, may_join, split_dash
 from workers.messages import SAMPLE_RATE
 
 # A passage ends at a pause; inside a sentence, the pause must be longer.

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
-from app.transcript.break_points import ends_sentence
+from app.transcript.text.breaks import ends_sentence
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 # Decoder timestamps are some 0.05 s off and speech spans are padded. A segment may therefore include a

@@ -11,7 +11,7 @@ from enum import IntEnum
 from itertools import pairwise
 
 from app.transcript.lexicon import lexicon_of
-from app.transcript.scripts import (
+from app.transcript.text.scripts import (
     CLOSING,
     OPENING,
     SPACES,
@@ -20,7 +20,7 @@ from app.transcript.scripts import (
     phrase_starts,
     width,
 )
-from app.transcript.word_traits import (
+from app.transcript.text.traits import (
     CLAUSE_ENDS,
     GREEK_QUESTION_MARK,
     SENTENCE_ENDS,
