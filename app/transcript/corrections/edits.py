@@ -60,7 +60,10 @@ def placed_edits(
         may_overlap = rival is None or not (is_moved or placed[rival].is_moved)
         _check_order(edits, index, None if may_overlap else rival)
         _check_times(index, edit, start, end, samples)
-        _check_text(index, edit.text)
+        if not edit.text.strip():
+            raise _invalid(index, "has no text", "Give it some, or leave the segment out to remove it")
+        if not edit.text.isascii() and any("\ud800" <= char <= "\udfff" for char in edit.text):
+            raise _invalid(index, "has half a character (a lone surrogate)", "Send its text in Unicode")
         if rival is None or edit.end_ms >= edits[rival].end_ms:
             latest[edit.speaker] = index
         if start is None:
@@ -122,13 +125,6 @@ def _check_times(index: int, edit: SegmentEdit, start: int | None, end: int | No
             f"lasts from {edit.start_ms} ms to {edit.end_ms} ms, and the recording from 0 to {whole_ms} ms",
             "Give it times inside the recording",
         )
-
-
-def _check_text(index: int, text: str) -> None:
-    if not text.strip():
-        raise _invalid(index, "has no text", "Give it some, or leave the segment out to remove it")
-    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        raise _invalid(index, "has half a character (a lone surrogate)", "Send its text in Unicode")
 
 
 def _invalid(index: int, what: str, remedy: str) -> InvalidInput:

@@ -27,20 +27,11 @@ def with_spaces(texts: Iterable[str], some_have_spaces: bool) -> Iterator[str]:
     """
     before = ""
     for text in texts:
-        if before and _is_space_missing(before, text) and (not some_have_spaces or _ends_sentence(before)):
+        needs_none = any(char.isspace() or is_unspaced(char) for char in (before[-1:], text[0]) if char)
+        if before and not needs_none and (not some_have_spaces or ends_sentence(before.split()[-1])):
             text = f" {text}"
         yield text
         before = text
-
-
-def _is_space_missing(before: str, after: str) -> bool:
-    return not (
-        before[-1].isspace() or after[0].isspace() or is_unspaced(before[-1]) or is_unspaced(after[0])
-    )
-
-
-def _ends_sentence(text: str) -> bool:
-    return ends_sentence(text.split()[-1])
 
 
 MaybeSpan = tuple[int | None, int | None]  # start and end in samples, as far as they are known
