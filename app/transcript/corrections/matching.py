@@ -16,13 +16,10 @@ _MARKS = "\u0300-\u036f\u200d\ufe00-\ufe0f"  # combining marks, joiner, variants
 _CODES = (*range(0x0E00, 0x3100), *range(0xA9E0, 0xAA80))  # with all marks of scripts without spaces
 
 
-def _pattern() -> re.Pattern[str]:
-    marks = [chr(code) for code in _CODES if unicodedata.category(chr(code))[0] == "M"]
-    of_unspaced = "".join(mark for mark in marks if is_unspaced(mark))
-    return re.compile(rf"\s*(?:(?!\s)[{UNSPACED}][{of_unspaced}{_MARKS}]*|[^\s{UNSPACED}]+)")
-
-
-_TOKEN = _pattern()
+_OF_UNSPACED = "".join(
+    char for char in map(chr, _CODES) if unicodedata.category(char)[0] == "M" and is_unspaced(char)
+)
+_TOKEN = re.compile(rf"\s*(?:(?!\s)[{UNSPACED}][{_OF_UNSPACED}{_MARKS}]*|[^\s{UNSPACED}]+)")
 
 
 def tokens_of(text: str) -> list[str]:

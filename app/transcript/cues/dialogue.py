@@ -7,7 +7,7 @@ flash by. Cues that overlap for long are split into cues of one line first. A cu
 it, and cannot join it, waits for its end (`timing`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from app.transcript.cues.lines import CueStyle, Lines, break_lines, count_lines
@@ -37,7 +37,7 @@ def cue_lines(
     `prefix` says who speaks. Without one, the lines of two speakers in a cue begin with dashes.
     """
     dialogue = _Dialogue(style, language, prefix)
-    for run in _runs(_in_order(dialogue.split(passages), dialogue.in_short_lines), dialogue.may_share):
+    for run in dialogue.runs(dialogue.in_order(dialogue.split(passages))):
         for cues in dialogue.shared(run):
             yield from dialogue.lines(cues)
 
@@ -69,7 +69,34 @@ class _Dialogue:
                 yield [(first, *cues[0][1:]), *cues[1:]]
             before = first.speaker
 
-    def in_short_lines(self, cues: Sequence[CueUnits], others: Sequence[CueUnits]) -> list[CueUnits]:
+    def in_order(self, passages: Iterable[Sequence[CueUnits]]) -> Iterator[CueUnits]:
+        """The cues of all passages, ordered by their start; those of one speaker in the order they have."""
+        waiting: list[CueUnits] = []
+        for cues in passages:
+            first = cues[0][0]
+            if all(cue[0].speaker == first.speaker for cue in waiting):
+                yield from waiting
+                waiting = list(cues)
+                continue
+            shorter = self._in_short_lines(cues, waiting)
+            waiting = sorted([*self._in_short_lines(waiting, cues), *shorter], key=_start)
+            begun = sum(_start(cue) <= first.start for cue in waiting)
+            yield from waiting[:begun]
+            del waiting[:begun]
+        yield from waiting
+
+    def runs(self, cues: Iterable[CueUnits]) -> Iterator[list[CueUnits]]:
+        """The cues in runs: only neighbours in a run may become one."""
+        run: list[CueUnits] = []
+        for cue in cues:
+            if run and (len(run) >= _LONGEST_RUN or not self._may_share(run[-1], cue)):
+                yield run
+                run = []
+            run.append(cue)
+        if run:
+            yield run
+
+    def _in_short_lines(self, cues: Sequence[CueUnits], others: Sequence[CueUnits]) -> list[CueUnits]:
         """The cues, split into cues of one line where somebody else speaks at once for long."""
         result: list[CueUnits] = []
         for cue in cues:
@@ -80,7 +107,7 @@ class _Dialogue:
                 result.append(cue)
         return result
 
-    def may_share(self, before: CueUnits, after: CueUnits) -> bool:
+    def _may_share(self, before: CueUnits, after: CueUnits) -> bool:
         """Whether two cues that follow each other can be one, with a line each."""
         first, second = before[0], after[0]
         if first.speaker == second.speaker or self._style.max_lines < 2:
@@ -181,40 +208,6 @@ class _Dialogue:
         wait = max(run[begin - 1][-1].end - start, 0) if begin else 0
         cost = CUE_COST + _TWO_SPEAKERS * (end - begin - 1) + _AT_ONCE * wait // SAMPLE_RATE
         return cost + cost_of_shortness(latest - start - wait)
-
-
-def _in_order(
-    passages: Iterable[Sequence[CueUnits]],
-    in_short_lines: Callable[[Sequence[CueUnits], Sequence[CueUnits]], list[CueUnits]],
-) -> Iterator[CueUnits]:
-    """The cues of all passages, ordered by their start; those of one speaker in the order they have."""
-    waiting: list[CueUnits] = []
-    for cues in passages:
-        first = cues[0][0]
-        if all(cue[0].speaker == first.speaker for cue in waiting):
-            yield from waiting
-            waiting = list(cues)
-            continue
-        shorter = in_short_lines(cues, waiting)
-        waiting = sorted([*in_short_lines(waiting, cues), *shorter], key=_start)
-        begun = sum(_start(cue) <= first.start for cue in waiting)
-        yield from waiting[:begun]
-        del waiting[:begun]
-    yield from waiting
-
-
-def _runs(
-    cues: Iterable[CueUnits], may_share: Callable[[CueUnits, CueUnits], bool]
-) -> Iterator[list[CueUnits]]:
-    """The cues in runs: only neighbours in a run may become one."""
-    run: list[CueUnits] = []
-    for cue in cues:
-        if run and (len(run) >= _LONGEST_RUN or not may_share(run[-1], cue)):
-            yield run
-            run = []
-        run.append(cue)
-    if run:
-        yield run
 
 
 def _overlap(cue: CueUnits, other: CueUnits) -> int:

@@ -11,7 +11,6 @@ from app.transcript.cues.timing import Cue
 from app.transcript.text.speaker_text import SpeakerPrefix, shown_name
 from workers.messages import SAMPLE_RATE
 
-_PER_MS, _PER_CS = SAMPLE_RATE // 1000, SAMPLE_RATE // 100  # samples
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # some readers end a line at one of these
 _NO_CHARACTERS = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")  # not for UTF-8, XML, or interchange
 
@@ -48,21 +47,14 @@ def plain_lines(lines: Iterable[str]) -> list[str]:
     return [plain for line in lines if (plain := plain_line(line))]
 
 
-def milliseconds(samples: int) -> int:
-    """Rounded half up."""
-    return (samples + _PER_MS // 2) // _PER_MS
-
-
-def centiseconds(samples: int) -> int:
-    """Rounded half up."""
-    return (samples + _PER_CS // 2) // _PER_CS
-
-
-def frames(rate: Fraction) -> Callable[[int], int]:
-    """A function from samples to frames of so many per second, rounded half up."""
-    per_sample = rate / SAMPLE_RATE
+def rounded_to(rate: Fraction | int) -> Callable[[int], int]:
+    """A function from samples to ticks of so many per second, rounded half up."""
+    per_sample = Fraction(rate, SAMPLE_RATE)
     doubled, divisor = 2 * per_sample.numerator, 2 * per_sample.denominator
     return lambda samples: (samples * doubled + per_sample.denominator) // divisor
+
+
+milliseconds, centiseconds = rounded_to(1000), rounded_to(100)
 
 
 def timed_cues(

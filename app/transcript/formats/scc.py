@@ -16,7 +16,7 @@ from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import SCC_COLUMNS
-from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
+from app.transcript.formats.common import FileCue, FileStyle, rounded_to, timed_cues
 from app.transcript.formats.narrow import CharacterSet, narrow_cues
 from app.transcript.timeline import Transcript
 
@@ -51,7 +51,7 @@ def write_scc(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     """
     yield "Scenarist_SCC V1.0\n\n"
     narrow = narrow_cues(cues, _CHARACTERS, SCC_COLUMNS, min(style.max_lines, MAX_ROWS))
-    for frame, words in _schedule(timed_cues(narrow, frames(FPS_29_97))):
+    for frame, words in _schedule(timed_cues(narrow, rounded_to(FPS_29_97))):
         code = SmpteTimeCode.from_frames(frame, FPS_29_97, True)
         yield f"{code}\t{' '.join(map(_with_parity, words))}\n\n"
 

@@ -12,7 +12,7 @@ from ttconv.time_code import FPS_29_97, SmpteTimeCode
 from app.errors import UnsuitableFormat
 from app.transcript.cues.timing import Cue
 from app.transcript.formats import STL_COLUMNS
-from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
+from app.transcript.formats.common import FileCue, FileStyle, rounded_to, timed_cues
 from app.transcript.formats.narrow import narrow_cues, visible
 from app.transcript.formats.stl_tables import CharacterTable, character_tables, language_number
 from app.transcript.timeline import Transcript
@@ -44,16 +44,12 @@ def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     table = _choose_table(shown)
     rate, disk_format = _frame_rate(style.fps)
     narrow = narrow_cues(shown, table.character_set, STL_COLUMNS, style.max_lines)
-    timed = list(timed_cues(narrow, frames(rate)))
-    is_too_long = len(timed) > _MOST_SUBTITLES
-    blocks = (
-        []
-        if is_too_long
-        else [_text_blocks(number, cue, table, rate) for number, cue in enumerate(timed, start=1)]
-    )
+    timed = list(timed_cues(narrow, rounded_to(rate)))
+    numbered = enumerate(timed[:_MOST_SUBTITLES], start=1)
+    blocks = [_text_blocks(number, cue, table, rate) for number, cue in numbered]
     first = _time_code(timed[0].start, rate) if timed else (0, 0, 0, 0)
     block_count = sum(map(len, blocks))
-    if is_too_long or block_count > _MOST_BLOCKS:
+    if len(timed) > _MOST_SUBTITLES or block_count > _MOST_BLOCKS:
         raise UnsuitableFormat(
             f"EBU-STL cannot hold as many subtitles as the transcript has, {len(timed):,}. Ask for srt, vtt "
             "or ttml instead.",

@@ -155,7 +155,10 @@ def assign_words(
     those of its text.
     """
     starts = list(accumulate((word.start or 0 for word in words), max))
-    spellings = [(spell, [spell(word.text) for word in words]) for spell in (_without_spaces, letters)]
+    spellings = [
+        (spell, [spell(word.text) for word in words])
+        for spell in (lambda text: "".join(text.split()), letters)
+    ]
     position = 0
     for text, (start, end) in segments:
         span = _find_text(text, spellings, position)
@@ -165,10 +168,6 @@ def assign_words(
         else:
             position = bisect_left(starts, end)
             yield words[bisect_right(starts, start - _MARGIN) : bisect_right(starts, end + _MARGIN)]
-
-
-def _without_spaces(text: str) -> str:
-    return "".join(text.split())
 
 
 def _find_text(

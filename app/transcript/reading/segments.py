@@ -46,7 +46,9 @@ def listed_segments(
     `whole_text`: the text of the transcript, if the file says it. `duration`: of the recording, in samples.
     """
     drafts = list(_drafts(listed))
-    texts = _joinable([draft.text for draft in drafts], whole_text)
+    texts = [draft.text for draft in drafts]
+    if "".join(texts).strip() != whole_text.strip():
+        texts = list(with_spaces(texts, some_have_spaces=any(text[0].isspace() for text in texts)))
     spans = _spans(drafts, duration)
     assigned: Iterator[Sequence[ReadWord]] = (draft.words for draft in drafts)
     if words and not any(draft.words for draft in drafts):
@@ -70,13 +72,6 @@ def _drafts(listed: list[Any]) -> Iterator[_Draft]:
         text = text if text.strip() else joined_words(words)
         if text.strip():
             yield _Draft(text, start, end, words, name_field(entry, "speaker"))
-
-
-def _joinable(texts: list[str], whole_text: str) -> list[str]:
-    """The texts with the spaces that they lack, if any."""
-    if "".join(texts).strip() == whole_text.strip():
-        return texts
-    return list(with_spaces(texts, some_have_spaces=any(text[0].isspace() for text in texts)))
 
 
 def _spans(drafts: Sequence[_Draft], duration: int | None) -> list[Span]:
