@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+import structlog
 
 from tests import prometheus, systemd
 from tests.browser.chromium import FOLDER as BROWSER_TESTS
@@ -31,6 +32,21 @@ def postgresql() -> Iterator[NewDatabase]:
     """A function that creates databases on a PostgreSQL server."""
     with postgresql_server() as new_database:
         yield new_database
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plain_log() -> Iterator[None]:
+    """Plain tracebacks: rich ones take seconds each."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ]
+    )
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

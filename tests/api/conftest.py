@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-import structlog
 
 from app.api.admission import Admission
 from app.commands.serve import Server, uvicorn_config
@@ -130,21 +129,6 @@ def serve_site(settings: Settings) -> Iterator[Site]:
         listener.close()
     assert not thread.is_alive()
     assert not service.running
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _plain_log() -> Iterator[None]:
-    """Plain tracebacks: rich ones take seconds each."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.format_exc_info,
-            structlog.processors.KeyValueRenderer(key_order=["event"]),
-        ]
-    )
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transcript_cases import BREAKS
 
 from app.transcript.break_points import Break, break_between, break_units, may_join, rate_breaks
 from app.transcript.lines import break_lines
@@ -49,62 +50,9 @@ def test_units_hold_all_of_the_text(text: str) -> None:
     assert "".join(break_units(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "language", "expected"),
-    [
-        (" done.", " And", "en", Break.SENTENCE),
-        ("好。」", "他", "zh", Break.SENTENCE),
-        (" you?»", " Oui", "fr", Break.SENTENCE),
-        (" Mr.", " Smith", "en", Break.POOR),
-        (" J.", " Smith", "en", Break.POOR),
-        (" А.", " Пушкин", "ru", Break.POOR),
-        (" morgen", " u.a.", "de", Break.PLAIN),
-        (" u.a.", " im", "de", Break.POOR),
-        (" т.", " е.", "ru", Break.POOR),
-        (" 19.", " yüzyılın", "tr", Break.POOR),
-        (" 3.", " Oktober", "de", Break.POOR),
-        (" approx.", " 40", "en", Break.POOR),
-        (" ul.", " Długiej", "pl", Break.POOR),
-        (" no.", " 5", "en", Break.POOR),
-        (" no.", " We", "en", Break.SENTENCE),
-        (" I.", " You", "en", Break.SENTENCE),
-        (" but...", " but", "en", Break.CLAUSE),
-        (" 와...", " 그래서", "ko", Break.CLAUSE),
-        (" Wait!", " he", "en", Break.CLAUSE),
-        (" unbelievable.", " and", "en", Break.CLAUSE),
-        (" river ♪", " ♪ Where", "en", Break.SENTENCE),
-        (" CREAKS]", " Shh!", "en", Break.CLAUSE),
-        (" there?", " - It's", "en", Break.SENTENCE),
-        (" house", " – and", "en", Break.CLAUSE),
-        (" 3,200", " meters", "en", Break.POOR),
-        (" 3,", " 1984", "en", Break.POOR),
-        (" March", " 3,", "en", Break.POOR),
-        (" 14", " of", "en", Break.POOR),
-        (" 14", " houses", "en", Break.POOR),
-        (" 1984", " we", "en", Break.PLAIN),
-        (" 1984", " meters", "en", Break.POOR),
-        (" page", " 14", "en", Break.POOR),
-        (" Mme", " Le", "fr", Break.POOR),
-        (" 김", " 서연", "ko", Break.POOR),
-        (" दूर", " के", "hi", Break.POOR),
-        (" söz", " için", "tr", Break.POOR),
-        (" الكتاب", " الذي", "ar", Break.PHRASE),
-        ("十", "年", "zh", Break.POOR),
-        ("安定", "的", "zh", Break.POOR),
-        ("เมตร", " 80", "th", Break.POOR),
-        (" house,", " the", "en", Break.CLAUSE),
-        ("說，", "他", "zh", Break.CLAUSE),
-        ("นี้", " ไป", "th", Break.CLAUSE),
-        (" house", " because", "en", Break.PHRASE),
-        (" Haus", " und", "de", Break.PHRASE),
-        (" casa", " pero", "es", Break.PHRASE),
-        (" the", " house", "en", Break.POOR),
-        (" house", " und", "en", Break.PLAIN),
-        (" house", " and", "xx", Break.PLAIN),
-    ],
-)
-def test_quality_of_breaks(before: str, after: str, language: str, expected: Break) -> None:
-    assert break_between(before, after, language) is expected
+@pytest.mark.parametrize(("before", "after", "language", "expected"), BREAKS["ratings"])
+def test_quality_of_breaks(before: str, after: str, language: str, expected: str) -> None:
+    assert break_between(before, after, language) is Break[expected]
 
 
 def test_a_name_is_kept_together_but_not_the_first_word_of_a_sentence() -> None:

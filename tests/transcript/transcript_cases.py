@@ -1,6 +1,8 @@
 """Segments and speech for tests: written in seconds, or drawn by hypothesis."""
 
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 
 from hypothesis import strategies as st
 
@@ -9,6 +11,9 @@ from app.transcript.edited import speaker_of
 from app.transcript.formats import FORMATS, FileStyle
 from app.transcript.timeline import ClipResult, Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
+
+DATA = Path(__file__).parents[1] / "data"
+BREAKS = tomllib.loads((DATA / "tables" / "breaks.toml").read_text(encoding="utf-8"))
 
 
 def render(
