@@ -54,27 +54,6 @@ def until_running(site, count):
     wait_for(lambda: sum(job["status"] == "running" for job in listed(site)) == count)
 
 
-# Keys
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("key", [None, "sk-wrong"])
-def test_without_a_key_nothing_is_written_to_disk(serve, kind, key):
-    site = serve(api_keys=KEYS)
-    for content in (None, CONTENT * 300):
-        response = post(site, kind, key=key, content=content)
-        assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
-    assert not site.left_files
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_a_key_no_body_is_requested(serve, kind):
-    site = serve(api_keys=KEYS)
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(head(kind, b"Content-Length: 1000000", b"Expect: 100-continue"))
-        assert connection.recv(100).startswith(b"HTTP/1.1 401")
-
-
 # Idempotency keys
 
 
