@@ -9,38 +9,12 @@ from app.transcript.timed_text import TimedText
 from app.transcript.width import width
 
 
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [
-        ("abc", 3),
-        ("你好", 4),
-        ("ｱｲ", 2),
-        ("ＡＢ", 4),
-        ("e\u0301te\u0301", 3),
-        ("กำ้", 2),
-        ("a\u200bb", 2),
-        ("😀", 2),
-    ],
-)
+@pytest.mark.parametrize(("text", "columns"), BREAKS["widths"])
 def test_width(text: str, columns: int) -> None:
     assert width(text) == columns
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (" It's well-known.", [" It's", " well-known."]),
-        (" Quoi ? Non !", [" Quoi ?", " Non !"]),
-        (" « Oui » dit-il", [" « Oui »", " dit-il"]),
-        (" dix\u00a0000 fois", [" dix\u00a0000", " fois"]),
-        ("「你好。」他说，", ["「你", "好。」", "他", "说，"]),
-        ("ちょっと待って", ["ちょっ", "と", "待っ", "て"]),
-        ("用GPU算3次", ["用", "GPU", "算", "3", "次"]),
-        ("ไปน้ำ", ["ไป", "น้ำ"]),
-        (" مرحبا بكم", [" مرحبا", " بكم"]),
-        ("", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), BREAKS["units"])
 def test_units(text: str, expected: list[str]) -> None:
     assert break_units(text) == expected
 
@@ -64,17 +38,7 @@ def test_a_name_is_kept_together_but_not_the_first_word_of_a_sentence() -> None:
     assert break_between(" Anna", " I", "en", starts_sentence=False) is Break.PLAIN
 
 
-@pytest.mark.parametrize(
-    ("text", "language", "phrases"),
-    [
-        ("ねじを作り続けている。", "ja", ["ねじを", "作り続けている。"]),
-        ("昭和58年の春", "ja", ["昭和58年の", "春"]),
-        ("巴黎是法国的首都。", "zh", ["巴黎", "是", "法国", "的", "首都。"]),
-        ("我們應該開始工作", "zh", ["我們", "應該", "開始", "工作"]),
-        ("ตลาดน้ำ แห่งนี้", "th", ["ตลาด", "น้ำ", " แห่ง", "นี้"]),
-        ("ភាសា", "km", ["ភា", "សា"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "language", "phrases"), BREAKS["phrases"])
 def test_phrases_of_scripts_without_spaces(text: str, language: str, phrases: list[str]) -> None:
     assert break_units(text, language) == phrases
 
@@ -85,16 +49,7 @@ def test_a_phrase_wider_than_a_line_is_broken_inside() -> None:
     assert all(width(unit) <= 8 for unit in units)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (" - Who's there? - Me.", [" - Who's", " there?", " - Me."]),
-        (" so – he said – it was", [" so", " – he", " said", " – it", " was"]),
-        (" ♪ la la ♪ ♪ da ♪", [" ♪ la", " la ♪", " ♪ da ♪"]),
-        (" he said –", [" he", " said –"]),
-        (" -", [" -"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), BREAKS["dashes_and_notes"])
 def test_dashes_and_notes_belong_to_a_word(text: str, expected: list[str]) -> None:
     assert break_units(text) == expected
 

@@ -1,15 +1,14 @@
 """The tables of words are well formed, and hold for each language what a subtitler would say of it."""
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
-from transcript_cases import DATA as CASES_DATA
 
 from app.languages import LANGUAGES
 from app.transcript import lexicon
 from app.transcript.lexicon import lexicon_of, read_tables, word_form
+from tests.cases import read_cases
 
 DATA = Path(lexicon.__file__).parent / "data"
 WORDS = [
@@ -96,7 +95,7 @@ def test_an_abbreviation_is_certain_or_ambiguous_but_not_both() -> None:
         assert not lexicon_of(language).abbreviations & lexicon_of(language).ambiguous_abbreviations, language
 
 
-CASES = tomllib.loads((CASES_DATA / "tables" / "words.toml").read_text(encoding="utf-8"))
+CASES = read_cases("words")
 
 
 def cases(kind: str) -> list[tuple[str, str, str]]:

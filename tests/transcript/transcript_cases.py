@@ -1,6 +1,5 @@
 """Segments and speech for tests: written in seconds, or drawn by hypothesis."""
 
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,10 +9,11 @@ from app.transcript.cues import Cue, CueStyle
 from app.transcript.edited import speaker_of
 from app.transcript.formats import FORMATS, FileStyle
 from app.transcript.timeline import ClipResult, Transcript
+from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 DATA = Path(__file__).parents[1] / "data"
-BREAKS = tomllib.loads((DATA / "tables" / "breaks.toml").read_text(encoding="utf-8"))
+BREAKS = read_cases("breaks")
 
 
 def render(

@@ -2,17 +2,16 @@
 
 import ipaddress
 import socket
-import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.cases import read_cases
 from workers.addresses import AddressRefused, check_host, check_url, is_public, resolve
 
-TABLES = tomllib.loads((Path(__file__).parents[1] / "data/tables/addresses.toml").read_text())
+TABLES = read_cases("addresses")
 NOT_PUBLIC = TABLES["not_public"]
 
 
