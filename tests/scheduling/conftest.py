@@ -25,8 +25,8 @@ async def new_dispatcher() -> AsyncIterator[NewDispatcher]:
 
 
 @pytest.fixture
-def start(new_dispatcher: NewDispatcher) -> NewDispatcher:
-    """Makes dispatchers and starts them."""
+def serve(new_dispatcher: NewDispatcher) -> NewDispatcher:
+    """As `new_dispatcher`, but starts them."""
 
     def make(*slots: Slot[str, str], awake: int | None = None, **options: Any) -> Dispatcher[str, str]:
         dispatcher = new_dispatcher(*slots, **options)

@@ -52,19 +52,19 @@ def short_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 async def test_a_process_that_fails_with_a_batch(
-    start: NewDispatcher, error: Exception, reason: RestartReason
+    serve: NewDispatcher, error: Exception, reason: RestartReason
 ) -> None:
     assert restart_reason(error) is reason
     slot = EndingSlot(error)
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     assert (await dispatcher.submit("job", "a")).result == "A"
     assert slot.status.restarts_by == {reason: 1}
     assert slot.status.restarts == 1
 
 
-async def test_reasons_of_processes_that_end_between_two_batches(start: NewDispatcher) -> None:
+async def test_reasons_of_processes_that_end_between_two_batches(serve: NewDispatcher) -> None:
     slot = FakeSlot(0)
-    start(slot)
+    serve(slot)
     for number, ending in enumerate([None, RestartReason.MEMORY, None], start=1):
         await until(lambda: slot.status.state == "idle")
         slot.status.ending = ending
@@ -91,10 +91,10 @@ async def test_a_probe_that_fails_counts_as_the_device(new_dispatcher: NewDispat
 
 
 async def test_a_fault_of_the_service_is_no_fault_of_the_process(
-    start: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+    serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slot = FakeSlot(0)
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     await until(lambda: slot.status.state == "idle")
     with monkeypatch.context() as patch:
         patch.setattr(dispatcher, "_next_batch", lambda *_: 1 / 0)

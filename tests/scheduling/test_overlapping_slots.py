@@ -16,10 +16,10 @@ from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFake
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
-async def test_a_batch_is_handed_over_while_the_one_before_runs(start: NewDispatcher) -> None:
+async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
     slot.unblocked.clear()
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     answers = asyncio.create_task(submit_all(dispatcher, *"abcdef"))
     await let_tasks_run()
     assert slot.batches == [["a", "b"]], "running"
@@ -30,17 +30,17 @@ async def test_a_batch_is_handed_over_while_the_one_before_runs(start: NewDispat
     assert (slot.status.batches, slot.status.state) == (3, "idle")
 
 
-async def test_without_overlap_a_batch_waits_for_the_one_before(start: NewDispatcher) -> None:
+async def test_without_overlap_a_batch_waits_for_the_one_before(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
     slot.overlaps = False
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     assert await submit_all(dispatcher, *"abcd") == list("ABCD")
     assert (slot.batches, slot.in_flight) == ([["a", "b"], ["c", "d"]], [])
 
 
-async def test_both_batches_are_requeued_singly_when_the_process_crashes(start: NewDispatcher) -> None:
+async def test_both_batches_are_requeued_singly_when_the_process_crashes(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     counts: list[int] = []
     tasks = [
         asyncio.create_task(dispatcher.submit("job", payload, key="k", on_crash=counts.append))
@@ -57,9 +57,9 @@ async def test_both_batches_are_requeued_singly_when_the_process_crashes(start: 
             assert (len(before), following) == (1, [])
 
 
-async def test_the_only_task_in_flight_is_counted_at_once(start: NewDispatcher) -> None:
+async def test_the_only_task_in_flight_is_counted_at_once(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=4)
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     counts: list[int] = []
     with pytest.raises(TaskCrashes):
         await dispatcher.submit("job", "crash", on_crash=counts.append)
@@ -67,9 +67,9 @@ async def test_the_only_task_in_flight_is_counted_at_once(start: NewDispatcher) 
     assert slot.starts == 1 + MAX_CRASHES
 
 
-async def test_an_error_of_a_batch_costs_the_following_one_nothing(start: NewDispatcher) -> None:
+async def test_an_error_of_a_batch_costs_the_following_one_nothing(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     answers = await submit_all(dispatcher, "raise", "b", "c", "d")
     assert isinstance(answers[0], ValueError)
     assert answers[1:] == ["B", "C", "D"]
@@ -77,26 +77,26 @@ async def test_an_error_of_a_batch_costs_the_following_one_nothing(start: NewDis
     assert slot.status.restarts == 0
 
 
-async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(start: NewDispatcher) -> None:
+async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     assert await submit_all(dispatcher, "no memory", "b", "c", "d") == ["NO MEMORY", "B", "C", "D"]
     assert slot.batches[0] == ["c", "d"]
     assert slot.status.restarts == 0
 
 
-async def test_a_failed_device_is_no_fault_of_two_batches(start: NewDispatcher) -> None:
+async def test_a_failed_device_is_no_fault_of_two_batches(serve: NewDispatcher) -> None:
     slot, sound = OverlappingFakeSlot(0, batch_limit=2), OverlappingFakeSlot(1, batch_limit=2)
-    dispatcher = start(slot, sound)
+    dispatcher = serve(slot, sound)
     answers = await submit_all(dispatcher, "sick", "b", "c", "d", "e", "f", "g", "h")
     assert isinstance(answers[0], TaskCrashes), "each device fails on it, and works after it"
     assert answers[1:] == list("BCDEFGH")
 
 
-async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(start: NewDispatcher) -> None:
+async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=1)
     slot.unblocked.clear()
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     answers = asyncio.create_task(submit_all(dispatcher, *"abc"))
     await let_tasks_run()
     slot.needs_restart.set()
@@ -105,10 +105,10 @@ async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(start: Ne
     assert (slot.batches, slot.starts) == ([["a"], ["b"], ["c"]], 2)
 
 
-async def test_cancel_and_drain_with_two_batches_in_flight(start: NewDispatcher) -> None:
+async def test_cancel_and_drain_with_two_batches_in_flight(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=1)
     slot.unblocked.clear()
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     tasks = [asyncio.create_task(dispatcher.submit(job, job)) for job in ("a", "b", "c", "d")]
     await let_tasks_run()
     dispatcher.cancel("b")  # in flight: runs on
@@ -123,10 +123,10 @@ async def test_cancel_and_drain_with_two_batches_in_flight(start: NewDispatcher)
     assert tasks[2].cancelled()
 
 
-async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(start: NewDispatcher) -> None:
+async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=1)
     slot.unblocked.clear()
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     first = asyncio.create_task(dispatcher.submit("x", "crash"))
     second = asyncio.create_task(dispatcher.submit("y", "y"))
     await let_tasks_run()
@@ -163,10 +163,10 @@ async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
             await asyncio.sleep(0.01)
 
 
-async def test_tasks_that_continue_come_first_and_in_order(start: NewDispatcher) -> None:
+async def test_tasks_that_continue_come_first_and_in_order(serve: NewDispatcher) -> None:
     slot = FakeSlot(0)
     slot.unblocked.clear()
-    dispatcher = start(slot)
+    dispatcher = serve(slot)
     submitted = [asyncio.create_task(dispatcher.submit("film", "film 1"))]
     await let_tasks_run()
     submitted += [

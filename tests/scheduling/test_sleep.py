@@ -21,9 +21,9 @@ async def until_asleep(slots: list[FakeSlot]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_an_idle_slot_ends_its_process_and_wakes_for_work(start: NewDispatcher) -> None:
+async def test_an_idle_slot_ends_its_process_and_wakes_for_work(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index) for index in range(3)]
-    dispatcher = start(*slots, sleep_after_s=0.5)
+    dispatcher = serve(*slots, sleep_after_s=0.5)
     await let_tasks_run()
     assert states(slots) == ["idle"] * 3
     await until_asleep(slots)
@@ -34,20 +34,20 @@ async def test_an_idle_slot_ends_its_process_and_wakes_for_work(start: NewDispat
     await until_asleep(slots)
 
 
-async def test_a_task_that_continues_another_wakes_no_other_slot(start: NewDispatcher) -> None:
+async def test_a_task_that_continues_another_wakes_no_other_slot(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index) for index in range(3)]
-    dispatcher = start(*slots, awake=1, sleep_after_s=60)
+    dispatcher = serve(*slots, awake=1, sleep_after_s=60)
     await let_tasks_run()
     for number in range(5):
         await dispatcher.submit("job", "a", continues=number > 0)
     assert [slot.starts for slot in slots] == [1, 0, 0]
 
 
-async def test_as_many_slots_wake_as_the_work_needs(start: NewDispatcher) -> None:
+async def test_as_many_slots_wake_as_the_work_needs(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index, batch_limit=4) for index in range(4)]
     for slot in slots:
         slot.unblocked.clear()
-    dispatcher = start(*slots, awake=0, sleep_after_s=60)
+    dispatcher = serve(*slots, awake=0, sleep_after_s=60)
     await let_tasks_run()
     tasks = [asyncio.create_task(dispatcher.submit("job", "a", key="k")) for _ in range(9)]
     await let_tasks_run()
@@ -58,9 +58,9 @@ async def test_as_many_slots_wake_as_the_work_needs(start: NewDispatcher) -> Non
     assert slots[3].starts == 0
 
 
-async def test_some_slots_never_sleep(start: NewDispatcher) -> None:
+async def test_some_slots_never_sleep(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index) for index in range(2)]
-    dispatcher = start(*slots, awake=1, sleep_after_s=0.05, always_awake=1)
+    dispatcher = serve(*slots, awake=1, sleep_after_s=0.05, always_awake=1)
     await let_tasks_run()
     assert states(slots) == ["idle", "asleep"]
     slots[0].unblocked.clear()
@@ -74,20 +74,20 @@ async def test_some_slots_never_sleep(start: NewDispatcher) -> None:
     assert states(slots) == ["idle", "asleep"]
 
 
-async def test_work_of_a_process_that_went_to_sleep_may_go_to_any_slot(start: NewDispatcher) -> None:
+async def test_work_of_a_process_that_went_to_sleep_may_go_to_any_slot(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index) for index in range(2)]
-    dispatcher = start(*slots, sleep_after_s=0.05, always_awake=1)
+    dispatcher = serve(*slots, sleep_after_s=0.05, always_awake=1)
     assert (await dispatcher.submit("job", "a", affinity=1)).slot == 1
     await until_asleep(slots[1:])
     assert (await dispatcher.submit("job", "a", affinity=1)).slot == 0
 
 
 async def test_a_slot_that_cannot_wake_has_failed(
-    start: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+    serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
     slot = FakeSlot(0)
-    dispatcher = start(slot, sleep_after_s=0.05)
+    dispatcher = serve(slot, sleep_after_s=0.05)
     await until_asleep([slot])
     slot.failing_starts = 2
     with pytest.raises(NotReady, match="no such model"):
@@ -97,9 +97,9 @@ async def test_a_slot_that_cannot_wake_has_failed(
     assert (await dispatcher.submit("job", "a")).result == "A"
 
 
-async def test_nothing_wakes_while_the_service_stops(start: NewDispatcher) -> None:
+async def test_nothing_wakes_while_the_service_stops(serve: NewDispatcher) -> None:
     slot = FakeSlot(0)
-    dispatcher = start(slot, sleep_after_s=0.05)
+    dispatcher = serve(slot, sleep_after_s=0.05)
     await until_asleep([slot])
     await dispatcher.drain(1)
     task = asyncio.create_task(dispatcher.submit("job", "a"))
