@@ -123,37 +123,7 @@ def _words(text: str) -> str:
     return letters([text]).replace("-", "")
 
 
-_COMMON = st.sampled_from(
-    [
-        "the",
-        "end.",
-        "and,",
-        "but",
-        "of",
-        "a",
-        "Extraordinarily?",
-        "1984",
-        "–",
-        "«",
-        "mot",
-        "»",
-        "-",
-        "- Oui.",
-        "♪",
-        "[DOOR CREAKS]",
-        "approx.",
-        "u.a.",
-        "19.",
-        "Mme",
-        "New",
-        "York",
-        "مرحبا",
-        "שלום",
-        "में",
-        "것입니다.",
-        "который",
-    ]
-)
+_COMMON = st.sampled_from(BREAKS["drawn_words"])
 _WORDS = st.one_of(
     _COMMON,
     st.text("abcdefghij", min_size=1, max_size=60),
