@@ -103,8 +103,7 @@ def dispatcher(checkouts: dict[str, Path], pairs: int, minutes: int) -> Figures:
 def _service(root: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
     """A service of a checkout, when it is ready."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = one_worker(1) | {"WHISPER_DATA_DIR": folder, "WHISPER_LOG_LEVEL": "error"}
-        with started_service(COMMAND, root, **settings) as service:
+        with started_service(COMMAND, root, **one_worker(1), WHISPER_DATA_DIR=folder) as service:
             yield service
 
 
