@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, ValidationError, field_validator
+from pydantic import BeforeValidator, Field, JsonValue, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -21,7 +21,14 @@ from pydantic_settings import (
 
 from app.errors import InvalidSetting, fault_of
 
-CommaList = Annotated[tuple[str, ...], NoDecode]
+
+def _split(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+CommaList = Annotated[tuple[str, ...], BeforeValidator(_split), NoDecode]
 
 # An empty value counts as absent, except of these, whose defaults it switches off.
 _MAY_BE_EMPTY = frozenset({"model_aliases"})
@@ -320,22 +327,6 @@ class Settings(BaseSettings):
             dotenv_settings,
             file_secret_settings,
         )
-
-    @field_validator(
-        "models",
-        "model_aliases",
-        "gpus",
-        "trusted_proxies",
-        "api_keys",
-        "cors_origins",
-        "allowed_hosts",
-        mode="before",
-    )
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
 
     @field_validator("device", "engine", "log_level", "log_format", mode="before")
     @classmethod

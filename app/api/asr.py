@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from app import tracing
 from app.api.admission import Admission
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import QueryFields
 from app.api.openai_responses import segment_entry

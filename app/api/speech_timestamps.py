@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from app.api.admission import Admission
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import AudioFile, FormFields, check_present, parse, request_body
 from app.api.receiving import receive

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from starlette.requests import Request
 
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import error_response
 from app.api.openai_responses import usage
 from app.api.schemas import TranscriptDelta, TranscriptDone

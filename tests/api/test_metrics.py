@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from app import sampler
 from app.api.metric_list import METRICS, PREFIX
-from app.api.request_counts import OTHER, UNMATCHED, RequestCounts
+from app.api.requests import OTHER, UNMATCHED, RequestCounts
 from app.api.schemas import Worker
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
 from app.jobs.webhooks import Attempt
