@@ -17,7 +17,6 @@ from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
 from app.api.connections import EnsureResponse
 from app.api.corrections import correction_routes
-from app.api.docs_page import add_docs
 from app.api.errors import add_error_handlers
 from app.api.jobs import job_routes
 from app.api.links import link_routes
@@ -25,7 +24,7 @@ from app.api.metric_list import Sources
 from app.api.metrics import metric_routes
 from app.api.nodes import node_routes
 from app.api.openai import openai_routes
-from app.api.pages import add_pages
+from app.api.pages import add_docs, add_pages
 from app.api.peaks import peak_routes
 from app.api.requests import RequestCounts, RequestLog, RootPath
 from app.api.segments import segment_routes

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -384,11 +385,11 @@ class Settings(BaseSettings):
             check_secret(value)
         return value
 
-    @property
+    @cached_property
     def max_upload_bytes(self) -> int:
         return self.max_upload_mb * 10**6
 
-    @property
+    @cached_property
     def audio_cache_bytes(self) -> int:
         return self.audio_cache_mb * 10**6
 

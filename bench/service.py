@@ -32,9 +32,11 @@ def running_service(url: str | None = None, **environment: str) -> Iterator[http
         with httpx.Client(base_url=url, timeout=None) as client:
             yield client
         return
-    with tempfile.TemporaryDirectory() as folder:
-        with started_service(COMMAND, ROOT, **{"WHISPER_DATA_DIR": folder} | environment) as (client, _):
-            yield client
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started_service(COMMAND, ROOT, **{"WHISPER_DATA_DIR": folder} | environment) as (client, _),
+    ):
+        yield client
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """The endpoints of whisper-asr-webservice, for its clients: Bazarr, Speakr and others."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +16,7 @@ from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import QueryFields
 from app.api.openai_responses import segment_entry
-from app.api.receiving import receive
+from app.api.receiving import received
 from app.api.speaker_labels import speaker_00, with_labels
 from app.api.system import VERSION
 from app.engines.model_files import can_translate
@@ -160,12 +159,8 @@ def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
 async def _received(
     service: "TranscriptionService", admission: Admission, request: Request, *, raw_pcm: bool
 ) -> AsyncIterator[Upload]:
-    """The file of a request. Removes it at the end. Holds a place from before the body until then.
-
-    Raises as `Places.hold` and `receive` do.
-    """
-    with admission.requests.hold(request):
-        form = await receive(service, request, admission.uploads, file_field=FILE_FIELD, raw_pcm=raw_pcm)
+    """The file of a request, as in `received`."""
+    async with received(service, admission, request, file_field=FILE_FIELD, raw_pcm=raw_pcm) as form:
         if form.file is None:
             raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
         try:
@@ -175,8 +170,6 @@ async def _received(
             if error.param == "file":
                 error.param = FILE_FIELD
             raise
-        finally:
-            await asyncio.to_thread(form.remove)
 
 
 def _headers(upload: Upload, output: str) -> dict[str, str]:
