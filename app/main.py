@@ -26,7 +26,8 @@ from app.api.nodes import node_routes
 from app.api.openai import openai_routes
 from app.api.pages import add_docs, add_pages
 from app.api.peaks import peak_routes
-from app.api.requests import RequestCounts, RequestLog, RootPath
+from app.api.requests import RequestCounts, RequestLog
+from app.api.root_path import RootPath
 from app.api.segments import segment_routes
 from app.api.speakers import speaker_routes
 from app.api.speech_timestamps import speech_routes

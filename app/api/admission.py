@@ -54,7 +54,7 @@ class Places:
     def check(self, request: Request) -> None:
         """Raise QueueFull if there is no place for a request."""
         owner = owner_of(request)
-        if self._held.total() >= self._limit:
+        if self.held >= self._limit:
             raise QueueFull(
                 f"{self._limit} {self._what} are under way, as many as this service takes ({self._setting}); "
                 "try again later.",

@@ -9,7 +9,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.errors import error_response
-from app.api.requests import LINK_OWNER, route_path
+from app.api.requests import LINK_OWNER
+from app.api.root_path import route_path
 from app.api.signatures import check_link, has_signature
 from app.errors import LinkRefused, Unauthorized
 
