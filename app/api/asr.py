@@ -28,7 +28,7 @@ from app.transcript.edited import add_speakers
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
-from workers.messages import Segment, Word, seconds
+from workers.messages import Segment, seconds
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -202,15 +202,14 @@ def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
     entry = segment_entry(number, segment).model_dump(exclude_none=True)
     if not words:
         return entry
-    spoken = [_word(word) for word in segment.words]
+    spoken: list[dict[str, Any]] = [
+        {
+            "word": word.text,
+            "start": seconds(word.start),
+            "end": seconds(word.end),
+            "probability": round(word.probability, 4),
+        }
+        for word in segment.words
+    ]
     add_speakers(spoken, segment)
     return entry | {"words": spoken}
-
-
-def _word(word: Word) -> dict[str, Any]:
-    return {
-        "word": word.text,
-        "start": seconds(word.start),
-        "end": seconds(word.end),
-        "probability": round(word.probability, 4),
-    }
