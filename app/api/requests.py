@@ -84,18 +84,14 @@ class RequestLog:
         scope.setdefault("state", {})["request_id"] = request_id
         status = CLIENT_CLOSED_REQUEST
         has_begun = False  # the response
+        path = route_path(scope)
         start = time.perf_counter()
 
-        def count() -> None:
-            nonlocal has_begun
-            has_begun = True
-            self._counts.add(scope["method"], route_path(scope), status, time.perf_counter() - start)
-
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal has_begun, status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                count()
+                has_begun, status = True, message["status"]
+                self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 answer_headers = MutableHeaders(scope=message)
                 if scope["state"].get("owner") == LINK_OWNER:  # other sites and shared caches get nothing
                     answer_headers.setdefault("referrer-policy", "no-referrer")
@@ -113,26 +109,22 @@ class RequestLog:
                 await self.app(scope, receive, send_with_headers)
             finally:
                 if not has_begun:
-                    count()
+                    self._counts.add(scope["method"], path, status, time.perf_counter() - start)
                 _describe(span, scope, status)
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info
+                address = scope.get("client")
                 write(
                     "request",
                     method=scope["method"],
                     path=scope["path"],
                     status=status,
-                    client=_client(scope),
+                    # Without its port. A trusted proxy has named it, so it may be any text.
+                    client=address[0][:MAX_ADDRESS_CHARS] if address else None,
                     ms=round((time.perf_counter() - start) * 1000, 1),
                     request_id=request_id,
                 )
-
-
-def _client(scope: Scope) -> str | None:
-    """The client's address, without its port. A trusted proxy has named it, so it may be any text."""
-    address = scope.get("client")
-    return address[0][:MAX_ADDRESS_CHARS] if address else None
 
 
 def _describe(span: tracing.Span, scope: Scope, status: int) -> None:
