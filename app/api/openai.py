@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request
 from pydantic import Field, TypeAdapter, model_validator
 from starlette.responses import Response
 
-from app import tracing
 from app.api.admission import Admission
 from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
@@ -38,6 +37,7 @@ from app.api.streaming import done_event, stream_response
 from app.errors import InvalidInput
 from app.media.uploads import Fields
 from app.speakers.labelling import KnownSpeaker
+from app.telemetry import traces
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
 
@@ -182,7 +182,7 @@ async def _respond(
         finally:
             if not streaming:
                 await asyncio.to_thread(upload.remove)
-        with tracing.span("render", format=form.response_format):
+        with traces.span("render", {"whisperfleet.format": form.response_format}):
             wanted = (form.response_format, options, granularities)
             return await service.helper.run(transcript.seconds, transcript_response, transcript, *wanted)
 

@@ -12,11 +12,11 @@ from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import tracing
 from app.api.errors import CLIENT_CLOSED_REQUEST, METHODS
 from app.api.root_path import route_path
-from app.histogram import Histogram
-from app.work import Work, working_for
+from app.telemetry import traces
+from app.telemetry.histogram import Histogram
+from app.telemetry.work import Work, working_for
 
 FIRST_ERROR = 400
 MAX_ADDRESS_CHARS = 64
@@ -82,6 +82,7 @@ class RequestLog:
         if not _VALID_ID.fullmatch(request_id):
             request_id = f"req_{uuid.uuid4().hex}"
         scope.setdefault("state", {})["request_id"] = request_id
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"  # in traces
         status = CLIENT_CLOSED_REQUEST
         has_begun = False  # the response
         path = route_path(scope)
@@ -103,14 +104,16 @@ class RequestLog:
 
         with (
             working_for(Work(request_id)),
-            tracing.request(scope["method"], headers.get) as span,
+            traces.request(method, headers) as span,
         ):
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:
                 if not has_begun:
                     self._counts.add(scope["method"], path, status, time.perf_counter() - start)
-                _describe(span, scope, status)
+                if span.is_recording():
+                    route = getattr(scope.get("route"), "path", None)
+                    traces.describe_answer(span, method, route, status)
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info
@@ -120,17 +123,8 @@ class RequestLog:
                     method=scope["method"],
                     path=scope["path"],
                     status=status,
-                    # Without its port. A trusted proxy has named it, so it may be any text.
+                    # Without its port. A trusted proxy names it, so it may be any text.
                     client=address[0][:MAX_ADDRESS_CHARS] if address else None,
                     ms=round((time.perf_counter() - start) * 1000, 1),
                     request_id=request_id,
                 )
-
-
-def _describe(span: tracing.Span, scope: Scope, status: int) -> None:
-    """Name a span by its route: paths contain ids, and would be as many names."""
-    span.set(**{"http.response.status_code": status})
-    route = getattr(scope.get("route"), "path", None)
-    if route is not None:
-        span.rename(f"{tracing.known_method(scope['method'])} {route}")
-        span.set(**{"http.route": route})

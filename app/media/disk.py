@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from app.errors import DiskFull
-from app.sampler import Sampler
+from app.telemetry.sampler import Sampler
 
 MARGIN_BYTES = 256 << 20
 _MARGIN_DIVISOR = 20  # on a small disk, the margin is its size divided by this

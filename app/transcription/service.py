@@ -5,13 +5,13 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import aclosing, suppress
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import cast
 
 import structlog
 
-from app import tracing
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.fleet import ClusterFleet
@@ -34,29 +34,21 @@ from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import Outcome, SlotStatus
+from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
+from app.telemetry import traces
 from app.transcript.timeline import Transcript
-from app.transcription.batch_traces import trace_batch
 from app.transcription.channels import ChannelPipelines, DecodedAudio
 from app.transcription.cluster_media import ClusterMedia
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.known_speakers import find_known_speakers
+from app.transcription.ledger import BatchLedger, bare_id, jobs_of, new_request
 from app.transcription.pipeline import Fleet, Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.speaker_models import SpeakerModels
 from app.transcription.speakers import SpeakerFinder
-from app.transcription.work_blocks import (
-    FleetBatch,
-    WorkBlocks,
-    bare_id,
-    clips_by_job,
-    new_request,
-    public_jobs,
-)
-from app.transcription.work_totals import WorkTotals
 from workers.messages import EVERYTHING, SAMPLE_RATE, Selection, SpeakerModel
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
@@ -77,8 +69,7 @@ class TranscriptionService:
         )
         self.helper = Helper()
         self.gpus = GpuMonitor(plan.gpus)
-        self.blocks = WorkBlocks()
-        self.totals = WorkTotals()
+        self.ledger = BatchLedger()
         self._plan = plan
         self._planned_default = plan.models[0]  # another one may take its place
         self._speaker_models = SpeakerModels(settings.speaker_model)
@@ -161,9 +152,14 @@ class TranscriptionService:
                 new_request(), upload, options, model, fleet, results, observer or Observer(), known=known
             )
             try:
-                with tracing.span("transcribe") as span:
+                with traces.span("transcribe") as span:
                     transcript = await pipeline.run()
-                    span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
+                    span.set_attributes(
+                        {
+                            "whisperfleet.audio_s": transcript.seconds,
+                            "whisperfleet.clips": len(transcript.clips),
+                        }
+                    )
                 return transcript
             finally:
                 await asyncio.to_thread(remove_channels, pipeline.pcm_path)
@@ -178,7 +174,7 @@ class TranscriptionService:
         pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
         assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
-            with tracing.span("transcribe"):
+            with traces.span("transcribe"):
                 return await pipeline.detect_language()
         finally:
             await asyncio.to_thread(remove_channels, pipeline.pcm_path)
@@ -364,13 +360,6 @@ class TranscriptionService:
         """How many clips wait for a worker, and for how long the oldest has (s; 0 if none waits)."""
         return self._fleet.backlog() if self._fleet is not None else (0, 0.0)
 
-    def _batch_ended(self, batch: FleetBatch, outcome: Outcome) -> None:
-        self.blocks.add(batch, outcome)
-        self.totals.add(batch, outcome)
-        if tracing.is_on():
-            parts = next((slot.parts for slot in self._slots if slot.index == batch.slot), [])
-            trace_batch(batch, outcome, self.blocks.last_id, parts)
-
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""
         usage = self.gpus.usage(slot)
@@ -378,8 +367,8 @@ class TranscriptionService:
         working: list[dict[str, object]] = []
         if batch is not None:
             since = {"since": round(batch.start, 3)}
-            working = [entry | since for entry in public_jobs(clips_by_job(batch))]
-        return {"gpu": usage.public() if usage else None, "working": working}
+            working = [entry | since for entry in jobs_of(Counter(task.job for task in batch.tasks))]
+        return {"gpu": asdict(usage) if usage else None, "working": working}
 
     async def ready(self, model: str, options: Options) -> tuple[Fleet, str]:
         """The workers, and the model for a request that names `model`; its files are here then.
@@ -424,9 +413,9 @@ class TranscriptionService:
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
             waits_for_slots=self.cluster is not None,
-            on_batch=self._batch_ended,
+            on_batch=self.ledger.add,
         )
-        self.catalogue.holders = lambda: self._slots
+        self.catalogue.is_loaded = lambda model: any(slot.holds(model) for slot in self._slots)
         self._fleet.start()
         if self.cluster is not None:
             slots = self._plan.ray_slots(self.cluster.bridge, self.catalogue)
