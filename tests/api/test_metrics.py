@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.routing import Route
 
 from app.api.metric_list import METRICS, PREFIX
-from app.api.request_counts import OTHER, UNMATCHED, RequestCounts
+from app.api.requests import OTHER, UNMATCHED, RequestCounts
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
 from app.jobs.webhooks import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
