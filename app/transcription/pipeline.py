@@ -20,9 +20,8 @@ from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
-from app.transcript.clip_segments import clip_segments
-from app.transcript.packed_segments import PackedSegments
-from app.transcript.timeline import ClipResult, Transcript
+from app.transcript.rendering import clip_segments
+from app.transcript.timeline import ClipResult, PackedSegments, Transcript
 from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.clip_search import ClipSearch

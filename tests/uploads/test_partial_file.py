@@ -46,7 +46,7 @@ def partial(folder: Path, size: int = len(CONTENT)) -> PartialFile:
     return PartialFile(path, size, space)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     cuts=st.lists(st.integers(0, len(CONTENT)), max_size=8),
     kinds=st.lists(st.sampled_from(["whole", "cut", "restart"]), min_size=9, max_size=9),
