@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
+from app.media.clip_search import ClipSearch
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.speech import CHUNK_FRAMES, VadParameters
 from app.media.uploads import Upload
 from app.media.worker_slot import Call
-from app.transcription.clip_search import ClipSearch
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, interleaved, median
 from bench.recordings import write

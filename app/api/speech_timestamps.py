@@ -16,8 +16,8 @@ from app.api.forms import AudioFile, FormFields, check_present, parse, request_b
 from app.api.receiving import receive
 from app.api.schemas import SpeechTimestamp
 from app.errors import InvalidInput
+from app.media.clip_search import FoundSpeech
 from app.media.speech import SAMPLES_PER_MS, VadParameters, divide
-from app.media.speech_search import FoundSpeech
 from app.media.uploads import Fields
 from workers.messages import SAMPLE_RATE
 

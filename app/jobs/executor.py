@@ -4,7 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -61,10 +61,11 @@ class JobObserver(Observer):
     progress: ProgressBuffer
     lengths: Lengths
     published_before: frozenset[ClipKey]  # by an earlier run
+    peaks: PeakCollector = field(default_factory=PeakCollector)
 
-    def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
+    def decoded(self, decoded: Decoded) -> None:
         marker = _pcm_marker(DecodedAudio(decoded.samples, decoded.channels))
-        self.progress.decoded(self.job_id, marker, decoded.tracks, peaks)
+        self.progress.decoded(self.job_id, marker, decoded.tracks, self.peaks)
 
     def progressed(self, progress: Progress) -> None:
         self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)

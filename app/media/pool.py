@@ -25,7 +25,7 @@ from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCras
 from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
-from app.media.pcm_budget import PcmBudget
+from app.media.pcm_budget import PcmBudget, audio_too_long
 from app.media.peaks import PeakCollector
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.speech import CHUNK_FRAMES
@@ -42,6 +42,7 @@ from workers.messages import (
     BYTES_PER_SAMPLE,
     EVERYTHING,
     FRAME_SAMPLES,
+    SAMPLE_RATE,
     RecordingRefused,
     Selection,
     SoundTrack,
@@ -162,11 +163,10 @@ class MediaPool:
 
         `separate`: each channel by itself at its `channel_path`; of those that are the same, only the first.
 
-        Yields how far it is decoded after each step; `peaks` has the peaks up to there. Raises InvalidInput
-        for a file that has nothing to decode, that lacks what is selected, that has too many channels to
-        separate or that crashes decoders, TooLarge
-        for one that says that it is too long, and DiskFull, or OutgrowsDisk if the decoded audio itself fills
-        the disk.
+        Yields how far it is decoded after each step; `peaks`, if given, has the peaks up to there. Raises
+        InvalidInput for a file that has nothing to decode, that lacks what is selected, that has too many
+        channels to separate or that crashes decoders, TooLarge for one that is longer than `max_duration_s`,
+        or says so, and DiskFull, or OutgrowsDisk if the decoded audio itself fills the disk.
         """
         # A cancelled caller removes the file afterwards, so it must not be created after the cancellation.
         paths = channel_paths(pcm_path) if separate else (pcm_path,)
@@ -187,7 +187,8 @@ class MediaPool:
             async def start_step(slot: int | None) -> asyncio.Future[TaskResult[Any]]:
                 max_declared = await budget.before_step()
                 args = (session, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
-                call = Call(tasks.decode, (*args, selection, tuple(map(str, paths[1:]))))
+                more = (selection, tuple(map(str, paths[1:])), peaks is not None)
+                call = Call(tasks.decode, (*args, *more))
                 return asyncio.ensure_future(self._run(_decoding_line(job), call, slot))
 
             try:
@@ -203,6 +204,8 @@ class MediaPool:
                     crashes += crash_count
                     if crashes >= MAX_CRASHES and not finished:
                         raise crashes_decoders()
+                    if decoded.samples > max_duration_s * SAMPLE_RATE:
+                        raise audio_too_long(max_duration_s)
                     if decoded.warning:
                         log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
                     if not finished:

@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.media.channel_files import channel_path
-from app.media.pcm_budget import audio_too_long
-from app.media.peaks import PeakCollector
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.speakers.channels import join_channels
@@ -73,18 +71,21 @@ class ChannelPipelines:
 
     async def _decode(self) -> DecodedAudio:
         """Decode all channels, and report how far that is."""
-        peaks = PeakCollector()
         decoding = self.media.decode(
-            self.job, self.upload, self.pcm_path, self.max_duration_s, peaks, self.selection, separate=True
+            self.job,
+            self.upload,
+            self.pcm_path,
+            self.max_duration_s,
+            self.observer.peaks,
+            self.selection,
+            separate=True,
         )
         async with aclosing(decoding) as steps:
             async for decoded in steps:
-                if decoded.samples > self.max_duration_s * SAMPLE_RATE:
-                    raise audio_too_long(self.max_duration_s)
                 seconds = max(0, decoded.samples - self.selection.start) / SAMPLE_RATE
                 self.observer.progressed(Progress(seconds))
                 if decoded.finished:
-                    self.observer.decoded(decoded, peaks)
+                    self.observer.decoded(decoded)
         return DecodedAudio(decoded.samples, decoded.channels)
 
     async def _transcribe(

@@ -12,10 +12,10 @@ import numpy.typing as npt
 import structlog
 
 from app.errors import InvalidInput, TaskCrashes, TooLarge
+from app.media.clip_search import find_speech
 from app.media.file_sink import raise_if_full
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
-from app.media.speech_search import find_speech
 from app.media.uploads import Upload
 from app.shielding import run_shielded
 from app.speakers.labelling import KnownSpeaker

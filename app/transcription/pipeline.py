@@ -14,6 +14,7 @@ import structlog
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, PlannedClip
+from app.media.clip_search import ClipSearch
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.speech import VadParameters
@@ -25,7 +26,6 @@ from app.transcript.packed_segments import PackedSegments
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipKey, ClipRequest
-from app.transcription.clip_search import ClipSearch
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
 from app.transcription.speakers import SpeakerFinder
@@ -61,11 +61,10 @@ class Progress:
 class Observer:
     """Is called as a pipeline makes progress. Override what you need."""
 
-    def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
-        """Called once, when the recording is decoded, with its peaks.
+    peaks: PeakCollector | None = None  # gets the peaks of the recording, unless an earlier run decoded it
 
-        Not called if an earlier run decoded it.
-        """
+    def decoded(self, decoded: Decoded) -> None:
+        """Called once, when the recording is decoded. Not called if an earlier run decoded it."""
 
     def progressed(self, progress: Progress) -> None:
         """Called with the new progress, at every change."""
@@ -139,6 +138,7 @@ class Pipeline:
             self.max_silence,
             self.selection,
             self.decoded_samples,
+            self.observer.peaks,
             on_decoded=self.observer.decoded,
             on_progress=self._decoded_up_to,
             wants_clips=self._wants_clips,

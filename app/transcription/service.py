@@ -24,13 +24,12 @@ from app.engines.slot import WhisperSlot
 from app.errors import InvalidSetting, ModelUnavailable, NotReady, UnknownNode
 from app.media.channel_files import remove_channels
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
-from app.media.pcm_budget import audio_too_long
+from app.media.clip_search import FoundSpeech, find_speech
 from app.media.peaks import PeakCollector
 from app.media.pool import MediaPool
 from app.media.sound_copies import SoundCopies
 from app.media.sound_encoder import SoundEncoder
 from app.media.speech import VadParameters
-from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
@@ -57,7 +56,7 @@ from app.transcription.work_blocks import (
     public_jobs,
 )
 from app.transcription.work_totals import WorkTotals
-from workers.messages import EVERYTHING, SAMPLE_RATE, Selection, SpeakerModel
+from workers.messages import EVERYTHING, Selection, SpeakerModel
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
 _LOOKUP_S = 8.0  # a request waits so long for the model to be found, before it gets an error
@@ -187,7 +186,7 @@ class TranscriptionService:
         """Where somebody speaks in a recording. Needs no model but that of the media workers.
 
         Does not remove the upload's file. Cancelling the caller cancels the work. Raises as
-        `media.speech_search.find_speech` does.
+        `media.clip_search.find_speech` does.
         """
         job = uuid.uuid4().hex
         pcm_path = self.folder.pcm / job
@@ -212,9 +211,8 @@ class TranscriptionService:
         try:
             decoding = self._media.decode(job, upload, pcm_path, limit_s, peaks, selection)
             async with aclosing(decoding) as steps:
-                async for decoded in steps:
-                    if decoded.samples > limit_s * SAMPLE_RATE:
-                        raise audio_too_long(limit_s)
+                async for _ in steps:
+                    pass
             return await asyncio.to_thread(peaks.pack)
         finally:
             self._media.cancel(job)

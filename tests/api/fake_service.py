@@ -18,10 +18,10 @@ from app.engines.cluster.messages import Node
 from app.engines.cluster.nodes import NO_CLUSTER, find_node, node_row
 from app.engines.gpu_usage import GpuMonitor
 from app.errors import UnknownNode, WhisperfleetError
+from app.media.clip_search import FoundSpeech
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
-from app.media.speech_search import FoundSpeech
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import SlotStatus
@@ -432,7 +432,8 @@ class FakePipeline:
             if self.options.diarize and service.voices is not None:
                 await self.results.get_or_embed((0, service.transcript.samples), self._voices)
             if service.finds_peaks:
-                self.observer.decoded(Decoded(len(TONE), True, TRACKS), collected(TONE))
+                collected(TONE, self.observer.peaks)
+                self.observer.decoded(Decoded(len(TONE), True, TRACKS))
             half = len(service.clips) // 2
             await self._publish(service.clips[:half])
             self.observer.progressed(Progress(total_s, total_s, total_s / 2, 1, 2))

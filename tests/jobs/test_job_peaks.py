@@ -76,9 +76,8 @@ async def test_a_decoded_recording_is_stored_with_its_peaks(store: Store, peaks:
         await peaks.stored(job)
     assert early.value.code == "audio_not_decoded"
     buffer = ProgressBuffer(store)
-    JobObserver(job.id, buffer, Lengths(lambda: None), frozenset()).decoded(
-        Decoded(16_000, True, (TRACK,)), PEAKS
-    )
+    observer = JobObserver(job.id, buffer, Lengths(lambda: None), frozenset(), PEAKS)
+    observer.decoded(Decoded(16_000, True, (TRACK,)))
     await buffer.store()
     job = await store.get(job.id)
     assert (job.pcm or "").startswith("16000 ")

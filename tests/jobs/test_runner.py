@@ -18,7 +18,7 @@ from app.media.pool import Decoded
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Progress
 from tests.jobs.databases import backends, stopped
-from tests.jobs.samples import PEAKS, TRANSCRIPT
+from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FakePipeline, Site, block, opened_site, succeed
 from tests.postgresql import NewDatabase
 
@@ -206,7 +206,7 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
     began = asyncio.Event()
 
     async def work(pipeline: FakePipeline) -> Transcript:
-        pipeline.observer.decoded(Decoded(50, True, ()), PEAKS)
+        pipeline.observer.decoded(Decoded(50, True, ()))
         pipeline.observer.progressed(Progress(60.0, 60.0, 30.0, 1, 2))
         began.set()
         return await block(pipeline)
@@ -305,7 +305,7 @@ async def test_a_long_job_gives_way_to_a_short_one(site: Site) -> None:
         if pipeline.upload.path.name == "a" * 32:
             return TRANSCRIPT
         if pipeline.pcm_path.name == jobs[3].id:
-            pipeline.observer.decoded(Decoded(50, True, ()), PEAKS)
+            pipeline.observer.decoded(Decoded(50, True, ()))
         pipeline.observer.progressed(Progress(7200.0))
         return await block(pipeline)
 
