@@ -22,7 +22,7 @@ from unittest.mock import patch
 import jiwer
 
 from app.engines.model_files import DEMO_PATH, min_context_s
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from bench.command import Options, run_alone
 from bench.decoding import transcribe_clips
 from bench.measuring import Figures, Table, interleaved, median, timed

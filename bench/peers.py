@@ -20,7 +20,7 @@ import numpy as np
 from app.engines.model_files import DEMO_PATH
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from workers import runtime
 from workers.media import tasks as media

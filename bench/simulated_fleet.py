@@ -13,8 +13,7 @@ from app.engines.window_request import WindowRequest, WindowSource, expected_tok
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.pipeline import Fleet
 from bench import virtual_clock
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult

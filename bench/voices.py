@@ -20,7 +20,7 @@ import psutil
 from app.engines.speaker_model import find_speaker_model
 from app.media.pool import STEP_SAMPLES
 from app.media.speech import SpeechDetector, VadParameters
-from app.speakers.windows import voice_windows
+from app.speakers.voices import voice_windows
 from bench.command import Options, run_alone
 from bench.measuring import Figures, Table, median
 from workers.media import tasks

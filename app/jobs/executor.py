@@ -28,8 +28,8 @@ from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.published_clips import PublishedClip
 from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
-from app.media.channel_files import channel_path, remove_channels
 from app.media.downloads import download
+from app.media.pcm_files import channel_path, remove_channels
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
 from app.media.uploads import Upload
@@ -38,7 +38,7 @@ from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
 from app.transcription.channels import ChannelPipelines, DecodedAudio
-from app.transcription.clip_request import ClipKey
+from app.transcription.clip_decoding import ClipKey
 from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span

@@ -34,8 +34,8 @@ from app.jobs.store import Store
 from app.jobs.subscriptions import Subscriptions
 from app.jobs.uploads import Uploads
 from app.jobs.webhooks import Webhooks
-from app.media.channel_files import remove_channels
 from app.media.downloads import clean as clean_downloads
+from app.media.pcm_files import remove_channels
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcription.service import TranscriptionService

@@ -22,10 +22,9 @@ import structlog
 from app import tracing
 from app.background import BackgroundTasks
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
-from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace
 from app.media.file_sink import raise_if_full
-from app.media.pcm_budget import PcmBudget, audio_too_long
+from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
 from app.media.peaks import PeakCollector
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.speech import CHUNK_FRAMES

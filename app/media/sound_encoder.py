@@ -8,7 +8,7 @@ from pathlib import Path
 from app.errors import NOT_KEPT, AudioNotKept, DiskFull, InvalidInput
 from app.media.disk import DiskSpace, Reservation, disk_full
 from app.media.file_sink import raise_if_full
-from app.media.pcm_budget import audio_too_long
+from app.media.pcm_files import audio_too_long
 from app.media.pool import MediaPool, crashes_decoders
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import TaskResult

@@ -19,7 +19,7 @@ from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from app.shielding import run_shielded
 from app.speakers.labelling import KnownSpeaker
-from app.speakers.windows import voice_windows
+from app.speakers.voices import voice_windows
 from app.transcription.data_folder import DataFolder
 
 log = structlog.get_logger(__name__)

@@ -24,8 +24,7 @@ from app.scheduling.dispatcher import Dispatcher
 from app.transcript.clip_segments import clip_segments
 from app.transcript.packed_segments import PackedSegments
 from app.transcript.timeline import ClipResult, Transcript
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipKey, ClipRequest
+from app.transcription.clip_decoding import ClipKey, ClipRequest, decode_clip
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
 from app.transcription.speakers import SpeakerFinder

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from app.compression import pack, unpack
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_request import ClipKey, ClipRequest
+from app.transcription.clip_decoding import ClipKey, ClipRequest
 from workers.messages import Span
 
 R = TypeVar("R")

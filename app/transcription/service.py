@@ -22,9 +22,9 @@ from app.engines.model_files import DEMO, ModelFiles, find
 from app.engines.plan import Plan, make_plan, media_workers
 from app.engines.slot import WhisperSlot
 from app.errors import InvalidSetting, ModelUnavailable, NotReady, UnknownNode
-from app.media.channel_files import remove_channels
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.clip_search import FoundSpeech, find_speech
+from app.media.pcm_files import remove_channels
 from app.media.peaks import PeakCollector
 from app.media.pool import MediaPool
 from app.media.sound_copies import SoundCopies

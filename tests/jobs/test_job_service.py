@@ -14,7 +14,7 @@ from app.jobs.database import Database
 from app.jobs.job import Job, Status
 from app.jobs.service import FINISHED, JobService
 from app.jobs.store import Store
-from app.media.channel_files import channel_paths
+from app.media.pcm_files import channel_paths
 from app.media.uploads import Upload
 from app.settings import Settings
 from tests.jobs.samples import TRANSCRIPT, submission

@@ -16,8 +16,8 @@ from app.jobs.serialization import (
     pack_with_words,
     unpack_transcript,
 )
-from app.speakers.correction import SpeakerCorrection
 from app.speakers.labelling import SpeakerCount
+from app.speakers.relabelling import SpeakerCorrection
 from app.transcript.corrections import SegmentEdit
 from app.transcript.formats.common import milliseconds
 from tests.jobs.samples import TRANSCRIPT

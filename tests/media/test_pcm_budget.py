@@ -15,8 +15,8 @@ import pytest
 import soundfile
 
 from app.errors import DiskFull, OutgrowsDisk, TooLarge
-from app.media.channel_files import channel_paths, remove_channels
 from app.media.disk import MARGIN_BYTES, DiskSpace
+from app.media.pcm_files import channel_paths, remove_channels
 from app.media.pool import STEP_SAMPLES, Decoded, MediaPool
 from app.media.uploads import Upload, remove_leftovers
 from app.media.worker_slot import Call

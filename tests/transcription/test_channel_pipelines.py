@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.errors import ClipFailed
-from app.media.channel_files import channel_path
+from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
 from app.media.uploads import Upload
@@ -17,7 +17,7 @@ from app.options import Options
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import Transcript
 from app.transcription.channels import ChannelPipelines, DecodedAudio
-from app.transcription.clip_request import ClipKey
+from app.transcription.clip_decoding import ClipKey
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.result_cache import CachedRecording

@@ -8,8 +8,7 @@ import pytest
 
 from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, ClipRequest, decode_clip
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
 
 START_S = 100.0  # of the clips in their recording

@@ -18,7 +18,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
 from app.transcript.timeline import Transcript
-from app.transcription.clip_request import ClipKey
+from app.transcription.clip_decoding import ClipKey
 from app.transcription.pipeline import Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults
 from app.transcription.speakers import SpeakerFinder

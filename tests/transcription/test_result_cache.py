@@ -13,8 +13,7 @@ from app.engines.window_request import WindowRequest
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run
 from workers.messages import Decoding

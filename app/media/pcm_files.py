@@ -1,13 +1,31 @@
-"""Limits for decoding one recording: its duration, and the disk space for its decoded audio."""
+"""The decoded audio of one recording: its files, the disk space that they may take, and its longest duration.
+
+There is one file for the mix of the channels, or one for each channel.
+"""
 
 import asyncio
 from contextlib import suppress
 from pathlib import Path
 
 from app.errors import DiskFull, OutgrowsDisk, TooLarge
-from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace, Reservation
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
+from workers.messages import BYTES_PER_SAMPLE, MAX_SEPARATE_CHANNELS, SAMPLE_RATE
+
+
+def channel_path(pcm_path: Path, channel: int) -> Path:
+    """The file of a channel. `pcm_path`: that of the mix, or of channel 0."""
+    return pcm_path.with_name(f"{pcm_path.name}.{channel}") if channel else pcm_path
+
+
+def channel_paths(pcm_path: Path) -> tuple[Path, ...]:
+    """The files that a recording may have."""
+    return tuple(channel_path(pcm_path, channel) for channel in range(MAX_SEPARATE_CHANNELS))
+
+
+def remove_channels(pcm_path: Path) -> None:
+    """Remove all decoded audio of a recording."""
+    for path in channel_paths(pcm_path):
+        path.unlink(missing_ok=True)
 
 
 class PcmBudget:
