@@ -207,8 +207,8 @@ def check_early(
     """
     values = check_present(form, fields, defaults)
     task = str(values.get("task", "")) if "model" in values else ""  # another model may follow the file
-    service.catalogue.resolve(str(values.get("model", "")).strip(), task)
-    service.check_diarize(Options.model_validate(values))
+    service.fleet.catalogue.resolve(str(values.get("model", "")).strip(), task)
+    service.media.check_diarize(Options.model_validate(values))
 
 
 def check_present(

@@ -85,8 +85,8 @@ async def _respond(
         streaming = False
         try:
             form = parse(form_type, upload.fields, upload.file)
-            model = service.catalogue.resolve(form.model.strip(), form.task)
-            service.check_diarize(form.options)
+            model = service.fleet.catalogue.resolve(form.model.strip(), form.task)
+            service.media.check_diarize(form.options)
             known: Sequence[KnownSpeaker] = ()
             if isinstance(form, KnownSpeakerFields) and form.known_speaker_names:
                 known = await run_unless_disconnected(request, known_speakers(service, form))

@@ -90,10 +90,10 @@ class KnownSpeakerFields(Options):
 async def known_speakers(
     service: "TranscriptionService", fields: KnownSpeakerFields
 ) -> Sequence[KnownSpeaker]:
-    """The voices that a request knows. Raises as `TranscriptionService.known_speakers` does."""
+    """The voices that a request knows. Raises as `MediaService.known_speakers` does."""
     if not fields.known_speaker_names:
         return ()
-    return await service.known_speakers(fields.known_speaker_names, fields.known_speaker_references)
+    return await service.media.known_speakers(fields.known_speaker_names, fields.known_speaker_references)
 
 
 def with_implied(form: type[BaseModel], fields: Mapping[str, object]) -> dict[str, object]:

@@ -89,7 +89,7 @@ def speech_routes(service: "TranscriptionService", admission: Admission) -> APIR
             upload = await receive(service, request, admission.uploads, before_file=check)
             try:
                 form = parse(SpeechForm, upload.fields, upload.file)
-                work = service.find_speech(form.file, form.parameters)
+                work = service.media.find_speech(form.file, form.parameters)
                 found = await run_unless_disconnected(request, work)
             finally:
                 await asyncio.to_thread(upload.remove)

@@ -151,15 +151,15 @@ class JobExecutor:
         with suppress(UnknownJob):
             if (await self._store.get(job_id)).pcm is not None:
                 return
-        await asyncio.to_thread(remove_channels, self._service.folder.pcm / job_id)
+        await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job_id)
 
     async def _prepare(self, job: Job) -> tuple[Job, Pipeline | ChannelPipelines]:
         """Returns the job with the digest of its results, and its pipeline."""
-        fleet, model = await self._service.ready(job.submission.model, job.submission.options)
+        fleet, model = await self._service.fleet.ready(job.submission.model, job.submission.options)
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
-        load_options = self._service.catalogue.options[model]
-        speaker_model = (await self._service.speaker_model()).identity if options.diarize else None
+        load_options = self._service.fleet.catalogue.options[model]
+        speaker_model = (await self._service.media.speaker_models.get()).identity if options.diarize else None
         digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
         job = await self._store.set_result_digest(job, digest)
         submission = job.submission
@@ -192,14 +192,14 @@ class JobExecutor:
             return False
         if job.submission.url is None:
             raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
-        await self._service.ready(job.submission.model, job.submission.options)  # no download in vain
+        await self._service.fleet.ready(job.submission.model, job.submission.options)  # no download in vain
         with tracing.span("download"):
             await self._download(job, job.submission.url)
         return True
 
     async def _download(self, job: Job, url: str) -> None:
         settings = self._settings
-        folder, max_bytes = self._service.folder.uploads, settings.max_upload_bytes
+        folder, max_bytes = self._service.media.folder.uploads, settings.max_upload_bytes
         upload = await download(url, folder, max_bytes, settings.max_duration_s)
         try:
             await self._store.update(
@@ -219,13 +219,13 @@ class JobExecutor:
         await asyncio.to_thread(self.remove_decoded, job)
         if not self._settings.keep_audio and job.submission.file:
             await asyncio.to_thread(self._upload_path(job).unlink, missing_ok=True)
-            await self._service.copies.remove(job.submission.file)
+            await self._service.media.copies.remove(job.submission.file)
 
     def _upload_path(self, job: Job) -> Path:
-        return self._service.folder.uploads / (job.submission.file or "")
+        return self._service.media.folder.uploads / (job.submission.file or "")
 
     def _pcm_path(self, job: Job) -> Path:
-        return self._service.folder.pcm / job.id
+        return self._service.media.folder.pcm / job.id
 
 
 def _pcm_marker(audio: DecodedAudio) -> str:

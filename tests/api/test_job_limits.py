@@ -202,9 +202,9 @@ def busy(serve):
     """A site that runs as many jobs as it can. Its queue takes two more."""
     site = serve(max_queued_jobs=2)
     site.service.paused = True
-    for _ in range(site.service.jobs_at_once):
+    for _ in range(site.service.fleet.jobs_at_once):
         site.submitted()
-    until_running(site, site.service.jobs_at_once)
+    until_running(site, site.service.fleet.jobs_at_once)
     return site
 
 
@@ -251,7 +251,7 @@ def test_concurrent_requests_do_not_overfill_the_queue(busy):
             response.status_code for response in threads.map(lambda _: busy.submit(), range(12))
         )
     assert statuses == [202] * 2 + [429] * 10
-    assert len(busy.uploads) == busy.service.jobs_at_once + 2
+    assert len(busy.uploads) == busy.service.fleet.jobs_at_once + 2
 
 
 def test_limit_of_jobs_per_api_key(serve):
@@ -411,7 +411,7 @@ def test_upload_of_a_request_without_space(nearly_full, path):
 def test_uploads_under_way_keep_their_space(nearly_full):
     with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
         connection.sendall(head("body", b"Content-Length: 900000") + b"RIFF")
-        disk = nearly_full.service.folder.disk
+        disk = nearly_full.service.media.folder.disk
         wait_for(lambda: any(upload.outstanding for upload in disk._reservations))
         assert post(nearly_full, "body", content=bytes(300_000)).status_code == 507
     wait_for(lambda: post(nearly_full, "body", content=bytes(300_000)).status_code == 202)

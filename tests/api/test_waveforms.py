@@ -69,7 +69,7 @@ def test_as_many_points_as_asked_for(site, job, points):
 def test_a_wrong_number_of_points(site, job, points):
     answer = peaks(site, job, points=points)
     assert error(answer)[:2] == (400, "points")
-    assert not site.service.peaks_made
+    assert not site.service.media.peaks_made
 
 
 @pytest.mark.parametrize("job_id", ["0" * 32, "nobody", "%00"])
@@ -87,7 +87,7 @@ def test_they_are_there_while_the_job_still_runs(site):
     site.service.paused = False
     site.finished(job)
     assert peaks(site, job).content == running.content
-    assert not site.service.peaks_made
+    assert not site.service.media.peaks_made
 
 
 def test_a_recording_that_is_not_decoded_yet(site):
@@ -108,7 +108,7 @@ def test_a_recording_that_is_not_kept_has_the_peaks_that_were_found(serve):
     wait_for(lambda: not site.left_files)
     assert peaks(site, found).status_code == 200
     assert error(peaks(site, without)) == (409, None, "audio_not_kept")
-    assert not site.service.peaks_made
+    assert not site.service.media.peaks_made
 
 
 def test_a_recording_that_is_gone(site, job):
@@ -132,7 +132,7 @@ def test_they_are_made_once_and_kept(site, job):
     first = peaks(site, job)
     assert peaks(site, job).content == first.content
     assert peaks(site, job, points=5).json()["points"] == 5
-    assert site.service.peaks_made == 1
+    assert site.service.media.peaks_made == 1
     assert rows(site) == 1
     site.client.delete(f"/v1/jobs/{job}").raise_for_status()
     assert rows(site) == 0
@@ -180,7 +180,7 @@ def test_concurrent_clients_share_one_making(site, job):
         wait_for(lambda: len(site.server.server_state.tasks) == 5)
         site.service.paused = False
         assert [one.result().json()["points"] for one in asked] == [1, 2, 3, 4, 5]
-    assert site.service.peaks_made == 1
+    assert site.service.media.peaks_made == 1
 
 
 def test_a_client_that_goes_away_does_not_end_the_making(site, job):
@@ -188,20 +188,20 @@ def test_a_client_that_goes_away_does_not_end_the_making(site, job):
     with ThreadPoolExecutor(1) as background:
         with socket.create_connection(("127.0.0.1", site.port)) as connection:
             connection.sendall(f"GET /v1/jobs/{job}/peaks HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            wait_for(lambda: site.service.peaks_made)
+            wait_for(lambda: site.service.media.peaks_made)
             asked = background.submit(peaks, site, job)
             wait_for(lambda: len(site.server.server_state.tasks) == 2)
         wait_for(lambda: len(site.server.server_state.tasks) == 1)
         site.service.paused = False
         assert asked.result().status_code == 200
-    assert site.service.peaks_made == 1
+    assert site.service.media.peaks_made == 1
 
 
 def test_deleting_the_job_ends_the_making(site, job):
     site.service.paused = True
     with ThreadPoolExecutor(1) as background:
         asked = background.submit(peaks, site, job)
-        wait_for(lambda: site.service.peaks_made)
+        wait_for(lambda: site.service.media.peaks_made)
         assert site.client.delete(f"/v1/jobs/{job}").status_code == 204
         assert error(asked.result()) == (409, None, "audio_not_kept")
     assert rows(site) == 0
@@ -231,7 +231,7 @@ def test_a_stop_ends_the_making(serve):
     site.service.paused = True
     with ThreadPoolExecutor(1) as background:
         asked = background.submit(peaks, site, job)
-        wait_for(lambda: site.service.peaks_made)
+        wait_for(lambda: site.service.media.peaks_made)
         site.server.should_exit = True
         assert asked.result().status_code == 503
 

@@ -83,7 +83,7 @@ async def test_decoded_audio_is_removed_if_the_disk_is_full_and_other_jobs_run(
     async def fill_the_disk(pipeline: FakePipeline) -> Transcript:
         raise DiskFull("full")
 
-    site.service.jobs_at_once = 1
+    site.service.fleet.jobs_at_once = 1
     site.service.work = fill_the_disk
     large = await site.add()
     site.runner.start()
@@ -281,7 +281,7 @@ async def test_owners_take_turns(site: Site) -> None:
         await both.wait()
         return TRANSCRIPT
 
-    site.service.jobs_at_once = 2
+    site.service.fleet.jobs_at_once = 2
     site.service.work = work
     jobs = [await site.add(owner=owner) for owner in ("many", "many", "many", "one")]
     site.runner.start()
@@ -383,13 +383,13 @@ async def test_no_job_starts_before_a_worker_is_ready(site: Site, monkeypatch: p
 
     def readiness() -> str | None:
         asked.set()
-        return site.service.not_ready
+        return site.service.fleet.not_ready
 
-    monkeypatch.setattr(site.service, "readiness", readiness)
-    site.service.not_ready = "the model is being loaded"
+    monkeypatch.setattr(site.service.fleet, "readiness", readiness)
+    site.service.fleet.not_ready = "the model is being loaded"
     job = await site.add()
     site.runner.start()
     await asked.wait()
     assert site.events[job.id] == ["queued"]
-    site.service.not_ready = None
+    site.service.fleet.not_ready = None
     await site.wait_for(job, "succeeded")

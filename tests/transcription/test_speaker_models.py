@@ -30,8 +30,8 @@ def service(folder: Path, **given: str) -> TranscriptionService:
 
 async def test_the_bundled_model_is_there_at_once(tmp_path: Path) -> None:
     made = service(tmp_path)
-    made.check_diarize(Options(diarize=True))
-    assert (await made.speaker_model()).name == "resemblyzer"
+    made.media.check_diarize(Options(diarize=True))
+    assert (await made.media.speaker_models.get()).name == "resemblyzer"
 
 
 async def test_without_it_only_requests_that_ask_who_speaks_are_refused(
@@ -39,13 +39,13 @@ async def test_without_it_only_requests_that_ask_who_speaks_are_refused(
 ) -> None:
     monkeypatch.setattr(speaker_model, "find_spec", lambda name: None)
     made = service(tmp_path)
-    made.check_diarize(Options())
+    made.media.check_diarize(Options())
     with pytest.raises(SpeakerModelUnavailable, match="pip install --no-deps resemblyzer"):
-        made.check_diarize(Options(diarize=True))
+        made.media.check_diarize(Options(diarize=True))
     with pytest.raises(SpeakerModelUnavailable):
-        await made.speaker_model()
+        await made.media.speaker_models.get()
     with pytest.raises(SpeakerModelUnavailable):
-        await made._media.embed_voices("job", tmp_path, [(0, 1)])
+        await made.media.pool.embed_voices("job", tmp_path, [(0, 1)])
 
 
 def test_a_setting_that_names_nothing_stops_the_start(tmp_path: Path) -> None:
