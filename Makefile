@@ -50,7 +50,7 @@ run: .venv/.installed
 # be busy for a moment. The last lines name it.
 test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev node_modules/.installed
-	$(BIN)/pytest --numprocesses 3 --dist loadfile --reruns 1
+	$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder --reruns 1
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP

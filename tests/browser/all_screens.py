@@ -1,6 +1,6 @@
 """Every screen of the page, with each of its dialogs and menus open, in any language."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.transcript_pages import correct, open_job, stored, with_lines
-from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import DATA, SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
 
@@ -35,24 +35,22 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    request: pytest.FixtureRequest, module_commands: Commands, tmp_path_factory: pytest.TempPathFactory
+) -> World:
     folder = tmp_path_factory.mktemp("world")
     long_name, broken, nothing = (folder / name for name in (LONG_NAME, "broken.txt", "nothing.mp3"))
     long_name.write_bytes((DATA / "talk.flac").read_bytes())
     broken.write_text("no sound at all")
     nothing.touch()
-    started = Commands(folder)
-    try:
-        lanes = started.serve(**LANES)
-        site = request.getfixturevalue("site")  # that starts meanwhile
-        hour = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 3600 * RATE))
-        done = with_lines(site, long_name, LINES)
-        failed = site.finished(site.submit(broken)["id"])["id"]
-        running = lanes.wait_until_up().submit(hour)["id"]
-        wait_for(lambda: lanes.workers()[1]["state"] == "failed", 150)
-        yield World(site, lanes, done, failed, running, broken, nothing)
-    finally:
-        started.end()
+    lanes = module_commands.serve(**LANES)
+    site = request.getfixturevalue("site")  # that starts meanwhile
+    hour = write_wav(folder, np.resize(read_pcm(DATA / "talk.flac"), 3600 * RATE))
+    done = with_lines(site, long_name, LINES)
+    failed = site.finished(site.submit(broken)["id"])["id"]
+    running = lanes.wait_until_up().submit(hour)["id"]
+    wait_for(lambda: lanes.workers()[1]["state"] == "failed", 150)
+    return World(site, lanes, done, failed, running, broken, nothing)
 
 
 Opened = Callable[..., Page]  # by `NewPage` with a server

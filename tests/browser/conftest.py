@@ -11,14 +11,13 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, FOLDER, MISSING, REQUIRED, find_chromium
 from tests.browser.watching import Faults
-from tests.e2e.conftest import Commands, commands, shorts, talk, write_wav  # noqa: F401
-from tests.e2e.running import DATA, SIMULATED, Server
+from tests.e2e.fixtures import SharedServers, without_jobs, write_wav
+from tests.e2e.running import DATA, KEYED, ONE_SIMULATED, Server
 from tests.media_files import RATE, read_pcm
 
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 GRAVE = ("serious", "critical")
 ANSWER_MS = 20_000  # the machine may be busy with other things
-KEY = "open sesame"
 
 expect.set_options(timeout=ANSWER_MS)
 
@@ -43,30 +42,10 @@ def browser() -> Iterator[Browser]:
         yield playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
 
 
-@pytest.fixture(scope="session")
-def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    """Starts servers for the modules of one test process: a start takes seconds."""
-    started = Commands(tmp_path_factory.mktemp("sites"))
-    try:
-        yield started
-    finally:
-        started.end()
-
-
-@pytest.fixture(scope="session")
-def open_site(sites: Commands) -> Server:
-    return sites.ready()
-
-
-@pytest.fixture(scope="session")
-def locked_site(sites: Commands) -> Server:
-    return sites.ready(key=KEY, WHISPER_API_KEYS=KEY, WHISPER_CPU_WORKERS=1, **SIMULATED)
-
-
-@pytest.fixture(scope="session")
-def paced(sites: Commands) -> Server:
+@pytest.fixture(scope="module")
+def paced(shared: SharedServers) -> Server:
     """Made-up text, a clip every 0.7 s: as slow on a fast machine as on a busy one."""
-    return sites.ready(**SIMULATED, WHISPER_CPU_WORKERS=1, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")
+    return shared(**ONE_SIMULATED, WHISPER_SIMULATED="batch=1,fixed_ms=700,clip_ms=1")
 
 
 @pytest.fixture(scope="session")
@@ -76,22 +55,15 @@ def three_minutes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def site(open_site: Server) -> Server:
+def site(emptied: Server) -> Server:
     """The service: the demo model, two workers, and no keys. A module begins without jobs."""
-    return without_jobs(open_site)
+    return emptied
 
 
 @pytest.fixture(scope="module")
-def locked(locked_site: Server) -> Server:
+def locked(shared: SharedServers) -> Server:
     """A service with one simulated worker and a key, `KEY`, which its client sends."""
-    return without_jobs(locked_site)
-
-
-def without_jobs(server: Server) -> Server:
-    while jobs := server.client.get("/v1/jobs", params={"limit": 100}).raise_for_status().json()["data"]:
-        for job in jobs:
-            server.client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
-    return server
+    return without_jobs(shared(**KEYED))
 
 
 @contextmanager

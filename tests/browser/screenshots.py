@@ -10,7 +10,7 @@ import numpy as np
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.browser.chromium import ARGUMENTS, MISSING, find_chromium
-from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import DATA, SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
 

@@ -2,14 +2,13 @@
 
 import re
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.fixtures import write_wav
 from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.media_files import RATE, read_pcm
 
@@ -55,12 +54,8 @@ def newest_block_x(lane: Locator) -> float:
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory) -> Iterator[Server]:
-    started = Commands(tmp_path_factory.mktemp("simulated"))
-    try:
-        yield started.ready(**EIGHT, WHISPER_SIMULATED=SLOW)
-    finally:
-        started.end()
+def simulated(module_commands) -> Server:
+    return module_commands.ready(**EIGHT, WHISPER_SIMULATED=SLOW)
 
 
 @pytest.fixture

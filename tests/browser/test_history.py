@@ -7,10 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import KEY
 from tests.browser.modules import load_modules
-from tests.e2e.conftest import half_an_hour, talk_pcm  # noqa: F401
-from tests.e2e.running import wait_for
+from tests.e2e.running import KEY, wait_for
 
 UNDO_MS = 7500  # longer than a deletion can be undone
 
@@ -102,7 +100,7 @@ def test_a_filter_by_state_survives_a_reload_and_the_way_back(page, three):
     expect(row(page, "broken.txt")).to_have_count(1)
 
 
-def test_a_running_job_shows_its_progress_and_can_be_cancelled(page, site, half_an_hour):  # noqa: F811
+def test_a_running_job_shows_its_progress_and_can_be_cancelled(page, site, half_an_hour):
     job = site.submit(half_an_hour)
     page.clock.install()
     page.goto("/")
@@ -369,7 +367,7 @@ def test_the_key_is_asked_for_once(new_page, locked):
     assert [url for url in requests if "/v1/jobs" in url] == []
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.get_by_role("button", name="Retry").click()
-    page.get_by_label("Key", exact=True).fill("open sesame")
+    page.get_by_label("Key", exact=True).fill(KEY)
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)

@@ -12,10 +12,9 @@ import pytest
 from playwright.sync_api import expect
 from tusclient.client import TusClient
 
-from tests.browser.conftest import without_jobs
 from tests.browser.test_intake import drop
-from tests.e2e.conftest import Commands
-from tests.e2e.running import ANSWER_S, DATA, SIMULATED, Server, free_port, wait_for
+from tests.e2e.fixtures import Commands, without_jobs
+from tests.e2e.running import ANSWER_S, DATA, ONE_SIMULATED, Server, free_port, wait_for
 from tests.nginx import MISSING, REQUIRED, find_nginx, running_nginx
 
 pytestmark = [
@@ -42,10 +41,9 @@ class Front:
 
 
 @pytest.fixture(scope="module")
-def front(sites: Commands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    service = sites.ready(
-        **SIMULATED,
-        WHISPER_CPU_WORKERS=1,
+def front(module_commands: Commands, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    service = module_commands.ready(
+        **ONE_SIMULATED,
         WHISPER_SIMULATED="batch=1,fixed_ms=300,clip_ms=1",
         WHISPER_ROOT_PATH=ROOT,
         WHISPER_MAX_UPLOAD_MB=16,

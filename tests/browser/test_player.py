@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Page, Request, Route, expect
 
 from app.errors import NOT_KEPT
-from tests.browser.conftest import KEY, NewPage
+from tests.browser.conftest import NewPage
 from tests.browser.modules import load_modules
 from tests.e2e.reading import Talk
-from tests.e2e.running import Server, wait_for
+from tests.e2e.running import KEY, Server, wait_for
 from tests.media_files import RATE, Pcm, encode, read_pcm
 
 pytestmark = pytest.mark.timeout(120)

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage
 from tests.browser.modules import load_modules
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, SIMULATED, Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)

@@ -9,7 +9,6 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.transcript_pages import document, open_job, row_with, save, with_lines
-from tests.e2e.conftest import half_an_hour, talk_pcm, write_wav  # noqa: F401
 from tests.e2e.running import wait_for
 from tests.media_files import flac_of_silence
 
@@ -67,7 +66,7 @@ def test_text_appears_while_the_job_runs(new_page, paced, three_minutes):
     assert shown_texts(page)[:10] == [segment["text"] for segment in final[:10]]
 
 
-def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(new_page, paced, half_an_hour):  # noqa: F811
+def test_a_reader_at_the_end_sees_new_text_and_one_in_the_middle_stays(new_page, paced, half_an_hour):
     page, site = new_page(paced), paced
     job_id = site.submit(half_an_hour)["id"]
     page.goto(f"/#/jobs/{job_id}")

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import KEY
+from tests.e2e.running import KEY
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -5,14 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.cluster.clusters import RayCluster, environment, running_cluster
-from tests.e2e.conftest import (  # noqa: F401
-    commands,
-    half_an_hour,
-    sabotage,
-    talk,
-    talk_pcm,
-    two_minutes,
-)
 
 
 @pytest.fixture(scope="session")

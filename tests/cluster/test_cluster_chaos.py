@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.clusters import NAMES, RayCluster, new_cluster
 from tests.cluster.services import bridge, ray_settings
 from tests.e2e.chaos import Chaos, mixed_recordings
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server
 from tests.e2e.sabotage import Sabotage
 from tests.media_files import Pcm

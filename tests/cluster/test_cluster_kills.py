@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -10,7 +9,7 @@ import pytest
 
 from tests.cluster.clusters import RayCluster
 from tests.cluster.services import Disturbed, bridge, nodes_of_workers, ray_settings, restarts
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 
 pytestmark = pytest.mark.timeout(300)
@@ -24,17 +23,8 @@ GIVEN_UP_S = (
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    commands = Commands(tmp_path_factory.mktemp("kills"))
-    try:
-        yield commands
-    finally:
-        commands.end()
-
-
-@pytest.fixture(scope="module")
-def service(ray_cluster: RayCluster, started: Commands) -> Server:
-    return started.ready(**ray_settings(ray_cluster, WHISPER_SIMULATED=SLOW))
+def service(ray_cluster: RayCluster, module_commands: Commands) -> Server:
+    return module_commands.ready(**ray_settings(ray_cluster, WHISPER_SIMULATED=SLOW))
 
 
 @pytest.fixture(scope="module")

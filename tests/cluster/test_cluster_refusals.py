@@ -8,7 +8,7 @@ import pytest
 
 from tests.cluster.clusters import RayCluster
 from tests.cluster.services import ray_settings
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)

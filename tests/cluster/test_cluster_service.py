@@ -1,6 +1,5 @@
 """The service whose workers run on two nodes gives what it gives on one machine."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from tests.cluster.clusters import RayCluster
 from tests.cluster.services import bridge, has_ray, nodes_of_workers, ray_settings
 from tests.e2e.chaos import mixed_recordings
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, Server, wait_for
 from tests.media_files import Pcm
 
@@ -19,48 +18,33 @@ START_S = 120.0
 
 
 @pytest.fixture(scope="module")
-def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    commands = Commands(tmp_path_factory.mktemp("services"))
-    try:
-        yield commands
-    finally:
-        commands.end()
-
-
-@pytest.fixture(scope="module")
-def local(started: Commands) -> Server:
-    """A service with two workers of its own."""
-    return started.serve().wait_until_up()
-
-
-@pytest.fixture(scope="module")
-def service(ray_cluster: RayCluster, local: Server, started: Commands) -> Server:
+def service(ray_cluster: RayCluster, module_commands: Commands) -> Server:
     """A service with two workers on each of two nodes."""
-    server = started.serve(**ray_settings(ray_cluster)).wait_until_up()
+    server = module_commands.serve(**ray_settings(ray_cluster)).wait_until_up()
     wait_for(lambda: [row["state"] for row in server.workers()] == ["idle"] * 4, START_S)
     return server
 
 
 @pytest.mark.parametrize("name", ["talk.flac", "dialogue.flac"])
-def test_transcripts_are_those_of_the_local_engine(service: Server, local: Server, name: str) -> None:
+def test_transcripts_are_those_of_the_local_engine(service: Server, server: Server, name: str) -> None:
     requests = [
         {"response_format": "srt"},
         {"response_format": "verbose_json", "timestamp_granularities[]": ["segment", "word"]},
     ]
     for fields in requests:
-        ours = local.text(DATA / name, **fields)
+        ours = server.text(DATA / name, **fields)
         assert service.text(DATA / name, **fields) == ours
         assert len(ours) > 500
     assert {row["node_name"] for row in service.workers() if row["clips"]} == {"node0", "node1"}
 
 
-def test_only_the_bridge_has_ray(service: Server, local: Server) -> None:
-    assert not any(has_ray(process) for process in local.running())
+def test_only_the_bridge_has_ray(service: Server, server: Server) -> None:
+    assert not any(has_ray(process) for process in server.running())
     assert [process.pid for process in service.running() if has_ray(process)] == [bridge(service).pid]
 
 
 def test_three_jobs_survive_two_kills_at_once(
-    ray_cluster: RayCluster, service: Server, local: Server, talk_pcm: Pcm, tmp_path: Path
+    ray_cluster: RayCluster, service: Server, server: Server, talk_pcm: Pcm, tmp_path: Path
 ) -> None:
     """A node and, on the other one, a worker's process."""
     recordings = mixed_recordings(talk_pcm, tmp_path, (60, 40, 90)).values()
@@ -70,7 +54,7 @@ def test_three_jobs_survive_two_kills_at_once(
     service.kill(victim)
     ray_cluster.kill(ray_cluster.node("node1"))
     with ThreadPoolExecutor(2) as clients:
-        expected = list(clients.map(local.srt, recordings))
+        expected = list(clients.map(server.srt, recordings))
     assert [service.finished(job)["status"] for job in jobs] == ["succeeded"] * 3
     assert [service.result(job) for job in jobs] == expected
     assert nodes_of_workers(service) == {"node0": 2}

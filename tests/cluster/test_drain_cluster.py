@@ -1,7 +1,6 @@
 """Nodes of a real cluster are drained in mid-file: nothing is transcribed twice, and nothing is lost."""
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from app.commands.drain import run_drain
 from tests.cluster.clusters import RayCluster
 from tests.cluster.services import blocks, ray_settings
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -20,12 +19,8 @@ SLOW = "fixed_ms=10,clip_ms=1500,token_ms=0,batch=1"
 
 
 @pytest.fixture(scope="module")
-def server(ray_cluster: RayCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    started = Commands(tmp_path_factory.mktemp("draining"))
-    try:
-        yield started.ready(**ray_settings(ray_cluster, WHISPER_SIMULATED=SLOW))
-    finally:
-        started.end()
+def server(ray_cluster: RayCluster, module_commands: Commands) -> Server:
+    return module_commands.ready(**ray_settings(ray_cluster, WHISPER_SIMULATED=SLOW))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 
 from app.jobs.serialization import unpack_result
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage
 from tests.e2e.saboteur.sitecustomize import window_name

@@ -29,6 +29,10 @@ SIMULATED: dict[str, Any] = {
     "WHISPER_DEVICE": None,
     "WHISPER_GPUS": None,
 }
+# Those of most servers that need no model, and with a key: tests with the same settings share a server.
+ONE_SIMULATED = SIMULATED | {"WHISPER_CPU_WORKERS": 1}
+KEY = "open-sesame"
+KEYED = ONE_SIMULATED | {"key": KEY, "WHISPER_API_KEYS": KEY}
 
 PORTS = range(20_000, 32_000)
 _turn = itertools.count(7919 * os.getpid())  # tests that run side by side begin at different ports
@@ -54,7 +58,7 @@ def free_port() -> int:
 
 
 def environment(folder: Path, **settings: object) -> dict[str, str]:
-    """The environment of a command. By default, its settings are a demo on two "GPUs"."""
+    """The environment of a command. By default, its settings are a demo on two "GPUs", and any free port."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -66,6 +70,7 @@ def environment(folder: Path, **settings: object) -> dict[str, str]:
         "WHISPER_GPUS": "0,1",
         "WHISPER_CPU_THREADS": 1,
         "WHISPER_DATA_DIR": folder / "data",
+        "WHISPER_PORT": free_port(),
         "HF_HUB_OFFLINE": 1,
         "HF_HOME": folder / "huggingface",
         "HOME": folder / "home",

@@ -50,16 +50,16 @@ def test_a_file_that_cannot_be_transcribed(server, kind):
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", "file", code)
 
 
-def test_broken_files_do_no_harm(own_server, shorts):
+def test_broken_files_do_no_harm(emptied, shorts):
     assert len(BROKEN) >= 20
-    before = own_server.text(shorts[0])
-    media_workers = {child.pid for child in own_server.media_workers()}
+    before = emptied.text(shorts[0])
+    media_workers = {child.pid for child in emptied.media_workers()}
     for make, _ in BROKEN.values():
-        assert own_server.post(make()).status_code == 400
-    assert own_server.text(shorts[0]) == before
-    assert {child.pid for child in own_server.media_workers()} >= media_workers  # none was replaced
-    assert [row["restarts"] for row in own_server.workers()] == [0, 0]
-    assert not own_server.left_files()
+        assert emptied.post(make()).status_code == 400
+    assert emptied.text(shorts[0]) == before
+    assert {child.pid for child in emptied.media_workers()} >= media_workers  # none was replaced
+    assert [row["restarts"] for row in emptied.workers()] == [0, 0]
+    assert not emptied.left_files()
 
 
 @pytest.mark.parametrize("seconds", [5, 40])

@@ -5,7 +5,6 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import pytest
 from app.commands import backup
 from app.errors import InvalidSetting
 from app.jobs.database import Database
-from tests.e2e.conftest import Commands
-from tests.e2e.running import DATA, SIMULATED, Server
+from tests.e2e.fixtures import Commands, SharedServers, without_jobs
+from tests.e2e.running import DATA, ONE_SIMULATED, SIMULATED, Server
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -24,15 +23,11 @@ NAME = "whisperfleet.db"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def site(shared: SharedServers) -> Server:
     """A service with one finished job."""
-    started = Commands(tmp_path_factory.mktemp("backed-up"))
-    try:
-        site = started.ready(**SIMULATED, WHISPER_CPU_WORKERS=1)
-        site.finished(site.submit(SHORT)["id"])
-        yield site
-    finally:
-        started.end()
+    site = without_jobs(shared(**ONE_SIMULATED))
+    site.finished(site.submit(SHORT)["id"])
+    return site
 
 
 @pytest.fixture
@@ -93,7 +88,7 @@ def test_a_service_is_backed_up_while_it_runs_and_restored_elsewhere(
     restored = commands.run("restore", saved, WHISPER_DATA_DIR=data)
     assert (restored.process.returncode, restored.stderr) == (0, "")
     shutil.copytree(site.data / "uploads", data / "uploads", dirs_exist_ok=True)
-    other = commands.ready(**SIMULATED, WHISPER_CPU_WORKERS=1, WHISPER_DATA_DIR=data)
+    other = commands.ready(**ONE_SIMULATED, WHISPER_DATA_DIR=data)
     assert other.result(job) == result
     assert other.client.get(f"/v1/jobs/{job}/audio").content == SHORT.read_bytes()
     assert [row["id"] for row in other.client.get("/v1/jobs?q=short00").json()["data"]] == [job]

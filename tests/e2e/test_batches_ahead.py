@@ -3,11 +3,10 @@
 import os
 import re
 import signal
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage
 from tests.e2e.saboteur.sitecustomize import HANGING, POISON
@@ -29,13 +28,9 @@ def faults(tmp_path_factory: pytest.TempPathFactory) -> Sabotage:
 
 
 @pytest.fixture(scope="module")
-def with_faults(tmp_path_factory: pytest.TempPathFactory, faults: Sabotage) -> Iterator[Server]:
+def with_faults(module_commands: Commands, faults: Sabotage) -> Server:
     faults.plan(overlap=True, memory_wait_s=3600)
-    commands = Commands(tmp_path_factory.mktemp("with_faults"))
-    try:
-        yield commands.ready(**ONE_WORKER, **faults.settings)
-    finally:
-        commands.end()
+    return module_commands.ready(**ONE_WORKER, **faults.settings)
 
 
 @pytest.fixture

@@ -62,30 +62,30 @@ def segments_of(server: Server, job: dict[str, Any]) -> list[dict[str, Any]]:
     return document["segments"]
 
 
-def test_a_request_has_the_words_of_both_channels_in_order_of_time(own_server):
-    answer = own_server.post(DIALOGUE.path, response_format="verbose_json", **SEPARATE)
+def test_a_request_has_the_words_of_both_channels_in_order_of_time(emptied):
+    answer = emptied.post(DIALOGUE.path, response_format="verbose_json", **SEPARATE)
     document = answer.raise_for_status().json()
     assert "words" not in document, "nobody asked for them"
     assert is_in_order(document["segments"])
     assert word_error_rate(TEXT, document["text"]) < 0.15
-    assert not own_server.left_files()
+    assert not emptied.left_files()
 
 
-def test_deltas_of_channels_are_the_text(own_server):
-    answer = own_server.post(DIALOGUE.path, stream="true", **SEPARATE)
+def test_deltas_of_channels_are_the_text(emptied):
+    answer = emptied.post(DIALOGUE.path, stream="true", **SEPARATE)
     events = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
     text = "".join(event["delta"] for event in events[:-1])
     assert word_error_rate(TEXT, text) < 0.15
     assert events[-1]["text"] == text
-    assert not own_server.left_files()
+    assert not emptied.left_files()
 
 
-def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(own_server, commands):
-    job = own_server.finished(own_server.submit(DIALOGUE.path, **SEPARATE)["id"])
+def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(emptied, commands):
+    job = emptied.finished(emptied.submit(DIALOGUE.path, **SEPARATE)["id"])
     assert job["progress"]["done_s"] == job["progress"]["total_s"] == job["duration"] == END_S
-    segments = segments_of(own_server, job)
+    segments = segments_of(emptied, job)
     check(segments)
-    assert {path.parent.name for path in own_server.left_files()} == {"uploads"}
+    assert {path.parent.name for path in emptied.left_files()} == {"uploads"}
 
     server = commands.ready(**ONE_WORKER)
     job = server.submit(DIALOGUE.path, **SEPARATE)
@@ -101,29 +101,29 @@ def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(own_server,
     assert [path.parent.name for path in server.left_files()] == ["uploads"]
 
 
-def test_names_are_those_of_the_channels(own_server):
-    job = own_server.submit(DIALOGUE.path, channels="separate", speaker_names="Bob,Cem", start=4, end=20)
-    segments = segments_of(own_server, own_server.finished(job["id"]))
+def test_names_are_those_of_the_channels(emptied):
+    job = emptied.submit(DIALOGUE.path, channels="separate", speaker_names="Bob,Cem", start=4, end=20)
+    segments = segments_of(emptied, emptied.finished(job["id"]))
     assert {segment["speaker"] for segment in segments} == {"Bob", "Cem"}
     assert segments[0]["speaker"] == "Cem", "who is on the second channel, and speaks first"
     assert all(4 <= segment["start"] < 20 for segment in segments)
 
 
-def test_the_same_sound_on_all_channels_is_one_speaker(own_server, pcm):
+def test_the_same_sound_on_all_channels_is_one_speaker(emptied, pcm):
     part = pcm[: 10 * RATE].sum(1, dtype="int16")
     for channels in (1, 2, 6):
         recording = wav(np.repeat(part[:, None], channels, 1))
-        job = own_server.client.post(
+        job = emptied.client.post(
             "/v1/jobs", data={"channels": "separate"}, files={"file": ("call.wav", recording)}
         ).json()
-        segments = segments_of(own_server, own_server.finished(job["id"]))
+        segments = segments_of(emptied, emptied.finished(job["id"]))
         assert {segment["speaker"] for segment in segments} == {"S1"}
         assert all(segment["id"].count("-") == 1 for segment in segments)
 
 
-def test_more_than_eight_channels_are_refused(own_server):
-    answer = own_server.post(wav(np.zeros((RATE, 9), "int16")), channels="separate")
+def test_more_than_eight_channels_are_refused(emptied):
+    answer = emptied.post(wav(np.zeros((RATE, 9), "int16")), channels="separate")
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "too_many_channels", "channels")
     assert "9 channels" in error["message"]
-    assert not [path for path in own_server.left_files() if path.parent.name == "pcm"]
+    assert not [path for path in emptied.left_files() if path.parent.name == "pcm"]

@@ -1,22 +1,21 @@
 """The commands in README and docs/ work as they are written there, from each page's beginning to its end."""
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.e2e import documentation
-from tests.e2e.conftest import Commands
 from tests.e2e.documentation import SHELL, Block, Reader, all_blocks
+from tests.e2e.fixtures import Commands, SharedServers
 from tests.e2e.reading import read_srt
-from tests.e2e.running import DATA, SIMULATED, Server
+from tests.e2e.running import DATA, KEY, KEYED, Server
 from tests.media_files import encode
 
 pytestmark = pytest.mark.timeout(180)
 
-OWN_KEY = "3f5c0000000000000000000000000000"
 BLOCKS = all_blocks()
 SECTIONS = {
     f"{page}, {heading}": list(section)
@@ -27,22 +26,9 @@ SECTIONS = {
 
 
 @pytest.fixture(scope="module")
-def open_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def open_server(module_commands: Commands) -> Server:
     """A service without keys. Its model also answers by the name that examples use for translations."""
-    started = Commands(tmp_path_factory.mktemp("open"))
-    try:
-        yield started.ready(WHISPER_MODEL_ALIASES="gpt-4o-transcribe-diarize,large-v3")
-    finally:
-        started.end()
-
-
-@pytest.fixture(scope="module")
-def keyed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    started = Commands(tmp_path_factory.mktemp("keyed"))
-    try:
-        yield started.ready(key=OWN_KEY, **SIMULATED, WHISPER_CPU_WORKERS=2, WHISPER_API_KEYS=OWN_KEY)
-    finally:
-        started.end()
+    return module_commands.ready(WHISPER_MODEL_ALIASES="gpt-4o-transcribe-diarize,large-v3")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +51,7 @@ def reader_of(
     tmp_path_factory: pytest.TempPathFactory,
     files: list[Path],
     open_server: Server,
-    request: pytest.FixtureRequest,
+    shared: SharedServers,
 ) -> Callable[[Block], Reader]:
     """The reader of a page: two of them, one with a service that has keys, and one with another."""
 
@@ -74,7 +60,7 @@ def reader_of(
         folder = tmp_path_factory.mktemp("reader")
         if not needs_key:
             return Reader(folder, files, open_server)
-        return Reader(folder, files, request.getfixturevalue("keyed_server"), OWN_KEY)
+        return Reader(folder, files, shared(**KEYED), KEY)
 
     return lambda block: choose(block.page, block.needs_key)
 

@@ -1,14 +1,13 @@
 """Clips that crash or block their worker, and too little memory."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import Server, wait_for
 from tests.e2e.sabotage import Sabotage
 from tests.e2e.saboteur.sitecustomize import HANGING, POISON
@@ -21,14 +20,10 @@ POISONED_S = 40.0  # where in the recording
 
 
 @pytest.fixture(scope="module")
-def poisonable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def poisonable(tmp_path_factory: pytest.TempPathFactory, module_commands: Commands) -> Server:
     """A server whose workers crash on some clips, and hang on others."""
     sabotage = Sabotage(tmp_path_factory.mktemp("sabotage"))
-    commands = Commands(tmp_path_factory.mktemp("poisonable"))
-    try:
-        yield commands.ready(WHISPER_BATCH_TIMEOUT_S=5, **sabotage.settings)
-    finally:
-        commands.end()
+    return module_commands.ready(WHISPER_BATCH_TIMEOUT_S=5, **sabotage.settings)
 
 
 def with_pattern(pcm: Pcm, second: float, pattern: bytes) -> Pcm:

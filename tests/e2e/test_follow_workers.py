@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -91,13 +91,9 @@ def test_blocks_of_a_job_and_of_a_request(server, talk, shorts):
 
 
 @pytest.fixture(scope="module")
-def with_kills(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def with_kills(module_commands: Commands) -> Server:
     """A server whose workers are killed."""
-    commands = Commands(tmp_path_factory.mktemp("with_kills"))
-    try:
-        yield commands.ready()
-    finally:
-        commands.end()
+    return module_commands.ready()
 
 
 def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):

@@ -1,10 +1,8 @@
 """WHISPER_AUDIO_CONTEXT=auto: the same words in less time, and the same subtitles in any batch."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, Server, wait_for
 
 pytestmark = pytest.mark.timeout(170)
@@ -14,13 +12,9 @@ ONE_WORKER = {"WHISPER_GPUS": None, "WHISPER_CPU_WORKERS": 1, "WHISPER_CPU_THREA
 
 
 @pytest.fixture(scope="module")
-def auto(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def auto(module_commands: Commands) -> Server:
     """A server without batches."""
-    commands = Commands(tmp_path_factory.mktemp("auto"))
-    try:
-        yield commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=1)
-    finally:
-        commands.end()
+    return module_commands.ready(WHISPER_AUDIO_CONTEXT="auto", WHISPER_BATCH_SIZE=1)
 
 
 def test_the_words_are_those_of_the_full_context(server, auto, shorts):

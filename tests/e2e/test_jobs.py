@@ -13,7 +13,7 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.e2e.chaos import mixed_recordings
-from tests.e2e.conftest import Commands, write_wav
+from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.e2e.saboteur.sitecustomize import POISON
 from tests.e2e.test_faults import LENGTH_S, POISONED_S, with_pattern

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from app.engines.devices import usable_cores
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -20,15 +20,11 @@ MEDIA_WORKERS = min(4, usable_cores())
 
 
 @pytest.fixture(scope="module")
-def with_kills(tmp_path_factory: pytest.TempPathFactory, two_minutes: Path) -> Iterator[Server]:
+def with_kills(module_commands: Commands, two_minutes: Path) -> Server:
     """A server whose children are killed."""
-    commands = Commands(tmp_path_factory.mktemp("with_kills"))
-    try:
-        server = commands.ready()
-        server.srt(two_minutes)  # the second media worker starts for its first work
-        yield server
-    finally:
-        commands.end()
+    server = module_commands.ready()
+    server.srt(two_minutes)  # the second media worker starts for its first work
+    return server
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.api.metric_list import METRICS, PREFIX
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, SIMULATED, Server, free_port, wait_for
 from tests.monitoring import ALERTS, FOLDER, QUERIES
 from tests.prometheus import program
@@ -24,22 +24,18 @@ MISSING_HERE = ("gpu_", "node_")  # metrics of machines with GPUs, and of cluste
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def watched(module_commands: Commands) -> Server:
     """A service that has worked, and replaced a worker that crashed."""
-    commands = Commands(tmp_path_factory.mktemp("server"))
     settings = SIMULATED | {
         "WHISPER_GPUS": "0,1",
         "WHISPER_SIMULATED": "crash_at=1:0,clip_ms=5,fixed_ms=1",
         "WHISPER_API_KEYS": f"sk-other,{KEY}",
     }
-    try:
-        server = commands.ready(key=KEY, **settings)
-        server.finished(server.submit(DATA / "talk.flac")["id"])
-        server.text(DATA / "short00.flac")
-        wait_for(lambda: sum(row["restarts"] for row in server.workers()))
-        yield server
-    finally:
-        commands.end()
+    server = module_commands.ready(key=KEY, **settings)
+    server.finished(server.submit(DATA / "talk.flac")["id"])
+    server.text(DATA / "short00.flac")
+    wait_for(lambda: sum(row["restarts"] for row in server.workers()))
+    return server
 
 
 class Prometheus:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from app.engines.model_files import DEMO_PATH
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server
 from workers import runtime
 from workers.messages import LoadOptions
@@ -25,8 +26,14 @@ def maps(pid: int) -> str:
 
 
 @pytest.fixture(scope="module")
+def own_server(module_commands: Commands) -> Server:
+    """Tests of other modules would make its media workers load more."""
+    return module_commands.ready()
+
+
+@pytest.fixture(scope="module")
 def after_ten(own_server: Server, talk, shorts) -> list[dict]:
-    """The workers after ten requests. Tests of other modules make media workers load more."""
+    """The workers after ten requests."""
     for number in range(9):
         own_server.text(shorts[number % len(shorts)])
     before = {row["slot"]: row["clips"] for row in own_server.workers()}

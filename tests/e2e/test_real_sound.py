@@ -54,15 +54,15 @@ RECORDINGS = {
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_copies_and_spans_have_the_right_samples_at_the_right_place(own_server, tmp_path, talk_pcm, name):
+def test_copies_and_spans_have_the_right_samples_at_the_right_place(emptied, tmp_path, talk_pcm, name):
     path = tmp_path / name
     path.write_bytes(RECORDINGS[name](talk_pcm[: 12 * RATE]))
     expected, rate = own_samples(path)
-    job = own_server.submit(path)["id"]
-    duration = own_server.finished(job)["duration"]
+    job = emptied.submit(path)["id"]
+    duration = emptied.finished(job)["duration"]
     query = {"start": 2.34567, "end": 2.34567 + 1.7}
-    of_recording = audio(own_server, job, **query)  # no copy is there yet
-    copy = audio(own_server, job)
+    of_recording = audio(emptied, job, **query)  # no copy is there yet
+    copy = audio(emptied, job)
     assert copy.headers["content-disposition"] == f'inline; filename="{path.stem}.flac"'
     assert samples(copy.content)[1] == rate
     assert np.array_equal(samples(copy.content)[0], expected)
@@ -71,30 +71,30 @@ def test_copies_and_spans_have_the_right_samples_at_the_right_place(own_server, 
         assert np.array_equal(expected, lossless), "the FLAC copy has the samples of the file"
     span = expected[round(query["start"] * rate) : round(query["end"] * rate)]
     assert np.array_equal(samples(of_recording.content)[0], span)
-    assert np.array_equal(samples(audio(own_server, job, **query).content)[0], span)
-    assert np.array_equal(samples(audio(own_server, job, end=duration).content)[0], expected)
-    ogg, ogg_rate = samples(audio(own_server, job, format="ogg").content)
+    assert np.array_equal(samples(audio(emptied, job, **query).content)[0], span)
+    assert np.array_equal(samples(audio(emptied, job, end=duration).content)[0], expected)
+    ogg, ogg_rate = samples(audio(emptied, job, format="ogg").content)
     assert (ogg.shape, ogg_rate) == (expected.shape, rate)
-    ogg_span, _ = samples(audio(own_server, job, format="ogg", **query).content)
+    ogg_span, _ = samples(audio(emptied, job, format="ogg", **query).content)
     for original, copied in ((expected, ogg), (span, ogg_span)):
         for channel in range(original.shape[1]):
             assert delay(original[:, channel], copied[:, channel], rate // 10) == 0
             assert np.corrcoef(original[:, channel], copied[:, channel])[0, 1] > 0.95
-    too_late = audio(own_server, job, start=duration + 1)
+    too_late = audio(emptied, job, start=duration + 1)
     assert (too_late.status_code, too_late.json()["error"]["param"]) == (400, "start")
-    own_server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not own_server.left_files()
+    emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not emptied.left_files()
 
 
-def test_ranges_of_a_copy(own_server, shorts):
-    job = own_server.submit(shorts[0])["id"]
-    whole = audio(own_server, job, format="ogg")
+def test_ranges_of_a_copy(emptied, shorts):
+    job = emptied.submit(shorts[0])["id"]
+    whole = audio(emptied, job, format="ogg")
     assert whole.headers["content-type"] == "audio/ogg"
     assert whole.content.startswith(b"OggS")
     size = len(whole.content)
     pieces = [
         audio(
-            own_server,
+            emptied,
             job,
             {"range": f"bytes={start}-{start + 9999}", "if-range": whole.headers["etag"]},
             format="ogg",
@@ -103,52 +103,52 @@ def test_ranges_of_a_copy(own_server, shorts):
     ]
     assert {piece.status_code for piece in pieces} == {206}
     assert b"".join(piece.content for piece in pieces) == whole.content
-    assert audio(own_server, job, {"range": f"bytes={size}-"}, format="ogg").status_code == 416
-    own_server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not own_server.left_files()
+    assert audio(emptied, job, {"range": f"bytes={size}-"}, format="ogg").status_code == 416
+    emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not emptied.left_files()
 
 
-def test_a_file_that_is_no_recording_has_no_copy(own_server, tmp_path):
+def test_a_file_that_is_no_recording_has_no_copy(emptied, tmp_path):
     (tmp_path / "letter.wav").write_bytes(b"Dear Sir or Madam" * 100)
-    job = own_server.submit(tmp_path / "letter.wav")["id"]
-    answer = audio(own_server, job)
+    job = emptied.submit(tmp_path / "letter.wav")["id"]
+    answer = audio(emptied, job)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "not_audio")
-    own_server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not own_server.left_files()
+    emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not emptied.left_files()
 
 
-def test_ten_minutes_are_encoded_in_flat_memory(own_server, tmp_path, talk_pcm, shorts):
+def test_ten_minutes_are_encoded_in_flat_memory(emptied, tmp_path, talk_pcm, shorts):
     """48 kHz stereo: 115 MB of samples."""
     path = tmp_path / "ten_minutes.wav"
     stereo = np.repeat(np.resize(talk_pcm, 600 * 48_000), 2)
     path.write_bytes(wav_header(stereo.nbytes, channels=2, rate=48_000) + stereo.tobytes())
-    warm = own_server.submit(shorts[0])["id"]
+    warm = emptied.submit(shorts[0])["id"]
     for form in ("flac", "ogg"):
-        assert audio(own_server, warm, format=form).status_code == 200
-    own_server.finished(warm)
-    job = own_server.submit(path)["id"]
-    own_server.finished(job, 120)
+        assert audio(emptied, warm, format=form).status_code == 200
+    emptied.finished(warm)
+    job = emptied.submit(path)["id"]
+    emptied.finished(job, 120)
 
     def memory() -> float:
-        processes = [psutil.Process(own_server.pid), *own_server.media_workers()]
+        processes = [psutil.Process(emptied.pid), *emptied.media_workers()]
         return sum(process.memory_info().rss for process in processes) / 1e6
 
     before = memory()
     for query in ({}, {"start": 1, "end": 599}, {"format": "ogg", "end": 120}):
-        with own_server.client.stream(
+        with emptied.client.stream(
             "GET", f"/v1/jobs/{job}/audio", params={"format": "flac"} | query
         ) as answer:
             assert answer.status_code == 200
             assert sum(map(len, answer.iter_bytes())) > 1e6
         assert memory() - before < 60, query
-    with own_server.client.stream(
+    with emptied.client.stream(
         "GET", f"/v1/jobs/{job}/audio", params={"format": "flac", "start": 1, "end": 599}
     ) as answer:
         next(answer.iter_bytes())  # and goes away
-    wait_for(lambda: not [path for path in own_server.left_files() if path.suffix == ".part"])
+    wait_for(lambda: not [path for path in emptied.left_files() if path.suffix == ".part"])
     for done in (warm, job):
-        own_server.client.delete(f"/v1/jobs/{done}").raise_for_status()
-    assert not own_server.left_files()
+        emptied.client.delete(f"/v1/jobs/{done}").raise_for_status()
+    assert not emptied.left_files()
 
 
 def test_a_killed_service_leaves_no_broken_copy(commands, tmp_path, ten_minutes, shorts, background):

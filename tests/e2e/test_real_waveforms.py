@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.jobs.database import FILE_NAME
-from tests.e2e.conftest import write_wav
+from tests.e2e.fixtures import write_wav
 from tests.e2e.running import SIMULATED, wait_for
 from tests.media_files import RATE
 from tests.sample_peaks import pairs
@@ -37,10 +37,10 @@ def loud_and_silent(talk_pcm, tmp_path):
     return np.concatenate([part, 0 * part, part // 4, 0 * part])
 
 
-def test_loud_and_silent_parts(own_server, loud_and_silent, tmp_path):
-    job = own_server.submit(write_wav(tmp_path, loud_and_silent))["id"]
-    own_server.finished(job)
-    found = peaks(own_server, job, points=40)
+def test_loud_and_silent_parts(emptied, loud_and_silent, tmp_path):
+    job = emptied.submit(write_wav(tmp_path, loud_and_silent))["id"]
+    emptied.finished(job)
+    found = peaks(emptied, job, points=40)
     lowest, highest = np.array(found["min"]), np.array(found["max"])
     assert found["duration"] == 40
     loudest = np.abs(loud_and_silent.astype(int)).max() / 32_768
@@ -54,37 +54,37 @@ def test_loud_and_silent_parts(own_server, loud_and_silent, tmp_path):
     assert np.abs(highest - seconds.max(axis=1)).max() <= loudest / 254 + 1e-4
     # One point for each bin.
     bins = np.array(pairs(loud_and_silent)) / 32_768
-    found = peaks(own_server, job, points=len(bins))
+    found = peaks(emptied, job, points=len(bins))
     assert np.abs(np.array([found["min"], found["max"]]).T - bins).max() <= loudest / 254 + 1e-4
-    own_server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not own_server.left_files()
+    emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not emptied.left_files()
 
 
-def test_peaks_that_are_missing_are_made_again(own_server, shorts, talk, background):
-    jobs = [own_server.submit(path)["id"] for path in (shorts[0], talk.path)]
+def test_peaks_that_are_missing_are_made_again(emptied, shorts, talk, background):
+    jobs = [emptied.submit(path)["id"] for path in (shorts[0], talk.path)]
     for job in jobs:
-        own_server.finished(job)
-    expected = [peaks(own_server, job) for job in jobs]
-    remove_rows(own_server)
-    asked = [background.submit(peaks, own_server, job) for job in jobs * 3]
+        emptied.finished(job)
+    expected = [peaks(emptied, job) for job in jobs]
+    remove_rows(emptied)
+    asked = [background.submit(peaks, emptied, job) for job in jobs * 3]
     assert [one.result() for one in asked] == expected * 3
-    assert not list((own_server.data / "pcm").iterdir())
-    for path in (own_server.data / "uploads").iterdir():
+    assert not list((emptied.data / "pcm").iterdir())
+    for path in (emptied.data / "uploads").iterdir():
         path.unlink()
-    assert [peaks(own_server, job) for job in jobs] == expected, "they are stored"
+    assert [peaks(emptied, job) for job in jobs] == expected, "they are stored"
     for job in jobs:
-        own_server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not own_server.left_files()
+        emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not emptied.left_files()
 
 
-def test_a_file_that_is_no_recording_has_none(own_server, tmp_path):
+def test_a_file_that_is_no_recording_has_none(emptied, tmp_path):
     (tmp_path / "letter.wav").write_bytes(b"Dear Sir or Madam" * 100)
-    job = own_server.submit(tmp_path / "letter.wav")["id"]
-    assert own_server.finished(job)["status"] == "failed"
-    answer = own_server.client.get(f"/v1/jobs/{job}/peaks")
+    job = emptied.submit(tmp_path / "letter.wav")["id"]
+    assert emptied.finished(job)["status"] == "failed"
+    answer = emptied.client.get(f"/v1/jobs/{job}/peaks")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "not_audio")
-    own_server.client.delete(f"/v1/jobs/{job}").raise_for_status()
-    assert not own_server.left_files()
+    emptied.client.delete(f"/v1/jobs/{job}").raise_for_status()
+    assert not emptied.left_files()
 
 
 def test_peaks_stay_when_the_recording_does_not(commands, shorts):

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from tusclient.client import TusClient
 
-from tests.e2e.conftest import Commands
 from tests.e2e.documentation import Reader, section
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 from tests.media_files import RATE, encode, wav_header
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.e2e.conftest import write_wav
+from tests.e2e.fixtures import write_wav
 from tests.e2e.running import Server
 from tests.media_files import RATE, Pcm
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.e2e.conftest import write_wav
+from tests.e2e.fixtures import write_wav
 from tests.e2e.running import DATA, Server, wait_for
 from tests.e2e.saboteur.sitecustomize import POISON
 from tests.e2e.test_faults import POISONED_S, with_pattern

@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from tests.e2e.conftest import write_wav
+from tests.e2e.fixtures import write_wav
 from tests.e2e.running import Server, wait_for
 from tests.e2e.saboteur.sitecustomize import HANGING
 from tests.e2e.test_faults import with_pattern

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from bench.otlp_collector import OFTEN, Collector, collecting
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, SIMULATED, Server, free_port, wait_for
 
 # Four windows one after the other.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from bench.otlp_collector import Collector, Span, collecting
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.reading import Talk
 from tests.e2e.running import DATA, Server, wait_for
 
@@ -30,14 +30,12 @@ class Traced(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
-    commands = Commands(tmp_path_factory.mktemp("traced"))
+def traced(module_commands: Commands) -> Iterator[Traced]:
     settings = {"WHISPER_LOG_LEVEL": "debug", "WHISPER_LOG_FORMAT": "json", "WHISPER_API_KEYS": KEY}
     with collecting() as collector:
-        try:
-            yield Traced(commands.ready(key=KEY, **settings, **collector.settings), collector)
-        finally:
-            commands.end()
+        server = module_commands.ready(key=KEY, **settings, **collector.settings)
+        yield Traced(server, collector)
+        module_commands.end()
 
 
 def names(spans: list[Span]) -> list[str]:

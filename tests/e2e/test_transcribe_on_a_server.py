@@ -2,13 +2,12 @@
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
 from app.commands.transcribe import run_transcribe
 from app.transcript.formats import FORMATS
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import SIMULATED, Server, wait_for
 
 pytestmark = pytest.mark.timeout(90)
@@ -19,13 +18,9 @@ STL_HEADER = 1024  # bytes; it has the date
 
 
 @pytest.fixture(scope="module")
-def keyed_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def keyed_server(module_commands: Commands) -> Server:
     """A service with a key that takes seconds for a talk."""
-    started = Commands(tmp_path_factory.mktemp("server"))
-    try:
-        yield started.ready(key=KEY, **SLOW)
-    finally:
-        started.end()
+    return module_commands.ready(key=KEY, **SLOW)
 
 
 def statuses(server: Server) -> list[str]:

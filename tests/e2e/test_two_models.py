@@ -1,14 +1,13 @@
 """Two models on two workers: each is loaded on first use, and unloaded when idle."""
 
 import shutil
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
 
 from app.engines.model_files import DEMO_PATH
-from tests.e2e.conftest import Commands
+from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -23,12 +22,8 @@ def second(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def with_two(tmp_path_factory: pytest.TempPathFactory, second: str) -> Iterator[Server]:
-    commands = Commands(tmp_path_factory.mktemp("with_two"))
-    try:
-        yield commands.ready(WHISPER_MODELS=second, WHISPER_MODEL_IDLE_S=IDLE_S)
-    finally:
-        commands.end()
+def with_two(module_commands: Commands, second: str) -> Server:
+    return module_commands.ready(WHISPER_MODELS=second, WHISPER_MODEL_IDLE_S=IDLE_S)
 
 
 def test_each_model_is_loaded_once_on_each_worker_and_unloaded_when_idle(with_two, second, shorts):

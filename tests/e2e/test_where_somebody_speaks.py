@@ -50,34 +50,34 @@ def assert_near(found, spoken):
         assert span == pytest.approx(truth, abs=TOLERANCE_S)
 
 
-def test_it_tells_the_true_spans_of_a_talk(own_server, talk, talk_pcm, spoken):
+def test_it_tells_the_true_spans_of_a_talk(emptied, talk, talk_pcm, spoken):
     assert len(spoken) >= 5
-    found = seconds(find(own_server, talk.path.read_bytes(), "talk.flac", **PAUSES))
+    found = seconds(find(emptied, talk.path.read_bytes(), "talk.flac", **PAUSES))
     assert_near(found, spoken)
     mp3 = encode(talk_pcm, "mp3", "libmp3lame")
-    assert_near(seconds(find(own_server, mp3, "talk.mp3", **PAUSES)), spoken)
-    padded = seconds(find(own_server, talk.path.read_bytes(), speech_pad_ms="100", **PAUSES))
+    assert_near(seconds(find(emptied, mp3, "talk.mp3", **PAUSES)), spoken)
+    padded = seconds(find(emptied, talk.path.read_bytes(), speech_pad_ms="100", **PAUSES))
     widened = [[start - 0.1, min(end + 0.1, found[-1][1])] for start, end in found]
     assert padded == [pytest.approx(span, abs=0.002) for span in widened]
-    assert not own_server.left_files()
+    assert not emptied.left_files()
 
 
-def test_long_speech_is_divided_at_the_limit(own_server, talk):
-    whole = seconds(find(own_server, talk.path.read_bytes(), min_silence_duration_ms="100000"))
+def test_long_speech_is_divided_at_the_limit(emptied, talk):
+    whole = seconds(find(emptied, talk.path.read_bytes(), min_silence_duration_ms="100000"))
     assert len(whole) == 1
     pieces = seconds(
-        find(own_server, talk.path.read_bytes(), min_silence_duration_ms="100000", max_speech_duration_s="8")
+        find(emptied, talk.path.read_bytes(), min_silence_duration_ms="100000", max_speech_duration_s="8")
     )
     assert all(end - start <= 8 for start, end in pieces)
     assert [pieces[0][0], pieces[-1][1]] == whole[0]
     assert all(before[1] == after[0] for before, after in itertools.pairwise(pieces))
 
 
-def test_silence_and_broken_files(own_server):
-    assert find(own_server, encode(np.zeros(3 * RATE, np.int16), "wav", "pcm_s16le")).json() == []
-    answer = find(own_server, b"no sound at all")
+def test_silence_and_broken_files(emptied):
+    assert find(emptied, encode(np.zeros(3 * RATE, np.int16), "wav", "pcm_s16le")).json() == []
+    answer = find(emptied, b"no sound at all")
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "file")
-    assert not own_server.left_files()
+    assert not emptied.left_files()
 
 
 def test_it_needs_no_whisper_worker(commands, talk, spoken):
@@ -97,7 +97,7 @@ def test_a_recording_that_is_too_long(commands, talk):
     assert not server.left_files()
 
 
-def test_a_client_that_goes_away_leaves_nothing(own_server, talk_pcm, half_an_hour):
+def test_a_client_that_goes_away_leaves_nothing(emptied, talk_pcm, half_an_hour):
     content = half_an_hour.read_bytes()
     body = (
         b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
@@ -108,10 +108,10 @@ def test_a_client_that_goes_away_leaves_nothing(own_server, talk_pcm, half_an_ho
         f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; boundary=b\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", own_server.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", emptied.port), timeout=30) as connection:
         connection.sendall(head.encode() + body)
-        wait_for(lambda: any((own_server.data / "pcm").iterdir()))
+        wait_for(lambda: any((emptied.data / "pcm").iterdir()))
         began = time.monotonic()
-    wait_for(lambda: not own_server.left_files())
+    wait_for(lambda: not emptied.left_files())
     assert time.monotonic() - began < 30
-    assert seconds(find(own_server, encode(talk_pcm[: 10 * RATE], "flac", "flac")))
+    assert seconds(find(emptied, encode(talk_pcm[: 10 * RATE], "flac", "flac")))
