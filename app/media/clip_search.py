@@ -38,7 +38,7 @@ class ClipSearch:
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
     peaks: PeakCollector | None = None  # gets the peaks, unless an earlier run decoded the recording
     # Called once, when the recording is decoded, unless an earlier run decoded it.
-    on_decoded: Callable[[Decoded], None] = lambda decoded: None
+    on_decoded: Callable[[Decoded], None] | None = None
     on_progress: Callable[[int, bool], None] = lambda samples, finished: None  # how far it is decoded
     wants_clips: Callable[[], bool] = lambda: True  # after changes to True, call `wake`
     samples: int = 0  # decoded
@@ -114,7 +114,7 @@ class ClipSearch:
             async for decoded in steps:
                 # A media worker that takes over from a crashed one starts again at 0.
                 self.samples = decoded.samples if decoded.finished else max(self.samples, decoded.samples)
-                if decoded.finished:
+                if decoded.finished and self.on_decoded is not None:
                     self.on_decoded(decoded)
                 self.on_progress(self.samples, decoded.finished)
                 self._advanced.set()

@@ -48,7 +48,6 @@ class Parts:
         self, file_field: str, open_sink: OpenSink, large_fields: Collection[str] = frozenset()
     ) -> None:
         self.fields: dict[str, list[str]] = {}
-        self.complete = False  # the closing boundary was seen
         self._file_field = file_field
         self._open_sink = open_sink
         self._large_fields = large_fields
@@ -66,7 +65,6 @@ class Parts:
             "on_headers_finished": self._on_headers_finished,
             "on_part_data": self._on_data,
             "on_part_end": self._on_part_end,
-            "on_end": self._on_end,
         }
 
     def _begin_part(self) -> None:
@@ -127,9 +125,6 @@ class Parts:
         if part.text is not None:
             text = _decode(bytes(part.text), f"`{part.name}`")
             self.fields.setdefault(part.name, []).append(text)
-
-    def _on_end(self) -> None:
-        self.complete = True
 
 
 def _decode(data: bytes, what: str) -> str:

@@ -13,7 +13,7 @@ import structlog
 
 from app.errors import InvalidInput, TaskCrashes, TooLarge
 from app.media.clip_search import find_speech
-from app.media.file_sink import raise_if_full
+from app.media.disk import disk_errors
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
@@ -80,13 +80,9 @@ class _Reference:
             content = base64.b64decode(url[head.end() :], validate=True)
         except ValueError:  # also of characters beyond ASCII
             raise _invalid(f"{self._title} is not valid base64. Encode all of the file.") from None
-        try:
-            with self._folder.disk.reservation() as space:
-                space.check(len(content))
-                path.write_bytes(content)
-        except OSError as error:
-            raise_if_full(error)
-            raise
+        with disk_errors(), self._folder.disk.reservation() as space:
+            space.check(len(content))
+            path.write_bytes(content)
         return len(content)
 
     async def _embed(self, upload: Upload) -> npt.NDArray[np.float32]:

@@ -69,7 +69,7 @@ class TranscriptionService:
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
         with self._cache.recording(key) as results:
             pipeline = self.pipeline(
-                new_request(), upload, options, model, fleet, results, observer or Observer(), known=known
+                new_request(), upload, options, model, fleet, results, observer, known=known
             )
             try:
                 with tracing.span("transcribe") as span:
@@ -86,7 +86,7 @@ class TranscriptionService:
         """
         options = Options()
         fleet, model = await self.fleet.ready(self.fleet.catalogue.default, options)
-        pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording(), Observer())
+        pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording())
         assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
             with tracing.span("transcribe"):
@@ -102,7 +102,7 @@ class TranscriptionService:
         model: str,
         fleet: Fleet,
         results: ClipResults,
-        observer: Observer,
+        observer: Observer | None = None,
         decoded: DecodedAudio | None = None,
         known: Sequence[KnownSpeaker] = (),
     ) -> Pipeline | ChannelPipelines:
@@ -143,7 +143,7 @@ class TranscriptionService:
             media=self.media.pool,
             fleet=fleet,
             pcm_path=pcm_path,
-            observer=observer,
+            observer=observer or Observer(),
             helper=self.helper,
             new_pipeline=new_pipeline,
             names=options.names_of_speakers,

@@ -123,7 +123,7 @@ def files(jobs: JobService) -> set[str]:
 
 
 def reserved(jobs: JobService) -> int:
-    return sum(space.outstanding for space in jobs._service.media.folder.disk._reservations)
+    return sum(space.outstanding for space in jobs._service.media.folder.disk.reservations)
 
 
 async def row(jobs: JobService, upload_id: str) -> object:
@@ -308,7 +308,7 @@ async def test_an_upload_ends_after_a_day_and_is_forgotten_a_day_later(
             await request(OWNER, upload_id)
     await jobs.uploads.sweep()
     assert not files(jobs)
-    assert not jobs._service.media.folder.disk._reservations
+    assert not jobs._service.media.folder.disk.reservations
     with pytest.raises(UploadExpired):
         await jobs.uploads.find(OWNER, upload_id)
     clock.now += REMEMBERED_S + 1
@@ -366,7 +366,7 @@ async def test_an_upload_that_a_commit_of_unknown_end_has_used_is_not_removed(
     clock.now += LIFETIME_S
     await jobs.uploads.sweep()
     assert files(jobs) == {upload_id}
-    assert not jobs._service.media.folder.disk._reservations
+    assert not jobs._service.media.folder.disk.reservations
 
 
 async def test_an_upload_that_has_ended_is_not_used(jobs: JobService, clock: Clock) -> None:
