@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import DiskFull
@@ -19,13 +20,13 @@ MARGIN_BYTES = 256 << 20
 _MARGIN_DIVISOR = 20  # on a small disk, the margin is its size divided by this
 
 
+@dataclass(slots=True, eq=False)
 class Reservation:
     """The space for one file. Its methods may block: call them in threads."""
 
-    def __init__(self, disk: "DiskSpace") -> None:
-        self._disk = disk
-        self._expected = 0  # bytes of the file, once complete; 0 if unknown
-        self.written = 0  # bytes
+    _disk: "DiskSpace"
+    _expected: int = 0  # bytes of the file, once complete; 0 if unknown
+    written: int = 0  # bytes
 
     @property
     def outstanding(self) -> int:

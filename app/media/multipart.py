@@ -37,6 +37,7 @@ class _Part:
     sink: Sink | None = None  # of the file
 
 
+@dataclass(slots=True)
 class Parts:
     """Callbacks for a `MultipartParser`. Each may raise InvalidInput, which passes through the parser.
 
@@ -44,17 +45,14 @@ class Parts:
     ignored. `large_fields`: names of text fields that have a larger limit of their own.
     """
 
-    def __init__(
-        self, file_field: str, open_sink: OpenSink, large_fields: Collection[str] = frozenset()
-    ) -> None:
-        self.fields: dict[str, list[str]] = {}
-        self._file_field = file_field
-        self._open_sink = open_sink
-        self._large_fields = large_fields
-        self._count = 0
-        self._field_bytes = 0
-        self._large_bytes = 0
-        self._part = _Part()
+    file_field: str
+    open_sink: OpenSink
+    large_fields: Collection[str] = frozenset()
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    _count: int = 0
+    _field_bytes: int = 0
+    _large_bytes: int = 0
+    _part: _Part = field(default_factory=_Part)
 
     def callbacks(self) -> "MultipartCallbacks":
         return {
@@ -92,10 +90,10 @@ class Parts:
             raise InvalidInput('A part of the multipart body has no name (Content-Disposition: …; name="…").')
         part.name = _decode(options[b"name"], "The name of a field")
         filename = options.get(b"filename")
-        if part.name == self._file_field:
+        if part.name == self.file_field:
             media_type = part.headers.get(b"content-type", b"text/plain")
             described = filename is not None or not media_type.lower().startswith(b"text/")
-            part.sink = self._open_sink(base_name(filename or b""), described=described)
+            part.sink = self.open_sink(base_name(filename or b""), described=described)
         elif filename is None:
             part.text = bytearray()
 
@@ -108,7 +106,7 @@ class Parts:
             part.text += data[start:end]
 
     def _count_bytes(self, name: str, count: int) -> None:
-        if name in self._large_fields:
+        if name in self.large_fields:
             self._large_bytes += count
             if self._large_bytes > MAX_LARGE_FIELD_BYTES:
                 raise InvalidInput(

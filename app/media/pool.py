@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -273,27 +273,27 @@ class MediaPool:
         self._background.spawn(work)
 
 
+@dataclass(slots=True)
 class WorkerSession:
     """A recording in a worker that keeps its decoder or encoder open between the steps.
 
-    A new process begins again. `line`: of the steps in the queue; `close`: closes the decoder or encoder.
+    A new process begins again. `line`: of the steps in the queue; `close_call` closes the decoder or encoder.
     """
 
-    def __init__(self, pool: MediaPool, line: str, close: Callable[[str], None]) -> None:
-        self.finished = False
-        self._pool = pool
-        self._line = line
-        self._close = close
-        # The decoder of a job that was cancelled and starts again may not be closed yet.
-        self._id = uuid.uuid4().hex
-        self._step: asyncio.Future[TaskResult[Any]] | None = None
-        self._slot: int | None = None
-        self._crashes = 0
+    pool: MediaPool
+    line: str
+    close_call: Callable[[str], None]
+    finished: bool = False
+    # The decoder of a job that was cancelled and starts again may not be closed yet.
+    _id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _step: asyncio.Future[TaskResult[Any]] | None = None
+    _slot: int | None = None
+    _crashes: int = 0
 
     def start_step(self, function: Callable[..., Any], *args: object) -> None:
         """Queue the next step: a call of `function` with the id of the session and `args`."""
         call = Call(function, (self._id, *args))
-        self._step = asyncio.ensure_future(self._pool.run(self._line, call, self._slot))
+        self._step = asyncio.ensure_future(self.pool.run(self.line, call, self._slot))
 
     async def end_step(self) -> Any:
         """What the step returns, once it is done. Raises as `MediaPool.run`."""
@@ -309,7 +309,7 @@ class WorkerSession:
     def close(self) -> None:
         """Close the decoder or encoder in the background, unless it has finished: after a step in flight."""
         if self._step is not None and not self.finished:
-            self._pool.spawn(self._close_after(self._step))
+            self.pool.spawn(self._close_after(self._step))
 
     async def _close_after(self, step: asyncio.Future[TaskResult[Any]]) -> None:
         await asyncio.wait([step])
@@ -317,7 +317,7 @@ class WorkerSession:
             self._slot = step.result().slot
         if self._slot is not None:
             with suppress(Exception):
-                await self._pool.run(f"close {self._id}", Call(self._close, (self._id,)), self._slot)
+                await self.pool.run(f"close {self._id}", Call(self.close_call, (self._id,)), self._slot)
 
 
 def _trace_call(batch: Batch[Call, Any], outcome: Outcome) -> None:
