@@ -112,7 +112,7 @@ async def receive_form(
             if isinstance(error, FormParserError):
                 raise InvalidInput(f"The multipart body is malformed: {error}.") from None
             raise
-    uploads = [Upload(sink.path, sink.filename, sink.size, sink.sha256, raw_pcm) for sink in sinks]
+    uploads = [Upload(sink.path, sink.filename, sink.size, sink.hash.hexdigest(), raw_pcm) for sink in sinks]
     return Form(parts.fields, next(iter(uploads), None))
 
 
@@ -146,7 +146,7 @@ async def receive_raw(
         except BaseException:
             await sink.discard()
             raise
-    return Upload(sink.path, name, sink.size, sink.sha256)
+    return Upload(sink.path, name, sink.size, sink.hash.hexdigest())
 
 
 def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
