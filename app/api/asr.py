@@ -104,7 +104,8 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
     )
     async def asr(request: Request, query: Annotated[AsrQuery, Query()]) -> Response:
         model = _choose_model(service, query)
-        service.media.check_diarize(query.options)
+        if query.options.diarize:
+            service.media.speaker_models.check()
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)

@@ -208,7 +208,8 @@ def check_early(
     values = check_present(form, fields, defaults)
     task = str(values.get("task", "")) if "model" in values else ""  # another model may follow the file
     service.fleet.catalogue.resolve(str(values.get("model", "")).strip(), task)
-    service.media.check_diarize(Options.model_validate(values))
+    if Options.model_validate(values).diarize:
+        service.media.speaker_models.check()
 
 
 def check_present(

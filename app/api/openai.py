@@ -86,7 +86,8 @@ async def _respond(
         try:
             form = parse(form_type, upload.fields, upload.file)
             model = service.fleet.catalogue.resolve(form.model.strip(), form.task)
-            service.media.check_diarize(form.options)
+            if form.options.diarize:
+                service.media.speaker_models.check()
             known: Sequence[KnownSpeaker] = ()
             if isinstance(form, KnownSpeakerFields) and form.known_speaker_names:
                 known = await run_unless_disconnected(request, known_speakers(service, form))

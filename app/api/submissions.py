@@ -56,7 +56,8 @@ async def submit_job(
     owner = owner_of(request)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
     service.fleet.catalogue.resolve(query.model.strip())
-    service.media.check_diarize(query.options)
+    if query.options.diarize:
+        service.media.speaker_models.check()
     await _check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
 
@@ -166,7 +167,8 @@ async def _submission(
 ) -> Submission:
     await _check_webhook(service, fields.webhook_url)
     options = fields.options
-    service.media.check_diarize(options)
+    if options.diarize:
+        service.media.speaker_models.check()
     url = (fields.url or None) if isinstance(fields, JobSource) else None
     model = service.fleet.catalogue.resolve(fields.model.strip(), options.task)
     filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())

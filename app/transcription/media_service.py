@@ -12,7 +12,6 @@ from app.media.sound_copies import SoundCopies
 from app.media.sound_encoder import SoundEncoder
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
-from app.options import Options
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcription.data_folder import DataFolder
@@ -83,11 +82,6 @@ class MediaService:
         finally:
             self.pool.cancel(job)
             await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
-
-    def check_diarize(self, options: Options) -> None:
-        """Raise SpeakerModelUnavailable if the options ask who speaks and the model for that is not here."""
-        if options.diarize:
-            self.speaker_models.check()
 
     async def known_speakers(
         self, names: Sequence[str], references: Sequence[str]

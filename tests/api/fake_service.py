@@ -277,7 +277,7 @@ class FakeMedia:
 
     @property
     def speaker_models(self) -> SimpleNamespace:
-        return SimpleNamespace(get=self._speaker_model)
+        return SimpleNamespace(get=self._speaker_model, check=self._check)
 
     async def _speaker_model(self) -> SpeakerModel:
         return SpeakerModel("fake", "", "fake")
@@ -292,8 +292,8 @@ class FakeMedia:
         await self.service.work(upload)
         return collected(TONE).pack()
 
-    def check_diarize(self, options: Options) -> None:
-        if options.diarize and self.no_voices is not None:
+    def _check(self) -> None:
+        if self.no_voices is not None:
             raise self.no_voices
 
     async def known_speakers(
