@@ -155,7 +155,7 @@ class JobExecutor:
 
     async def _prepare(self, job: Job) -> tuple[Job, Pipeline | ChannelPipelines]:
         """Returns the job with the digest of its results, and its pipeline."""
-        fleet, model = await self._service.fleet.ready(job.submission.model, job.submission.options)
+        dispatcher, model = await self._service.fleet.ready(job.submission.model, job.submission.options)
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
         load_options = self._service.fleet.catalogue.options[model]
@@ -174,7 +174,7 @@ class JobExecutor:
             known = ()
         observer = JobObserver(job.id, self._progress, self._lengths, results.published)
         pipeline = self._service.pipeline(
-            job.id, upload, options, model, fleet, results, observer, decoded, known
+            job.id, upload, options, model, dispatcher, results, observer, decoded, known
         )
         return job, pipeline
 

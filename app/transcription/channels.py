@@ -19,7 +19,7 @@ from app.transcript.timeline import Transcript
 from app.transcription.clip_decoding import ClipKey
 from app.transcription.helper import Helper
 from app.transcription.language_vote import LanguageVote
-from app.transcription.pipeline import Fleet, Observer, Pipeline, Progress, first_error
+from app.transcription.pipeline import Observer, Pipeline, Progress, WindowDispatcher, first_error
 from workers.messages import SAMPLE_RATE, Selection, Span
 
 STEP = SAMPLE_RATE // 100  # samples: 10 ms
@@ -42,7 +42,7 @@ class ChannelPipelines:
     job: str
     upload: Upload
     media: MediaPool
-    fleet: Fleet
+    fleet: WindowDispatcher
     pcm_path: Path  # for the first channel; the caller removes it and those beside it
     observer: Observer
     helper: Helper

@@ -25,7 +25,7 @@ from app.scheduling.tasks import Outcome, SlotStatus
 from app.settings import Settings
 from app.transcription.batch_traces import trace_batch
 from app.transcription.cluster_media import ClusterMedia
-from app.transcription.pipeline import Fleet
+from app.transcription.pipeline import WindowDispatcher
 from app.transcription.work_blocks import (
     FleetBatch,
     WorkBlocks,
@@ -58,7 +58,7 @@ class WhisperFleet:
         self._settings = settings
         self._plan = plan
         self._planned_default = plan.models[0]  # another one may take its place
-        self._dispatcher: Fleet | None = None
+        self._dispatcher: WindowDispatcher | None = None
         self.cluster: ClusterFleet | None = None  # with the engine `ray`
         if plan.cluster is not None:
             self.cluster = ClusterFleet(Bridge(plan.cluster.address, insecure=plan.cluster.insecure))
@@ -99,8 +99,8 @@ class WhisperFleet:
         if self._dispatcher is not None:
             await self._dispatcher.drain(timeout_s)
 
-    async def ready(self, model: str, options: Options) -> tuple[Fleet, str]:
-        """The workers, and the model for a request that names `model`; its files are here then.
+    async def ready(self, model: str, options: Options) -> tuple[WindowDispatcher, str]:
+        """The dispatcher, and the model for a request that names `model`; its files are here then.
 
         Raises NotReady, ModelUnavailable, and InvalidInput if the model does not know the language.
         """

@@ -41,7 +41,7 @@ from workers.messages import (
 
 log = structlog.get_logger(__name__)
 
-Fleet = Dispatcher[WindowSource, WindowResult]
+WindowDispatcher = Dispatcher[WindowSource, WindowResult]
 
 _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
 
@@ -96,7 +96,7 @@ class Pipeline:
     options: Options
     model: str
     media: MediaPool
-    fleet: Fleet
+    fleet: WindowDispatcher
     pcm_path: Path  # for the decoded audio, which the caller removes
     results: ClipResults
     observer: Observer | None = None

@@ -19,7 +19,7 @@ from app.transcription.channels import ChannelPipelines, DecodedAudio
 from app.transcription.fleet import WhisperFleet
 from app.transcription.helper import Helper
 from app.transcription.media_service import MediaService
-from app.transcription.pipeline import Fleet, Observer, Pipeline
+from app.transcription.pipeline import Observer, Pipeline, WindowDispatcher
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.speakers import SpeakerFinder
 from app.transcription.work_blocks import bare_id, new_request
@@ -65,11 +65,11 @@ class TranscriptionService:
 
         Raises NotReady if there is no model or no worker, and as `Pipeline.run` does.
         """
-        fleet, model = await self.fleet.ready(model, options)
+        dispatcher, model = await self.fleet.ready(model, options)
         key = (upload.sha256 or upload.path, upload.raw_pcm, options, model)
         with self._cache.recording(key) as results:
             pipeline = self.pipeline(
-                new_request(), upload, options, model, fleet, results, observer, known=known
+                new_request(), upload, options, model, dispatcher, results, observer, known=known
             )
             try:
                 with tracing.span("transcribe") as span:
@@ -85,8 +85,8 @@ class TranscriptionService:
         Raises as `transcribe` does.
         """
         options = Options()
-        fleet, model = await self.fleet.ready(self.fleet.catalogue.default, options)
-        pipeline = self.pipeline(new_request(), upload, options, model, fleet, CachedRecording())
+        dispatcher, model = await self.fleet.ready(self.fleet.catalogue.default, options)
+        pipeline = self.pipeline(new_request(), upload, options, model, dispatcher, CachedRecording())
         assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
             with tracing.span("transcribe"):
@@ -100,15 +100,15 @@ class TranscriptionService:
         upload: Upload,
         options: Options,
         model: str,
-        fleet: Fleet,
+        dispatcher: WindowDispatcher,
         results: ClipResults,
         observer: Observer | None = None,
         decoded: DecodedAudio | None = None,
         known: Sequence[KnownSpeaker] = (),
     ) -> Pipeline | ChannelPipelines:
-        """A pipeline for a recording, or one for its channels, with the workers and the model from `ready`.
+        """A pipeline for a recording, or one for its channels.
 
-        The caller removes the decoded audio, by `remove_channels`: the id of `job` in the folder `pcm`.
+        `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio, by `remove_channels`: the id of `job` in the folder `pcm`.
         `decoded`: what is there from an earlier run, if that decoded all of the recording. `known`: voices
         that the client knows, for `options.diarize`.
         """
@@ -122,7 +122,7 @@ class TranscriptionService:
             options=options.model_copy(update={"word_timestamps": True}) if is_separate else options,
             model=model,
             media=self.media.pool,
-            fleet=fleet,
+            fleet=dispatcher,
             results=results,
             max_duration_s=self.settings.max_duration_s,
             max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
@@ -141,7 +141,7 @@ class TranscriptionService:
             job=job,
             upload=upload,
             media=self.media.pool,
-            fleet=fleet,
+            fleet=dispatcher,
             pcm_path=pcm_path,
             observer=observer or Observer(),
             helper=self.helper,

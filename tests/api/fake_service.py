@@ -34,7 +34,7 @@ from app.transcription.channels import DecodedAudio
 from app.transcription.clip_decoding import ClipRequest
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
-from app.transcription.pipeline import Fleet, Observer, Progress
+from app.transcription.pipeline import Observer, Progress, WindowDispatcher
 from app.transcription.result_cache import ClipResults
 from app.transcription.work_blocks import WorkBlocks
 from app.transcription.work_totals import WorkTotals
@@ -218,7 +218,7 @@ class FakeFleet:
 
     async def drain(self, timeout_s: float) -> None: ...
 
-    async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
+    async def ready(self, model: str, options: Options) -> tuple[WindowDispatcher | None, str]:
         return None, model
 
     def readiness(self) -> str | None:
@@ -404,7 +404,7 @@ class FakeService:
         upload: Upload,
         options: Options,
         model: str,
-        fleet: Fleet | None,
+        fleet: WindowDispatcher | None,
         results: ClipResults,
         observer: Observer,
         decoded: DecodedAudio | None = None,

@@ -9,7 +9,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.settings import load_settings
-from app.transcription.pipeline import Fleet, Observer
+from app.transcription.pipeline import Observer, WindowDispatcher
 from app.transcription.result_cache import CachedRecording
 from app.transcription.service import TranscriptionService
 from workers.messages import SAMPLE_RATE, LoadOptions
@@ -51,7 +51,7 @@ def test_only_the_demo_model_gets_no_long_pauses(tmp_path: Path, model: str, sec
     made = service(tmp_path)
     made.fleet.catalogue.options[model] = LoadOptions(model, "", "cpu", "int8", 1)
     upload = Upload(tmp_path / "upload", "talk.wav", 1, "")
-    fleet: Fleet = Dispatcher("worker", [])
+    fleet: WindowDispatcher = Dispatcher("worker", [])
     pipeline = made.pipeline("job", upload, Options(), model, fleet, CachedRecording(), Observer())
     assert pipeline.max_silence == seconds * SAMPLE_RATE
 
