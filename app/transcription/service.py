@@ -108,7 +108,8 @@ class TranscriptionService:
     ) -> Pipeline | ChannelPipelines:
         """A pipeline for a recording, or one for its channels.
 
-        `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio, by `remove_channels`: the id of `job` in the folder `pcm`.
+        `model` and `dispatcher` are those from `WhisperFleet.ready`. The caller removes the decoded audio, by
+        `remove_channels`: the id of `job` in the folder `pcm`.
         `decoded`: what is there from an earlier run, if that decoded all of the recording. `known`: voices
         that the client knows, for `options.diarize`.
         """
