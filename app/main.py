@@ -94,7 +94,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         servers=[{"url": settings.root_path}] if settings.root_path else None,
-        # `app.tracing` makes the spans. Those of FastAPI have whole addresses, and the errors their messages.
+        # `telemetry.traces` makes the spans. FastAPI's have whole addresses, and the errors their messages.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping

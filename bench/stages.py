@@ -24,11 +24,11 @@ import uvicorn
 
 from app.api import openai_responses
 from app.engines.plan import make_plan
-from app.logs import configure_logs
 from app.main import create_app
 from app.media.file_sink import FileSink
 from app.media.worker_slot import MediaWorkerSlot
 from app.settings import load_settings
+from app.telemetry.logs import configure_logs
 from app.transcription import pipeline
 from app.transcription.service import TranscriptionService
 from bench.command import Options

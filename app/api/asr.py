@@ -11,7 +11,6 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
-from app import tracing
 from app.api.admission import Admission
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
@@ -25,6 +24,7 @@ from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
 from app.media.uploads import Upload
 from app.options import Options, Text
+from app.telemetry import traces
 from app.transcript.edited import add_speakers
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.speaker_text import SpeakerPrefix
@@ -109,7 +109,7 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
-        with tracing.span("render", format=query.output):
+        with traces.span("render", {"whisperfleet.format": query.output}):
             body = await service.helper.run(transcript.seconds, _body, transcript, query)
         return PlainTextResponse(body, headers=_headers(upload, query.output))
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Literal
 from app.api.admission import Admission
 from app.api.request_counts import RequestCounts
 from app.api.system import VERSION
-from app.histogram import Histogram
 from app.jobs.job import Status
 from app.jobs.webhooks import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason
+from app.telemetry.histogram import Histogram
+from workers.messages import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -70,7 +71,7 @@ def _worker_restarts(source: Sources) -> Samples:
 def _clips(source: Sources) -> Samples:
     for slot in source.service.fleet.slot_statuses():
         for outcome in Outcome:
-            yield (str(slot), outcome.value), source.service.fleet.totals.clips[slot, outcome]
+            yield (str(slot), outcome.value), source.service.fleet.ledger.clips[slot, outcome]
 
 
 def _gpu_memory(source: Sources) -> Samples:
@@ -133,19 +134,19 @@ METRICS = (
         "batch_clips",
         "histogram",
         "Clips in a batch that succeeded.",
-        lambda source: source.service.fleet.totals.batch_clips,
+        lambda source: source.service.fleet.ledger.batch_clips,
     ),
     Metric(
         "batch_seconds",
         "histogram",
         "Time that a worker took for a batch that succeeded.",
-        lambda source: source.service.fleet.totals.batch_seconds,
+        lambda source: source.service.fleet.ledger.batch_seconds,
     ),
     Metric(
         "audio_seconds_total",
         "counter",
         "Length of the clips that were transcribed.",
-        lambda source: source.service.fleet.totals.audio_s,
+        lambda source: source.service.fleet.ledger.samples / SAMPLE_RATE,
     ),
     Metric(
         "worker_state",

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from app.api import metric_list
 from app.api.errors import documented_errors
 from app.api.metric_list import METRICS, PREFIX, Sources
-from app.histogram import Histogram
+from app.telemetry.histogram import Histogram
 
 
 def metric_routes(sources: Sources) -> APIRouter:

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request
 from pydantic import TypeAdapter
 from starlette.responses import Response
 
-from app import tracing
 from app.api.admission import Admission
 from app.api.disconnect import run_unless_disconnected
 from app.api.errors import documented_errors
@@ -30,6 +29,7 @@ from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speak
 from app.api.streaming import done_event, stream_response
 from app.media.uploads import Fields
 from app.speakers.labelling import KnownSpeaker
+from app.telemetry import traces
 from app.transcript.timeline import Transcript
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ async def _respond(
         finally:
             if not streaming:
                 await asyncio.to_thread(upload.remove)
-        with tracing.span("render", format=form.response_format):
+        with traces.span("render", {"whisperfleet.format": form.response_format}):
             return await service.helper.run(transcript.seconds, transcript_response, transcript, form)
 
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app import tracing
 from app.api.admission import Places
 from app.errors import TooLarge, UnsupportedContentType, UploadStalled
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
+from app.telemetry import traces
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -35,7 +35,7 @@ async def receive(
     Raises as `Places.hold`, `receive_form` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request), tracing.span("receive upload") as span:
+    with places.hold(request), traces.span("receive upload") as span:
         form = await receive_form(
             with_stall_timeout(request, settings.upload_stall_s),
             request.headers.get("content-type", ""),
@@ -49,7 +49,7 @@ async def receive(
             durable=durable,
             large_fields=large_fields,
         )
-        span.set(bytes=form.file.size if form.file else 0)
+        span.set_attribute("whisperfleet.bytes", form.file.size if form.file else 0)
         return form
 
 
@@ -61,7 +61,7 @@ async def receive_body(
     Raises as `Places.hold`, `receive_raw` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request), tracing.span("receive upload") as span:
+    with places.hold(request), traces.span("receive upload") as span:
         upload = await receive_raw(
             with_stall_timeout(request, settings.upload_stall_s),
             filename,
@@ -71,7 +71,7 @@ async def receive_body(
             content_length=declared_length(request),
             durable=True,
         )
-        span.set(bytes=upload.size)
+        span.set_attribute("whisperfleet.bytes", upload.size)
         return upload
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from starlette.routing import BaseRoute, Route
 
 from app.api.errors import CLIENT_CLOSED_REQUEST, METHODS
-from app.histogram import Histogram
+from app.telemetry.histogram import Histogram
 
 UNMATCHED = "unmatched"  # no endpoint has this path and method
 OTHER = "other"  # a method of no endpoint

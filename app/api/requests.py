@@ -12,10 +12,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import tracing
-from app.api.errors import CLIENT_CLOSED_REQUEST
+from app.api.errors import CLIENT_CLOSED_REQUEST, METHODS
 from app.api.request_counts import RequestCounts
-from app.work import Work, working_for
+from app.telemetry import traces
+from app.telemetry.work import Work, working_for
 
 DRAIN_S = 10
 DRAIN_BYTES = 256 << 20
@@ -59,6 +59,7 @@ class RequestLog:
         if not _VALID_ID.fullmatch(request_id):
             request_id = f"req_{uuid.uuid4().hex}"
         scope.setdefault("state", {})["request_id"] = request_id
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"  # in traces
         status = CLIENT_CLOSED_REQUEST
         has_begun = False  # the response
         start = time.perf_counter()
@@ -81,14 +82,16 @@ class RequestLog:
 
         with (
             working_for(Work(request_id)),
-            tracing.request(scope["method"], headers.get) as span,
+            traces.request(method, headers) as span,
         ):
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:
                 if not has_begun:
                     count()
-                _describe(span, scope, status)
+                if span.is_recording():
+                    route = getattr(scope.get("route"), "path", None)
+                    traces.describe_answer(span, method, route, status)
                 # Probes and clients poll every few seconds.
                 quiet = scope["method"] == "GET" and status < FIRST_ERROR
                 write = log.debug if quiet else log.info
@@ -107,15 +110,6 @@ def _client(scope: Scope) -> str | None:
     """The client's address, without its port. A trusted proxy has named it, so it may be any text."""
     address = scope.get("client")
     return address[0][:MAX_ADDRESS_CHARS] if address else None
-
-
-def _describe(span: tracing.Span, scope: Scope, status: int) -> None:
-    """Name a span by its route: paths contain ids, and would be as many names."""
-    span.set(**{"http.response.status_code": status})
-    route = getattr(scope.get("route"), "path", None)
-    if route is not None:
-        span.rename(f"{tracing.known_method(scope['method'])} {route}")
-        span.set(**{"http.route": route})
 
 
 class DrainBody:

@@ -14,7 +14,7 @@ from fastapi import Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
-from app import tracing, url_policy
+from app import url_policy
 from app.api.admission import Admission, owner_of
 from app.api.errors import invalid_input
 from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, request_body
@@ -29,7 +29,8 @@ from app.media.multipart import base_name
 from app.media.uploads import Upload
 from app.shielding import run_shielded
 from app.speakers.labelling import KnownSpeaker
-from app.work import current_work
+from app.telemetry import traces
+from app.telemetry.work import current_work
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -194,7 +195,7 @@ async def _submission(
         owner=owner,
         idempotency_key=key,
         request_id=current_work().request_id,
-        traceparent=tracing.traceparent(),
+        traceparent=traces.traceparent(),
         fingerprint=hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest(),
     )
 

@@ -122,7 +122,7 @@ class WorkerEvents:
         """Notify all clients of what has changed."""
         clips, oldest_s = self._fleet.backlog()
         queue = {"clips": clips, "oldest_s": round(oldest_s, 1), "jobs": self._waiting_jobs}
-        blocks = self._fleet.blocks.after(state.last_block)
+        blocks = self._fleet.ledger.blocks_after(state.last_block)
         for event in state.update(time.time(), self._fleet.workers(), blocks, queue):
             text = f"event: {event.name}\ndata: {_json(event.data)}\n\n"
             for mailbox in self._mailboxes:
@@ -131,9 +131,9 @@ class WorkerEvents:
     async def _snapshot(self, mailbox: _Mailbox) -> str:
         """The event `fleet`. The mailbox gets all events after it."""
         if self._state is None:
-            self._state = FleetState(self._fleet.blocks.last_id)
+            self._state = FleetState(self._fleet.ledger.last_block)
             self._publish(self._state)
-        data, blocks = self._state.snapshot(time.time(), self._fleet.blocks.after(0))
+        data, blocks = self._state.snapshot(time.time(), self._fleet.ledger.blocks_after(0))
         mailbox.take()
         mailbox.needs_snapshot = False
         parts = []

@@ -27,10 +27,10 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, check_compute_type, make_plan
 from app.errors import InvalidInput, InvalidSetting, ModelUnavailable, UnsuitableFormat, WhisperfleetError
-from app.logs import configure_logs
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings, load_settings
+from app.telemetry.logs import configure_logs
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import structlog
 
-from app import tracing
 from app.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -34,6 +33,7 @@ from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.settings import Settings
+from app.telemetry import traces
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
@@ -111,9 +111,11 @@ class JobExecutor:
                 return False
             job, pipeline = await self._prepare(job)
             failed_spans = pipeline.failed_spans  # grows while the pipeline runs
-            with tracing.span("transcribe") as span:
+            with traces.span("transcribe") as span:
                 transcript = await pipeline.run()
-                span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
+                span.set_attributes(
+                    {"whisperfleet.audio_s": transcript.seconds, "whisperfleet.clips": len(transcript.clips)}
+                )
         except TRANSIENT_ERRORS:
             raise
         except UnknownJob:
@@ -181,7 +183,7 @@ class JobExecutor:
     async def _succeed(self, job: Job, transcript: Transcript) -> None:
         await self._progress.store()  # before the success, which is the last event
         with suppress(IllegalTransition, UnknownJob):  # deleted meanwhile
-            with tracing.span("store result"):
+            with traces.span("store result"):
                 await self._store.succeed(job, transcript, self._settings.keep_audio)
             log.info("job succeeded", samples=transcript.samples)
         await self._remove_files(job)
@@ -193,7 +195,7 @@ class JobExecutor:
         if job.submission.url is None:
             raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
         await self._service.fleet.ready(job.submission.model, job.submission.options)  # no download in vain
-        with tracing.span("download"):
+        with traces.span("download"):
             await self._download(job, job.submission.url)
         return True
 

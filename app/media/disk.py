@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import DiskFull
-from app.sampler import Sampler
+from app.telemetry.sampler import Sampler
 from workers.messages import NO_SPACE_ERRNOS
 
 MARGIN_BYTES = 256 << 20

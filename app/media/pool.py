@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app import tracing
 from app.concurrency import BackgroundTasks
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
 from app.media.disk import DiskSpace, disk_errors
@@ -32,8 +31,9 @@ from app.media.worker_slot import Call, MediaWorkerSlot
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import WorkerProcess
-from app.scheduling.tasks import Batch, Outcome, TaskResult
+from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
 from app.shielding import run_shielded
+from app.telemetry import traces
 from workers.media import encode, tasks
 from workers.media.voices import embed
 from workers.messages import (
@@ -320,23 +320,25 @@ class WorkerSession:
                 await self.pool.run(f"close {self._id}", Call(self.close_call, (self._id,)), self._slot)
 
 
-def _trace_call(batch: Batch[Call, Any], outcome: Outcome) -> None:
+def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
     """Record a call that a worker has answered. Its span begins when the worker got it."""
-    if not tracing.is_on():
+    if not traces.is_on():
         return
     for task in batch.tasks:
         name = _SPAN_NAMES.get(task.payload.function)
         if name is None:
             continue  # it closes what was cancelled, and nobody waits for it
         waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
-        tracing.add(
-            task.work.span,
+        traces.add(
+            task.span,
             name,
             batch.sent,
             batch.end,
-            media_worker=batch.slot,
-            waited_s=round(waited_s, 3),
-            outcome=outcome.value,
+            {
+                "whisperfleet.media_worker": batch.slot,
+                "whisperfleet.waited_s": round(waited_s, 3),
+                "whisperfleet.outcome": outcome.value,
+            },
         )
 
 

@@ -3,12 +3,12 @@
 import asyncio
 from collections import Counter
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
 import structlog
 
-from app import tracing
 from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.fleet import ClusterFleet
@@ -21,18 +21,11 @@ from app.errors import InvalidSetting, ModelUnavailable, NotReady, UnknownNode
 from app.media.pool import MediaPool
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import Outcome, SlotStatus
+from app.scheduling.tasks import SlotStatus
 from app.settings import Settings
-from app.transcription.batch_traces import trace_batch
 from app.transcription.cluster_media import ClusterMedia
+from app.transcription.ledger import BatchLedger, jobs_of
 from app.transcription.pipeline import WindowDispatcher
-from app.transcription.work_blocks import (
-    FleetBatch,
-    WorkBlocks,
-    clips_by_job,
-    public_jobs,
-)
-from app.transcription.work_totals import WorkTotals
 
 _MIN_JOBS_AT_ONCE = 8  # so a short job rarely waits for a long one to end
 _LOOKUP_S = 8.0  # a request waits so long for the model to be found, before it gets an error
@@ -53,8 +46,7 @@ class WhisperFleet:
             plan.models[0], settings.model_idle_s, others=plan.models[1:], aliases=plan.aliases
         )
         self.gpus = GpuMonitor(plan.gpus)
-        self.blocks = WorkBlocks()
-        self.totals = WorkTotals()
+        self.ledger = BatchLedger()
         self._settings = settings
         self._plan = plan
         self._planned_default = plan.models[0]  # another one may take its place
@@ -183,13 +175,6 @@ class WhisperFleet:
         """How many clips wait for a worker, and for how long the oldest has (s; 0 if none waits)."""
         return self._dispatcher.backlog() if self._dispatcher is not None else (0, 0.0)
 
-    def _batch_ended(self, batch: FleetBatch, outcome: Outcome) -> None:
-        self.blocks.add(batch, outcome)
-        self.totals.add(batch, outcome)
-        if tracing.is_on():
-            parts = next((slot.parts for slot in self._slots if slot.index == batch.slot), [])
-            trace_batch(batch, outcome, self.blocks.last_id, parts)
-
     def _current(self, slot: int) -> dict[str, object]:
         """What a slot does now, and the latest figures of its GPU."""
         usage = self.gpus.usage(slot)
@@ -197,8 +182,8 @@ class WhisperFleet:
         working: list[dict[str, object]] = []
         if batch is not None:
             since = {"since": round(batch.start, 3)}
-            working = [entry | since for entry in public_jobs(clips_by_job(batch))]
-        return {"gpu": usage.public() if usage else None, "working": working}
+            working = [entry | since for entry in jobs_of(Counter(task.job for task in batch.tasks))]
+        return {"gpu": asdict(usage) if usage else None, "working": working}
 
     async def _start_workers(self) -> None:
         """Find the default model, however long that takes, and start the workers."""
@@ -225,9 +210,9 @@ class WhisperFleet:
             retries_errors=True,
             sleep_after_s=None if settings.keep_default_model else settings.model_idle_s,
             waits_for_slots=self.cluster is not None,
-            on_batch=self._batch_ended,
+            on_batch=self.ledger.add,
         )
-        self.catalogue.holders = lambda: self._slots
+        self.catalogue.is_loaded = lambda model: any(slot.holds(model) for slot in self._slots)
         self._dispatcher.start()
         if self.cluster is not None:
             slots = self._plan.ray_slots(self.cluster.bridge, self.catalogue)

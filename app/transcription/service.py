@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
-from app import tracing
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, media_workers
@@ -14,15 +13,16 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
+from app.telemetry import traces
 from app.transcript.timeline import Transcript
 from app.transcription.channels import ChannelPipelines, DecodedAudio
 from app.transcription.fleet import WhisperFleet
 from app.transcription.helper import Helper
+from app.transcription.ledger import bare_id, new_request
 from app.transcription.media_service import MediaService
 from app.transcription.pipeline import Observer, Pipeline, WindowDispatcher
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from app.transcription.speakers import SpeakerFinder
-from app.transcription.work_blocks import bare_id, new_request
 
 
 class TranscriptionService:
@@ -72,9 +72,14 @@ class TranscriptionService:
                 new_request(), upload, options, model, dispatcher, results, observer, known=known
             )
             try:
-                with tracing.span("transcribe") as span:
+                with traces.span("transcribe") as span:
                     transcript = await pipeline.run()
-                    span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
+                    span.set_attributes(
+                        {
+                            "whisperfleet.audio_s": transcript.seconds,
+                            "whisperfleet.clips": len(transcript.clips),
+                        }
+                    )
                 return transcript
             finally:
                 await asyncio.to_thread(remove_channels, pipeline.pcm_path)
@@ -89,7 +94,7 @@ class TranscriptionService:
         pipeline = self.pipeline(new_request(), upload, options, model, dispatcher, CachedRecording())
         assert isinstance(pipeline, Pipeline)  # of the mix of all channels
         try:
-            with tracing.span("transcribe"):
+            with traces.span("transcribe"):
                 return await pipeline.detect_language()
         finally:
             await asyncio.to_thread(remove_channels, pipeline.pcm_path)

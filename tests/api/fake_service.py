@@ -34,10 +34,9 @@ from app.transcription.channels import DecodedAudio
 from app.transcription.clip_decoding import ClipRequest
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
+from app.transcription.ledger import BatchLedger
 from app.transcription.pipeline import Observer, Progress, WindowDispatcher
 from app.transcription.result_cache import ClipResults
-from app.transcription.work_blocks import WorkBlocks
-from app.transcription.work_totals import WorkTotals
 from tests.sample_peaks import collected
 from workers.messages import (
     EVERYTHING,
@@ -126,19 +125,6 @@ SECOND_SEGMENT = {
 }
 
 
-@dataclass(frozen=True)
-class FakeWorker:
-    """Holds one model."""
-
-    model: str
-
-    def holds(self, model: str) -> bool:
-        return model == self.model
-
-    def languages(self, model: str) -> tuple[str, ...] | None:
-        return None
-
-
 def catalogue(
     default: str = "tiny", other: str = OTHER_MODEL, aliases: Mapping[str, str] = MappingProxyType({})
 ) -> ModelCatalogue:
@@ -146,7 +132,7 @@ def catalogue(
     options = {
         name: LoadOptions(name, str(Path(__file__).parent), "cpu", "int8", 1) for name in (default, other)
     }
-    return ModelCatalogue(default, 300.0, options, (other,), aliases, lambda: (FakeWorker(default),))
+    return ModelCatalogue(default, 300.0, options, (other,), aliases, default.__eq__)
 
 
 @dataclass
@@ -206,8 +192,7 @@ class FakeFleet:
     jobs_at_once: int = 4
     is_asleep: bool = False
     gpus: GpuMonitor = field(default_factory=lambda: GpuMonitor(()))
-    blocks: WorkBlocks = field(default_factory=WorkBlocks)
-    totals: WorkTotals = field(default_factory=WorkTotals)
+    ledger: BatchLedger = field(default_factory=BatchLedger)
     on_nodes: Counter[tuple[str, str]] = field(default_factory=Counter)  # workers: node and state
     statuses: list[SlotStatus] = field(default_factory=lambda: [SlotStatus("idle")])
     waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited

@@ -5,7 +5,6 @@ import re
 import socket
 import threading
 from collections import Counter
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,14 +12,13 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.routing import Route
 
-from app import sampler
 from app.api.metric_list import METRICS, PREFIX
 from app.api.request_counts import OTHER, UNMATCHED, RequestCounts
-from app.api.schemas import Worker
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
 from app.jobs.webhooks import Attempt
-from app.sampler import Sampler
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
+from app.telemetry import sampler
+from app.telemetry.sampler import Sampler
 from tests.api.waiting import wait_for
 
 KEY = {"Authorization": "Bearer sk-first"}
@@ -76,10 +74,6 @@ def test_the_list_is_as_prometheus_recommends():
         assert metric.name.endswith("_total") == (metric.kind == "counter")
         assert metric.help.endswith(".")
     assert len({metric.name for metric in METRICS}) == len(METRICS)
-
-
-def test_metrics_know_the_states_of_workers_that_are_documented():
-    assert get_args(Worker.model_fields["state"].annotation) == STATES
 
 
 def test_the_key_is_needed_where_there_are_keys(serve):
@@ -206,10 +200,10 @@ def test_the_queue_the_workers_and_what_they_have_done(fresh):
     failed = SlotStatus("failed")
     failed.restarts_by[RestartReason.DEVICE] += 3
     service.fleet.statuses = [SlotStatus("busy"), failed]
-    service.fleet.totals.clips[1, Outcome.REQUEUED] += 4
-    service.fleet.totals.samples = 16_000 * 90
+    service.fleet.ledger.clips[1, Outcome.REQUEUED] += 4
+    service.fleet.ledger.samples = 16_000 * 90
     for clips in (1, 8, 8):
-        service.fleet.totals.batch_clips.add(clips)
+        service.fleet.ledger.batch_clips.add(clips)
     assert values(fresh, "queued_clips") == {(): 7}
     assert values(fresh, "queue_oldest_seconds") == {(): 12.5}
     assert values(fresh, "media_busy_ratio") == {(): 0.25}

@@ -13,7 +13,7 @@ from app.errors import DatabaseUnavailable
 from app.jobs.store import Store
 from app.scheduling.tasks import Outcome
 from app.settings import Settings
-from app.transcription.work_blocks import Block
+from app.transcription.ledger import Block
 from tests.api.fake_service import FakeService
 from tests.api.waiting import wait_for
 
@@ -40,9 +40,9 @@ def following(site, **headers):
 
 def add_block(service, outcome=Outcome.OK):
     """Let the service have finished a batch."""
-    blocks, now = service.fleet.blocks, time.time()
-    blocks._count += 1
-    blocks._blocks.append(Block(blocks._count, 0, {"9b2e": 2}, now - 1, now, 8.0, outcome))
+    ledger, now = service.fleet.ledger, time.time()
+    ledger.last_block += 1
+    ledger._blocks.append(Block(ledger.last_block, 0, {"9b2e": 2}, now - 1, now, 8.0, outcome))
 
 
 @pytest.fixture(autouse=True)

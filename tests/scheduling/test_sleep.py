@@ -7,7 +7,7 @@ import pytest
 from app.errors import NotReady
 from app.scheduling.dispatcher import Dispatcher
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -31,10 +31,9 @@ async def until_asleep(slots: list[ClosableSlot]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_an_idle_slot_ends_its_process_and_wakes_for_work() -> None:
+async def test_an_idle_slot_ends_its_process_and_wakes_for_work(serve: NewDispatcher) -> None:
     slots = [ClosableSlot(index) for index in range(3)]
-    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.5)
-    dispatcher.start()
+    dispatcher = serve(*slots, sleep_after_s=0.5)
     await let_tasks_run()
     assert states(slots) == ["idle"] * 3
     await until_asleep(slots)
@@ -43,7 +42,6 @@ async def test_an_idle_slot_ends_its_process_and_wakes_for_work() -> None:
     assert states(slots) == ["idle", "asleep", "asleep"]
     assert (slots[0].starts, slots[0].status.restarts, slots[0].status.waking) == (2, 0, False)
     await until_asleep(slots)
-    await dispatcher.stop()
 
 
 async def test_a_task_that_continues_another_wakes_no_other_slot() -> None:
@@ -92,21 +90,20 @@ async def test_some_slots_never_sleep() -> None:
     await dispatcher.stop()
 
 
-async def test_work_of_a_process_that_went_to_sleep_may_go_to_any_slot() -> None:
+async def test_work_of_a_process_that_went_to_sleep_may_go_to_any_slot(serve: NewDispatcher) -> None:
     slots = [ClosableSlot(index) for index in range(2)]
-    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.05, always_awake=1)
-    dispatcher.start()
+    dispatcher = serve(*slots, sleep_after_s=0.05, always_awake=1)
     assert (await dispatcher.submit("job", "a", affinity=1)).slot == 1
     await until_asleep(slots[1:])
     assert (await dispatcher.submit("job", "a", affinity=1)).slot == 0
-    await dispatcher.stop()
 
 
-async def test_a_slot_that_cannot_wake_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slot_that_cannot_wake_has_failed(
+    serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
     slot = ClosableSlot(0)
-    dispatcher = Dispatcher[str, str]("worker", [slot], sleep_after_s=0.05)
-    dispatcher.start()
+    dispatcher = serve(slot, sleep_after_s=0.05)
     await until_asleep([slot])
     slot.failing_starts = 2
     with pytest.raises(NotReady, match="no such model"):
@@ -114,17 +111,14 @@ async def test_a_slot_that_cannot_wake_has_failed(monkeypatch: pytest.MonkeyPatc
     assert (slot.status.state, slot.status.waking) == ("failed", False)
     await until_asleep([slot])
     assert (await dispatcher.submit("job", "a")).result == "A"
-    await dispatcher.stop()
 
 
-async def test_nothing_wakes_while_the_service_stops() -> None:
+async def test_nothing_wakes_while_the_service_stops(serve: NewDispatcher) -> None:
     slot = ClosableSlot(0)
-    dispatcher = Dispatcher[str, str]("worker", [slot], sleep_after_s=0.05)
-    dispatcher.start()
+    dispatcher = serve(slot, sleep_after_s=0.05)
     await until_asleep([slot])
     await dispatcher.drain(1)
     task = asyncio.create_task(dispatcher.submit("job", "a"))
     await let_tasks_run()
     assert slot.starts == 1
-    await dispatcher.stop()
     task.cancel()

@@ -2,14 +2,13 @@
 
 import asyncio
 import math
-import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Generic, TypeVar
 
 import structlog
 
+from app.concurrency import in_daemon_thread
 from app.known_errors import explain
 
 _INTERVAL_S = 2.0  # between two samples, at least
@@ -31,7 +30,7 @@ class Sampler(Generic[T]):
         self._read = read
         self._value: T | None = None
         self._read_at = -math.inf
-        self._sampling: asyncio.Future[None] | None = None
+        self._sampling: asyncio.Task[None] | None = None
         self._began = -math.inf  # the last sample
         self._is_reported = False  # the current failure
 
@@ -50,10 +49,7 @@ class Sampler(Generic[T]):
                 self._report(f"{self._source} does not answer")
             return
         self._began = now
-        loop = asyncio.get_running_loop()
-        self._sampling = loop.create_future()
-        # A daemon: the source may hang for ever, and the interpreter waits for the threads of pools.
-        threading.Thread(target=self._sample, args=(loop,), name=self._source, daemon=True).start()
+        self._sampling = asyncio.create_task(self._sample())
 
     async def sample(self) -> None:
         """Refresh the figure, and wait for it a little unless the source hangs already."""
@@ -61,25 +57,16 @@ class Sampler(Generic[T]):
         if self._sampling is not None and time.monotonic() - self._began < _PATIENCE_S:
             await asyncio.wait([self._sampling], timeout=_PATIENCE_S)
 
-    def _sample(self, loop: asyncio.AbstractEventLoop) -> None:
-        value: T | None = None
-        failure: str | None = None
+    async def _sample(self) -> None:
         try:
-            value = self._read()
-        except Exception as error:  # a library that does not fit may raise anything
-            failure = explain(f"{self._source}: {error}")
-        with suppress(RuntimeError):  # the loop has been closed meanwhile
-            loop.call_soon_threadsafe(self._end, value, failure)
-
-    def _end(self, value: T | None, failure: str | None) -> None:
-        self._value, self._read_at = value, time.monotonic()
-        if failure is not None:
-            self._report(failure)
-        else:
+            # A daemon: the source may hang for ever, and the interpreter waits for the threads of pools.
+            self._value = await in_daemon_thread(self._source, self._read)
             self._is_reported = False
-        sampling, self._sampling = self._sampling, None
-        if sampling is not None:
-            sampling.set_result(None)
+        except Exception as error:  # a library that does not fit may raise anything
+            self._value = None
+            self._report(explain(f"{self._source}: {error}"))
+        self._read_at = time.monotonic()
+        self._sampling = None
 
     def _report(self, reason: str) -> None:
         if not self._is_reported:

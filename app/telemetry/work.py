@@ -1,14 +1,13 @@
-"""What the running code works for: the ids of its request or job, which log lines have, and its trace.
+"""What the running code works for: the ids of its request or job, which log lines have.
 
 A request and each run of a job have one `Work`. All of their tasks share it, so that a batch of many requests
 still knows whose it is.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
@@ -24,36 +23,24 @@ class Work:
 
     request_id: str | None = None  # of a job: of the request that submitted it
     job: str | None = None
-    span: Any = None  # of `app.tracing`: the parent of spans that begin now; None: not traced
 
 
 _current: ContextVar[Work] = ContextVar("work", default=Work())  # noqa: B039 - frozen
 
 
-def current_work() -> Work:
-    """The work of the caller; one without ids if it works for no request and no job."""
-    return _current.get()
-
-
-def enter_work(work: Work) -> Token[Work]:
-    """Let the caller, and the tasks that it creates, work for `work` until `leave_work`."""
-    return _current.set(work)
-
-
-def leave_work(token: Token[Work]) -> None:
-    """End what `enter_work` began."""
-    _current.reset(token)
+# The work of the caller; one without ids if it works for no request and no job.
+current_work: Callable[[], Work] = _current.get
 
 
 @contextmanager
 def working_for(work: Work) -> Iterator[None]:
     """Let the block work for `work`: its log lines have the ids."""
-    token = enter_work(work)
+    token = _current.set(work)
     try:
         with structlog.contextvars.bound_contextvars(**log_ids([work])):
             yield
     finally:
-        leave_work(token)
+        _current.reset(token)
 
 
 def log_ids(works: Iterable[Work]) -> dict[str, str | list[str]]:
@@ -67,7 +54,7 @@ def log_ids(works: Iterable[Work]) -> dict[str, str | list[str]]:
             found.setdefault(REQUEST_ID, {})[work.request_id] = None
         if work.job is not None:
             found.setdefault(JOB, {})[work.job] = None
-    return {name: _bounded(list(ids)) for name, ids in found.items()}
+    return {name: _some(list(ids)) if len(ids) > 1 else next(iter(ids)) for name, ids in found.items()}
 
 
 def bound_ids() -> dict[str, str | list[str]]:
@@ -76,8 +63,6 @@ def bound_ids() -> dict[str, str | list[str]]:
     return {name: bound[name] for name in (REQUEST_ID, JOB) if name in bound}
 
 
-def _bounded(ids: list[str]) -> str | list[str]:
-    if len(ids) == 1:
-        return ids[0]
+def _some(ids: list[str]) -> list[str]:
     left_out = len(ids) - _MOST_IDS
     return [*ids[:_MOST_IDS], f"+{left_out}"] if left_out > 0 else ids
