@@ -33,8 +33,7 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
     model = find_speaker_model(os.environ.get("WHISPER_SPEAKER_MODEL", ""))
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         figures = pool.submit(_measure, options.talk, folder / "pcm", model, options.repetitions).result()
-    columns = ["", model.name]
-    return figures, [Table(f"Voices in {options.talk.name}", columns, [*map(list, figures.items())])]
+    return figures, [Table(f"Voices in {options.talk.name}", ["", model.name], list(figures.items()))]
 
 
 def _measure(recording: Path, pcm_path: Path, model: SpeakerModel, repetitions: int) -> Figures:

@@ -9,6 +9,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import structlog
 from xdist.scheduler import LoadScopeScheduling
 
 from tests import prometheus, systemd
@@ -23,7 +24,7 @@ pytest_plugins = ["tests.e2e.fixtures"]
 os.environ["RAY_AUTH_MODE"] = "token"
 
 # Tests assert no times.
-hypothesis.settings.register_profile("whisperfleet", deadline=None)
+hypothesis.settings.register_profile("whisperfleet", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("whisperfleet")
 
 # How long the tests of files take that take long (s), as `pytest --record-durations` wrote it.
@@ -47,6 +48,21 @@ def postgresql() -> Iterator[NewDatabase]:
     """A function that creates databases on a PostgreSQL server."""
     with postgresql_server() as new_database:
         yield new_database
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plain_log() -> Iterator[None]:
+    """Plain tracebacks: rich ones take seconds each."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ]
+    )
+    yield
+    structlog.reset_defaults()
 
 
 def group_of(nodeid: str) -> str:

@@ -1,6 +1,5 @@
 """The endpoints of whisper-asr-webservice, for its clients: Bazarr, Speakr and others."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,11 +11,11 @@ from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
 from app.api.admission import Admission
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import QueryFields
 from app.api.openai_responses import segment_entry
-from app.api.receiving import receive
+from app.api.receiving import received
 from app.api.speaker_labels import speaker_00, with_labels
 from app.api.system import VERSION
 from app.engines.model_files import can_translate
@@ -27,9 +26,9 @@ from app.options import Options, Text
 from app.telemetry import traces
 from app.transcript.edited import add_speakers
 from app.transcript.rendering import render_transcript, with_word_times
-from app.transcript.speaker_text import SpeakerPrefix
+from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
-from workers.messages import Segment, Word, seconds
+from workers.messages import Segment, seconds
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -161,12 +160,8 @@ def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
 async def _received(
     service: "TranscriptionService", admission: Admission, request: Request, *, raw_pcm: bool
 ) -> AsyncIterator[Upload]:
-    """The file of a request. Removes it at the end. Holds a place from before the body until then.
-
-    Raises as `Places.hold` and `receive` do.
-    """
-    with admission.requests.hold(request):
-        form = await receive(service, request, admission.uploads, file_field=FILE_FIELD, raw_pcm=raw_pcm)
+    """The file of a request, as in `received`."""
+    async with received(service, admission, request, file_field=FILE_FIELD, raw_pcm=raw_pcm) as form:
         if form.file is None:
             raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
         try:
@@ -176,8 +171,6 @@ async def _received(
             if error.param == "file":
                 error.param = FILE_FIELD
             raise
-        finally:
-            await asyncio.to_thread(form.remove)
 
 
 def _headers(upload: Upload, output: str) -> dict[str, str]:
@@ -210,15 +203,14 @@ def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
     entry = segment_entry(number, segment).model_dump(exclude_none=True)
     if not words:
         return entry
-    spoken = [_word(word) for word in segment.words]
+    spoken: list[dict[str, Any]] = [
+        {
+            "word": word.text,
+            "start": seconds(word.start),
+            "end": seconds(word.end),
+            "probability": round(word.probability, 4),
+        }
+        for word in segment.words
+    ]
     add_speakers(spoken, segment)
     return entry | {"words": spoken}
-
-
-def _word(word: Word) -> dict[str, Any]:
-    return {
-        "word": word.text,
-        "start": seconds(word.start),
-        "end": seconds(word.end),
-        "probability": round(word.probability, 4),
-    }

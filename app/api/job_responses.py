@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
-ResultFormat = Literal["srt", "vtt", "ass", "ttml", "scc", "stl", "txt", "tsv", "lrc", "json", "verbose_json"]
+if TYPE_CHECKING:
+    ResultFormat = str
+else:
+    ResultFormat = Literal[*FORMATS, "verbose_json"]
 
 
 async def events_response(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from app.api.admission import Admission
-from app.api.request_counts import RequestCounts
+from app.api.requests import RequestCounts
 from app.api.system import VERSION
 from app.jobs.job import Status
 from app.jobs.webhooks import Attempt

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
-from app.api.admission import Places
+from app.api.admission import Admission, Places
 from app.errors import TooLarge, UnsupportedContentType, UploadStalled
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 from app.telemetry import traces
@@ -51,6 +52,22 @@ async def receive(
         )
         span.set_attribute("whisperfleet.bytes", form.file.size if form.file else 0)
         return form
+
+
+@asynccontextmanager
+async def received(
+    service: "TranscriptionService", admission: Admission, request: Request, **options: Any
+) -> AsyncIterator[Form]:
+    """The multipart body of a synchronous request, whose place is held from before the body on.
+
+    Removes the file at the end. `options` are those of `receive`. Raises as that and `Places.hold` do.
+    """
+    with admission.requests.hold(request):
+        form = await receive(service, request, admission.uploads, **options)
+        try:
+            yield form
+        finally:
+            await asyncio.to_thread(form.remove)
 
 
 async def receive_body(

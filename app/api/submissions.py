@@ -17,11 +17,21 @@ from starlette.responses import JSONResponse, Response
 from app import url_policy
 from app.api.admission import Admission, owner_of
 from app.api.errors import invalid_input
-from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, request_body
+from app.api.forms import (
+    LARGE_FIELDS,
+    JobFields,
+    JobForm,
+    JobSource,
+    KnownSpeakerFields,
+    check_early,
+    known_speakers,
+    parse,
+    request_body,
+    with_implied,
+)
 from app.api.json_bodies import json_object
 from app.api.receiving import media_type, receive, receive_body, receive_document
 from app.api.requests import public_path
-from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speakers, with_implied
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url

@@ -8,7 +8,7 @@ import pytest
 from app.errors import ClipFailed
 from app.jobs.store import Store
 from app.options import Options
-from app.transcript.clip_segments import clip_segments
+from app.transcript.rendering import clip_segments
 from app.transcript.timeline import ClipResult
 from app.transcription.helper import LONG_S, Helper
 from tests.api.fake_service import TRANSCRIPT, segment

@@ -28,9 +28,9 @@ async def new_dispatcher() -> AsyncIterator[NewDispatcher]:
 def serve(new_dispatcher: NewDispatcher) -> NewDispatcher:
     """As `new_dispatcher`, but starts them."""
 
-    def make(*slots: Slot[str, str], **options: Any) -> Dispatcher[str, str]:
+    def make(*slots: Slot[str, str], awake: int | None = None, **options: Any) -> Dispatcher[str, str]:
         dispatcher = new_dispatcher(*slots, **options)
-        dispatcher.start()
+        dispatcher.start(awake)
         return dispatcher
 
     return make

@@ -45,15 +45,6 @@ def blocked(slot: FakeSlot) -> FakeSlot:
     return slot
 
 
-class ClosedSlot(FakeSlot):
-    """Counts how often its process was ended."""
-
-    closed = 0
-
-    async def close(self) -> None:
-        self.closed += 1
-
-
 class LostSlot(FakeSlot):
     """Its node is out of reach while `is_lost`."""
 
@@ -116,12 +107,9 @@ async def test_the_tasks_of_a_removed_slot_go_to_others_in_order(
     assert dispatcher.running(0) is None
 
 
-async def test_a_removed_slot_counts_no_crash_against_the_only_task_in_flight(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_a_removed_slot_counts_no_crash_against_the_only_task_in_flight(serve: NewDispatcher) -> None:
     counts: list[int] = []
-    dispatcher = new_dispatcher(*(blocked(FakeSlot(index)) for index in range(5)))
-    dispatcher.start()
+    dispatcher = serve(*(blocked(FakeSlot(index)) for index in range(5)))
     await let_tasks_run()
     task = asyncio.create_task(dispatcher.submit("job", "a", on_crash=counts.append))
     await let_tasks_run()
@@ -225,23 +213,22 @@ async def test_a_slot_that_drains_answers_what_it_has_and_goes(
 
 
 async def test_an_idle_slot_drains_at_once(serve: NewDispatcher) -> None:
-    slot = ClosedSlot(0)
+    slot = FakeSlot(0)
     dispatcher = serve(slot)
     await let_tasks_run()
     await dispatcher.drain_slot(0)
-    assert (dispatcher.slots, slot.closed) == ([], 1)
+    assert (dispatcher.slots, slot.closes) == ([], 1)
     await dispatcher.drain_slot(0)  # there is none
 
 
-async def test_a_slot_that_has_no_process_drains_at_once(new_dispatcher: NewDispatcher) -> None:
-    failed, asleep = ClosedSlot(0, failing_starts=99), ClosedSlot(1)
-    dispatcher = new_dispatcher(failed, asleep)
-    dispatcher.start(awake=1)
+async def test_a_slot_that_has_no_process_drains_at_once(serve: NewDispatcher) -> None:
+    failed, asleep = FakeSlot(0, failing_starts=99), FakeSlot(1)
+    dispatcher = serve(failed, asleep, awake=1)
     await let_tasks_run()
     assert [slot.status.state for slot in dispatcher.slots] == ["failed", "asleep"]
     await asyncio.gather(dispatcher.drain_slot(0), dispatcher.drain_slot(1))
     assert dispatcher.slots == []
-    assert asleep.closed == 1
+    assert asleep.closes == 1
 
 
 async def test_what_a_slot_has_begun_goes_on_there_while_it_drains(serve: NewDispatcher) -> None:
@@ -263,7 +250,7 @@ async def test_what_a_slot_has_begun_goes_on_there_while_it_drains(serve: NewDis
 
 
 async def test_a_slot_whose_process_ends_while_it_drains_is_not_started_again(serve: NewDispatcher) -> None:
-    slot, other = blocked(ClosedSlot(0)), FakeSlot(1)
+    slot, other = blocked(FakeSlot(0)), FakeSlot(1)
     dispatcher = serve(slot)
     await let_tasks_run()
     [answer] = submit(dispatcher, "crash")
@@ -278,9 +265,8 @@ async def test_a_slot_whose_process_ends_while_it_drains_is_not_started_again(se
     assert await asyncio.gather(*submit(dispatcher, "a")) == ["A"]
 
 
-async def test_slots_that_drain_do_not_count_for_the_prefetch_limit(new_dispatcher: NewDispatcher) -> None:
-    dispatcher = new_dispatcher(*(blocked(FakeSlot(index, batch_limit=4)) for index in range(2)))
-    dispatcher.start()
+async def test_slots_that_drain_do_not_count_for_the_prefetch_limit(serve: NewDispatcher) -> None:
+    dispatcher = serve(*(blocked(FakeSlot(index, batch_limit=4)) for index in range(2)))
     await let_tasks_run()
     both = dispatcher.prefetch_limit
     answers = submit(dispatcher, "a", "b")
@@ -372,7 +358,7 @@ async def test_a_lost_process_is_replaced_and_its_tasks_run_on_as_they_were(
 
 
 async def test_stop_ends_the_processes_that_drain(serve: NewDispatcher) -> None:
-    slot = blocked(ClosedSlot(0))
+    slot = blocked(FakeSlot(0))
     dispatcher = serve(slot)
     await let_tasks_run()
     [answer] = submit(dispatcher, "a")
@@ -381,7 +367,7 @@ async def test_stop_ends_the_processes_that_drain(serve: NewDispatcher) -> None:
     await let_tasks_run()
     await dispatcher.stop()
     await draining
-    assert slot.closed > 0
+    assert slot.closes > 0
     answer.cancel()
 
 

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from app.errors import NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
-from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -24,15 +23,6 @@ def pair() -> list[FakeSlot]:
     return [FakeSlot(0), FakeSlot(1)]
 
 
-async def submit_all(dispatcher: Dispatcher[str, str], *payloads: str) -> list[str | BaseException]:
-    """The results of the payloads, or their errors. Each is a job of its own; all are submitted at once."""
-    answers = await asyncio.gather(
-        *(dispatcher.submit(f"job{i}", payload, key="k") for i, payload in enumerate(payloads)),
-        return_exceptions=True,
-    )
-    return [answer if isinstance(answer, BaseException) else answer.result for answer in answers]
-
-
 def batches(slots: Sequence[FakeSlot]) -> list[list[list[str]]]:
     """The batches that each slot got."""
     return [list(slot.batches) for slot in slots]
@@ -41,14 +31,14 @@ def batches(slots: Sequence[FakeSlot]) -> list[list[list[str]]]:
 async def test_each_task_gets_its_result(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index, batch_limit=4) for index in range(2)]
     dispatcher = serve(*slots)
-    assert await submit_all(dispatcher, *"abcdefg") == list("ABCDEFG")
+    assert await submit_all(dispatcher, *"abcdefg", own_jobs=True) == list("ABCDEFG")
     assert sum(slot.status.batches for slot in slots) == sum(len(slot.batches) for slot in slots)
 
 
 async def test_only_the_task_that_crashes_processes_fails(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index, batch_limit=8) for index in range(2)]
     dispatcher = serve(*slots)
-    answers = await submit_all(dispatcher, "a", "crash", "b", "c")
+    answers = await submit_all(dispatcher, "a", "crash", "b", "c", own_jobs=True)
     assert isinstance(answers[1], TaskCrashes)
     assert [answers[i] for i in (0, 2, 3)] == ["A", "B", "C"]
     isolated = [batch for slot in slots for batch in slot.batches if batch == ["crash"]]
@@ -59,7 +49,7 @@ async def test_only_the_task_that_crashes_processes_fails(serve: NewDispatcher) 
 async def test_an_error_of_one_task_does_not_fail_the_others(serve: NewDispatcher) -> None:
     slot = FakeSlot(0, batch_limit=8)
     dispatcher = serve(slot)
-    answers = await submit_all(dispatcher, "a", "raise", "b")
+    answers = await submit_all(dispatcher, "a", "raise", "b", own_jobs=True)
     assert isinstance(answers[1], ValueError)
     assert [answers[0], answers[2]] == ["A", "B"]
     assert slot.status.restarts == 0
@@ -79,7 +69,7 @@ async def test_a_slot_whose_process_ends_while_idle_is_restarted(
 async def test_tasks_go_to_the_slots_that_start(serve: NewDispatcher) -> None:
     slots = [FakeSlot(0, failing_starts=99, batch_limit=4), FakeSlot(1, batch_limit=4)]
     dispatcher = serve(*slots)
-    assert await submit_all(dispatcher, *"abc") == ["A", "B", "C"]
+    assert await submit_all(dispatcher, *"abc", own_jobs=True) == ["A", "B", "C"]
     assert slots[0].status.state == "failed"
     assert slots[0].status.error == "no such model"
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,7 +11,7 @@ from app.errors import DeviceFailed, ProcessCrashed, ProcessHung
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import restart_reason
 from app.scheduling.tasks import Batch, RestartReason
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -40,11 +40,6 @@ class EndingSlot(FakeSlot):
 @pytest.fixture(autouse=True)
 def short_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 (it has no event)
-        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,9 @@ from app.errors import TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
-
-
-async def submit_all(dispatcher: Dispatcher[str, str], *payloads: str) -> list[str | BaseException]:
-    """The results of one job's payloads, or their errors."""
-    answers = await asyncio.gather(
-        *(dispatcher.submit("job", payload, key="k") for payload in payloads), return_exceptions=True
-    )
-    return [answer if isinstance(answer, BaseException) else answer.result for answer in answers]
 
 
 async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispatcher) -> None:

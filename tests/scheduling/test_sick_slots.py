@@ -194,10 +194,13 @@ async def test_a_device_that_fails_under_a_known_suspect_is_probed_all_the_same(
     assert counts == []
 
 
-@pytest.mark.parametrize("slots", [1, 2])
-async def test_a_task_that_raises_twice_has_failed(serve: NewDispatcher, slots: int) -> None:
-    pair = [FakeSlot(index, batch_limit=4) for index in range(slots)]
+@pytest.mark.parametrize(("bound_to", "batches"), [(None, [2]), (None, [1, 1]), (0, [2, 0])])
+async def test_a_task_that_raises_twice_has_failed(
+    serve: NewDispatcher, bound_to: int | None, batches: list[int]
+) -> None:
+    """A task that is bound to a slot runs there both times."""
+    pair = [FakeSlot(index, batch_limit=4) for index in range(len(batches))]
     dispatcher = serve(*pair, retries_errors=True)
     with pytest.raises(ValueError, match="cannot be done"):
-        await dispatcher.submit("job", "raise")
-    assert [len(slot.batches) for slot in pair] == ([2] if slots == 1 else [1, 1])
+        await dispatcher.submit("job", "raise", affinity=bound_to)
+    assert [len(slot.batches) for slot in pair] == batches
