@@ -135,8 +135,8 @@ class JobRunner:
         step = await self._next_step()
         if step is None:
             return False
-        if self._service.readiness() is not None:
-            while self._service.readiness() is not None:  # noqa: ASYNC110 (it has no event)
+        if self._service.fleet.readiness() is not None:
+            while self._service.fleet.readiness() is not None:  # noqa: ASYNC110 (it has no event)
                 await asyncio.sleep(_READY_POLL_S)
             return True  # another job may be the next one by now
         if isinstance(step, GiveWay):
@@ -157,7 +157,7 @@ class JobRunner:
                 remaining_s = self._lengths.remaining_s(row.id)
                 job = QueuedJob(row.id, row.number, row.owner, row.size, remaining_s)
                 (transcriptions if row.has_file else downloads).append(job)
-        places = self._service.jobs_at_once
+        places = self._service.fleet.jobs_at_once
         return self._download_turns.next(
             downloads, self._occupied(downloads=True), time.monotonic()
         ) or self._turns.next(transcriptions, self._occupied(downloads=False), places)
@@ -227,7 +227,7 @@ class JobRunner:
     def _leave_downloads(self, job_id: str) -> bool:
         """Move a job that was downloaded to a place among the other jobs. False if there is none."""
         run = self._running[job_id]
-        if run.downloads and len(self._occupied(downloads=False)) >= self._service.jobs_at_once:
+        if run.downloads and len(self._occupied(downloads=False)) >= self._service.fleet.jobs_at_once:
             return False
         run.downloads = False
         run.began = time.monotonic()
