@@ -63,7 +63,7 @@ def create_app(
     database = database or Database(settings.database_url, settings.data_dir)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
-    worker_events = WorkerEvents(running, jobs)
+    worker_events = WorkerEvents(running.fleet, jobs)
     requests = RequestCounts()
 
     @asynccontextmanager
@@ -110,14 +110,14 @@ def create_app(
         speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         asr_routes(running, admission),
-        model_routes(running),
-        worker_routes(running, worker_events, admission),
-        node_routes(running),
+        model_routes(running.fleet),
+        worker_routes(running.fleet, worker_events, admission),
+        node_routes(running.fleet),
         metric_routes(Sources(running, jobs, admission, requests)),
     )
     for router in routers:
         app.include_router(router, dependencies=_documented_key(settings))
-    probes = probe_routes(running)
+    probes = probe_routes(running.fleet)
     app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)
@@ -150,7 +150,7 @@ def _middleware(
     )
     return [
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),
-        Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo, counts=requests),
+        Middleware(RequestLog, is_demo=lambda: service.fleet.catalogue.is_demo, counts=requests),
         *([cors] if settings.cors_origins else []),
         Middleware(EnsureResponse),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),

@@ -14,10 +14,9 @@ from app.engines.window_request import WindowRequest, WindowSource, expected_tok
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.ledger import BatchLedger
-from app.transcription.pipeline import Fleet
+from app.transcription.pipeline import WindowDispatcher
 from bench import virtual_clock
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
 
@@ -62,7 +61,7 @@ class SimulatedSlot(ProcessSlot):
         return [payload.read() for payload in payloads]
 
 
-def make_fleet(slots: int, simulation: Simulation) -> Fleet:
+def make_fleet(slots: int, simulation: Simulation) -> WindowDispatcher:
     """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
     workers = _make_slots(slots, simulation)
     on_batch = BatchLedger().add
@@ -101,7 +100,7 @@ class NumberedWindow:
         return Window(number * (samples // 2), speech, request.decoding)
 
 
-async def transcribe(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
+async def transcribe(fleet: WindowDispatcher, job: str, clip: PlannedClip) -> ClipResult:
     """Transcribe a clip as the pipeline does."""
     windows = decode_clip(_request(clip))
     window = next(windows)

@@ -53,7 +53,7 @@ class Admission:
 
     def __init__(self, settings: "Settings", service: "TranscriptionService") -> None:
         limits = Limits(settings)
-        total = limits.requests.total + service.jobs_at_once
+        total = limits.requests.total + service.fleet.jobs_at_once
         self.requests = Limiter(replace(limits.requests, total=total))
         self.uploads = Limiter(limits.uploads)
         self.corrections = Limiter(limits.corrections)

@@ -103,7 +103,8 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
     )
     async def asr(request: Request, query: Annotated[AsrQuery, Query()]) -> Response:
         model = _choose_model(service, query)
-        service.check_diarize(query.options)
+        if query.options.diarize:
+            service.media.speaker_models.check()
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
@@ -142,10 +143,10 @@ def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
     Most clients of this interface cannot name a model. Raises UnknownModel and InvalidInput.
     """
     named = query.model.strip()
-    model = service.catalogue.resolve(named)
+    model = service.fleet.catalogue.resolve(named)
     if query.task == "transcribe":
         return model
-    for candidate in [model] if named else service.catalogue.states():
+    for candidate in [model] if named else service.fleet.catalogue.states():
         if can_translate(candidate):
             return candidate
     raise InvalidInput(

@@ -193,8 +193,9 @@ def check_early(
     """
     values = check_present(form, fields, defaults)
     task = str(values.get("task", "")) if "model" in values else ""  # another model may follow the file
-    service.catalogue.resolve(str(values.get("model", "")).strip(), task)
-    service.check_diarize(Options.model_validate(values))
+    service.fleet.catalogue.resolve(str(values.get("model", "")).strip(), task)
+    if Options.model_validate(values).diarize:
+        service.media.speaker_models.check()
 
 
 def check_present(
@@ -226,10 +227,10 @@ def with_implied(form: type[FormFields], fields: Mapping[str, object]) -> dict[s
 async def known_speakers(
     service: "TranscriptionService", fields: KnownSpeakerFields
 ) -> Sequence[KnownSpeaker]:
-    """The voices that a request knows. Raises as `TranscriptionService.known_speakers` does."""
+    """The voices that a request knows. Raises as `MediaService.known_speakers` does."""
     if not fields.known_speaker_names:
         return ()
-    return await service.known_speakers(fields.known_speaker_names, fields.known_speaker_references)
+    return await service.media.known_speakers(fields.known_speaker_names, fields.known_speaker_references)
 
 
 def _values(form: type[FormFields], fields: Fields) -> dict[str, object]:

@@ -87,7 +87,7 @@ def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
 async def audio_response(service: "TranscriptionService", job: Job) -> Response:
     """The recording, or the requested ranges of it. Raises UnknownJob if it is not kept."""
     submission = job.submission
-    path = service.folder.uploads / (submission.file or "")
+    path = service.media.folder.uploads / (submission.file or "")
     if not await asyncio.to_thread(path.is_file):
         raise UnknownJob(NOT_KEPT, code="audio_not_kept")
     guessed = mimetypes.guess_type(submission.filename)[0] or ""

@@ -159,12 +159,13 @@ async def _respond(
         streaming = False
         try:
             form = parse(form_type, upload.fields, upload.file)
-            model = service.catalogue.resolve(form.model.strip(), form.task)
+            model = service.fleet.catalogue.resolve(form.model.strip(), form.task)
             granularities = form.timestamp_granularities if isinstance(form, TranscriptionForm) else []
             options = with_word_times(form.options, form.response_format)
             if "word" in granularities:
                 options = options.model_copy(update={"word_timestamps": True})
-            service.check_diarize(options)
+            if options.diarize:
+                service.media.speaker_models.check()
             known: Sequence[KnownSpeaker] = ()
             if isinstance(form, KnownSpeakerFields) and form.known_speaker_names:
                 known = await run_unless_disconnected(request, known_speakers(service, form))

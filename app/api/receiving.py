@@ -40,8 +40,8 @@ async def receive(
         form = await receive_form(
             with_stall_timeout(request, settings.upload_stall_s),
             request.headers.get("content-type", ""),
-            service.folder.uploads,
-            service.folder.disk,
+            service.media.folder.uploads,
+            service.media.folder.disk,
             settings.max_upload_bytes,
             content_length=declared_length(request),
             file_field=file_field,
@@ -82,8 +82,8 @@ async def receive_body(
         upload = await receive_raw(
             with_stall_timeout(request, settings.upload_stall_s),
             filename,
-            service.folder.uploads,
-            service.folder.disk,
+            service.media.folder.uploads,
+            service.media.folder.disk,
             settings.max_upload_bytes,
             content_length=declared_length(request),
             durable=True,

@@ -15,8 +15,8 @@ from app.api.forms import AudioFile, FormFields, check_present, parse, request_b
 from app.api.receiving import received
 from app.api.schemas import SpeechTimestamp
 from app.errors import InvalidInput
+from app.media.clip_search import FoundSpeech
 from app.media.speech import SAMPLES_PER_MS, VadParameters, divide
-from app.media.speech_search import FoundSpeech
 from app.media.uploads import Fields
 from workers.messages import SAMPLE_RATE
 
@@ -86,7 +86,7 @@ def speech_routes(service: "TranscriptionService", admission: Admission) -> APIR
     async def create_speech_timestamps(request: Request) -> Response:
         async with received(service, admission, request, before_file=check) as upload:
             form = parse(SpeechForm, upload.fields, upload.file)
-            work = service.find_speech(form.file, form.parameters)
+            work = service.media.find_speech(form.file, form.parameters)
             found = await run_unless_disconnected(request, work)
         limit_s = form.max_speech_duration_s or math.inf
         body = await service.helper.run(found.seconds, _timestamps, found, limit_s)

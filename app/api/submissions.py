@@ -67,8 +67,9 @@ async def submit_job(
     """
     owner = owner_of(request)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
-    service.catalogue.resolve(query.model.strip())
-    service.check_diarize(query.options)
+    service.fleet.catalogue.resolve(query.model.strip())
+    if query.options.diarize:
+        service.media.speaker_models.check()
     await _check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
 
@@ -178,9 +179,10 @@ async def _submission(
 ) -> Submission:
     await _check_webhook(service, fields.webhook_url)
     options = fields.options
-    service.check_diarize(options)
+    if options.diarize:
+        service.media.speaker_models.check()
     url = (fields.url or None) if isinstance(fields, JobSource) else None
-    model = service.catalogue.resolve(fields.model.strip(), options.task)
+    model = service.fleet.catalogue.resolve(fields.model.strip(), options.task)
     filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())
     fingerprint = {  # the same for requests that mean the same job
         "content": upload.sha256 if upload else url,

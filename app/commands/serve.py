@@ -69,7 +69,7 @@ def run_server(overrides: dict[str, Any]) -> int:
                 print(f"whisperfleet: {fault.message}. {fault.remedy}", file=sys.stderr)
                 return 1
             service = TranscriptionService(settings, plan)
-            service.folder.lock()  # before the database, which may lie in it
+            service.media.folder.lock()  # before the database, which may lie in it
             database = Database(settings.database_url, settings.data_dir)
             runner.run(database.open())
             app = create_app(settings, service, database)

@@ -124,7 +124,7 @@ async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     configure_logs(settings)
     service = TranscriptionService(settings, plan)
     try:
-        service.folder.lock()
+        service.media.folder.lock()
     except InvalidSetting as error:
         raise InvalidSetting(
             f"{error.message}. If that is a service, let it do the work: --server http://localhost:8000"

@@ -11,8 +11,7 @@ from app.media.clip_planner import PlannedClip
 from app.media.pool import MediaPool
 from app.options import Options
 from app.speakers.labelling import KnownSpeaker, SpeakerCount, with_speakers
-from app.speakers.voices import Voices, pack_voices
-from app.speakers.windows import voice_windows
+from app.speakers.voices import Voices, pack_voices, voice_windows
 from app.telemetry import traces
 from app.transcript.timeline import PackedSegments, Transcript
 from app.transcription.helper import Helper

@@ -51,11 +51,11 @@ def fresh(serve):
 
 
 def test_the_names_kinds_and_labels_are_those_of_the_list(site):
-    site.service.gpus = GpuMonitor(["GPU-aa"], lambda names: [GpuUsage(1, 2, 0.5)])
-    site.service.on_nodes = Counter({("gpu-1", "busy"): 1})
+    site.service.fleet.gpus = GpuMonitor(["GPU-aa"], lambda names: [GpuUsage(1, 2, 0.5)])
+    site.service.fleet.on_nodes = Counter({("gpu-1", "busy"): 1})
     site.client.get("/v1/jobs")
     found = families(site)
-    site.service.on_nodes.clear()
+    site.service.fleet.on_nodes.clear()
     expected = {PREFIX + metric.name.removesuffix("_total"): metric for metric in METRICS}
     assert found.keys() == expected.keys()
     for name, metric in expected.items():
@@ -177,22 +177,24 @@ def test_jobs_by_status(site):
 
 
 def test_workers_of_a_cluster_have_a_node(fresh):
-    fresh.service.on_nodes = Counter({("gpu-1", "busy"): 2, ("gpu-1", "idle"): 1, ("gpu-2", "loading"): 1})
+    fresh.service.fleet.on_nodes = Counter(
+        {("gpu-1", "busy"): 2, ("gpu-1", "idle"): 1, ("gpu-2", "loading"): 1}
+    )
     found = values(fresh, "node_workers")
     assert len(found) == 2 * len(STATES)
-    assert {labels: count for labels, count in found.items() if count} == fresh.service.on_nodes
+    assert {labels: count for labels, count in found.items() if count} == fresh.service.fleet.on_nodes
 
 
 def test_the_queue_the_workers_and_what_they_have_done(fresh):
     service = fresh.service
-    service.waiting, service.media_busy_ratio = (7, 12.5), 0.25
+    service.fleet.waiting, service.media.pool.busy_ratio = (7, 12.5), 0.25
     failed = SlotStatus("failed")
     failed.restarts_by[RestartReason.DEVICE] += 3
-    service.statuses = [SlotStatus("busy"), failed]
-    service.ledger.clips[1, Outcome.REQUEUED] += 4
-    service.ledger.samples = 16_000 * 90
+    service.fleet.statuses = [SlotStatus("busy"), failed]
+    service.fleet.ledger.clips[1, Outcome.REQUEUED] += 4
+    service.fleet.ledger.samples = 16_000 * 90
     for clips in (1, 8, 8):
-        service.ledger.batch_clips.add(clips)
+        service.fleet.ledger.batch_clips.add(clips)
     assert values(fresh, "queued_clips") == {(): 7}
     assert values(fresh, "queue_oldest_seconds") == {(): 12.5}
     assert values(fresh, "media_busy_ratio") == {(): 0.25}
@@ -209,7 +211,7 @@ def test_the_queue_the_workers_and_what_they_have_done(fresh):
 
 
 def test_a_service_without_workers_yet(site):
-    site.service.statuses = []
+    site.service.fleet.statuses = []
     assert values(site, "worker_state") == {}
     assert values(site, "queued_clips") == {(): 0}
 
@@ -222,7 +224,7 @@ def test_gpus_by_name_and_those_that_nvml_does_not_know(site):
         calls.append(names)
         return usages
 
-    site.service.gpus = GpuMonitor(["GPU-aa", "GPU-aa", "GPU-bb", "MIG-1"], read)
+    site.service.fleet.gpus = GpuMonitor(["GPU-aa", "GPU-aa", "GPU-bb", "MIG-1"], read)
     assert values(site, "gpu_memory_bytes") == {
         ("GPU-aa", "used"): 1_000,
         ("GPU-aa", "total"): 80_000,
@@ -247,7 +249,7 @@ def test_outcomes_of_webhooks_begin_at_0(fresh):
 
 def test_a_disk_that_hangs_holds_nobody_up(site, monkeypatch):
     monkeypatch.setattr(sampler, "_PATIENCE_S", 0.05)
-    disk, answers = site.service.folder.disk, threading.Event()
+    disk, answers = site.service.media.folder.disk, threading.Event()
     assert values(site, "disk_free_bytes")[()] > 0
     monkeypatch.setattr(disk, "free_bytes", Sampler("the disk", "statvfs", lambda: answers.wait(30) and 1))
     try:
@@ -264,5 +266,5 @@ def test_a_disk_that_does_not_say(site, monkeypatch, fault):
         if fault is not None:
             raise fault
 
-    monkeypatch.setattr(site.service.folder.disk, "free_bytes", Sampler("the disk", "statvfs", read))
+    monkeypatch.setattr(site.service.media.folder.disk, "free_bytes", Sampler("the disk", "statvfs", read))
     assert values(site, "disk_free_bytes") == {}

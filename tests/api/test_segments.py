@@ -163,7 +163,7 @@ def test_the_tag_changes_with_the_segments(site, running_job):
 
 def test_jobs_that_have_not_started_have_an_empty_list(site, entries):
     site.service.paused = True
-    jobs = [site.submitted() for _ in range(site.service.jobs_at_once + 1)]
+    jobs = [site.submitted() for _ in range(site.service.fleet.jobs_at_once + 1)]
     wait_for(lambda: site.job(jobs[-2])["status"] == "running")
     response = get(site, jobs[-1])
     assert response.json() == {"revision": 0, "complete": False, "segments": []}

@@ -19,7 +19,7 @@ from app.jobs.job import Job
 from app.jobs.serialization import pack_result, unpack_result
 from app.jobs.storage.voices import read_voices
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_request import ClipKey, ClipRequest
+from app.transcription.clip_decoding import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe
 from workers.messages import Span
 

@@ -132,8 +132,8 @@ class JobRunner:
         step = await self._next_step()
         if step is None:
             return False
-        if self._service.readiness() is not None:
-            while self._service.readiness() is not None:  # noqa: ASYNC110 (it has no event)
+        if self._service.fleet.readiness() is not None:
+            while self._service.fleet.readiness() is not None:  # noqa: ASYNC110 (it has no event)
                 await asyncio.sleep(_READY_POLL_S)
             return True  # another job may be the next one by now
         if isinstance(step, GiveWay):
@@ -156,7 +156,9 @@ class JobRunner:
                 (transcriptions if row.has_file else downloads).append(job)
         return self._download_order.next(
             downloads, self._started(downloads=True), time.monotonic()
-        ) or self._order.next(transcriptions, self._started(downloads=False), self._service.jobs_at_once)
+        ) or self._order.next(
+            transcriptions, self._started(downloads=False), self._service.fleet.jobs_at_once
+        )
 
     def _started(self, *, downloads: bool) -> list[StartedJob]:
         return [
@@ -223,7 +225,7 @@ class JobRunner:
     def _leave_downloads(self, job_id: str) -> bool:
         """Count a job that was downloaded among the other jobs. False if no further one can run."""
         run = self._running[job_id]
-        if run.downloads and len(self._started(downloads=False)) >= self._service.jobs_at_once:
+        if run.downloads and len(self._started(downloads=False)) >= self._service.fleet.jobs_at_once:
             return False
         run.downloads = False
         run.began = time.monotonic()

@@ -15,7 +15,7 @@ from app.jobs.serialization import pack_result, unpack_result
 from app.options import Options
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import ClipResult, Transcript, place_segments
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
 from tests.model_variants import copy_demo, with_alignment_heads

@@ -1,9 +1,16 @@
-"""Splits a decoder's output at its timestamps. Pure."""
+"""What a decoder returns: its tokens, split at timestamps, and its scores, which are made finite. Pure.
 
-from collections.abc import Sequence
+In float16, a decoder can give NaN and infinity. JSON has neither of them, and every comparison with NaN is
+false.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from workers.messages import SAMPLE_RATE
+from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE
+
+LanguageProbs = tuple[tuple[str, float], ...]
 
 SAMPLES_PER_TIMESTAMP = SAMPLE_RATE // 50  # a timestamp token counts 20 ms
 
@@ -42,3 +49,19 @@ def split_at_timestamps(
         return closed, None
     rest = TimestampedText(start, samples, (*prefix, *text))
     return (closed, rest) if closed else ([rest], None)
+
+
+def finite_logprob(value: float) -> float:
+    """The average log-probability, or `LOWEST_LOGPROB`, with which a window counts as poor."""
+    return float(value) if math.isfinite(value) else LOWEST_LOGPROB
+
+
+def finite_probability(value: float) -> float:
+    """The probability, or 0 if it is unknown."""
+    return float(value) if math.isfinite(value) else 0.0
+
+
+def rank_languages(probs: Iterable[tuple[str, float]]) -> LanguageProbs:
+    """Languages with their probabilities, the likeliest first; those without a probability come last."""
+    finite = [(language, finite_probability(prob)) for language, prob in probs]
+    return tuple(sorted(finite, key=lambda entry: -entry[1]))

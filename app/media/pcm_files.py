@@ -1,15 +1,35 @@
-"""Limits for decoding one recording: its duration, and the disk space for its decoded audio."""
+"""The decoded audio of one recording: its files, the disk space that they may take, and its longest duration.
+
+There is one file for the mix of the channels, or one for each channel.
+"""
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import DiskFull, OutgrowsDisk, TooLarge
-from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace, Reservation
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
+from workers.messages import BYTES_PER_SAMPLE, MAX_SEPARATE_CHANNELS, SAMPLE_RATE
 
 
+def channel_path(pcm_path: Path, channel: int) -> Path:
+    """The file of a channel. `pcm_path`: that of the mix, or of channel 0."""
+    return pcm_path.with_name(f"{pcm_path.name}.{channel}") if channel else pcm_path
+
+
+def channel_paths(pcm_path: Path) -> tuple[Path, ...]:
+    """The files that a recording may have."""
+    return tuple(channel_path(pcm_path, channel) for channel in range(MAX_SEPARATE_CHANNELS))
+
+
+def remove_channels(pcm_path: Path) -> None:
+    """Remove all decoded audio of a recording."""
+    for path in channel_paths(pcm_path):
+        path.unlink(missing_ok=True)
+
+
+@dataclass(slots=True)
 class PcmBudget:
     """Checks each step of decoding a recording into the file at `pcm_path`, or a file for each channel.
 
@@ -17,24 +37,14 @@ class PcmBudget:
     sample `start`. `channels`: how many files there are, or may be at most until `after_step` says so.
     """
 
-    def __init__(
-        self,
-        disk: DiskSpace,
-        reservation: Reservation,
-        pcm_path: Path,
-        step_samples: int,
-        max_duration_s: float,
-        start: int = 0,
-        channels: int = 1,
-    ) -> None:
-        self._disk = disk
-        self._reservation = reservation
-        self._pcm_path = pcm_path
-        self._step_samples = step_samples
-        self._sample_bytes = channels * BYTES_PER_SAMPLE
-        self._max_duration_s = max_duration_s
-        self._start = start
-        self._needed = 0  # bytes of all decoded audio, as the recording declares it
+    disk: DiskSpace
+    reservation: Reservation
+    pcm_path: Path
+    step_samples: int
+    max_duration_s: float
+    start: int = 0
+    channels: int = 1
+    _needed: int = 0  # bytes of all decoded audio, as the recording declares it
 
     async def before_step(self) -> float:
         """The most samples that a recording may declare if its decoding begins now.
@@ -42,7 +52,7 @@ class PcmBudget:
         Raises DiskFull if there is no space for another step.
         """
         space = await asyncio.to_thread(self._check_step)
-        return min(self._max_duration_s * SAMPLE_RATE, self._start + space / self._sample_bytes)
+        return min(self.max_duration_s * SAMPLE_RATE, self.start + space / (self.channels * BYTES_PER_SAMPLE))
 
     async def after_step(self, samples: int, declared: int, channels: int = 1) -> None:
         """Record how many samples are decoded, and how many the recording declares; 0 if it does not say.
@@ -51,15 +61,15 @@ class PcmBudget:
 
         Raises TooLarge if it declares too many, and DiskFull if there is no space for them.
         """
-        if declared > self._max_duration_s * SAMPLE_RATE:
-            raise audio_too_long(self._max_duration_s)
-        self._sample_bytes = channels * BYTES_PER_SAMPLE or self._sample_bytes
+        if declared > self.max_duration_s * SAMPLE_RATE:
+            raise audio_too_long(self.max_duration_s)
+        self.channels = channels or self.channels
         # A media worker that takes over from a crashed one writes into the same file, from its beginning.
-        self._reservation.written = max(self._reservation.written, self._kept_bytes(samples))
+        self.reservation.written = max(self.reservation.written, self._kept_bytes(samples))
         is_new = not samples or not self._needed
         self._needed = self._kept_bytes(declared)
         if self._needed and is_new:
-            await asyncio.to_thread(self._reservation.expect, self._needed)
+            await asyncio.to_thread(self.reservation.expect, self._needed)
 
     async def explain(self, error: DiskFull) -> DiskFull:
         """OutgrowsDisk if this recording is the reason why the disk is full, else `error`."""
@@ -74,30 +84,26 @@ class PcmBudget:
 
     def _kept_bytes(self, samples: int) -> int:
         """The size in bytes of what the files keep of the first `samples`."""
-        return max(0, samples - self._start) * self._sample_bytes
-
-    @property
-    def _step_bytes(self) -> int:
-        return self._step_samples * self._sample_bytes
+        return max(0, samples - self.start) * self.channels * BYTES_PER_SAMPLE
 
     def _check_step(self) -> int:
         """The size in bytes to which the file may grow."""
-        self._reservation.check(self._step_bytes)
-        return self._reservation.written + self._reservation.available
+        self.reservation.check(self.step_samples * self.channels * BYTES_PER_SAMPLE)
+        return self.reservation.written + self.reservation.available
 
     def _outgrows_disk(self) -> bool:
         """Whether there is space without this recording's audio, but too little without all other audio."""
-        own_paths = channel_paths(self._pcm_path)
+        own_paths = channel_paths(self.pcm_path)
         own = others = 0
-        for path in self._pcm_path.parent.iterdir():
+        for path in self.pcm_path.parent.iterdir():
             with suppress(FileNotFoundError):
                 size = path.stat().st_size
                 if path in own_paths:
-                    own += max(0, size - self._start * BYTES_PER_SAMPLE)
+                    own += max(0, size - self.start * BYTES_PER_SAMPLE)
                 else:
                     others += size
-        free = self._disk.free()
-        return free + own >= self._step_bytes and free + others < max(self._step_bytes, self._needed - own)
+        free, step = self.disk.free(), self.step_samples * self.channels * BYTES_PER_SAMPLE
+        return free + own >= step and free + others < max(step, self._needed - own)
 
 
 def audio_too_long(max_duration_s: float) -> TooLarge:

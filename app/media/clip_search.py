@@ -1,4 +1,4 @@
-"""From a recording to its clips: decode, find speech, plan clips. All at once."""
+"""From a recording to its speech and its clips: decode, find speech, plan clips. All at once."""
 
 import asyncio
 import math
@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
-from app.media.pcm_budget import audio_too_long
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
@@ -37,8 +36,9 @@ class ClipSearch:
     max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
     selection: Selection = EVERYTHING
     decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
+    peaks: PeakCollector | None = None  # gets the peaks, unless an earlier run decoded the recording
     # Called once, when the recording is decoded, unless an earlier run decoded it.
-    on_decoded: Callable[[Decoded, PeakCollector], None] = lambda decoded, peaks: None
+    on_decoded: Callable[[Decoded], None] | None = None
     on_progress: Callable[[int, bool], None] = lambda samples, finished: None  # how far it is decoded
     wants_clips: Callable[[], bool] = lambda: True  # after changes to True, call `wake`
     samples: int = 0  # decoded
@@ -50,11 +50,7 @@ class ClipSearch:
         self._advanced.set()
 
     async def clips(self) -> AsyncGenerator[PlannedClip]:
-        """The clips of the recording, each as soon as it is certain.
-
-        Raises InvalidInput if the file cannot be decoded, TooLarge if the recording is too long, and DiskFull
-        or OutgrowsDisk.
-        """
+        """The clips of the recording, each as soon as it is certain. Raises as `MediaPool.decode` does."""
         detector = SpeechDetector(self.parameters, self.selection.start)
         planner = ClipPlanner(self.max_silence, self.selection.start)
         async with aclosing(self.probabilities()) as parts:
@@ -108,22 +104,58 @@ class ClipSearch:
     async def _decode(self) -> None:
         """Decode the recording, unless an earlier run did, and record how far decoding is."""
         if self.decoded_samples is not None:
-            self._record_decoded(self.decoded_samples, finished=True)
+            self.samples = self.decoded_samples
+            self.on_progress(self.samples, True)
             return
-        peaks = PeakCollector()
         decoding = self.media.decode(
-            self.job, self.upload, self.pcm_path, self.max_duration_s, peaks, self.selection
+            self.job, self.upload, self.pcm_path, self.max_duration_s, self.peaks, self.selection
         )
         async with aclosing(decoding) as steps:
             async for decoded in steps:
-                if decoded.finished:
-                    self.on_decoded(decoded, peaks)
-                self._record_decoded(decoded.samples, decoded.finished)
+                # A media worker that takes over from a crashed one starts again at 0.
+                self.samples = decoded.samples if decoded.finished else max(self.samples, decoded.samples)
+                if decoded.finished and self.on_decoded is not None:
+                    self.on_decoded(decoded)
+                self.on_progress(self.samples, decoded.finished)
                 self._advanced.set()
 
-    def _record_decoded(self, samples: int, finished: bool) -> None:
-        # A media worker that takes over from a crashed one starts again at 0.
-        self.samples = samples if finished else max(self.samples, samples)
-        if self.samples / SAMPLE_RATE > self.max_duration_s:
-            raise audio_too_long(self.max_duration_s)
-        self.on_progress(self.samples, finished)
+
+@dataclass(frozen=True, slots=True)
+class FoundSpeech:
+    """The speech of a recording."""
+
+    spans: tuple[Span, ...]  # in samples, in order
+    probabilities: Probabilities  # of each frame, shape (frames,)
+    samples: int  # of the recording
+
+    @property
+    def seconds(self) -> float:
+        return self.samples / SAMPLE_RATE
+
+
+async def find_speech(
+    media: MediaPool,
+    job: str,
+    upload: Upload,
+    pcm_path: Path,
+    parameters: VadParameters,
+    max_duration_s: float,
+) -> FoundSpeech:
+    """The speech of a recording, which is decoded at `pcm_path`. The caller removes that file.
+
+    `job` names the work in the queue; cancelling the caller removes it from there. Raises as
+    `MediaPool.decode` does.
+    """
+    search = ClipSearch(job, upload, media, pcm_path, parameters, max_duration_s)
+    detector = SpeechDetector(parameters)
+    spans: list[Span] = []
+    probabilities = [np.zeros(0, np.float32)]
+    try:
+        async with aclosing(search.probabilities()) as parts:
+            async for part in parts:
+                probabilities.append(part)
+                spans += detector.feed(part)
+    finally:
+        media.cancel(job)
+    spans += detector.finish(search.samples)
+    return FoundSpeech(tuple(spans), np.concatenate(probabilities), search.samples)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.errors import DiskFull, TooLarge
+from app.errors import DiskFull
+from app.media.clip_search import FoundSpeech, find_speech
 from app.media.pool import Decoded
 from app.media.speech import CHUNK_FRAMES, VadParameters
-from app.media.speech_search import FoundSpeech, find_speech
 from app.media.uploads import Upload
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE
 
@@ -39,7 +39,7 @@ class FakeMedia:
     started: asyncio.Event = field(default_factory=asyncio.Event)  # a chunk was
 
     async def decode(
-        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float
+        self, job: str, upload: Upload, pcm_path: Path, max_duration_s: float, *options: object
     ) -> AsyncGenerator[Decoded]:
         try:
             for number, samples in enumerate(self.steps, start=1):
@@ -66,9 +66,9 @@ class FakeMedia:
         self.cancelled.append(job)
 
 
-async def find(media: FakeMedia, max_duration_s: float = math.inf) -> FoundSpeech:
+async def find(media: FakeMedia) -> FoundSpeech:
     upload = Upload(Path("x"), "x", 1, "")
-    return await find_speech(media, "job", upload, Path("pcm"), VAD, max_duration_s)  # type: ignore[arg-type]
+    return await find_speech(media, "job", upload, Path("pcm"), VAD, math.inf)  # type: ignore[arg-type]
 
 
 async def test_the_speech_of_a_long_recording() -> None:
@@ -106,13 +106,6 @@ async def test_a_recording_without_speech() -> None:
     assert (await find(media)).samples == FRAME_SAMPLES // 2
     media = FakeMedia([1])
     assert (await find(media)).spans == ()
-
-
-async def test_a_recording_that_is_too_long_is_refused() -> None:
-    media = FakeMedia([STEP, 2 * STEP, 3 * STEP])
-    with pytest.raises(TooLarge, match="longer than 100 s"):
-        await find(media, max_duration_s=100)
-    assert (media.closed, media.cancelled, media.in_flight) == (True, ["job"], 0)
 
 
 async def test_an_error_ends_all_work() -> None:
