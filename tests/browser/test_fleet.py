@@ -124,6 +124,7 @@ def test_direct_requests_have_no_link(simulated, new_page, talk):
     expect(page.locator(".legend a", has_text="Direct requests")).to_have_count(0)
 
 
+@pytest.mark.soak
 def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, new_page, five_minutes):
     server = commands.ready(**TWO, WHISPER_SIMULATED=f"{SLOW},poisoned_for_good=1")
     page = fleet(new_page(server))

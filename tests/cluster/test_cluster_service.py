@@ -43,6 +43,7 @@ def test_only_the_bridge_has_ray(service: Server, server: Server) -> None:
     assert [process.pid for process in service.running() if has_ray(process)] == [bridge(service).pid]
 
 
+@pytest.mark.soak
 def test_three_jobs_survive_two_kills_at_once(
     ray_cluster: RayCluster, service: Server, server: Server, talk_pcm: Pcm, tmp_path: Path
 ) -> None:

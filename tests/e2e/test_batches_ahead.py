@@ -59,6 +59,7 @@ def test_kills_cost_only_time(overlapping, faults, two_minutes, two_minutes_srt,
     assert not overlapping.left_files()
 
 
+@pytest.mark.soak
 def test_only_the_clip_at_fault_fails(overlapping, server, talk_pcm, tmp_path, shorts, background):
     poisoned = write_wav(tmp_path, with_pattern(talk_pcm[: 66 * RATE], POISONED_S, POISON))
     failing = background.submit(overlapping.post, poisoned)
@@ -84,6 +85,7 @@ def test_a_cancelled_job_ends_and_the_next_one_runs(overlapping, two_minutes, sh
     assert the_worker(overlapping)["clips"] == clips + 1
 
 
+@pytest.mark.soak
 def test_a_hang_and_short_memory_cost_no_words(
     overlapping, faults, server, talk_pcm, tmp_path, two_minutes, two_minutes_srt, background
 ):
@@ -100,6 +102,7 @@ def test_a_hang_and_short_memory_cost_no_words(
     assert row["restarts"] == before + 1
 
 
+@pytest.mark.soak
 def test_a_server_stops_with_two_batches_in_flight(commands, sabotage, half_an_hour, background):
     sabotage.plan(overlap=True)
     overlapping = commands.ready(**ONE_WORKER, **sabotage.settings)

@@ -80,13 +80,21 @@ def test_deltas_of_channels_are_the_text(emptied):
     assert not emptied.left_files()
 
 
-def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(emptied, commands):
+@pytest.fixture(scope="module")
+def segments(emptied: Server) -> list[dict[str, Any]]:
+    """Those of both channels, on two workers."""
     job = emptied.finished(emptied.submit(DIALOGUE.path, **SEPARATE)["id"])
     assert job["progress"]["done_s"] == job["progress"]["total_s"] == job["duration"] == END_S
-    segments = segments_of(emptied, job)
-    check(segments)
     assert {path.parent.name for path in emptied.left_files()} == {"uploads"}
+    return segments_of(emptied, job)
 
+
+def test_a_job_has_what_each_speaker_says(segments):
+    check(segments)
+
+
+@pytest.mark.soak
+def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(segments, commands):
     server = commands.ready(**ONE_WORKER)
     job = server.submit(DIALOGUE.path, **SEPARATE)
     wait_for(lambda: has_transcribed_clips(server, job["id"]), pause_s=0.01)

@@ -16,7 +16,8 @@ def undisturbed(server: Server, recordings: dict[str, Path]) -> dict[str, str]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("overlap", [False, pytest.param(True, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.soak
 def test_jobs_survive_kills(commands, server, sabotage, talk_pcm, tmp_path, overlap):
     sabotage.plan(overlap=overlap)
     recordings = mixed_recordings(talk_pcm, tmp_path, (4, 60, 20, 40))

@@ -123,6 +123,7 @@ def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):
         assert {block["outcome"] for block in fleet.blocks} <= {"ok", "requeued"}
 
 
+@pytest.mark.soak
 def test_an_idle_worker_that_is_killed_says_why(with_kills):
     server = with_kills.wait_until_ready()
     with following(server) as fleet:
@@ -133,6 +134,7 @@ def test_an_idle_worker_that_is_killed_says_why(with_kills):
         assert f"process {victim['pid']} crashed" in fleet.rows[0]["error"]
 
 
+@pytest.mark.soak
 def test_eight_simulated_lanes(commands, ten_minutes):
     server = commands.ready(**SIMULATED, WHISPER_SIMULATED="speed=0.3,batch=2,crash=0.1,seed=1")
     with following(server) as fleet:

@@ -154,6 +154,7 @@ def test_a_full_queue_keeps_its_order_over_a_restart(commands, talk_pcm, tmp_pat
     assert max(started) < max(job["finished_at"] for job in jobs)
 
 
+@pytest.mark.soak
 def test_deleting_a_job_does_not_affect_the_others(commands, ten_minutes, two_minutes, two_minutes_srt):
     busy = commands.ready()
     deleted, other = busy.submit(ten_minutes), busy.submit(two_minutes)
@@ -174,6 +175,7 @@ def test_deleting_a_job_does_not_affect_the_others(commands, ten_minutes, two_mi
     assert len(busy.left_files()) == 1  # the other one's recording
 
 
+@pytest.mark.soak
 def test_a_job_with_a_clip_that_crashes_its_worker(commands, server, sabotage, talk_pcm, shorts, tmp_path):
     intact = talk_pcm[: LENGTH_S * RATE]
     poisoned = write_wav(tmp_path, with_pattern(intact, POISONED_S, POISON))

@@ -64,6 +64,7 @@ def restarts(server: Server) -> int:
     return sum(row["restarts"] for row in server.workers())
 
 
+@pytest.mark.soak
 def test_killing_a_worker_costs_only_time(calm, two_minutes, two_minutes_srt, background):
     before = restarts(calm)
     clips = transcribed(calm)
@@ -80,6 +81,7 @@ def test_killing_a_worker_costs_only_time(calm, two_minutes, two_minutes_srt, ba
     assert not calm.left_files()
 
 
+@pytest.mark.soak
 def test_killing_media_workers_costs_only_time(calm, ten_minutes_with_breaks, watched, background):
     before, children = restarts(calm), calm.media_workers()
     work = background.submit(calm.srt, ten_minutes_with_breaks)
@@ -119,6 +121,7 @@ def test_a_worker_killed_while_idle_is_replaced(calm, shorts):
     assert calm.srt(shorts[0])
 
 
+@pytest.mark.soak
 def test_clients_that_disconnect_early_leave_no_files(calm, ten_minutes):
     """Their recordings are being decoded then."""
     content = ten_minutes.read_bytes()
@@ -169,6 +172,7 @@ def test_the_children_of_a_killed_server_exit(commands, ten_minutes, background)
     assert not successor.left_files()
 
 
+@pytest.mark.soak
 def test_the_children_of_a_server_killed_while_it_starts_exit(commands):
     server = commands.serve()
     wait_for(lambda: len(psutil.Process(server.pid).children()) >= 4)
@@ -198,7 +202,7 @@ def test_a_server_stops_within_ten_seconds(commands, half_an_hour, background, n
     assert "Traceback" not in server.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])
 def test_a_server_can_be_stopped_while_it_starts(commands, number):
     server = commands.serve().wait_until_up()
     os.killpg(server.pid, number) if number == signal.SIGINT else os.kill(server.pid, number)

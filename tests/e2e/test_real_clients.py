@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import openai
 import pytest
 
+from tests.e2e.fixtures import without_jobs
 from tests.e2e.reading import read_srt, word_error_rate
-from tests.e2e.running import SIMULATED, Server
+from tests.e2e.running import KEYED, OTHER_KEY, Server
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -68,8 +69,8 @@ def test_openai_client_uses_names_that_are_built_in(client, shorts):
         assert again == said
 
 
-def test_keys(commands, shorts):
-    server = commands.ready(**SIMULATED, WHISPER_API_KEYS="sk-one, sk-two", key="sk-two")
+def test_keys(run_here, shared, shorts):
+    server = without_jobs(shared(**KEYED))
     assert server.post(shorts[0]).status_code == 200
     for wrong in ("", "Bearer sk-three"):
         for answer in (
@@ -80,11 +81,11 @@ def test_keys(commands, shorts):
             assert answer.json()["error"]["code"] == "invalid_api_key"
         for path in ("/health", "/ready"):
             assert server.client.get(path, headers={"Authorization": wrong}).status_code == 200
-    with connect(server, "sk-one") as known, connect(server, "sk-three") as unknown:
+    with connect(server, OTHER_KEY) as known, connect(server, "sk-three") as unknown:
         assert known.audio.transcriptions.create(model="whisper-1", file=shorts[0]).text
-        with pytest.raises(openai.AuthenticationError):
+        with pytest.raises(openai.AuthenticationError, match="invalid_api_key"):
             unknown.audio.transcriptions.create(model="whisper-1", file=shorts[0])
     assert not server.left_files()
-    refused = commands.run("transcribe", shorts[0], "--server", server.url)
-    assert (refused.process.returncode, refused.stdout) == (1, "")
+    refused = run_here("transcribe", shorts[0], "--server", server.url)
+    assert (refused.code, refused.stdout) == (1, "")
     assert "key" in refused.stderr

@@ -172,6 +172,7 @@ def test_a_webhook_announces_a_correction(commands, shorts):
         receiver.close()
 
 
+@pytest.mark.soak
 def test_a_server_killed_in_the_middle_has_the_old_or_the_new_revision(commands, shorts):
     """At whatever moment: before the answer, all or nothing is stored; after it, all."""
     server = commands.ready()

@@ -29,6 +29,7 @@ def checked(commands, folder, *arguments: object) -> None:
 
 
 @pytest.mark.timeout(150)
+@pytest.mark.soak
 def test_a_few_requests_of_every_kind(commands, tmp_path):
     checked(commands, tmp_path, "--seed=1", "--max-examples=5", "--phases=fuzzing,stateful")
 

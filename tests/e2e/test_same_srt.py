@@ -100,7 +100,8 @@ def scores(value: Any) -> list[float]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("sizes", [(1, 16), pytest.param((2, 4, 8), marks=pytest.mark.soak)])
+@pytest.mark.parametrize("sizes", [(1, 16), (2, 4, 8)])
+@pytest.mark.soak
 def test_in_batches_of_any_size(commands, server, sabotage, shorts, half_noisy, background, sizes):
     """Windows of several clips are decoded together, and so are further windows with first ones."""
     srt, expected = results(server, half_noisy, background)
@@ -132,6 +133,7 @@ def one_core() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("one_core")
+@pytest.mark.soak
 def test_without_parallel_work(commands, sabotage, talk, expected):
     server = commands.ready(WHISPER_GPUS=None, WHISPER_BATCH_SIZE=1, **sabotage.settings)
     assert server.srt(talk.path) == expected

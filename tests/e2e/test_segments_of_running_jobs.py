@@ -124,7 +124,8 @@ def test_polled_and_by_events_the_segments_come_to_the_transcript(commands, sabo
     assert late.states == by_events.states
 
 
-@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.soak
 def test_a_killed_server_goes_on_with_the_same_events(commands, two_minutes, database, request):
     url = request.getfixturevalue("postgresql")() if database == "postgresql" else None
     settings = {"WHISPER_DATABASE_URL": url, **ONE_WORKER}

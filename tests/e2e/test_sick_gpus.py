@@ -27,6 +27,7 @@ def hanging(talk_pcm: Pcm, tmp_path: Path) -> Path:
     return write_wav(tmp_path, with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
 
 
+@pytest.mark.soak
 def test_a_gpu_that_fails_each_call_is_quarantined_and_costs_no_clip(
     commands, sabotage, two_minutes, two_minutes_srt
 ):
@@ -56,6 +57,7 @@ def test_a_gpu_that_fails_each_call_is_quarantined_and_costs_no_clip(
     assert sick.client.get("/ready").status_code == 200
 
 
+@pytest.mark.soak
 def test_a_process_that_cannot_be_killed_is_left_behind(commands, sabotage, hanging, shorts, server):
     stuck = commands.ready(WHISPER_BATCH_TIMEOUT_S=3, **sabotage.settings)
     sabotage.plan(unkillable=True)
@@ -84,6 +86,7 @@ def test_a_slot_goes_on_once_its_stuck_process_has_ended(commands, sabotage, han
     assert stuck.result(job["id"]) == server.srt(hanging)
 
 
+@pytest.mark.soak
 def test_a_wide_search_leaves_the_batches_of_others_alone_and_limits_recover(
     commands, sabotage, two_minutes, two_minutes_srt
 ):

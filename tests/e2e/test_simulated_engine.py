@@ -2,15 +2,15 @@
 
 import pytest
 
-from tests.e2e.running import wait_for
+from tests.e2e.running import ONE_SIMULATED, wait_for
 
 pytestmark = pytest.mark.timeout(120)
 
 ENGINE = {"WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None}
 
 
-def test_subtitles_with_made_up_text_have_the_times_of_the_speech(commands, server, talk):
-    simulated = commands.ready(**ENGINE, WHISPER_GPUS="a,b,c")
+def test_subtitles_with_made_up_text_have_the_times_of_the_speech(shared, server, talk):
+    simulated = shared(**ONE_SIMULATED)
     srt = simulated.srt(talk.path)
     assert "Simulated" in srt
     assert srt == simulated.srt(talk.path)
@@ -38,6 +38,7 @@ def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
     assert [model["id"] for model in models] == ["simulated", *aliases]
 
 
+@pytest.mark.soak
 def test_a_job_survives_a_kill(commands, talk, two_minutes):
     settings = {**ENGINE, "WHISPER_GPUS": "a,b"}
     first = commands.ready(**settings)
@@ -66,22 +67,16 @@ def test_crashes_do_not_change_the_subtitles(commands, talk):
     assert sum(row["restarts"] for row in crashing.workers()) > 0
 
 
-def test_an_invalid_setting_ends_the_start_with_one_line(commands):
-    refused = commands.run("serve", **ENGINE, WHISPER_SIMULATED="clip_ms=fast")
-    assert refused.process.returncode == 2
+def test_an_invalid_setting_ends_the_start_with_one_line(run_here):
+    refused = run_here("serve", **ENGINE, WHISPER_SIMULATED="clip_ms=fast")
+    assert refused.code == 2
     assert refused.stderr.count("\n") == 1
     assert "WHISPER_SIMULATED=clip_ms=fast" in refused.stderr
 
 
-def test_doctor_says_so(commands):
-    examined = commands.run("doctor", **ENGINE)
-    assert examined.process.returncode == 0
-    assert "their transcripts are made up" in examined.stdout
-
-
-def test_a_poisoned_slot_fails_no_job(commands, ten_minutes):
+def test_a_poisoned_slot_fails_no_job(commands, shared, ten_minutes):
+    srt = shared(**ONE_SIMULATED).srt(ten_minutes)
     settings = {**ENGINE, "WHISPER_GPUS": "a,b"}
-    srt = commands.ready(**settings).srt(ten_minutes)
     poisoned = commands.ready(
         **settings, WHISPER_SIMULATED="poisoned_at=0:1+1:1.5,poisoned_for_good=0,speed=0.5"
     )
@@ -95,6 +90,7 @@ def test_a_poisoned_slot_fails_no_job(commands, ten_minutes):
     assert poisoned.client.get("/ready").status_code == 200
 
 
+@pytest.mark.soak
 def test_jobs_wait_while_all_slots_are_poisoned(commands, ten_minutes):
     poisoned = commands.serve(
         **ENGINE, WHISPER_GPUS="a,b", WHISPER_SIMULATED="poisoned_for_good=0+1"

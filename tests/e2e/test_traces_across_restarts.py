@@ -61,6 +61,7 @@ def hung() -> Iterator[Event]:
     event.set()
 
 
+@pytest.mark.soak
 def test_a_collector_that_hangs_costs_spans_alone(commands: Commands, hung: Event) -> None:
     def hang() -> int:
         hung.wait(60)

@@ -75,6 +75,7 @@ def test_a_stopped_command_leaves_no_jobs(
     assert statuses(keyed_server) == []
 
 
+@pytest.mark.soak
 def test_a_restart_of_the_server(commands, background, two_minutes):
     server = commands.ready(key=KEY, **SLOW)
     work = background.submit(

@@ -36,6 +36,7 @@ def running_jobs(server: Server) -> set[str]:
     return {job["filename"] for job in answer.raise_for_status().json()["data"]}
 
 
+@pytest.mark.soak
 def test_kills_renames_and_a_broken_file(commands, sabotage, talk_pcm, tmp_path):
     """Twenty files arrive slowly. Watcher and service are killed on the way."""
     (tmp_path / "source").mkdir()

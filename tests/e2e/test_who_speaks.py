@@ -56,6 +56,7 @@ def speaker_at(time_s: float) -> str | None:
     return next((cue["speaker"] for cue in DIALOGUE["cues"] if cue["start"] <= time_s < cue["end"]), None)
 
 
+@pytest.mark.soak
 def test_labels_do_not_depend_on_the_number_of_workers_and_a_kill_costs_no_voice(commands):
     slow = commands.ready(**workers(2), **SLOW)
     job = slow.submit(RECORDING, diarize="true", language="en")["id"]
