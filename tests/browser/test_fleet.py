@@ -222,6 +222,7 @@ def test_an_idle_fleet_forgets_its_work(simulated, new_page, job):
     expect(page.get_by_text("No work in the last five minutes.")).to_be_visible()
 
 
+@pytest.mark.soak
 def test_a_fleet_without_a_worker_in_service_says_that_jobs_wait(commands, new_page, talk):
     server = commands.ready(**TWO, WHISPER_SIMULATED="poisoned_for_good=0+1")
     page = fleet(new_page(server))

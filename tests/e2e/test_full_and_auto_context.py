@@ -18,7 +18,7 @@ def auto(module_commands: Commands) -> Server:
 
 
 def test_the_words_are_those_of_the_full_context(server, auto, shorts):
-    for recording in (*TALKS, *shorts):
+    for recording in (TALKS[0], *shorts[:3]):
         assert auto.text(recording) == server.text(recording) != "", recording.name
 
 

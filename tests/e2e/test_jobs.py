@@ -272,14 +272,3 @@ def test_webhooks_survive_a_restart(commands, shorts):
         assert message["timestamp"] == state["finished_at"]
     finally:
         receiver.close()
-
-
-def test_webhooks_into_private_networks_are_refused(commands, shorts):
-    server = commands.serve(**SIMULATED, WHISPER_WEBHOOK_SECRET=SECRET).wait_until_up()
-    with shorts[0].open("rb") as content:
-        refused = server.client.post(
-            "/v1/jobs", data={"webhook_url": "http://127.0.0.1:9/hook"}, files={"file": content}
-        )
-    assert refused.status_code == 400
-    assert refused.json()["error"]["param"] == "webhook_url"
-    assert not server.left_files()

@@ -203,6 +203,7 @@ def check_job(server: Server, url: str, sha256: str) -> None:
     assert not server.left_files()
 
 
+@pytest.mark.soak
 def test_a_kill_between_upload_and_job(commands: Commands, talk_pcm: np.ndarray, tmp_path: Path) -> None:
     """The upload is complete, the service is killed, and the job gets the whole recording."""
     content = encode(talk_pcm[: 20 * RATE], "flac", "flac")

@@ -36,7 +36,11 @@ def test_among_ten_others(server, talk, shorts, expected, background):
 @pytest.mark.parametrize(
     ("settings", "devices"),
     [
-        ({"WHISPER_GPUS": "0,0,GPU-4711", "WHISPER_BATCH_SIZE": 1}, ["0", "0", "GPU-4711"]),
+        pytest.param(
+            {"WHISPER_GPUS": "0,0,GPU-4711", "WHISPER_BATCH_SIZE": 1},
+            ["0", "0", "GPU-4711"],
+            marks=pytest.mark.soak,
+        ),
         ({"WHISPER_ENGINE": "inline"}, [None]),
     ],
     ids=["three workers without batches", "inline"],

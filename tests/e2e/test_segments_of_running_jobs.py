@@ -169,6 +169,7 @@ def test_another_model_replaces_the_text(commands, two_minutes):
     assert late.segments == reader.segments
 
 
+@pytest.mark.soak
 def test_a_clip_that_fails(commands, sabotage, talk_pcm, tmp_path):
     """The text stops before it, or goes on behind it with `allow_partial`."""
     poisoned = write_wav(tmp_path, with_pattern(np.resize(talk_pcm, 100 * RATE), POISONED_S, POISON))

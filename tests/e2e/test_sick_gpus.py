@@ -108,7 +108,7 @@ def test_a_wide_search_leaves_the_batches_of_others_alone_and_limits_recover(
     assert short.srt(two_minutes, beam_size=20) == wide
 
 
-def test_idle_workers_end_and_the_next_request_starts_them(commands, two_minutes, two_minutes_srt, shorts):
+def test_idle_workers_end_and_the_next_request_starts_them(commands, server, talk, shorts):
     sleepy = commands.serve(WHISPER_KEEP_DEFAULT_MODEL="false", WHISPER_MODEL_IDLE_S=1).wait_until_up()
     wait_for(lambda: rows(sleepy, "state") == ["asleep", "asleep"], 60)
     assert sleepy.client.get("/ready").json() == {"status": "asleep"}
@@ -119,18 +119,19 @@ def test_idle_workers_end_and_the_next_request_starts_them(commands, two_minutes
     wait_for(lambda: len(psutil.Process(sleepy.pid).children()) == 2)
 
     states = set()
-    job = sleepy.submit(two_minutes)
+    job = sleepy.submit(talk.path)
     while sleepy.job(job["id"])["status"] not in ("succeeded", "failed"):
         states.add(sleepy.client.get("/ready").status_code)
         time.sleep(0.02)  # each answer takes time that the workers need
     assert states == {200}
-    assert sleepy.result(job["id"]) == two_minutes_srt
+    assert sleepy.result(job["id"]) == server.srt(talk.path)
     wait_for(lambda: rows(sleepy, "state") == ["asleep", "asleep"])
     assert sleepy.srt(shorts[0])
     assert min(rows(sleepy, "loads")) >= 1
     assert rows(sleepy, "restarts") == [0, 0]
 
 
+@pytest.mark.soak
 def test_the_first_upload_needs_one_media_worker(commands, shorts, two_minutes):
     one = commands.ready()
     assert len(one.media_workers()) == 1

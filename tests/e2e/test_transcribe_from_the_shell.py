@@ -55,7 +55,7 @@ def test_subtitles_by_profile_are_the_same_here_and_on_a_server(commands, server
     assert (local.process.returncode, remote.process.returncode) == (0, 0), local.stderr + remote.stderr
     assert local.stdout == remote.stdout == server.srt(shorts[1], profile="social", max_lines=2)
     text = commands.run("transcribe", shorts[1], "-f", "txt", "--server", server.url)
-    assert text.stdout == server.text(shorts[1])
+    assert text.stdout.split() == server.text(shorts[1]).split()
     lines = local.stdout.splitlines()
     assert max(len(line) for line in lines if "-->" not in line) <= 20
     assert local.stdout != server.srt(shorts[1])

@@ -111,7 +111,7 @@ def test_without_a_service(commands, sabotage, talk_pcm, tmp_path):
     films = tmp_path / "films"
     films.mkdir()
     settings = {"WHISPER_BATCH_SIZE": 1, "WHISPER_DATA_DIR": tmp_path / "data", **sabotage.settings}
-    mixed_recordings(talk_pcm, films, [90])
+    mixed_recordings(talk_pcm, films, [60])
     killed = commands.start("watch", films, "--settle", 0.2, folder=tmp_path / "1", **settings)
     wait_for(lambda: sabotage.decoded(), 60)
     killed.process.kill()

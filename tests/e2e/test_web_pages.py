@@ -39,11 +39,3 @@ def test_clients_in_containers_and_clusters(server, shorts):
         for host in ("10.42.0.17:8000", "whisperfleet.media.svc:8000"):  # Kubernetes, load balancers
             assert server.client.get(path, headers={"Host": host}).status_code == 200
     assert server.client.get("/v1/workers", headers={"Host": "10.42.0.17:8000"}).status_code == 200
-
-
-def test_the_services_own_page_behind_a_proxy(commands, shorts):
-    server = commands.ready(WHISPER_ALLOWED_HOSTS="subs.example.org", WHISPER_ENGINE="simulated")
-    page = {"Host": "subs.example.org", "Origin": "https://subs.example.org", "Sec-Fetch-Site": "same-origin"}
-    assert server.post(shorts[0], headers=page).status_code == 200
-    assert server.client.get("/docs", headers=page).status_code == 200
-    assert server.client.get("/docs", headers=page | {"Host": "other.example.org"}).status_code == 421
