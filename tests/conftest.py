@@ -32,8 +32,8 @@ LONG_S = 3.0
 TOOK_S: Counter[str] = Counter()
 TOGETHER = "tests/cluster/"  # its tests share a cluster, so one process runs them all
 
-# Tests with one of these start a service, a browser or a cluster.
-SERVERS = {"commands", "module_commands", "shared", "browser", "shared_cluster"}
+# Tests with one of these start a service, a browser, a cluster or a database server.
+SERVERS = {"commands", "module_commands", "shared", "browser", "shared_cluster", "postgresql"}
 
 
 @pytest.fixture(scope="session")
