@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_containers import instructions
-
 pytestmark = pytest.mark.timeout(180)
 
 ROOT = Path(__file__).parents[1]
@@ -46,19 +44,6 @@ def test_nothing_recommends_a_package_that_a_stranger_may_own() -> None:
     assert {
         path: found.group() for path, text in texts_for_users().items() if (found := bare.search(text))
     } == {}
-
-
-def test_the_image_has_labels() -> None:
-    [labels] = [dict(re.findall(r'(\S+?)="([^"]*)"', label)) for label in instructions("LABEL")]
-    prefix = "org.opencontainers.image."
-    assert labels == {
-        f"{prefix}title": PROJECT["name"],
-        f"{prefix}description": PROJECT["description"],
-        f"{prefix}licenses": PROJECT["license"],
-        f"{prefix}version": "${VERSION}",
-        f"{prefix}revision": "${REVISION}",
-        f"{prefix}source": "${SOURCE}",
-    }
 
 
 def test_the_bill_of_materials_lists_the_product_and_no_tool_for_developers() -> None:

@@ -124,17 +124,6 @@ def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):
 
 
 @pytest.mark.soak
-def test_an_idle_worker_that_is_killed_says_why(with_kills):
-    server = with_kills.wait_until_ready()
-    with following(server) as fleet:
-        victim = fleet.rows[0]
-        with server.killed(victim["pid"]):
-            while fleet.rows[0]["state"] != "restarting":
-                fleet.advance()
-        assert f"process {victim['pid']} crashed" in fleet.rows[0]["error"]
-
-
-@pytest.mark.soak
 def test_eight_simulated_lanes(commands, ten_minutes):
     server = commands.ready(**SIMULATED, WHISPER_SIMULATED="speed=0.3,batch=2,crash=0.1,seed=1")
     with following(server) as fleet:

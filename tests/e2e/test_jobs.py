@@ -16,7 +16,7 @@ from tests.e2e.chaos import mixed_recordings
 from tests.e2e.fixtures import Commands, write_wav
 from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.e2e.saboteur.sitecustomize import POISON
-from tests.e2e.test_faults import LENGTH_S, POISONED_S, with_pattern
+from tests.e2e.test_faults import POISONED_S, with_pattern
 from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(120)
@@ -173,33 +173,6 @@ def test_deleting_a_job_does_not_affect_the_others(commands, ten_minutes, two_mi
     assert sum(row["audio_s"] for row in busy.workers()) <= limit_s
     assert sum(row["restarts"] for row in busy.workers()) == 0
     assert len(busy.left_files()) == 1  # the other one's recording
-
-
-@pytest.mark.soak
-def test_a_job_with_a_clip_that_crashes_its_worker(commands, server, sabotage, talk_pcm, shorts, tmp_path):
-    intact = talk_pcm[: LENGTH_S * RATE]
-    poisoned = write_wav(tmp_path, with_pattern(intact, POISONED_S, POISON))
-    faulty = commands.ready(**sabotage.settings)
-    failing, partial = (
-        faulty.submit(poisoned),
-        faulty.submit(poisoned, allow_partial=True),
-    )
-    others = [faulty.submit(short) for short in shorts]
-    job = faulty.finished(failing["id"])
-    [span] = job["failed_spans"]
-    assert (job["status"], job["error"]["code"]) == ("failed", "clip_failed")
-    assert span["start"] <= POISONED_S + 2
-    assert span["end"] >= POISONED_S
-    assert f"{span['start']:.2f} s to {span['end']:.2f} s" in job["error"]["message"]
-    missing = faulty.client.get(f"/v1/jobs/{failing['id']}/result")
-    assert missing.status_code == 409
-    assert job["error"]["message"] in missing.json()["error"]["message"]
-    job = faulty.finished(partial["id"])
-    assert (job["status"], job["failed_spans"]) == ("succeeded", [span])
-    assert faulty.result(partial["id"])
-    for short, other in zip(shorts, others, strict=True):
-        assert faulty.finished(other["id"])["status"] == "succeeded"
-        assert faulty.result(other["id"]) == server.srt(short)
 
 
 def stored_crash_count(server: Server) -> int:

@@ -65,23 +65,6 @@ def restarts(server: Server) -> int:
 
 
 @pytest.mark.soak
-def test_killing_a_worker_costs_only_time(calm, two_minutes, two_minutes_srt, background):
-    before = restarts(calm)
-    clips = transcribed(calm)
-    work = background.submit(calm.srt, two_minutes)
-    victim = wait_for(lambda: busy(calm, clips), pause_s=0.005)
-    calm.kill(victim["pid"])
-    assert not work.done()
-    assert work.result() == two_minutes_srt
-    wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()))
-    row = calm.workers()[victim["slot"]]
-    assert (row["restarts"], row["visible_devices"]) == (victim["restarts"] + 1, victim["visible_devices"])
-    assert row["pid"] != victim["pid"]
-    assert restarts(calm) - before == 1
-    assert not calm.left_files()
-
-
-@pytest.mark.soak
 def test_killing_media_workers_costs_only_time(calm, ten_minutes_with_breaks, watched, background):
     before, children = restarts(calm), calm.media_workers()
     work = background.submit(calm.srt, ten_minutes_with_breaks)

@@ -44,19 +44,6 @@ def test_openai_client_gets_words(client, talk):
     assert answer.segments[0].start == pytest.approx(talk.starts[0], abs=0.3)
 
 
-def test_openai_client_gets_a_translation(client, talk):
-    answer = client.audio.translations.create(model="whisper-1", file=talk.path.with_name("talk_es.flac"))
-    assert len(answer.text.split()) > 20
-
-
-def test_openai_client_gets_its_own_exceptions(client, shorts):
-    with pytest.raises(openai.NotFoundError):
-        client.audio.transcriptions.create(model="no-such-model", file=shorts[0])
-    with pytest.raises(openai.BadRequestError) as caught:
-        client.audio.transcriptions.create(model="whisper-1", file=("talk.mp3", b"no sound at all"))
-    assert caught.value.param == "file"
-
-
 def test_openai_client_lists_models(client):
     assert [model.id for model in client.models.list()] == ["demo", *ALIASES]
 

@@ -39,26 +39,6 @@ def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
 
 
 @pytest.mark.soak
-def test_a_job_survives_a_kill(commands, talk, two_minutes):
-    settings = {**ENGINE, "WHISPER_GPUS": "a,b"}
-    first = commands.ready(**settings)
-    done = first.finished(first.submit(talk.path)["id"])
-    assert (done["status"], done["model"]) == ("succeeded", "simulated")
-    srt = first.result(done["id"])
-    assert srt == first.srt(talk.path)
-    slow = commands.ready(**settings, WHISPER_SIMULATED="speed=0.2,batch=1")
-    job = slow.submit(two_minutes)
-    wait_for(lambda: slow.job(job["id"])["progress"]["clips_done"])
-    slow.kill(slow.pid)
-    slow.wait(10)
-    restarted = commands.serve(folder=slow.folder, **settings).wait_until_up()
-    assert restarted.finished(job["id"])["status"] == "succeeded"
-    clips = restarted.job(job["id"])["progress"]["clips_total"]
-    assert sum(row["clips"] for row in restarted.workers()) < clips
-    assert restarted.result(job["id"]) == first.srt(two_minutes)
-
-
-@pytest.mark.soak
 def test_crashes_do_not_change_the_subtitles(commands, talk):
     calm = commands.ready(**ENGINE)
     # A single worker crashes at the same clips in each run.
@@ -88,17 +68,3 @@ def test_a_poisoned_slot_fails_no_job(commands, shared, ten_minutes):
     assert (first["clips"], "quarantined" in first["error"]) == (0, True)
     assert second["restarts"] > 0
     assert poisoned.client.get("/ready").status_code == 200
-
-
-@pytest.mark.soak
-def test_jobs_wait_while_all_slots_are_poisoned(commands, ten_minutes):
-    poisoned = commands.serve(
-        **ENGINE, WHISPER_GPUS="a,b", WHISPER_SIMULATED="poisoned_for_good=0+1"
-    ).wait_until_ready()
-    job = poisoned.submit(ten_minutes)
-    wait_for(lambda: [row["state"] for row in poisoned.workers()] == ["failed", "failed"])
-    answer = poisoned.client.get("/ready")
-    assert answer.status_code == 503
-    assert "quarantined" in answer.json()["error"]["message"]
-    assert "an illegal memory access" in poisoned.post(ten_minutes).json()["error"]["message"]
-    assert poisoned.job(job["id"])["status"] in ("queued", "running")
