@@ -78,14 +78,9 @@ def test_a_stream(ask):
     ("fields", "error", "param"),
     [
         ({"model": "gpt-4"}, openai.NotFoundError, "model"),
-        ({"model": ""}, openai.BadRequestError, "model"),
         ({"response_format": "docx"}, openai.BadRequestError, "response_format"),
-        ({"language": "klingon"}, openai.BadRequestError, "language"),
-        ({"temperature": 7}, openai.BadRequestError, "temperature"),
         ({"temperature": "hot"}, openai.BadRequestError, "temperature"),
-        ({"timestamp_granularities": ["line"]}, openai.BadRequestError, "timestamp_granularities[]"),
         ({"timestamp_granularities": ["word"]}, openai.BadRequestError, "timestamp_granularities[]"),
-        ({"file": ("empty.wav", b"")}, openai.BadRequestError, "file"),
         ({"file": ("notes.txt", b"no recording at all " * 50)}, openai.BadRequestError, "file"),
     ],
 )

@@ -25,7 +25,6 @@ from tokenizers import Tokenizer
 
 from app.engines.model_files import DEMO_PATH
 from app.transcript.formats import FORMATS
-from tests.e2e.documentation import Reader, section
 from tests.e2e.reading import read_srt, read_vtt
 from tests.e2e.running import SIMULATED, Server, wait_for
 from tests.e2e.test_jobs import SECRET, Receiver, kill, restart
@@ -137,20 +136,6 @@ def test_verbose_json_of_a_correction(server, job):
     correct(server, job, "The captain reads a long letter!").raise_for_status()
     [changed] = TranscriptionVerbose.model_validate_json(result(server, job, "verbose_json")).segments
     assert changed.tokens[1:-2] == old.tokens[1:-2]
-
-
-def test_the_commands_in_the_documentation(server, tmp_path):
-    reader = Reader(tmp_path, [], server)
-    corrected, restored = [reader.run(block) for block in section("docs/http.md", "Correct the transcript")]
-    assert "The captain writes" in corrected
-    assert "The captain writes" in restored
-    job = reader.job(0)
-    texts = [get(server, job).json()["segments"][0]["text"]]
-    for revision in ("original", 1, 2):
-        params = {"revision": revision}
-        document = server.client.get(f"/v1/jobs/{job}/segments", params=params).json()
-        texts.append(document["segments"][0]["text"])
-    assert texts == [SAID, SAID, "The captain writes a long letter.", SAID]
 
 
 def test_a_webhook_announces_a_correction(commands, shorts):

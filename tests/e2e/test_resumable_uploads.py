@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 from tusclient.client import TusClient
 
-from tests.e2e.documentation import Reader, section
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import Server, wait_for
 from tests.media_files import RATE, encode, wav_header
@@ -223,15 +221,3 @@ def test_a_kill_between_upload_and_job(commands: Commands, talk_pcm: np.ndarray,
     job = again.client.post("/v1/jobs", json={"upload": url.rpartition("/")[2]}).json()
     assert again.finished(job["id"])["status"] == "succeeded"
     assert again.client.get(f"/v1/jobs/{job['id']}/audio").content == content
-
-
-def test_the_documented_commands(server: Server, talk_pcm: np.ndarray, tmp_path: Path) -> None:
-    film = tmp_path / "film.mkv"
-    film.write_bytes(encode(talk_pcm[: 20 * RATE], "matroska", "aac", video="mpeg4"))
-    (tmp_path / "reader").mkdir()
-    reader = Reader(tmp_path / "reader", [film], server)
-    printed = [reader.run(block) for block in section("docs/http.md", "Resumable uploads")]
-    job_id = re.findall(r"/v1/jobs/([0-9a-f]{32})", printed[-1])[-1]
-    assert server.finished(job_id)["status"] == "succeeded"
-    assert server.job(job_id)["filename"] == "film.mkv"
-    assert server.client.get(f"/v1/jobs/{job_id}/audio").content == film.read_bytes()
