@@ -2,11 +2,9 @@
 
     whisperfleet bench [PART ...] [--quick]      or      make bench
 
-Without a PART, all of those listed below run. Each is also a command of its own with the same options:
-python -m bench.PART
+Without a PART, all of those listed below run.
 """
 
-import argparse
 import json
 import sys
 import tempfile
@@ -14,55 +12,50 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import (
-    audio_context,
-    clients,
-    first_cue,
-    idle,
-    media,
-    memory,
-    scaling,
-    scheduling,
-    stages,
-    throughput,
-)
-from bench.command import Measure, Options, add_options, options_of, silence_logs
-from bench.measuring import Figures, Table, machine, write_json
+from bench import media, memory, scaling, scheduling, stages, throughput, voices
+from bench.command import Measure, Options, chosen, parser_of, silence_logs
+from bench.measuring import REPETITIONS, Figures, Table, machine, write_json
+from bench.recordings import TALK
 
 PARTS: dict[str, Measure] = {
     "throughput": throughput.measure,
     "scaling": scaling.measure,
     "scheduling": scheduling.measure,
-    "clients": clients.measure,
-    "first_cue": first_cue.measure,
     "memory": memory.measure,
-    "idle": idle.measure,
-    "audio_context": audio_context.measure,
+    "idle": memory.measure_idle,
     "media": media.measure,
     "stages": stages.measure,
+    "voices": voices.measure,
 }
-RESULTS = Path("bench-results")
+RESULTS = Path("bench-results.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the given parts and print their tables. Returns the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="whisperfleet bench", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    parser = parser_of(__doc__, PARTS, prog="whisperfleet bench")
+    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="measured rounds")
+    parser.add_argument("--threads", type=int, default=1, help="of each worker")
+    parser.add_argument("--minutes", type=float, nargs="*", default=(), help="lengths of the recordings")
+    parser.add_argument(
+        "--talk", type=Path, default=TALK, help="16 kHz FLAC, with its transcript as JSON beside it"
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    add_options(parser)
     parsed = parser.parse_args(arguments)
-    unknown = [part for part in parsed.parts if part not in PARTS]
-    if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    options = Options(
+        repetitions=1 if parsed.quick else parsed.repetitions,
+        threads=parsed.threads,
+        minutes=tuple(parsed.minutes),
+        talk=parsed.talk,
+        quick=parsed.quick,
+    )
+    parts = chosen(parser, parsed.parts, PARTS)
     silence_logs()
     figures: Figures = {"machine": machine()}
     print(_describe(figures["machine"]), flush=True)
-    for part in parsed.parts or PARTS:
-        figures[part], tables = _measure(PARTS[part], options_of(parsed))
+    for part, measure in parts.items():
+        figures[part], tables = _measure(measure, options)
         print("", *tables, sep="\n\n", flush=True)
     figures["load_average_after"] = machine()["load_average"]
-    path = parsed.json or RESULTS.with_suffix(".json")
+    path = parsed.json or RESULTS
     write_json(path, figures)
     print(f"\n\nAll figures: {path}")
     return 0

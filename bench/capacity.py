@@ -9,11 +9,12 @@ limit, if they always have work.
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bench.measuring import markdown
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE
 
 COSTS = Path(__file__).with_name("costs.json")
@@ -161,12 +162,7 @@ def capacity_table(costs: Costs | None = None, speed: float = SPEEDS[0]) -> Iter
         )
         for part in sorted(PARTS, key=lambda part: part.full_at(costs, speed))
     ]
-    yield from _lines(titles, rows)
-
-
-def _lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    for cells in (titles, ["---"] * len(titles), *rows):
-        yield f"| {' | '.join(cells)} |"
+    yield from markdown(titles, rows)
 
 
 def _several(values: Iterable[str]) -> str:
@@ -215,7 +211,7 @@ def costs_table() -> Iterator[str]:
         ("audio that Ray carried in a second", f"{found['ray_mb_per_s']} MB"),
     ]
     benches = ["scale"] * 7 + ["cluster"] * 4
-    yield from _lines(
+    yield from markdown(
         ["", "measured", "by `python -m bench.`…"],
         [(*row, name) for row, name in zip(rows, benches, strict=True)],
     )
@@ -235,7 +231,7 @@ def speedups_table() -> Iterator[str]:
         for slots, (times, most) in found["times_one"].items()
     ]
     titles = ["slots", "ten hours, simulated", "the most that is possible", "batches of 5.2 s, real Ray"]
-    yield from _lines(titles, rows)
+    yield from markdown(titles, rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ the bridge, Ray and the actors are real; the windows have no audio. *audio*: bat
 sent to processes on the node, and to the same processes without Ray. `--record`: see bench/scale.py.
 """
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -19,7 +18,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -39,7 +38,7 @@ from app.engines.window_request import WindowInMemory, WindowSource
 from app.scheduling.batching import BatchCost
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.process import ChildProcess, WorkerProcess
-from bench.command import silence_logs
+from bench.command import chosen, parser_of, silence_logs
 from bench.measuring import Figures, Table, machine, median, write_json
 from bench.scale import record
 from workers import runtime
@@ -327,33 +326,29 @@ async def measure_audio(bridge: Bridge, ray: Ray, rounds: int, *, quick: bool) -
     return figures, [Table(title, ["", "MB a second, most", *(f"{name}, ms" for name in names)], rows)]
 
 
-PARTS = {"slots": measure_slots, "audio": measure_audio}
+Part = Callable[..., Awaitable[tuple[Figures, list[Table]]]]
+PARTS: dict[str, Part] = {"slots": measure_slots, "audio": measure_audio}
 
 
-async def _measure(ray: Ray, parts: Sequence[str], rounds: int, *, quick: bool) -> Figures:
+async def _measure(ray: Ray, parts: Mapping[str, Part], rounds: int, *, quick: bool) -> Figures:
     figures: Figures = {}
     async with connected(ray) as bridge:
-        for part in parts:
-            figures[part], tables = await PARTS[part](bridge, ray, rounds, quick=quick)
+        for part, measure in parts.items():
+            figures[part], tables = await measure(bridge, ray, rounds, quick=quick)
             print("", *tables, sep="\n\n", flush=True)
     return figures
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser = parser_of(__doc__, PARTS)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="one short round, only to check that it works")
     parser.add_argument("--record", action="store_true", help="write the costs to bench/costs.json")
-    parser.add_argument("--json", type=Path, help="file for the figures")
     parsed = parser.parse_args()
-    unknown = [part for part in parsed.parts if part not in PARTS]
-    if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    parts = chosen(parser, parsed.parts, PARTS)
     silence_logs()
     with ray_cluster() as ray:
         rounds = 1 if parsed.quick else parsed.rounds
-        figures = asyncio.run(_measure(ray, parsed.parts or list(PARTS), rounds, quick=parsed.quick))
+        figures = asyncio.run(_measure(ray, parts, rounds, quick=parsed.quick))
     if parsed.record:
         record({name: value for found in figures.values() for name, value in found["costs"].items()})
     if parsed.json:

@@ -1,16 +1,18 @@
-"""The command line that all benchmarks have in common."""
+"""What the command lines of all benchmarks have in common."""
 
 import argparse
 import logging
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 
-from bench.measuring import REPETITIONS, Figures, Table, machine, write_json
+from bench.measuring import REPETITIONS, Figures, Table
 from bench.recordings import TALK
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,41 +33,29 @@ class Options:
 Measure = Callable[[Options, Path], tuple[Figures, list[Table]]]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="measured rounds")
-    parser.add_argument("--threads", type=int, default=1, help="of each worker")
-    parser.add_argument("--minutes", type=float, nargs="*", default=(), help="lengths of the recordings")
-    parser.add_argument(
-        "--talk", type=Path, default=TALK, help="16 kHz FLAC, with its transcript as JSON beside it"
+def parser_of(
+    description: str | None, parts: Iterable[str] = (), prog: str | None = None
+) -> argparse.ArgumentParser:
+    """A parser with `--quick` and `--json`, and with names of parts if there are any."""
+    parser = argparse.ArgumentParser(
+        prog=prog, description=description, formatter_class=argparse.RawTextHelpFormatter
     )
+    if parts:
+        # Without `choices`: some versions of argparse check the empty list against them.
+        parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
     parser.add_argument("--quick", action="store_true", help="one short round, only to check that it works")
     parser.add_argument("--json", type=Path, help="file for the figures")
+    return parser
 
 
-def options_of(parsed: argparse.Namespace) -> Options:
-    return Options(
-        repetitions=1 if parsed.quick else parsed.repetitions,
-        threads=parsed.threads,
-        minutes=tuple(parsed.minutes),
-        talk=parsed.talk,
-        quick=parsed.quick,
-    )
+def chosen(parser: argparse.ArgumentParser, names: Sequence[str], parts: Mapping[str, T]) -> Mapping[str, T]:
+    """The parts with these names; without names, all of them. Exits if there is none of a name."""
+    unknown = [name for name in names if name not in parts]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(parts)}")
+    return {name: parts[name] for name in names or parts}
 
 
 def silence_logs() -> None:
     """Log only errors: other log lines take time and hide the tables."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-
-
-def run_alone(name: str, measure: Measure, description: str | None) -> None:
-    """Run one benchmark as a command of its own."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
-    add_options(parser)
-    parsed = parser.parse_args()
-    silence_logs()
-    before = machine()
-    with tempfile.TemporaryDirectory() as folder:
-        figures, tables = measure(options_of(parsed), Path(folder))
-    print("\n\n".join(map(str, tables)))
-    if parsed.json:
-        write_json(parsed.json, {"machine": before, name: figures})

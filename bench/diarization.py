@@ -26,7 +26,7 @@ from app.speakers.voices import Voices
 from bench.dialogues import Kind, dialogue
 from bench.measuring import Table
 from bench.recordings import RATE
-from bench.service import running_service
+from bench.service import finished_job, running_service, submit_job
 
 COLLAR_S = 0.25  # around each true edge, half of it on each side, as pyannote.metrics has it
 
@@ -140,14 +140,12 @@ def _row(client: httpx.Client, name: str, path: Path, truth: Sequence[Spoken]) -
 
 
 def _transcribed(client: httpx.Client, path: Path) -> list[dict[str, Any]]:
-    with path.open("rb") as file:
-        job = (
-            client.post("/v1/jobs", files={"file": file}, data={"diarize": "true"}).raise_for_status().json()
-        )
-    while client.get(f"/v1/jobs/{job['id']}").raise_for_status().json()["status"] in ("queued", "running"):
-        time.sleep(0.5)
-    segments = client.get(f"/v1/jobs/{job['id']}/segments").raise_for_status().json()["segments"]
-    client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+    job = submit_job(client, path, diarize="true")
+    finished_job(client, job)
+    segments: list[dict[str, Any]] = (
+        client.get(f"/v1/jobs/{job}/segments").raise_for_status().json()["segments"]
+    )
+    client.delete(f"/v1/jobs/{job}").raise_for_status()
     return segments
 
 

@@ -23,18 +23,10 @@ def stacked_bars(title: str, bars: Mapping[str, Mapping[str, float]], unit: str)
     scale = (WIDTH - LEFT - 70) / longest
     names = list(dict.fromkeys(name for parts in bars.values() for name in parts))
     colours = dict(zip(names, COLOURS, strict=False))
-    legend_top = TOP + len(bars) * (BAR + GAP) + 14
-    height = legend_top + -(-len(names) // LEGEND_COLUMNS) * 22 + 6
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        'font-family="system-ui, sans-serif" font-size="13">',
-        f"<title>{escape(title)}</title>",
-        "<style>text { fill: #222 } @media (prefers-color-scheme: dark) { text { fill: #ddd } }</style>",
-        f'<text x="0" y="20" font-size="15">{escape(title)}</text>',
-    ]
+    lines = []
     for row, (label, parts) in enumerate(bars.items()):
         top = TOP + row * (BAR + GAP)
-        lines.append(f'<text x="0" y="{top + BAR / 2 + 5:.0f}">{escape(label)}</text>')
+        lines.append(_text(0, top + BAR / 2 + 5, label))
         left = float(LEFT)
         for name, value in parts.items():
             lines.append(
@@ -42,16 +34,12 @@ def stacked_bars(title: str, bars: Mapping[str, Mapping[str, float]], unit: str)
                 f'fill="{colours[name]}"><title>{escape(name)}: {value:.2f} {unit}</title></rect>'
             )
             left += value * scale
-        lines.append(
-            f'<text x="{left + 8:.1f}" y="{top + BAR / 2 + 5:.0f}">{sum(parts.values()):.2f} {unit}</text>'
-        )
-    for place, name in enumerate(names):
-        x = place % LEGEND_COLUMNS * (WIDTH // LEGEND_COLUMNS)
-        y = legend_top + place // LEGEND_COLUMNS * 22
-        lines.append(f'<rect x="{x}" y="{y}" width="13" height="13" fill="{colours[name]}"/>')
-        values = " / ".join(f"{parts[name]:.2f}" for parts in bars.values() if name in parts)
-        lines.append(f'<text x="{x + 19}" y="{y + 11}">{escape(name)} {values}</text>')
-    return "\n".join([*lines, "</svg>", ""])
+        lines.append(_text(left + 8, top + BAR / 2 + 5, f"{sum(parts.values()):.2f} {unit}"))
+    values = {
+        name: " / ".join(f"{parts[name]:.2f}" for parts in bars.values() if name in parts) for name in names
+    }
+    labels = {f"{name} {values[name]}": colours[name] for name in names}
+    return _chart(title, lines, TOP + len(bars) * (BAR + GAP) + 14, labels)
 
 
 @dataclass(frozen=True)
@@ -71,38 +59,54 @@ def timeline(title: str, lanes: Sequence[Lane], unit: str) -> str:
     names = list(dict.fromkeys(name for lane in lanes for name, _, _ in lane.bars))
     colours = dict(zip(names, COLOURS, strict=False))
     bottom = TOP + len(lanes) * (BAR + LANE_GAP)
-    legend_top = bottom + 34
-    height = legend_top + -(-len(names) // LEGEND_COLUMNS) * 22 + 6
-    lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
-        'font-family="system-ui, sans-serif" font-size="13">',
-        f"<title>{escape(title)}</title>",
-        "<style>text { fill: #222 } .axis { stroke: #999 } "
-        "@media (prefers-color-scheme: dark) { text { fill: #ddd } }</style>",
-        f'<text x="0" y="20" font-size="15">{escape(title)}</text>',
-    ]
+    lines = []
     for row, lane in enumerate(lanes):
         top = TOP + row * (BAR + LANE_GAP)
-        label = f"{lane.name}: {_most(lane.bars)}" if lane.stacked else lane.name
-        lines.append(f'<text x="0" y="{top + BAR / 2 + 5:.0f}">{escape(label)}</text>')
+        lines.append(
+            _text(0, top + BAR / 2 + 5, f"{lane.name}: {_most(lane.bars)}" if lane.stacked else lane.name)
+        )
         for name, start, end, share in _steps(lane.bars) if lane.stacked else _whole(lane.bars):
             lines.append(
                 f'<rect x="{left + start * scale:.1f}" y="{top + BAR * (1 - share):.1f}" '
                 f'width="{max(0.5, (end - start) * scale):.1f}" height="{BAR * share:.1f}" '
                 f'fill="{colours[name]}"><title>{escape(name)}: {end - start:.3f} {unit}</title></rect>'
             )
-    lines.append(f'<line class="axis" x1="{left}" y1="{bottom}" x2="{WIDTH - 20}" y2="{bottom}"/>')
+    lines.append(f'<line stroke="#999" x1="{left}" y1="{bottom}" x2="{WIDTH - 20}" y2="{bottom}"/>')
     step = next(step for step in TICK_STEPS if last / step <= MOST_TICKS)
     for tick in range(int(last / step) + 1):
-        x = left + tick * step * scale
         text = f"{tick * step:g} {unit}"
-        lines.append(f'<text x="{x:.0f}" y="{bottom + 17}" text-anchor="middle">{text}</text>')
-    for place, name in enumerate(names):
+        lines.append(_text(left + tick * step * scale, bottom + 17, text, ' text-anchor="middle"'))
+    return _chart(title, lines, bottom + 34, colours)
+
+
+def _chart(title: str, lines: Sequence[str], legend_top: int, colours: Mapping[str, str]) -> str:
+    """The SVG file: a title, then these lines, then a legend of these names."""
+    height = legend_top + -(-len(colours) // LEGEND_COLUMNS) * 22 + 6
+    legend = []
+    for place, (name, colour) in enumerate(colours.items()):
         x = place % LEGEND_COLUMNS * (WIDTH // LEGEND_COLUMNS)
         y = legend_top + place // LEGEND_COLUMNS * 22
-        lines.append(f'<rect x="{x}" y="{y}" width="13" height="13" fill="{colours[name]}"/>')
-        lines.append(f'<text x="{x + 19}" y="{y + 11}">{escape(name)}</text>')
-    return "\n".join([*lines, "</svg>", ""])
+        legend += [
+            f'<rect x="{x}" y="{y}" width="13" height="13" fill="{colour}"/>',
+            _text(x + 19, y + 11, name),
+        ]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+            'font-family="system-ui, sans-serif" font-size="13">',
+            f"<title>{escape(title)}</title>",
+            "<style>text { fill: #222 } @media (prefers-color-scheme: dark) { text { fill: #ddd } }</style>",
+            _text(0, 20, title, ' font-size="15"'),
+            *lines,
+            *legend,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _text(x: float, y: float, text: str, attributes: str = "") -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}"{attributes}>{escape(text)}</text>'
 
 
 def _whole(bars: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float, float]]:

@@ -6,13 +6,11 @@ Each part starts a service of its own with the demo model on two CPU workers, ge
 talk of the tests, and prints a line of figures. `--json` also writes them to a file.
 """
 
-import argparse
 import asyncio
 import json
 import tempfile
 import threading
 import time
-import wave
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,47 +19,43 @@ import httpx
 import numpy as np
 import psutil
 
-from bench.service import running_service
+from bench.command import chosen, parser_of
+from bench.latency import CLIENTS, poll
+from bench.measuring import write_json
+from bench.recordings import TALK, write, write_large
+from bench.service import finished_job, job_row, running_service, server_process, submit_job, wait_for
 
-TALK = Path(__file__).parents[1] / "tests" / "data" / "talk.flac"
 MIB = 1 << 20
 UPLOAD_BYTES = 2 << 30
 RECORDING_S = 10 * 3600
-CLIENTS = 50
 POLLED_S = 4 * 3600
 POLLING_S = 60.0
 WORKERS = {"WHISPER_GPUS": "0,1", "WHISPER_CPU_THREADS": "1"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    # Without `choices`: some versions of argparse check the empty list against them.
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--json", type=Path, help="file for the figures")
+    parser = parser_of(__doc__, PARTS)
     parsed = parser.parse_args(arguments)
-    unknown = [part for part in parsed.parts if part not in PARTS]
-    if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
     figures = {}
-    for part in parsed.parts or PARTS:
-        figures[part] = PARTS[part]()
+    for part, measure in chosen(parser, parsed.parts, PARTS).items():
+        figures[part] = measure()
         print(part, json.dumps(figures[part]))
     if parsed.json:
-        parsed.json.write_text(json.dumps(figures, indent=2))
+        write_json(parsed.json, figures)
 
 
 def upload() -> dict[str, float]:
     """A job with a recording of 2 GiB: 48 kHz stereo, most of it silence."""
     with tempfile.TemporaryDirectory() as folder, running_service(**WORKERS) as client:
         path = Path(folder) / "large.wav"
-        write_recording(path, 48_000, 2, UPLOAD_BYTES // (48_000 * 2 * 2), talk_s=60)
+        write_large(path, UPLOAD_BYTES, talk=True)
         warm_up(client)
         began = time.monotonic()
         with watched(client) as memory:
-            job = submit(client, path)
+            job_id = submit_job(client, path)
             uploaded_s = time.monotonic() - began
             grown_at_upload = memory.grown_mib
-            job = finished(client, job["id"])
+            job = finished_job(client, job_id)
         return {
             "GiB": round(path.stat().st_size / (1 << 30), 3),
             "upload_s": round(uploaded_s, 1),
@@ -76,11 +70,11 @@ def recording() -> dict[str, float]:
     """A job with ten hours of talk, and its subtitles."""
     with tempfile.TemporaryDirectory() as folder, running_service(**WORKERS) as client:
         path = Path(folder) / "long.wav"
-        write_recording(path, 16_000, 1, RECORDING_S, talk_s=RECORDING_S)
+        write(path, RECORDING_S)
         warm_up(client)
         began = time.monotonic()
         with watched(client) as memory:
-            job = finished(client, submit(client, path)["id"])
+            job = finished_job(client, submit_job(client, path))
             took_s = time.monotonic() - began
             grown_at_work = memory.grown_mib
             subtitles = client.get(f"/v1/jobs/{job['id']}/result", params={"format": "srt"}).text
@@ -99,13 +93,12 @@ def polling() -> dict[str, float]:
     """50 clients request `/health` and a job once a second each, while all workers are busy."""
     with tempfile.TemporaryDirectory() as folder, running_service(**WORKERS) as client:
         path = Path(folder) / "long.wav"
-        write_recording(path, 16_000, 1, POLLED_S, talk_s=POLLED_S)
-        job = submit(client, path)
-        while client.get(f"/v1/jobs/{job['id']}").json()["progress"]["clips_done"] < 4:
-            time.sleep(0.5)
-        took = asyncio.run(poll_all(str(client.base_url), f"/v1/jobs/{job['id']}"))
-        assert client.get(f"/v1/jobs/{job['id']}").json()["status"] == "running", "the job was too short"
-        client.delete(f"/v1/jobs/{job['id']}").raise_for_status()
+        write(path, POLLED_S)
+        job = submit_job(client, path)
+        wait_for(lambda: job_row(client, job)["progress"]["clips_done"] >= 4, 600)
+        took = asyncio.run(poll(str(client.base_url), job, POLLING_S, period_s=0.5))
+        assert job_row(client, job)["status"] == "running", "the job was too short"
+        client.delete(f"/v1/jobs/{job}").raise_for_status()
     figures: dict[str, float] = {"clients": CLIENTS, "seconds": POLLING_S}
     for name, times in took.items():
         figures |= {
@@ -117,31 +110,11 @@ def polling() -> dict[str, float]:
     return figures
 
 
-async def poll_all(url: str, job_path: str) -> dict[str, list[float]]:
-    """The time of each answer (s)."""
-    took: dict[str, list[float]] = {"health": [], "job": []}
-
-    async def one(number: int) -> None:
-        async with httpx.AsyncClient(base_url=url, timeout=30, trust_env=False) as client:
-            await asyncio.sleep(number / CLIENTS)
-            end = time.monotonic() + POLLING_S
-            while time.monotonic() < end:
-                second = time.monotonic() + 1
-                for name, path in (("health", "/health"), ("job", job_path)):
-                    began = time.perf_counter()
-                    (await client.get(path)).raise_for_status()
-                    took[name].append(time.perf_counter() - began)
-                await asyncio.sleep(max(0.0, second - time.monotonic()))
-
-    await asyncio.gather(*(one(number) for number in range(CLIENTS)))
-    return took
-
-
 class Memory:
     """The peak growth of a process's resident memory since this object was created."""
 
-    def __init__(self, pid: int) -> None:
-        self._process = psutil.Process(pid)
+    def __init__(self, process: psutil.Process) -> None:
+        self._process = process
         self._before = self._process.memory_info().rss
         self.peak = self._before
 
@@ -156,8 +129,7 @@ class Memory:
 @contextmanager
 def watched(client: httpx.Client) -> Iterator[Memory]:
     """The memory of the server process, sampled ten times a second."""
-    worker = client.get("/v1/workers").json()["data"][0]["pid"]
-    memory, over = Memory(psutil.Process(worker).ppid()), threading.Event()
+    memory, over = Memory(server_process(client)), threading.Event()
 
     def watch() -> None:
         while not over.wait(0.1):
@@ -174,46 +146,8 @@ def watched(client: httpx.Client) -> Iterator[Memory]:
 
 def warm_up(client: httpx.Client) -> None:
     """Use each part of the service once, so that only the cost of a recording is measured."""
-    job = finished(client, submit(client, TALK)["id"])
+    job = finished_job(client, submit_job(client, TALK))
     client.get(f"/v1/jobs/{job['id']}/result", params={"format": "srt"}).raise_for_status()
-
-
-def submit(client: httpx.Client, path: Path) -> dict:
-    with path.open("rb") as content:
-        kind = {"Content-Type": "application/octet-stream"}
-        answer = client.post("/v1/jobs", content=content, params={"filename": path.name}, headers=kind)
-    return answer.raise_for_status().json()
-
-
-def finished(client: httpx.Client, job_id: str) -> dict:
-    while (job := client.get(f"/v1/jobs/{job_id}").raise_for_status().json())["status"] != "succeeded":
-        assert job["status"] in ("queued", "running"), job
-        time.sleep(0.5)
-    return job
-
-
-def write_recording(path: Path, rate: int, channels: int, length_s: float, talk_s: float) -> None:
-    """Write a WAV file: the talk repeated for `talk_s`, then silence."""
-    pcm = read_talk(rate)
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(channels)
-        file.setsampwidth(2)
-        file.setframerate(rate)
-        left, talk_left = round(length_s * rate), round(talk_s * rate)
-        while left > 0:
-            chunk = pcm[:left] if talk_left > 0 else np.zeros(min(left, len(pcm)), np.int16)
-            file.writeframes(np.repeat(chunk, channels).astype("<i2").tobytes())
-            left -= len(chunk)
-            talk_left -= len(chunk)
-
-
-def read_talk(rate: int) -> np.ndarray:
-    """The talk as mono int16 at `rate`, a multiple of 16 kHz, by repeating samples."""
-    import av
-
-    with av.open(str(TALK)) as container:
-        frames = [frame.to_ndarray() for frame in container.decode(audio=0)]
-    return np.repeat(np.concatenate(frames, axis=1)[0], rate // 16_000)
 
 
 PARTS = {"upload": upload, "recording": recording, "polling": polling}

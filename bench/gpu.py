@@ -14,7 +14,6 @@ works, use `--device cpu --compute int8 --batches 1,2`.
 
 import argparse
 import asyncio
-import json
 import statistics
 import sys
 import time
@@ -34,6 +33,7 @@ from app.engines.slot import Limits
 from app.engines.window_request import WindowInMemory
 from app.errors import RequeueBatch
 from app.scheduling.process import ChildProcess
+from bench.measuring import machine, markdown, write_json
 from workers import runtime
 from workers.causes import is_out_of_memory
 from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Decoding, LoadOptions, Window
@@ -163,18 +163,14 @@ def _used_mb(device: str, visible: str, pids: Sequence[int]) -> float:
 
 def table(runs: Sequence[Run]) -> str:
     """A Markdown table with one row for each run."""
-    columns = (
-        "compute type|workers|batch|beam|features|start|memory, loaded|after|batch takes|windows/s|"
-        "times real time"
-    )
-    lines = [f"| {columns.replace('|', ' | ')} |", "| --- |" + " --- |" * columns.count("|")]
+    columns = ["compute type", "workers", "batch", "beam", "features", "start", "memory, loaded", "after"]
+    rows = []
     for run in runs:
         took = f"{run.batch_s * 1000:.0f} ms" if run.batch_s else "out of memory"
         cells = [run.compute_type, run.workers, run.batch, run.beam, "ahead" if run.ahead else "alone"]
         cells += [f"{run.start_s:.1f} s", f"{run.loaded_mb:.0f} MB", f"{run.used_mb:.0f} MB", took]
-        cells += [f"{run.windows_per_s:.2f}", f"{run.windows_per_s * WINDOW_S:.0f}"]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    return "\n".join(lines)
+        rows.append([*cells, f"{run.windows_per_s:.2f}", f"{run.windows_per_s * WINDOW_S:.0f}"])
+    return "\n".join(markdown([*columns, "batch takes", "windows/s", "times real time"], rows))
 
 
 def cost_of_batches(runs: Sequence[Run]) -> str:
@@ -234,9 +230,8 @@ def main() -> None:
     print(table(runs))
     print(f"\nA batch, with one worker:\n{cost_of_batches(runs)}")
     if arguments.json:
-        arguments.json.write_text(
-            json.dumps([asdict(run) | {"windows_per_s": run.windows_per_s} for run in runs], indent=1)
-        )
+        rows = [asdict(run) | {"windows_per_s": run.windows_per_s} for run in runs]
+        write_json(arguments.json, {"machine": machine(), "runs": rows})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ The loop's calls are measured in wall time and in the CPU time of the loop's thr
 the machine do not change (see bench/loop_watch.py).
 """
 
-import argparse
 import asyncio
 import json
 import multiprocessing
@@ -35,10 +34,11 @@ from typing import Any
 import httpx
 import numpy as np
 
+from bench.command import parser_of
 from bench.latency_load import Targets, Times, run_load
 from bench.measuring import Figures, Table, machine, write_json
 from bench.recordings import clips_of, write
-from bench.service import ROOT, started_service, wait_for
+from bench.service import ROOT, finished_job, job_row, started_service, submit_job, wait_for
 
 CLIENTS = 50
 PERIOD_S = 0.2  # between two requests of a client
@@ -64,14 +64,12 @@ class Material:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--before", type=Path, help="another checkout")
     parser.add_argument("--hours", type=float, default=10.0, help="of the long transcript")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
     parser.add_argument("--repetitions", type=int, default=3, help="measured rounds")
     parser.add_argument("--data", type=Path, help="folder that keeps the long transcript for the next run")
-    parser.add_argument("--quick", action="store_true", help="one short round, only to check that it works")
-    parser.add_argument("--json", type=Path, help="file for the figures")
     parsed = parser.parse_args()
     if parsed.quick:
         parsed.hours, parsed.seconds, parsed.repetitions = 0.1, 3.0, 1
@@ -105,10 +103,10 @@ def prepare(checkout: Path, folder: Path, hours: float) -> Material:
     if not note.exists():
         settings = WORKERS | SIMULATED | {"WHISPER_DATA_DIR": str(data), "WHISPER_LOG_LEVEL": "error"}
         with started_service([_python(checkout), "-m", "app.cli"], checkout, **settings) as (client, _):
-            short = [_submit(client, paths["clip"]) for _ in range(SHORT_JOBS)]
-            long = _submit(client, paths["long"])
+            short = [submit_job(client, paths["clip"], word_timestamps="true") for _ in range(SHORT_JOBS)]
+            long = submit_job(client, paths["long"], word_timestamps="true")
             for job in (*short, long):
-                wait_for(lambda job=job: _job(client, job)["status"] == "succeeded", 3600 * hours)
+                finished_job(client, job, 3600 * hours)
         note.write_text(long)
     return Material(data, paths, note.read_text())
 
@@ -124,8 +122,10 @@ def measure(checkout: Path, material: Material, scratch: Path, seconds: float) -
             (Path(folder) / "log").open("wb") as log,
             started_service(command, checkout, log, **settings) as (client, process),
         ):
-            running = [_submit(client, material.recordings["hour"]) for _ in range(3)]
-            wait_for(lambda: all(_job(client, job)["progress"]["clips_done"] >= 2 for job in running), 120)
+            running = [
+                submit_job(client, material.recordings["hour"], word_timestamps="true") for _ in range(3)
+            ]
+            wait_for(lambda: all(job_row(client, job)["progress"]["clips_done"] >= 2 for job in running), 120)
             targets = Targets(
                 str(client.base_url),
                 material.long_job,
@@ -137,12 +137,12 @@ def measure(checkout: Path, material: Material, scratch: Path, seconds: float) -
             for scenario in ("polling", "everything"):
                 _read_report(process, report)
                 with _load(targets, seconds, enabled=scenario == "everything") as load:
-                    times = asyncio.run(_poll(targets.url, running[-1], seconds))
+                    times = asyncio.run(poll(targets.url, running[-1], seconds))
                 found[scenario] = {
                     "times_ms": {name: _spread(values) for name, values in (times | load()).items()},
                     "loop": _read_report(process, report),
                 }
-                assert _job(client, running[-1])["status"] == "running", "the jobs were too short"
+                assert job_row(client, running[-1])["status"] == "running", "the jobs were too short"
             return found
 
 
@@ -161,7 +161,7 @@ def _load(targets: Targets, seconds: float, *, enabled: bool) -> Iterator[Any]:
     process.join()
 
 
-async def _poll(url: str, job: str, seconds: float) -> Times:
+async def poll(url: str, job: str, seconds: float, period_s: float = PERIOD_S) -> Times:
     """The times of all answers to `CLIENTS` clients, by path (s)."""
     times: Times = defaultdict(list)
     parsed = httpx.URL(url)
@@ -169,7 +169,7 @@ async def _poll(url: str, job: str, seconds: float) -> Times:
 
     async def one(number: int) -> None:
         reader, writer = await asyncio.open_connection(parsed.host, parsed.port)
-        await asyncio.sleep(number / CLIENTS * PERIOD_S)
+        await asyncio.sleep(number / CLIENTS * period_s)
         turn = number
         while (due := time.monotonic()) < end:
             name, path = (("/health", "/health"), ("job", f"/v1/jobs/{job}"))[turn % 2]
@@ -181,7 +181,7 @@ async def _poll(url: str, job: str, seconds: float) -> Times:
             times[name].append(time.perf_counter() - began)
             assert head.startswith(b"HTTP/1.1 200"), head
             turn += 1
-            await asyncio.sleep(max(0.0, due + PERIOD_S - time.monotonic()))
+            await asyncio.sleep(max(0.0, due + period_s - time.monotonic()))
         writer.close()
 
     await asyncio.gather(*(one(number) for number in range(CLIENTS)))
@@ -264,22 +264,6 @@ def _read_report(process: subprocess.Popen[bytes], report: Path) -> Figures:
     process.send_signal(signal.SIGUSR1)
     wait_for(report.exists, 60)
     found: Figures = json.loads(report.read_text())
-    return found
-
-
-def _submit(client: httpx.Client, path: Path) -> str:
-    with path.open("rb") as content:
-        answer = client.post(
-            "/v1/jobs",
-            content=content,
-            params={"filename": path.name, "word_timestamps": "true"},
-            headers={"Content-Type": "application/octet-stream"},
-        )
-    return str(answer.raise_for_status().json()["id"])
-
-
-def _job(client: httpx.Client, job: str) -> dict[str, Any]:
-    found: dict[str, Any] = client.get(f"/v1/jobs/{job}").raise_for_status().json()
     return found
 
 

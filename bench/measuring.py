@@ -5,8 +5,8 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,13 @@ class Table:
     rows: Sequence[Sequence[object]]
 
     def __str__(self) -> str:
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
-        return "\n".join(
-            [f"**{self.title}**", "", *("| " + " | ".join(map(str, row)) + " |" for row in lines)]
-        )
+        return "\n".join([f"**{self.title}**", "", *markdown(self.columns, self.rows)])
+
+
+def markdown(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """The lines of a table."""
+    for cells in (columns, ["---"] * len(columns), *rows):
+        yield f"| {' | '.join(map(str, cells))} |"
 
 
 def interleaved(ways: Mapping[str, Callable[[], float]], repetitions: int) -> dict[str, list[float]]:
@@ -75,10 +78,6 @@ def machine() -> Figures:
         "versions": {name: version(name) for name in _LIBRARIES},
         "load_average": round(os.getloadavg()[0], 2),
     }
-
-
-def table_of(value: Table) -> Figures:
-    return asdict(value)
 
 
 def _cpu() -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from app.engines.model_files import REPOSITORIES, can_translate
-from bench.random_model import SHAPES, make_model
+from bench.measuring import markdown
 from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window
 
 POSITIONS, FRAMES = 448, 1500  # of the decoder, and of the encoder for 30 s
@@ -36,6 +36,12 @@ class Dimensions:
     decoder_layers: int
     mel_bins: int = 80
     vocabulary: int = 51_865
+    alignment_heads: tuple[tuple[int, int], ...] = ()  # layer and head; empty: not needed here
+
+    @property
+    def cantonese(self) -> bool:
+        """Whether the vocabulary has this additional language, as from large-v3 on."""
+        return self.vocabulary > 51_865
 
     @property
     def parameters(self) -> int:
@@ -68,21 +74,27 @@ class Dimensions:
 
 _SMALL, _MEDIUM, _LARGE = (768, 12, 12), (1024, 16, 24), (1280, 20, 32)
 _OLD, _NEW = (80, 51_865), (128, 51_866)  # from large-v3 on: finer spectrograms, one more language
+_SMALL_HEADS = ((5, 3), (5, 9), (8, 0), (8, 4), (8, 7), (8, 8), (9, 0), (9, 7), (9, 9), (10, 5))
+_LARGE_HEADS = ((7, 0), (10, 17), (12, 18), (13, 12), (16, 1), (17, 14), (19, 11), (21, 4), (24, 1), (25, 6))
 DIMENSIONS = {
-    "tiny": Dimensions(384, 6, 4, 4),
-    "base": Dimensions(512, 8, 6, 6),
-    "small": Dimensions(*_SMALL, 12),
+    "tiny": Dimensions(384, 6, 4, 4, *_OLD, ((2, 2), (3, 0), (3, 2), (3, 3), (3, 4), (3, 5))),
+    "base": Dimensions(
+        *(512, 8, 6, 6), *_OLD, ((3, 1), (4, 2), (4, 3), (4, 7), (5, 1), (5, 2), (5, 4), (5, 6))
+    ),
+    "small": Dimensions(*_SMALL, 12, *_OLD, _SMALL_HEADS),
     "medium": Dimensions(*_MEDIUM, 24),
     "large-v1": Dimensions(*_LARGE, 32, *_OLD),
     "large-v2": Dimensions(*_LARGE, 32, *_OLD),
-    "large-v3": Dimensions(*_LARGE, 32, *_NEW),
-    "large-v3-turbo": Dimensions(*_LARGE, 4, *_NEW),
+    "large-v3": Dimensions(*_LARGE, 32, *_NEW, _LARGE_HEADS),
+    "large-v3-turbo": Dimensions(*_LARGE, 4, *_NEW, ((2, 4), (2, 11), (3, 3), (3, 6), (3, 11), (3, 14))),
     "distil-small.en": Dimensions(*_SMALL, 4),
     "distil-medium.en": Dimensions(*_MEDIUM, 2),
     "distil-large-v2": Dimensions(*_LARGE, 2, *_OLD),
     "distil-large-v3": Dimensions(*_LARGE, 2, *_NEW),
     "distil-large-v3.5": Dimensions(*_LARGE, 2, *_NEW),
 }
+# Of which a model with random weights can be made.
+SHAPES = {name: model for name, model in DIMENSIONS.items() if model.alignment_heads}
 
 
 def dimensions_of(name: str) -> Dimensions:
@@ -94,23 +106,16 @@ def dimensions_of(name: str) -> Dimensions:
 def models_table() -> Iterator[str]:
     """The lines of the table in docs/models.md: a row for each repository."""
     titles = ["name", "repository", "disk", "GPU, `float16`", "GPU, `int8_float16`", "translates"]
-    yield f"| {' | '.join(titles)} |"
-    yield f"| {' | '.join(['---'] * len(titles))} |"
     names: dict[str, list[str]] = {}
     for name, repository in REPOSITORIES.items():
         names.setdefault(repository, []).append(name)
+    rows = []
     for repository, same in names.items():
         model = dimensions_of(same[0])
-        weights = model.parameters / MB
-        cells = [
-            ", ".join(f"`{name}`" for name in same),
-            repository,
-            _amount(2 * weights),
-            _amount(model.gpu_mb(2)),
-            _amount(model.gpu_mb(1)),
-            "yes" if can_translate(same[0]) else "no",
-        ]
-        yield f"| {' | '.join(cells)} |"
+        sizes = [2 * model.parameters / MB, model.gpu_mb(2), model.gpu_mb(1)]
+        translates = "yes" if can_translate(same[0]) else "no"
+        rows.append([", ".join(f"`{name}`" for name in same), repository, *map(_amount, sizes), translates])
+    return markdown(titles, rows)
 
 
 def _amount(megabytes: float) -> str:
@@ -119,6 +124,8 @@ def _amount(megabytes: float) -> str:
 
 def measure(name: str, compute_type: str, batch: int, threads: int) -> tuple[float, float]:
     """Resident memory (MB) of a process with a model of random weights: loaded, and its peak in a batch."""
+    from bench.random_model import make_model  # it imports this module
+
     with tempfile.TemporaryDirectory() as folder:
         make_model(SHAPES[name], Path(folder))
         spawn = multiprocessing.get_context("spawn")

@@ -11,7 +11,6 @@ a new process of each checkout.
 A ratio is the median of those of all pairs: time here over time there. On a busy machine, compare CPU times.
 """
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -25,9 +24,10 @@ from statistics import median
 import httpx
 import psutil
 
+from bench.command import parser_of
 from bench.measuring import Figures, Table, interleaved, machine, ratio, write_json
 from bench.recordings import TALK
-from bench.service import ROOT, started_service
+from bench.service import COMMAND, ROOT, started_service
 from bench.throughput import one_worker, request_srt
 
 HERE, THERE = "here", "there"
@@ -104,7 +104,7 @@ def _service(root: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]
     """A service of a checkout, when it is ready."""
     with tempfile.TemporaryDirectory() as folder:
         settings = one_worker(1) | {"WHISPER_DATA_DIR": folder, "WHISPER_LOG_LEVEL": "error"}
-        with started_service((sys.executable, "-m", "app.cli"), root, **settings) as service:
+        with started_service(COMMAND, root, **settings) as service:
             yield service
 
 
@@ -131,11 +131,9 @@ def _row(name: str, found: dict[str, list[float]]) -> list[object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("there", type=Path, metavar="FOLDER", help="another checkout")
     parser.add_argument("--pairs", type=int, default=10)
-    parser.add_argument("--quick", action="store_true", help="one short round, only to check that it works")
-    parser.add_argument("--json", type=Path, help="file for the figures")
     parsed = parser.parse_args()
     checkouts = {THERE: parsed.there.resolve(), HERE: ROOT}
     pairs = 1 if parsed.quick else parsed.pairs

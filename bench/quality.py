@@ -7,12 +7,11 @@ FOLDER contains recordings, each with its true transcript as JSON:
 faster-whisper runs in this process with the same model, compute type and beam. Prints a table in Markdown.
 """
 
-import argparse
 import json
 import re
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,6 +22,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.model_files import DEMO_PATH
+from bench.command import parser_of
+from bench.measuring import markdown, write_json
 from bench.service import running_service
 
 
@@ -111,29 +112,28 @@ def references(paths: Iterable[Path]) -> dict[str, dict[str, Transcript]]:
     return transcripts
 
 
-def table(scores: dict[str, dict[str, Score]]) -> str:
+def table(scores: dict[str, dict[str, Score]]) -> Iterator[str]:
     """Rows of recordings, columns of ways: word error rate, median / 97th percentile of edge distances."""
     ways = list(next(iter(scores.values())))
-    lines = ["| | " + " | ".join(ways) + " |", "| --- |" + " --- |" * len(ways)]
-    for name, row in scores.items():
-        cells = [f"{s.wer:.3f} · {s.median_s:.2f} / {s.p97_s:.2f} s" for s in row.values()]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    rows = [
+        [name, *(f"{s.wer:.3f} · {s.median_s:.2f} / {s.p97_s:.2f} s" for s in row.values())]
+        for name, row in scores.items()
+    ]
     pooled = [
         sum(row[way].errors for row in scores.values()) / sum(row[way].words for row in scores.values())
         for way in ways
     ]
-    lines.append("| **pooled WER** | " + " | ".join(f"**{wer:.3f}**" for wer in pooled) + " |")
-    return "\n".join(lines)
+    return markdown(["", *ways], [*rows, ["**pooled WER**", *(f"**{wer:.3f}**" for wer in pooled)]])
 
 
 def main() -> None:
     """Score every recording of a folder."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--url", help="a running service; default: start one with the demo model")
-    parser.add_argument("--json", type=Path, help="file for the scores")
     arguments = parser.parse_args()
     truths = sorted(path for path in arguments.folder.glob("*.json") if path.with_suffix(".flac").exists())
+    truths = truths[:1] if arguments.quick else truths
     recordings = [path.with_suffix(".flac") for path in truths]
     with running_service(arguments.url) as client:
         ours = {path.stem: transcribe_by_service(client, path) for path in recordings}
@@ -143,10 +143,10 @@ def main() -> None:
         cues = json.loads(truth.read_text())["cues"]
         ways = theirs[truth.stem] | {"whisperfleet": ours[truth.stem]}
         scores[truth.stem] = {way: score(transcript, cues) for way, transcript in ways.items()}
-    print(table(scores))
+    print(*table(scores), sep="\n")
     if arguments.json:
         rows = {name: {way: asdict(s) for way, s in row.items()} for name, row in scores.items()}
-        arguments.json.write_text(json.dumps(rows, indent=1))
+        write_json(arguments.json, rows)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ import json
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,55 +27,15 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from app.engines.model_files import DEMO_PATH
+from bench.model_sizes import FRAMES, POSITIONS, SHAPES, Dimensions
 
 _PROMPT_TOKENS = 3  # <|startoftranscript|>, language, task
-_FRAMES = 1500  # of the encoder's output for 30 s
-_POSITIONS = 448  # of the decoder
 _POINTER = 100.0  # length of a position encoding; an embedding's is about 1
 _NOISE = 1e-3  # standard deviation of all other weights
 _MOST_TOKENS = 200  # decoding ends at 448 tokens with the prompt; 30 s of speech never has more than this
 
 
-@dataclass(frozen=True)
-class Shape:
-    """The dimensions of a Whisper model, as published by OpenAI."""
-
-    width: int
-    heads: int
-    encoder_layers: int
-    decoder_layers: int
-    mel_bins: int
-    alignment_heads: tuple[tuple[int, int], ...]  # layer and head
-    cantonese: bool = True  # from large-v3 on, the vocabulary has this additional language
-
-
-SHAPES = {
-    "tiny": Shape(384, 6, 4, 4, 80, ((2, 2), (3, 0), (3, 2), (3, 3), (3, 4), (3, 5)), cantonese=False),
-    "base": Shape(
-        512, 8, 6, 6, 80, ((3, 1), (4, 2), (4, 3), (4, 7), (5, 1), (5, 2), (5, 4), (5, 6)), cantonese=False
-    ),
-    "small": Shape(
-        768,
-        12,
-        12,
-        12,
-        80,
-        ((5, 3), (5, 9), (8, 0), (8, 4), (8, 7), (8, 8), (9, 0), (9, 7), (9, 9), (10, 5)),
-        cantonese=False,
-    ),
-    "large-v3-turbo": Shape(1280, 20, 32, 4, 128, ((2, 4), (2, 11), (3, 3), (3, 6), (3, 11), (3, 14))),
-    "large-v3": Shape(
-        1280,
-        20,
-        32,
-        32,
-        128,
-        ((7, 0), (10, 17), (12, 18), (13, 12), (16, 1), (17, 14), (19, 11), (21, 4), (24, 1), (25, 6)),
-    ),
-}
-
-
-def make_model(shape: Shape, folder: Path, tokens: int = 100, seed: int = 0) -> None:
+def make_model(shape: Dimensions, folder: Path, tokens: int = 100, seed: int = 0) -> None:
     """Write a model folder in CTranslate2's format. `tokens`: in each clip's text, without timestamps."""
     if not 1 <= tokens <= _MOST_TOKENS:
         raise ValueError(f"a clip can have 1 to {_MOST_TOKENS} tokens, not {tokens}")
@@ -104,14 +63,14 @@ def make_model(shape: Shape, folder: Path, tokens: int = 100, seed: int = 0) -> 
     (folder / "preprocessor_config.json").write_text(json.dumps(preprocessor))
 
 
-def _vocabulary(shape: Shape) -> list[str]:
+def _vocabulary(shape: Dimensions) -> list[str]:
     vocabulary: list[str] = json.loads((DEMO_PATH / "vocabulary.json").read_text(encoding="utf-8"))
     if shape.cantonese:
         vocabulary.insert(vocabulary.index("<|su|>") + 1, "<|yue|>")
     return vocabulary
 
 
-def _write_tokenizer(folder: Path, shape: Shape) -> None:
+def _write_tokenizer(folder: Path, shape: Dimensions) -> None:
     tokenizer = json.loads((DEMO_PATH / "tokenizer.json").read_text(encoding="utf-8"))
     if shape.cantonese:
         added = tokenizer["added_tokens"]
@@ -164,24 +123,28 @@ def _fill_layer(layer: Any, source: np.random.Generator, width: int) -> None:
         _fill_linear(layer.attention.linear[2], source, width, width)
 
 
-def _fill_encoder(encoder: Any, shape: Shape, source: np.random.Generator) -> None:
+def _fill_encoder(encoder: Any, shape: Dimensions, source: np.random.Generator) -> None:
     width = shape.width
     for conv, channels in ((encoder.conv1, shape.mel_bins), (encoder.conv2, width)):
         conv.weight = _random(source, width, channels, 3)
         conv.bias = np.zeros(width, np.float16)
-    encoder.position_encodings.encodings = _random(source, _FRAMES, width)
+    encoder.position_encodings.encodings = _random(source, FRAMES, width)
     _fill_norm(encoder.layer_norm, width)
     for layer in encoder.layer:
         _fill_layer(layer, source, width)
 
 
 def _fill_decoder(
-    decoder: Any, shape: Shape, source: np.random.Generator, vocabulary: Sequence[str], script: Sequence[int]
+    decoder: Any,
+    shape: Dimensions,
+    source: np.random.Generator,
+    vocabulary: Sequence[str],
+    script: Sequence[int],
 ) -> None:
     width = shape.width
     embeddings = source.standard_normal((len(vocabulary), width), np.float32) / np.sqrt(width)
     # Decoding never reaches positions after the end.
-    pointed_at = [*script, *[script[-1]] * (_POSITIONS - len(script))]
+    pointed_at = [*script, *[script[-1]] * (POSITIONS - len(script))]
     decoder.position_encodings.encodings = (embeddings[pointed_at] * _POINTER).astype(np.float16)
     decoder.embeddings.weight = embeddings.astype(np.float16)
     decoder.projection.weight = decoder.embeddings.weight

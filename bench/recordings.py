@@ -1,6 +1,8 @@
 """Recordings for the benchmarks: a talk of the tests, repeated, in any length and format."""
 
+import io
 import json
+import wave
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -57,20 +59,26 @@ def write(path: Path, seconds: float, talk: Path = TALK) -> None:
         output.mux(stream.encode(None))
 
 
+def write_large(path: Path, size: int, *, talk: bool) -> None:
+    """Write a WAV file of about so many bytes, 48 kHz stereo: the talk if it is wanted, then silence."""
+    with wave.open(str(path), "wb") as out:
+        out.setparams((2, 2, 3 * RATE, 0, "NONE", ""))
+        if talk:
+            out.writeframes(np.repeat(read(TALK), 3 * 2).astype("<i2").tobytes())
+        second = bytes(3 * RATE * 2 * 2)
+        while out.tell() * 2 * 2 < size:
+            out.writeframes(second)
+
+
 def clips_of(seconds: float, count: int) -> list[bytes]:
     """`count` WAV files, each with a different part of the talk."""
-    import io
-    import wave
-
     pcm, samples = read(TALK), round(seconds * RATE)
     files = []
     for number in range(count):
         start = number * (len(pcm) - samples) // max(1, count - 1)
         file = io.BytesIO()
         with wave.open(file, "wb") as out:
-            out.setnchannels(1)
-            out.setsampwidth(2)
-            out.setframerate(RATE)
+            out.setparams((1, 2, RATE, 0, "NONE", ""))
             out.writeframes(pcm[start : start + samples].astype("<i2").tobytes())
         files.append(file.getvalue())
     return files

@@ -14,18 +14,13 @@ fast as real time. *uploads*: the body of a job, 512 MB. *media*: one core decod
 *database*: results and progress of clips, as a job stores them, 64 clips at a time.
 """
 
-import argparse
 import asyncio
 import itertools
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-
-import httpx
-import psutil
 
 from app.engines.simulated import SIMULATED, Simulation, simulated_result
 from app.jobs.clip_store import ClipStore
@@ -38,13 +33,12 @@ from app.scheduling.batching import PLANNED_ROUNDS
 from app.transcript.timeline import ClipResult
 from bench import virtual_clock
 from bench.capacity import COSTS, GPUS
-from bench.command import silence_logs
-from bench.endurance import write_recording
+from bench.command import chosen, parser_of, silence_logs
 from bench.lower_bound import lower_bound
 from bench.measuring import Figures, machine, write_json
 from bench.media import cpu_s
-from bench.recordings import TALK, write
-from bench.service import ROOT, started_service, until_idle, wait_for
+from bench.recordings import TALK, write, write_large
+from bench.service import finished_job, running_service, server_process, submit_job, until_idle
 from bench.simulated_fleet import make_fleet, run_job, tokens_of, transcribe
 from bench.speech_samples import drawn_clips
 from workers.messages import SAMPLE_RATE, Decoding, Window
@@ -57,7 +51,6 @@ SIMULATED_SERVICE = {
     "WHISPER_ENGINE": "simulated",
     "WHISPER_SIMULATED": "fixed_ms=0,clip_ms=440,token_ms=0",
     "WHISPER_GPUS": "0,1",
-    "WHISPER_LOG_LEVEL": "error",
 }
 UPLOAD_BYTES = 512 * 10**6
 STORED_AT_ONCE = 64  # clips
@@ -131,13 +124,15 @@ def jobs(folder: Path, *, quick: bool) -> Figures:
     length_s = 300 if quick else JOB_S
     path = folder / "hour.flac"
     write(path, length_s)
-    with _service(folder) as (client, process):
-        server = psutil.Process(process.pid)
-        _finished(client, [_submit(client, TALK)])  # starts the media workers
+    with running_service(**SIMULATED_SERVICE) as client:
+        server = server_process(client)
+        finished_job(client, submit_job(client, TALK))  # starts the media workers
         until_idle(client)
-        before = _cpu(server)
-        clips = _finished(client, [_submit(client, path) for _ in range(JOBS)])
-        used_s = _cpu(server) - before
+        before = sum(server.cpu_times()[:2])
+        submitted = [submit_job(client, path) for _ in range(JOBS)]
+        rows = [finished_job(client, job, pause_s=5.0) for job in submitted]
+        clips = sum(row["progress"]["clips_done"] for row in rows)
+        used_s = sum(server.cpu_times()[:2]) - before
     hours = JOBS * length_s / 3600
     return {"server_s": round(used_s / hours, 3), "windows_per_hour": round(clips / hours, 1)}
 
@@ -146,12 +141,12 @@ def uploads(folder: Path, *, quick: bool) -> Figures:
     """CPU time of the server's process for each GB that it receives, hashes and writes (s)."""
     size = UPLOAD_BYTES // (10 if quick else 1)
     path = folder / "large.wav"
-    write_recording(path, 48_000, 2, size / (48_000 * 2 * 2), talk_s=0)
-    with _service(folder) as (client, process):
-        server = psutil.Process(process.pid)
-        before = _cpu(server)
-        job = _submit(client, path)
-        used_s = _cpu(server) - before
+    write_large(path, size, talk=False)
+    with running_service(**SIMULATED_SERVICE) as client:
+        server = server_process(client)
+        before = sum(server.cpu_times()[:2])
+        job = submit_job(client, path)
+        used_s = sum(server.cpu_times()[:2]) - before
         client.delete(f"/v1/jobs/{job}").raise_for_status()
     return {"upload_s_per_gb": round(used_s / (path.stat().st_size / 1e9), 3)}
 
@@ -222,38 +217,6 @@ def _result() -> ClipResult:
     return ClipResult("en", (), result.segments)
 
 
-def _service(folder: Path):  # type: ignore[no-untyped-def]
-    data = Path(tempfile.mkdtemp(dir=folder))
-    settings = SIMULATED_SERVICE | {"WHISPER_DATA_DIR": str(data)}
-    return started_service([sys.executable, "-m", "app.cli"], ROOT, **settings)
-
-
-def _submit(client: httpx.Client, path: Path) -> str:
-    with path.open("rb") as content:
-        answer = client.post(
-            "/v1/jobs",
-            content=content,
-            params={"filename": path.name},
-            headers={"Content-Type": "application/octet-stream"},
-        )
-    return str(answer.raise_for_status().json()["id"])
-
-
-def _finished(client: httpx.Client, ids: list[str]) -> int:
-    """Wait until all jobs have succeeded. Returns how many clips they have."""
-
-    def rows() -> list[dict]:
-        return [client.get(f"/v1/jobs/{job}").raise_for_status().json() for job in ids]
-
-    wait_for(lambda: all(row["status"] == "succeeded" for row in rows()), 1800, pause_s=5.0)
-    return sum(row["progress"]["clips_done"] for row in rows())
-
-
-def _cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
-
-
 PARTS: dict[str, Callable[..., Figures]] = {
     "dispatcher": dispatcher,
     "schedules": schedules,
@@ -270,25 +233,23 @@ def record(figures: Figures) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser = parser_of(__doc__, PARTS)
     parser.add_argument("--url", help="of an empty PostgreSQL database")
-    parser.add_argument("--quick", action="store_true", help="one short round, only to check that it works")
     parser.add_argument("--record", action="store_true", help="write the figures to bench/costs.json")
     parsed = parser.parse_args()
-    unknown = [part for part in parsed.parts if part not in PARTS]
-    if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}; choose from {', '.join(PARTS)}")
+    parts = chosen(parser, parsed.parts, PARTS)
     silence_logs()
     found: Figures = {}
-    for part in parsed.parts or PARTS:
+    for part, measure in parts.items():
         options = {"url": parsed.url} if part == "database" else {}
         with tempfile.TemporaryDirectory() as folder:
-            measured = PARTS[part](Path(folder), quick=parsed.quick, **options)
+            measured = measure(Path(folder), quick=parsed.quick, **options)
         print(part, json.dumps(measured), f"load average {machine()['load_average']}", flush=True)
         found |= measured
     if parsed.record:
         record(found)
+    if parsed.json:
+        write_json(parsed.json, found)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,24 @@
 """How well the dispatcher keeps many slots busy, with simulated workers on a virtual clock.
 
-    python -m bench.scheduling [--quick] [--json FILE]
+    whisperfleet bench scheduling [--quick] [--json FILE]
 
 The clip planner, the dispatcher, its queue and the messages are real. The workers and the clock are
-simulated: a batch takes 10 ms + 50 ms x windows + 2 ms x tokens of the longest window. `busy_devices` adds
-clips of several windows, and the host's work on each of them. All figures except the dispatcher's own cost
+simulated: a batch takes 10 ms + 50 ms x windows + 2 ms x tokens of the longest window. *busy* adds clips of
+several windows, and the host's work on each of them. All figures except the dispatcher's own cost
 are the same on any machine.
 """
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from app.engines.simulated import Simulation
 from app.engines.window_request import expected_tokens
 from app.media.clip_planner import PlannedClip
+from app.scheduling.batching import BatchCost
 from bench import virtual_clock
-from bench.busy_devices import busy_rows, busy_table
-from bench.command import Options, run_alone
+from bench.command import Options
 from bench.lower_bound import lower_bound
 from bench.measuring import Figures, Table
 from bench.simulated_fleet import make_fleet, run_job, tokens_of, transcribe
@@ -28,6 +28,14 @@ from workers.messages import SAMPLE_RATE
 SLOTS = (1, 2, 4, 8, 16, 64)
 MINUTES = (5, 15, 30, 60, 600)
 SHORT_S = 4
+BUSY_SLOTS = (1, 4, 8, 64)
+PLAIN = Simulation(cost=BatchCost(fixed_ms=10, task_ms=40, size_ms=2), batch=8)
+CASES = {
+    "neither": PLAIN,
+    "host_ms=5": replace(PLAIN, host_ms=5.0),
+    "second_window=0.2": replace(PLAIN, second_window=0.2),
+    "both": replace(PLAIN, host_ms=5.0, second_window=0.2),
+}
 
 
 @dataclass(frozen=True)
@@ -155,9 +163,86 @@ def _percentile(ordered: Sequence[float], percent: int) -> float:
     return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
 
 
-def scheduling_rows(simulation: Simulation | None = None, minutes: Sequence[int] = MINUTES) -> list[Row]:
+@dataclass(frozen=True)
+class BusyRow:
+    """One recording on `slots` slots. Times in s; parts 0 to 1."""
+
+    case: str  # of `CASES`
+    slots: int
+    makespan: float
+    lower_bound: float
+    busy: float  # part of the time in which devices decode
+    useful: float  # part of that time that full batches of like windows would need
+    rows_in_use: float  # part of the rows of all batches
+    windows_per_clip: float
+    own_ms: float  # CPU time for each window, including the simulated workers
+
+    @property
+    def ratio(self) -> float:
+        """The makespan as a multiple of the lower bound."""
+        return self.makespan / self.lower_bound
+
+
+def least_device_s(tokens: Sequence[float], cost: BatchCost, limit: int) -> float:
+    """The least time (s) in which one device decodes windows: full batches, by size."""
+    ranked = sorted(tokens, reverse=True)
+    return sum(cost.seconds(ranked[first : first + limit]) for first in range(0, len(ranked), limit))
+
+
+def busy_rows(clips: Sequence[PlannedClip], slots: Sequence[int] = BUSY_SLOTS) -> list[BusyRow]:
+    """Simulate a recording in all cases on each number of slots."""
+    return [_busy_row(case, clips, count) for case in CASES for count in slots]
+
+
+def _busy_row(case: str, clips: Sequence[PlannedClip], slots: int) -> BusyRow:
+    simulation = CASES[case]
+    windows = [tokens_of(clip, simulation) for clip in clips]
+    run = run_job(clips, slots, simulation)
+    least_s = least_device_s([tokens for clip in windows for tokens in clip], simulation.cost, run.batch)
+    return BusyRow(
+        case,
+        slots,
+        run.makespan,
+        lower_bound(windows, slots, simulation.cost, run.batch, simulation.host_ms),
+        run.busy,
+        least_s / run.device_s,
+        run.rows_in_use,
+        run.windows / len(clips),
+        run.own_ms,
+    )
+
+
+def busy_table(rows: Sequence[BusyRow]) -> Table:
+    """A row for each case and number of slots."""
+    columns = [
+        "simulated",
+        "slots",
+        "makespan / lower bound",
+        "devices busy",
+        "useful",
+        "rows in use",
+        "windows/clip",
+        "own cost of a window",
+    ]
+    lines = [
+        [
+            row.case,
+            row.slots,
+            f"{row.makespan:.2f} / {row.lower_bound:.2f} s = {row.ratio:.3f}",
+            f"{row.busy:.1%}",
+            f"{row.useful:.1%}",
+            f"{row.rows_in_use:.1%}",
+            f"{row.windows_per_clip:.2f}",
+            f"{row.own_ms:.2f} ms",
+        ]
+        for row in rows
+    ]
+    return Table("How busy the devices are", columns, lines)
+
+
+def scheduling_rows(minutes: Sequence[int]) -> list[Row]:
     """Simulate all recordings on all numbers of slots."""
-    simulation = simulation or Simulation()
+    simulation = Simulation()
     recorded = probabilities_of(TALKS)
     rows: list[Row] = []
     for length in minutes:
@@ -203,7 +288,7 @@ def crowd_table(rows: Sequence[Crowd]) -> Table:
 def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
     """Run all simulations; with `options.quick`, only the shortest recordings."""
     minutes = MINUTES[:1] if options.quick else MINUTES
-    rows = scheduling_rows(minutes=minutes)
+    rows = scheduling_rows(minutes)
     crowds = [crowd(64, slots, Simulation()) for slots in (1, 2, 4, 8)]
     long = drawn_clips("lecture", MINUTES[-1])
     worst, batch = short_beside_long(2, Simulation(), long)
@@ -235,7 +320,3 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
         "busy": [asdict(row) | {"ratio": row.ratio} for row in busy],
     }
     return figures, [scheduling_table(rows), busy_table(busy), crowd_table(crowds), summary]
-
-
-if __name__ == "__main__":
-    run_alone("scheduling", measure, __doc__)

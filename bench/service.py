@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import httpx
 import psutil
@@ -17,31 +17,24 @@ import psutil
 from app.transcription.helper import NICENESS as HELPER_NICENESS
 
 ROOT = Path(__file__).parents[1]
+COMMAND = (sys.executable, "-m", "app.cli")
 START_S = 120
 QUIET_S = 120
 
 
 @contextmanager
-def running_service(
-    url: str | None = None, log: Path | None = None, **environment: str
-) -> Iterator[httpx.Client]:
+def running_service(url: str | None = None, **environment: str) -> Iterator[httpx.Client]:
     """A client of the service at `url`, or of a new one that runs until the end of the block.
 
-    `environment` is added to the environment of the new service. `log` receives its log.
+    `environment` is added to the environment of the new service.
     """
     if url is not None:
         with httpx.Client(base_url=url, timeout=None) as client:
             yield client
         return
-    logging = (
-        {"WHISPER_LOG_LEVEL": "debug", "WHISPER_LOG_FORMAT": "json"}
-        if log
-        else {"WHISPER_LOG_LEVEL": "error"}
-    )
-    with tempfile.TemporaryDirectory() as folder, Path(log or os.devnull).open("wb") as lines:
-        settings = {"WHISPER_DATA_DIR": folder} | logging | environment
-        command = [sys.executable, "-m", "app.cli"]
-        with started_service(command, ROOT, lines if log else None, **settings) as (client, _):
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"WHISPER_DATA_DIR": folder, "WHISPER_LOG_LEVEL": "error"} | environment
+        with started_service(COMMAND, ROOT, **settings) as (client, _):
             yield client
 
 
@@ -113,6 +106,35 @@ def server_process(client: httpx.Client) -> psutil.Process:
     parent = psutil.Process(workers(client)[0]["pid"]).parent()
     assert parent is not None
     return parent
+
+
+def submit_job(client: httpx.Client, path: Path, **options: str) -> str:
+    """The id of a new job with this recording."""
+    with path.open("rb") as content:
+        answer = client.post(
+            "/v1/jobs",
+            content=content,
+            params={"filename": path.name, **options},
+            headers={"Content-Type": "application/octet-stream"},
+        )
+    return str(answer.raise_for_status().json()["id"])
+
+
+def job_row(client: httpx.Client, job: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(f"/v1/jobs/{job}").raise_for_status().json()
+    return found
+
+
+def finished_job(
+    client: httpx.Client, job: str, timeout_s: float = 3600, pause_s: float = 0.5
+) -> dict[str, Any]:
+    """The row of a job, once it has succeeded. Raises RuntimeError if it fails."""
+    deadline = time.monotonic() + timeout_s
+    while (row := job_row(client, job))["status"] != "succeeded":
+        if row["status"] not in ("queued", "running") or time.monotonic() > deadline:
+            raise RuntimeError(f"job {job} has not succeeded: {row}")
+        time.sleep(pause_s)
+    return row
 
 
 def wait_for(condition: Callable[[], object], timeout_s: float, pause_s: float = 0.1) -> None:

@@ -1,9 +1,7 @@
 """The clips of synthetic recordings of any length, from the service's own clip planner."""
 
-import asyncio
 import random
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
-from app.media.disk import DiskSpace
-from app.media.pool import MediaPool
+from app.media.pool import STEP_SAMPLES
 from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
-from app.media.uploads import Upload
+from workers.media import tasks
 from workers.messages import FRAME_SAMPLES, SAMPLE_RATE, Span
+
+Probabilities = npt.NDArray[np.float32]
 
 TALKS = [
     Path(__file__).parents[1] / "tests" / "data" / f"{name}.flac" for name in ("talk", "talk_de", "talk_es")
@@ -44,43 +43,44 @@ def drawn_clips(kind: str, minutes: float, seed: int = 0) -> list[PlannedClip]:
     return [*planner.extend(spans, None, total, probabilities), *planner.finish([], total)]
 
 
-def tiled_clips(probabilities: npt.NDArray[np.float32], minutes: float) -> list[PlannedClip]:
-    """The clips of a recording that repeats these speech probabilities, shape (n,)."""
-    frames = round(minutes * 60 * SAMPLE_RATE / FRAME_SAMPLES)
-    total = frames * FRAME_SAMPLES
+def planned_clips(probabilities: Probabilities, samples: int) -> list[PlannedClip]:
+    """The clips of a recording with these speech probabilities, shape (n,), as the service plans them."""
     detector, planner = SpeechDetector(VadParameters()), ClipPlanner(DEMO_MAX_SILENCE_SAMPLES)
     clips: list[PlannedClip] = []
-    tiled = np.resize(probabilities, frames)
-    for first in range(0, frames, CHUNK_FRAMES):
-        chunk = tiled[first : first + CHUNK_FRAMES]
+    for first in range(0, len(probabilities), CHUNK_FRAMES):
+        chunk = probabilities[first : first + CHUNK_FRAMES]
         spans = detector.feed(chunk)
         clips += planner.extend(spans, detector.ongoing, detector.settled_until, chunk)
-    return [*clips, *planner.finish(detector.finish(total), total)]
+    return [*clips, *planner.finish(detector.finish(samples), samples)]
 
 
-def probabilities_of(paths: Sequence[Path]) -> npt.NDArray[np.float32]:
+def tiled_clips(probabilities: Probabilities, minutes: float) -> list[PlannedClip]:
+    """The clips of a recording that repeats these speech probabilities, shape (n,)."""
+    frames = round(minutes * 60 * SAMPLE_RATE / FRAME_SAMPLES)
+    return planned_clips(np.resize(probabilities, frames), frames * FRAME_SAMPLES)
+
+
+def probabilities_of(paths: Sequence[Path]) -> Probabilities:
     """The speech probabilities of recordings, concatenated, as the media workers compute them."""
-
-    async def compute() -> list[npt.NDArray[np.float32]]:
-        with TemporaryDirectory() as folder:
-            media = MediaPool(1, DiskSpace(Path(folder)))
-            media.start()
-            try:
-                return list(
-                    chain.from_iterable([await _probabilities(media, path, Path(folder)) for path in paths])
-                )
-            finally:
-                await media.stop()
-
-    return np.concatenate(asyncio.run(compute()))
+    with TemporaryDirectory() as folder:
+        pcm_paths = {Path(folder) / path.stem: path for path in paths}
+        found = [speech_in(pcm, decode(path, pcm)) for pcm, path in pcm_paths.items()]
+    return np.concatenate(found)
 
 
-async def _probabilities(media: MediaPool, path: Path, folder: Path) -> list[npt.NDArray[np.float32]]:
-    pcm, samples = folder / path.stem, 0
-    async for step in media.decode(path.stem, Upload(path, path.name, 0, sha256=""), pcm):
-        samples = step.samples
+def decode(path: Path, pcm_path: Path) -> int:
+    """Decode a recording to `pcm_path`, as a media worker does. Returns the number of samples."""
+    pcm_path.touch()
+    while not (step := tasks.decode("bench", str(path), str(pcm_path), STEP_SAMPLES)).finished:
+        pass
+    return step.samples
+
+
+def speech_in(pcm_path: Path, samples: int) -> Probabilities:
+    """The speech probabilities of decoded audio, span by span, as a media worker computes them."""
     frames = -(-samples // FRAME_SAMPLES)
-    return [
-        await media.speech_probabilities(path.stem, pcm, first, min(CHUNK_FRAMES, frames - first))
+    spans = [
+        tasks.speech_probabilities(str(pcm_path), first, min(CHUNK_FRAMES, frames - first))
         for first in range(0, frames, CHUNK_FRAMES)
     ]
+    return np.frombuffer(b"".join(spans), "<f4")

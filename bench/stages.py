@@ -1,6 +1,6 @@
 """The time of each stage of one request, from its first byte to its subtitles, as a table and as a chart.
 
-    python -m bench.stages [--minutes 5] [--threads 1] [--repetitions 5] [--json FILE]
+    whisperfleet bench stages [--minutes 5] [--threads 1] [--repetitions 5] [--json FILE]
 
 The service runs in this process with the `inline` engine, so that each stage can be timed. Media workers are
 separate processes as usual. If several stages run at the same moment, only the first of these counts: the
@@ -31,7 +31,7 @@ from app.media.worker_slot import MediaWorkerSlot
 from app.settings import load_settings
 from app.transcription import pipeline
 from app.transcription.service import TranscriptionService
-from bench.command import Options, run_alone
+from bench.command import Options
 from bench.drawing import stacked_bars
 from bench.measuring import Figures, Table, median
 from bench.peers import ENGINE_STAGES, clocked
@@ -162,7 +162,3 @@ def _by_stage(noted: list[Interval], began: float, ended: float) -> tuple[dict[s
         running = {stage for stage, first, last in noted if first <= start and end <= last}
         wall[next((stage for stage in STAGES if stage in running), "waiting")] += end - start
     return wall, dict(work)
-
-
-if __name__ == "__main__":
-    run_alone("stages", measure, __doc__)

@@ -1,22 +1,22 @@
 """The service over HTTP, upload to SRT, against faster-whisper in process, with the same file and threads.
 
-    python -m bench.throughput [--minutes 5 30] [--threads 1] [--repetitions 5] [--json FILE]
+    whisperfleet bench throughput [--minutes 5 30] [--threads 1] [--repetitions 5] [--json FILE]
 
 One worker with `--threads` threads, the demo model, int8, beam 5, word times, the same batch size. In each
 round, every way transcribes the file once. `engine alone` is the worker's code on the service's clips,
 without the service, decoding and speech detection: a lower bound for the service.
 """
 
-import re
 import time
 from pathlib import Path
 
 import httpx
 import jiwer
 
-from bench.command import Options, run_alone
+from bench.command import Options
 from bench.measuring import Figures, Table, interleaved, median, ratio
-from bench.peers import Peers, Run, running_peers
+from bench.peers import Peers, Run
+from bench.quality import normalise
 from bench.recordings import Recording, talk_for
 from bench.service import running_service
 
@@ -30,7 +30,7 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
     tables = []
     with (
         running_service(**one_worker(options.threads)) as client,
-        running_peers(options.threads, BATCH_SIZE) as peers,
+        Peers(options.threads, BATCH_SIZE) as peers,
     ):
         for minutes in options.lengths(5, 30):
             recording = talk_for(folder, 60 * minutes, talk=options.talk)
@@ -62,14 +62,6 @@ def request_srt(client: httpx.Client, path: Path) -> str:
 def words_of(srt: str) -> str:
     """The text of a subtitle file."""
     return " ".join(" ".join(block.split("\n")[2:]) for block in srt.strip().split("\n\n"))
-
-
-def word_error_rate(truth: str, text: str) -> float:
-    return float(jiwer.wer(_plain(truth), _plain(text)))
-
-
-def _plain(text: str) -> str:
-    return " ".join(re.sub(r"[^\w\s]", " ", text.lower()).split())
 
 
 def _compare(client: httpx.Client, peers: Peers, recording: Recording, repetitions: int) -> Figures:
@@ -106,7 +98,8 @@ def _compare(client: httpx.Client, peers: Peers, recording: Recording, repetitio
             name: round(ratio(runs_s[SERVICE], times), 3) for name, times in runs_s.items() if name != SERVICE
         },
         "word_error_rate": {
-            name: round(word_error_rate(recording.truth, text), 4) for name, text in texts.items()
+            name: round(jiwer.wer(normalise(recording.truth), normalise(text)), 4)
+            for name, text in texts.items()
         },
         "engine_stages_s": {
             stage: median([run.get(stage, 0.0) for run in stages[1:] or stages]) for stage in stages[-1]
@@ -129,7 +122,3 @@ def _table(minutes: float, found: Figures) -> Table:
     rows.append(["of the engine (s)", stages, "", "", ""])
     columns = ["", "wall, s", "x real time", "time of whisperfleet relative to this", "word error rate"]
     return Table(f"{minutes:g} minutes of talk, upload to SRT", columns, rows)
-
-
-if __name__ == "__main__":
-    run_alone("throughput", measure, __doc__)

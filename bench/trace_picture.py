@@ -12,16 +12,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import httpx
-
 from bench.drawing import Lane, timeline
 from bench.measuring import Table
 from bench.otlp_collector import Collector, Span, collecting
 from bench.recordings import talk_for
-from bench.service import ROOT, running_service, wait_for
+from bench.service import ROOT, finished_job, running_service, submit_job, wait_for
 
 PICTURE = ROOT / "docs" / "images" / "trace.svg"
-LONGEST_S = 600
 WAITING = "wait for a worker"
 MOST_WAITING = "windows waiting, up to"
 
@@ -41,21 +38,13 @@ def main() -> None:
             **{name: str(value) for name, value in collector.settings.items()},
         }
         with running_service(**settings) as client:
-            run_job(client, recording)  # the first one starts the media workers
-            job = run_job(client, recording)
+            finished_job(client, submit_job(client, recording))  # the first one starts the media workers
+            job = str(finished_job(client, submit_job(client, recording))["id"])
             wait_for(lambda: any(span.name == "job" and span.trace == job for span in collector.spans), 30)
     spans = collector.of(job)
     title = f"A job of {parsed.minutes:g} minutes, {parsed.workers} workers of {parsed.threads} thread each"
     parsed.svg.write_text(timeline(title, lanes(collector, spans), "s"))
     print(table(spans))
-
-
-def run_job(client: httpx.Client, recording: Path) -> str:
-    """Transcribe a recording as a job. Returns its id."""
-    with recording.open("rb") as file:
-        job = client.post("/v1/jobs", files={"file": file}).raise_for_status().json()["id"]
-    wait_for(lambda: client.get(f"/v1/jobs/{job}").json()["status"] == "succeeded", LONGEST_S)
-    return job
 
 
 def lanes(collector: Collector, spans: Sequence[Span]) -> list[Lane]:

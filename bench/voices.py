@@ -1,6 +1,6 @@
 """What it costs to embed the voices in a recording: CPU time on one core, and the memory of a media worker.
 
-    python -m bench.voices [--talk five.flac] [--repetitions 5] [--json FILE]
+    whisperfleet bench voices [--talk five.flac] [--repetitions 5] [--json FILE]
 
 The functions are those of the media worker: the recording is decoded and searched for speech, then the
 windows of each 30 s are embedded in one call, as those of a clip. WHISPER_SPEAKER_MODEL names another model.
@@ -14,18 +14,16 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby
 from pathlib import Path
 
-import numpy as np
 import psutil
 
 from app.engines.speaker_model import find_speaker_model
-from app.media.pool import STEP_SAMPLES
 from app.media.speech import SpeechDetector, VadParameters
 from app.speakers.windows import voice_windows
-from bench.command import Options, run_alone
+from bench.command import Options
 from bench.measuring import Figures, Table, median
-from workers.media import tasks
+from bench.speech_samples import decode, speech_in
 from workers.media.voices import embed
-from workers.messages import FRAME_SAMPLES, MAX_CLIP_SAMPLES, SAMPLE_RATE, Span, SpeakerModel
+from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Span, SpeakerModel
 
 MIB = 1 << 20
 
@@ -34,15 +32,16 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
     """Measure in a process of its own, as media workers are."""
     model = find_speaker_model(os.environ.get("WHISPER_SPEAKER_MODEL", ""))
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
-        repetitions = 1 if options.quick else options.repetitions
-        figures = pool.submit(_measure, options.talk, folder / "pcm", model, repetitions).result()
+        figures = pool.submit(_measure, options.talk, folder / "pcm", model, options.repetitions).result()
     columns = ["", model.name]
     return figures, [Table(f"Voices in {options.talk.name}", columns, [*map(list, figures.items())])]
 
 
 def _measure(recording: Path, pcm_path: Path, model: SpeakerModel, repetitions: int) -> Figures:
-    samples = _decode(recording, pcm_path)
-    windows = voice_windows(_speech(pcm_path, samples))
+    samples = decode(recording, pcm_path)
+    detector = SpeechDetector(VadParameters())
+    speech = [*detector.feed(speech_in(pcm_path, samples)), *detector.finish(samples)]
+    windows = voice_windows(speech)
     clips = [list(clip) for _, clip in groupby(windows, lambda window: window[0] // MAX_CLIP_SAMPLES)]
     before = psutil.Process().memory_info().rss
     began = time.perf_counter()
@@ -63,27 +62,9 @@ def _measure(recording: Path, pcm_path: Path, model: SpeakerModel, repetitions: 
     }
 
 
-def _decode(recording: Path, pcm_path: Path) -> int:
-    pcm_path.touch()
-    while True:
-        step = tasks.decode("bench", str(recording), str(pcm_path), STEP_SAMPLES)
-        if step.finished:
-            return step.samples
-
-
-def _speech(pcm_path: Path, samples: int) -> list[Span]:
-    probabilities = tasks.speech_probabilities(str(pcm_path), 0, -(-samples // FRAME_SAMPLES))
-    detector = SpeechDetector(VadParameters())
-    return [*detector.feed(np.frombuffer(probabilities, "<f4")), *detector.finish(samples)]
-
-
 def _embed(pcm_path: Path, clips: list[list[Span]], model: SpeakerModel) -> float:
     """Returns CPU seconds."""
     began = time.process_time()
     for windows in clips:
         embed.embed(str(pcm_path), windows, model)
     return time.process_time() - began
-
-
-if __name__ == "__main__":
-    run_alone("voices", measure, __doc__)

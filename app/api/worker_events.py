@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from app.api.fleet_state import FleetState
+from app.concurrency import Wakeup
 from app.errors import WhisperfleetError
 from app.jobs.job import Status
-from app.wakeup import Wakeup
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService

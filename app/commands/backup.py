@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.errors import InvalidSetting, WhisperfleetError
-from app.file_lock import try_lock
-from app.file_sync import sync
+from app.files import sync, try_lock
 from app.jobs.database import Database
 from app.settings import Settings, load_settings
 from app.transcription.data_folder import DataFolder

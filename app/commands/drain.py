@@ -5,12 +5,13 @@ import signal
 import sys
 import time
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from app.commands.service_client import ServiceClient, check_access
+from app.client.answers import Refused, json_object
+from app.client.service import COMMAND, ServiceClient, connect
 from app.errors import InvalidInput, WhisperfleetError
-from app.service_answers import error_code, error_message, json_object
 
 GIVE_UP_S = 60.0  # a service that does not answer for so long may be gone for good: the node is free to end
 _POLL_S = 1.0
@@ -53,7 +54,7 @@ async def _drain(
     began = time.monotonic()
     row: dict[str, Any] | None = None
     shown = ""
-    async with ServiceClient(server, api_key, give_up_s=GIVE_UP_S) as service:
+    async with _service(server, api_key) as service:
         try:
             async with asyncio.timeout(timeout_s):
                 row = await _change(service, "POST", node)
@@ -77,21 +78,25 @@ async def _drain(
 
 
 async def _undo(node: str, server: str, api_key: str | None) -> None:
-    async with ServiceClient(server, api_key, give_up_s=GIVE_UP_S) as service:
+    async with _service(server, api_key) as service:
         row = await _change(service, "DELETE", node)
     _say(f"node {row['name']} gets workers again")
 
 
+def _service(server: str, api_key: str | None) -> ServiceClient:
+    patience = replace(COMMAND, give_up_s=GIVE_UP_S)
+    return ServiceClient(connect(server, api_key, patience), patience)
+
+
 async def _change(service: ServiceClient, method: str, node: str) -> dict[str, Any]:
     """Drain a node or undo it; the node as the service answers it. Raises InvalidInput if it is unknown."""
-    answer = await service.send(method, f"v1/nodes/{quote(node, safe='')}/drain")
-    check_access(service.name, answer)
-    if error_code(answer) in ("node_not_found", "ambiguous_node"):
-        raise InvalidInput(error_message(answer))
-    row = json_object(answer)
-    if not answer.is_success or "workers" not in row:
-        raise WhisperfleetError(f"{service.name} cannot drain nodes: {error_message(answer)}")
-    return row
+    path = f"v1/nodes/{quote(node, safe='')}/drain"
+    try:
+        return json_object(await service.request(method, path, has="workers"))
+    except Refused as error:
+        if error.code in ("node_not_found", "ambiguous_node"):
+            raise InvalidInput(error.message) from None
+        raise WhisperfleetError(f"{service.name} cannot drain nodes: {error.message}") from None
 
 
 def _progress(row: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import InvalidInput
-from app.media_names import is_recording
+from app.files import is_recording
 
 
 @dataclass(frozen=True, slots=True)

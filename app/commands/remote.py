@@ -1,34 +1,31 @@
 """Transcribes on a running service: submits jobs, follows them, and takes their results."""
 
 import asyncio
+import os
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
-from io import BufferedReader
 from pathlib import Path
-from typing import Any
 
 import httpx
 
+from app.client.answers import NotNow, Refused, Unreachable
+from app.client.jobs import JobClient, option_fields
+from app.client.service import COMMAND, connect
 from app.commands.arguments import Target, store_beside
 from app.commands.progress import FileBar, shown
-from app.commands.service_client import TRANSIENT, ServiceClient, check_access
 from app.engines.catalogue import DEFAULT_MODEL_ALIAS
 from app.errors import UnsuitableFormat, WhisperfleetError
 from app.options import Options
-from app.service_answers import cause, error_message, json_object
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
 
 UPLOADS_AT_ONCE = 4  # a tenth of WHISPER_MAX_UPLOADS is what a key may have
 MIN_JOBS_AT_ONCE = 8
 MAX_JOBS_AT_ONCE = 64
-_POLL_S = (0.1, 1.5)  # first and longest pause between two looks at a job
 _CLEANUP_S = 10.0  # how long Ctrl-C waits for the service
-_TERMINAL = ("succeeded", "failed", "cancelled")
 
 
-class Remote(ServiceClient):
+class Remote(JobClient):
     """A service, and what is asked of it for each recording."""
 
     def __init__(
@@ -41,31 +38,24 @@ class Remote(ServiceClient):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         """Raises `InvalidInput` for a malformed address or key."""
-        super().__init__(server, api_key, transport)
+        super().__init__(connect(server, api_key, COMMAND, transport), COMMAND)
         self._options = options
         self._chosen = chosen
-        given = options.model_dump(mode="json", exclude_unset=True, exclude_none=True)
-        self._fields = {name: _field(value) for name, value in given.items()}
         # Also the default one by its alias: the service refuses what it cannot do before the file arrives.
-        self._fields["model"] = model or DEFAULT_MODEL_ALIAS
+        self.fields = option_fields(options) | {"model": model or DEFAULT_MODEL_ALIAS}
         self._uploads = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
     async def jobs_at_once(self) -> int:
         """How many jobs keep all workers of the service busy. Raises WhisperfleetError if it is not there."""
         try:
-            answer = await self._client.get("v1/workers")
-        except httpx.HTTPError as error:
-            raise WhisperfleetError(f"{self.name} cannot be reached: {cause(error)}") from None
-        check_access(self.name, answer)
-        if answer.status_code in TRANSIENT:
+            answer = await self.attempt("GET", "v1/workers", has="data")
+        except Unreachable:
+            raise
+        except NotNow:
             return MIN_JOBS_AT_ONCE
-        try:
-            workers = len(answer.json()["data"])
-        except (ValueError, KeyError, TypeError):
-            raise WhisperfleetError(
-                f"there is no whisperfleet at {self.name}: {error_message(answer)}"
-            ) from None
-        return min(max(MIN_JOBS_AT_ONCE, 2 * workers), MAX_JOBS_AT_ONCE)
+        except Refused as error:
+            raise WhisperfleetError(f"there is no whisperfleet at {self.name}: {error.message}") from None
+        return min(max(MIN_JOBS_AT_ONCE, 2 * len(answer.json()["data"])), MAX_JOBS_AT_ONCE)
 
     async def transcribe(self, target: Target, bar: FileBar) -> bytes:
         """The content of the target's file. The service keeps nothing of the recording afterwards.
@@ -76,66 +66,56 @@ class Remote(ServiceClient):
         try:
             async with self._uploads:
                 job_id = await submission.run()
-            await self._follow(job_id, bar)
-            return await self._result(job_id, target)
+            await self._until_done(job_id, bar)
+            return await self._content(job_id, target)
         finally:
             await self._discard(submission)
 
     async def _discard(self, submission: "_Submission") -> None:
         """Delete the job, which ends it if it runs. If that fails, it goes after WHISPER_RESULT_TTL_S."""
         is_gone = False
-        with suppress(httpx.HTTPError, OSError, TimeoutError):
+        with suppress(WhisperfleetError, OSError, TimeoutError):
             async with asyncio.timeout(_CLEANUP_S):
                 await submission.settle()
                 if submission.job_id is not None:
-                    answer = await self._client.delete(f"v1/jobs/{submission.job_id}")
+                    answer = await self.ask("DELETE", f"v1/jobs/{submission.job_id}")
                     is_gone = answer.is_success or answer.status_code == 404
         if not is_gone and submission.may_have_job:
             submission.bar.note(f"the service may still have its job {submission.job_id or ''}".rstrip())
 
-    async def submit(self, make: Callable[[], dict[str, Any]], key: str) -> httpx.Response:
-        """The answer to a submission. Raises as `send`."""
-        headers = {"Idempotency-Key": key}
-        return await self.send("POST", "v1/jobs", data=self._fields, headers=headers, make=make)
-
-    async def _follow(self, job_id: str, bar: FileBar) -> None:
+    async def _until_done(self, job_id: str, bar: FileBar) -> None:
         """Wait until the job has succeeded. Raises WhisperfleetError if it does not."""
-        pause, longest = _POLL_S
-        while True:
-            answer = await self.send("GET", f"v1/jobs/{job_id}")
-            if answer.status_code == 404:
-                raise WhisperfleetError("its job was deleted on the service")
-            if answer.is_error:
-                raise WhisperfleetError(error_message(answer))
-            job = _job(answer)
-            progress = job["progress"]
-            bar.advance(progress["done_s"], progress["total_s"])
-            if job["status"] in _TERMINAL:
-                break
-            await asyncio.sleep(pause)
-            pause = min(1.3 * pause, longest)
+        async for job in self.follow(job_id):
+            if job is None:
+                raise _deleted()
+            bar.advance(job["progress"]["done_s"], job["progress"]["total_s"])
+        assert job is not None
         if job["status"] != "succeeded":
             error = job["error"] or {}
             raise WhisperfleetError(error.get("message") or f"its job is {job['status']}")
         bar.advance(job["duration"] or 0.0, job["duration"])
 
-    async def _result(self, job_id: str, target: Target) -> bytes:
+    async def _content(self, job_id: str, target: Target) -> bytes:
         if self._chosen == "json":
             return await self._json(job_id)
-        answer = await self.send("GET", f"v1/jobs/{job_id}/result", params={"format": self._chosen})
-        if answer.status_code == 400:  # the format cannot hold the transcript
+        try:
+            content = await self.result(job_id, self._chosen)
+        except Refused as error:
+            if error.status != 400:
+                raise
+            # The format cannot hold the transcript.
             stored = await asyncio.to_thread(store_beside, target, await self._json(job_id))
-            raise UnsuitableFormat(f"{error_message(answer)} The transcript is stored in {stored}.")
-        if answer.is_error:
-            raise WhisperfleetError(error_message(answer))
-        return answer.content
+            raise UnsuitableFormat(f"{error.message} The transcript is stored in {stored}.") from None
+        if content is None:
+            raise _deleted()
+        return content
 
     async def _json(self, job_id: str) -> bytes:
         """The transcript as `--format json` writes it here, which has more than the service's `json`."""
-        answer = await self.send("GET", f"v1/jobs/{job_id}/result", params={"format": "verbose_json"})
-        if answer.is_error:
-            raise WhisperfleetError(error_message(answer))
-        return await asyncio.to_thread(_as_json, answer.content, self._options)
+        content = await self.result(job_id, "verbose_json")
+        if content is None:
+            raise _deleted()
+        return await asyncio.to_thread(_as_json, content, self._options)
 
 
 class _Submission:
@@ -154,7 +134,8 @@ class _Submission:
     @property
     def may_have_job(self) -> bool:
         """Whether the service may have a job: one that is known, or one whose answer has not arrived."""
-        return self.job_id is not None or self._answer_lost or self._is_waiting_for_answer
+        is_waiting_for_answer = self._all_sent and self._task is not None and not self._task.done()
+        return self.job_id is not None or self._answer_lost or is_waiting_for_answer
 
     async def run(self) -> str:
         """The id of the job. After a cancellation, call `settle`. Raises WhisperfleetError and OSError."""
@@ -171,63 +152,28 @@ class _Submission:
             self._task.cancel()
         await asyncio.wait([self._task])
 
-    @property
-    def _is_waiting_for_answer(self) -> bool:
-        return self._all_sent and self._task is not None and not self._task.done()
-
     async def _submit(self) -> None:
         with self.path.open("rb") as file:
-            size = self.path.stat().st_size
-
-            def form() -> dict[str, Any]:
-                self._answer_lost |= self._all_sent
-                self._all_sent = False
-                file.seek(0)
-                return {"files": {"file": (shown(self.path.name), _SentFile(file, size, self._report))}}
-
-            answer = await self._remote.submit(form, self._key)
-        self._answer_lost = False
-        if answer.status_code != 202:
-            raise WhisperfleetError(error_message(answer))
-        self.job_id = str(_job(answer)["id"])
+            size, name = os.fstat(file.fileno()).st_size, shown(self.path.name)
+            try:
+                job = await self._remote.submit(file, name, self._remote.fields, self._key, self._report)
+            except Refused:
+                self._answer_lost = False
+                raise
+            self._answer_lost = False
+            self.job_id = str(job["id"])
+            if os.fstat(file.fileno()).st_size != size:
+                raise WhisperfleetError("the file has changed while it was sent")
 
     def _report(self, sent: int, size: int) -> None:
+        if not sent:
+            self._answer_lost |= self._all_sent
         self._all_sent = sent >= size
         self.bar.upload(sent, size)
 
 
-class _SentFile:
-    """A file that reports how much of it was read. httpx sends it in parts, and asks for its size first."""
-
-    def __init__(self, file: BufferedReader, size: int, report: Callable[[int, int], None]) -> None:
-        self._file = file
-        self._size = size
-        self._report = report
-
-    def read(self, size: int = -1) -> bytes:
-        content = self._file.read(size)
-        self._report(self._file.tell(), self._size)
-        return content
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def fileno(self) -> int:
-        return self._file.fileno()
-
-
-def _job(answer: httpx.Response) -> dict[str, Any]:
-    """The job in an answer. Raises WhisperfleetError: a proxy may answer with a page of its own."""
-    if "id" not in (job := json_object(answer)):
-        raise WhisperfleetError(f"the server answered {answer.status_code} without a job")
-    return job
-
-
-def _field(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _deleted() -> WhisperfleetError:
+    return WhisperfleetError("its job was deleted on the service")
 
 
 def _as_json(content: bytes, options: Options) -> bytes:

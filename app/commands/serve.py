@@ -13,11 +13,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from app import tracing
-from app.doctor.finding import Severity
-from app.doctor.machine import check_port
 from app.engines.plan import check_compute_type, make_plan
 from app.errors import InvalidSetting
 from app.jobs.database import Database
+from app.listening import address_fault
 from app.logs import configure_logs
 from app.main import create_app
 from app.settings import Settings, load_settings
@@ -66,9 +65,8 @@ def run_server(overrides: dict[str, Any]) -> int:
             plan = make_plan(settings)
             check_compute_type(plan)
             # Before anything is started: uvicorn would notice only once the workers load.
-            address = check_port(settings)
-            if address.severity is not Severity.OK:
-                print(f"whisperfleet: {address.found}. {address.remedy}", file=sys.stderr)
+            if (fault := address_fault(settings.host, settings.port)) is not None:
+                print(f"whisperfleet: {fault.message}. {fault.remedy}", file=sys.stderr)
                 return 1
             service = TranscriptionService(settings, plan)
             service.folder.lock()  # before the database, which may lie in it

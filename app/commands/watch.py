@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx
 
+from app.client.jobs import JobClient
+from app.client.service import WATCH, connect
 from app.commands.arguments import check_options, choose_format
 from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
 from app.languages import language_code
-from app.service_answers import key_headers, public_name, service_url
 from app.settings import Settings, load_settings
-from app.watch.client import JobClient
 from app.watch.folder_locks import FolderLocks
 from app.watch.report import Report
 from app.watch.rules import Rules
@@ -26,7 +26,6 @@ from app.watch.watcher import Watcher
 MIN_SETTLE_S = 0.1
 MIN_POLL_S = 1.0
 _NO_LIMIT_MB = 10**9  # of recordings that are on this machine already
-_CONNECT_S = 30.0
 
 
 def run_watch(
@@ -99,24 +98,14 @@ async def _watch(
     poll_s: float | None,
 ) -> None:
     report = Report()
-    service = _remote(server, api_key) if server else _local(settings)
-    async with service as http:
-        client = JobClient(http, public_name(http.base_url) if server else "the service", report.say)
+    async with connect(server, api_key, WATCH) if server else _local(settings) as http:
+        client = JobClient(http, WATCH, "" if server else "the service", report.say)
         await client.check()
         watcher = Watcher(
             roots, rules, state, client, report, sound_dir=sound_dir, settle_s=settle_s, poll_s=poll_s
         )
         report.say(f"watching {', '.join(map(shown, roots))}")
         await watcher.run()
-
-
-@asynccontextmanager
-async def _remote(server: str, api_key: str | None) -> AsyncIterator[httpx.AsyncClient]:
-    headers = key_headers(api_key)
-    # A service that is busy answers late; one that is gone closes the connection.
-    timeout = httpx.Timeout(600, connect=_CONNECT_S)
-    async with httpx.AsyncClient(base_url=service_url(server), headers=headers, timeout=timeout) as client:
-        yield client
 
 
 @asynccontextmanager

@@ -1,18 +1,17 @@
 """Checks of the machine, the installation and the settings. They start no child processes."""
 
 import difflib
-import errno
 import fcntl
 import multiprocessing
 import os
 import platform
 import shutil
-import socket
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
 from app.doctor.finding import Finding, fail, fail_with, ok, warn
+from app.listening import address_fault
 from app.settings import SECRET_SETTINGS, Settings
 
 PACKAGES = ("ctranslate2", "faster-whisper", "silero-vad", "torch", "onnxruntime", "av")
@@ -67,36 +66,12 @@ def check_data_dir(settings: Settings) -> Finding:
 def check_port(settings: Settings) -> Finding:
     """Whether the service can listen on its addresses."""
     title, host, port = "address", settings.host, settings.port
-    try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        found = [_bind_error(*address) for address in addresses]
-    except OSError as error:
-        found = [error]
-    except UnicodeError:  # such as a name with a part of more than 63 characters
-        found = [OSError("no name of a machine")]
-    errors = [error for error in found if error is not None]
-    if any(error.errno == errno.EADDRINUSE for error in errors):
-        remedy = "`ss -ltnp` names the program, perhaps another whisperfleet. Stop it, or set WHISPER_PORT."
-        return warn(title, f"port {port} is in use on {host}", remedy, "port-in-use")
-    if errors and len(errors) == len(found):
-        remedy = "Set WHISPER_HOST to an address of this machine, and WHISPER_PORT to a port above 1023."
-        return fail(title, f"{host} port {port}: {errors[0].strerror or errors[0]}", remedy)
-    return ok(title, f"{host} port {port} is free" if port else f"{host}, any free port")
-
-
-def _bind_error(
-    family: int, kind: int, protocol: int, _: str, address: tuple[str | int, ...] | tuple[int, bytes]
-) -> OSError | None:
-    """The error of listening on an address, as `getaddrinfo` describes it."""
-    try:
-        with socket.socket(family, kind, protocol) as listener:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listener.bind(address)
-    except OSError as error:
-        return error
-    return None
+    fault = address_fault(host, port)
+    if fault is None:
+        return ok(title, f"{host} port {port} is free" if port else f"{host}, any free port")
+    if fault.in_use:
+        return warn(title, fault.message, fault.remedy)
+    return fail(title, fault.message, fault.remedy)
 
 
 def check_python() -> Finding:

@@ -11,7 +11,7 @@ from typing import NoReturn, TypeVar
 
 import structlog
 
-from app.background import BackgroundTasks
+from app.concurrency import BackgroundTasks
 from app.engines.catalogue import ModelCatalogue
 from app.engines.oom_fallback import USUAL_BEAMS, OomFallback
 from app.engines.window_request import WindowSource

@@ -11,6 +11,7 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.concurrency import Wakeup
 from app.errors import WhisperfleetError
 from app.jobs.database import Database
 from app.jobs.job import Job
@@ -21,7 +22,6 @@ from app.shielding import shielded
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_request import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe
-from app.wakeup import Wakeup
 from workers.messages import Span
 
 _RETRY_S = 1.0  # after an error of the database

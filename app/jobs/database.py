@@ -14,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
-from app.file_lock import try_lock
+from app.files import try_lock
 from app.jobs.sql_engine import CONNECT_S, make_engine, parse_url, sqlite_url
 from workers.messages import NO_SPACE_ERRNOS
 

@@ -7,12 +7,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TypeVar
 
+from app.concurrency import Wakeup
 from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.job import JobProgress
 from app.jobs.published_clips import PublishedClip
 from app.jobs.store import Store
 from app.media.peaks import PeakCollector
-from app.wakeup import Wakeup
 from workers.messages import SoundTrack
 
 T = TypeVar("T")

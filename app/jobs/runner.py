@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from app import tracing
+from app.concurrency import Wakeup
 from app.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -29,7 +30,6 @@ from app.jobs.store import Store
 from app.jobs.turns import GiveWay, OccupiedPlace, QueuedJob, Start, Turns
 from app.settings import Settings
 from app.transcription.service import TranscriptionService
-from app.wakeup import Wakeup
 from app.work import Work, working_for
 
 _POLL_S = 10.0  # the database is checked at least so often

@@ -17,8 +17,8 @@ import httpcore
 import structlog
 from standardwebhooks import Webhook
 
+from app.concurrency import Wakeup
 from app.jobs.webhook_client import WebhookClient
-from app.wakeup import Wakeup
 from workers.addresses import Resolver
 
 MINUTE, HOUR = 60.0, 3600.0

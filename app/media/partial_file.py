@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.errors import ChecksumMismatch, TooLarge, UploadConflict
-from app.file_sync import sync
+from app.files import sync
 from app.media.disk import Reservation
 from app.media.file_sink import FileSink, Prefix, raise_if_full
 from app.shielding import run_shielded

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import structlog
 
 from app import tracing
-from app.background import BackgroundTasks
+from app.concurrency import BackgroundTasks
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
 from app.media.channel_files import channel_paths
 from app.media.disk import DiskSpace

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from app.background import BackgroundTasks
+from app.concurrency import BackgroundTasks
 from app.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator

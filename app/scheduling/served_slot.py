@@ -4,8 +4,8 @@ import asyncio
 from collections import deque
 from typing import Generic, TypeGuard, TypeVar
 
+from app.concurrency import Wakeup
 from app.scheduling.tasks import Batch, OverlappingSlot, Slot
-from app.wakeup import Wakeup
 
 P = TypeVar("P")
 R = TypeVar("R")

@@ -10,11 +10,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import pairwise
 
-from app.transcript.lexicon import (
-    abbreviations,
-    abbreviations_before_numbers,
-    writes_ordinals_with_dot,
-)
+from app.transcript.lexicon import lexicon_of
 from app.transcript.phrases import phrase_starts
 from app.transcript.scripts import CLOSING, OPENING, SPACES, is_unspaced, may_break_between, strip_spaces
 from app.transcript.width import width
@@ -253,21 +249,22 @@ def ends_sentence(unit: str, after: str = "", language: str = "") -> bool:
 
 
 def _dot_ends_sentence(left: Traits, right: Traits | None, is_description: bool, language: str) -> bool:
+    words = lexicon_of(language)
     if left.has_dotted_letters:
         return language == "en" and left.form == "i."
     if (left.bare.isdigit() and len(left.bare) <= 2) or left.is_roman:
         # No noun begins with an article or a pronoun.
         starts = right is not None and (right.leans_forward or right.bare in _POLITE_PRONOUNS)
-        return starts or not writes_ordinals_with_dot(language)
+        return starts or not words.ordinal_dot
     if right and right.is_number:
         is_street = language in _STREETS and left.form.endswith("str.")
-        if is_street or left.form in abbreviations_before_numbers(language):
+        if is_street or left.form in words.abbreviations_before_numbers:
             return False
         if left.is_month and left.is_complete_abbreviation:
             return False
     if left.is_complete_abbreviation and is_description:
         return False
-    return left.form not in abbreviations(language)
+    return left.form not in words.abbreviations
 
 
 def split_dash(unit: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
-from app.compression import pack, unpack
+from app.files import pack, unpack
 from workers.messages import Segment
 
 

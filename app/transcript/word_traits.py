@@ -4,23 +4,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from app.transcript.lexicon import (
-    abbreviations,
-    abbreviations_before_numbers,
-    ambiguous_abbreviations,
-    connectives,
-    coordinators,
-    leaning_back,
-    leaning_forward,
-    months,
-    name_particles,
-    nouns_before_numbers,
-    number_words,
-    particles_in_names,
-    titles,
-    units_of_measure,
-    word_form,
-)
+from app.transcript.lexicon import lexicon_of, word_form
 from app.transcript.scripts import SPACES, strip_spaces
 
 SENTENCE_ENDS = frozenset(".!?。！？．｡؟۔।॥።፧။។៕։…‼⁇⁈⁉")
@@ -87,7 +71,7 @@ class Traits:
     is_month: bool
     is_unit_of_measure: bool
     leans_forward: bool
-    leans_before_and: bool
+    leans_before_and: bool  # not even `and` can come after it; a Germanic preposition may end a clause
     leans_back: bool
     is_connective: bool
     is_coordinator: bool
@@ -98,32 +82,38 @@ class Traits:
 
 @lru_cache(maxsize=8192)
 def traits(unit: str, language: str) -> Traits:
+    words = lexicon_of(language)
     word = strip_spaces(unit)
     core = word.rstrip(_QUOTES_AND_BRACKETS + SPACES + _NO_BREAK_SPACES)
     naked = word.strip(PUNCTUATION + SPACES)
-    bare = _bare(word, naked, language)
+    bare = word_form(naked)
+    if language == "he" and word[word.find(naked) + len(naked) :][:1] in ("'", "’"):
+        bare += "'"  # the sign of a Hebrew abbreviation: עמ'
     abbreviation = core.lstrip(PUNCTUATION + SPACES)
     form = word_form(abbreviation)
     if language in _WITH_ELISION:
         form = form.rpartition("'")[2]
     first = next((char for char in naked if char.isalnum()), "")
-    is_all_caps = len(naked) > 1 and naked.isupper()
     dotted = _LETTERS_WITH_DOTS.fullmatch(abbreviation) is not None
     is_initial = dotted and len(abbreviation) == 2 and first.isupper()
-    is_complete = form in ambiguous_abbreviations(language) and not is_initial
-    precedes_number = bare in nouns_before_numbers(language) or form in abbreviations_before_numbers(language)
-    is_month = bare in months(language)
+    is_complete = form in words.ambiguous_abbreviations and not is_initial
+    is_month = bare in words.months
+    leans_forward = bare in words.leaning_forward
+    is_connective = bare in words.connectives
+    is_coordinator = bare in words.coordinators
+    is_preposition = is_connective and language not in _WITH_LATE_PREPOSITIONS
     return Traits(
         bare=bare,
         core=core,
         form=form,
         last=core[-1:],
         is_lower=_is_lower(word, naked, first, language),
-        is_capital=_is_capital(naked, first, language),
+        is_capital=(first.isupper() or naked[1:2].isupper())
+        and not (language == "en" and _I.fullmatch(naked)),
         has_no_case=first.isalpha() and first.lower() == first.upper(),
-        is_all_caps=is_all_caps,
+        is_all_caps=len(naked) > 1 and naked.isupper(),
         has_dotted_letters=dotted,
-        is_abbreviation=_is_abbreviation(bare, core, form, is_complete, dotted, language),
+        is_abbreviation=not is_complete and _is_abbreviation(bare, core, form, dotted, language),
         is_complete_abbreviation=is_complete,
         begins_with_han=_HAN.match(naked) is not None,
         ends_with_han=_HAN.match(core[-1:]) is not None,
@@ -131,37 +121,24 @@ def traits(unit: str, language: str) -> Traits:
         is_number=_is_number(naked, language),
         is_year=_YEAR.fullmatch(bare) is not None,
         is_amount=_AMOUNT.fullmatch(naked) is not None,
-        is_roman=_ROMAN.fullmatch(naked) is not None and bare not in leaning_forward(language),
-        is_number_word=bare in number_words(language),
+        is_roman=_ROMAN.fullmatch(naked) is not None and not leans_forward,
+        is_number_word=bare in words.number_words,
         is_currency=_CURRENCY_SIGN.fullmatch(naked) is not None,
         starts_with_digit=_STARTS_WITH_DIGIT.match(naked) is not None,
-        precedes_number=precedes_number or is_month,
+        precedes_number=(
+            is_month or bare in words.nouns_before_numbers or form in words.abbreviations_before_numbers
+        ),
         is_month=is_month,
-        is_unit_of_measure=bare in units_of_measure(language),
-        leans_forward=bare in leaning_forward(language),
-        leans_before_and=_leans_before_and(bare, language),
-        leans_back=bare in leaning_back(language),
-        is_connective=bare in connectives(language),
-        is_coordinator=bare in coordinators(language),
-        is_title=bare in titles(language),
-        is_name_particle=bare in name_particles(language),
-        is_in_names=bare in particles_in_names(language),
+        is_unit_of_measure=bare in words.units_of_measure,
+        leans_forward=leans_forward,
+        leans_before_and=leans_forward and (is_preposition or is_coordinator),
+        leans_back=bare in words.leaning_back,
+        is_connective=is_connective,
+        is_coordinator=is_coordinator,
+        is_title=bare in words.titles,
+        is_name_particle=bare in words.name_particles,
+        is_in_names=bare in words.particles_in_names,
     )
-
-
-def _bare(word: str, naked: str, language: str) -> str:
-    bare = word_form(naked)
-    if language == "he" and word[word.find(naked) + len(naked) :][:1] in ("'", "’"):
-        return bare + "'"  # the sign of a Hebrew abbreviation: עמ'
-    return bare
-
-
-def _leans_before_and(bare: str, language: str) -> bool:
-    """Whether not even `and` can come after it. In Germanic languages a preposition may end a clause."""
-    if bare not in leaning_forward(language):
-        return False
-    is_preposition = bare in connectives(language) and language not in _WITH_LATE_PREPOSITIONS
-    return is_preposition or bare in coordinators(language)
 
 
 def _is_lower(word: str, naked: str, first: str, language: str) -> bool:
@@ -172,10 +149,6 @@ def _is_lower(word: str, naked: str, first: str, language: str) -> bool:
     return not naked[1:2].isupper()  # `iPhone`
 
 
-def _is_capital(naked: str, first: str, language: str) -> bool:
-    return (first.isupper() or naked[1:2].isupper()) and not (language == "en" and _I.fullmatch(naked))
-
-
 def _is_number(naked: str, language: str) -> bool:
     if _NUMBER.fullmatch(naked):
         return True
@@ -184,10 +157,10 @@ def _is_number(naked: str, language: str) -> bool:
     return language in ("zh", "yue", "ja") and _HAN_NUMBER.fullmatch(naked) is not None
 
 
-def _is_abbreviation(bare: str, core: str, form: str, is_complete: bool, dotted: bool, language: str) -> bool:
-    if not core.endswith(".") or core.endswith("..") or is_complete:
+def _is_abbreviation(bare: str, core: str, form: str, dotted: bool, language: str) -> bool:
+    if not core.endswith(".") or core.endswith(".."):
         return False
     if dotted:
         return not _HANGUL.match(form)
     is_short = len(bare) <= _LONGEST_UNKNOWN_ABBREVIATION
-    return form in abbreviations(language) or is_short or _is_number(bare, language)
+    return is_short or form in lexicon_of(language).abbreviations or _is_number(bare, language)

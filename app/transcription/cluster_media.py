@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 
-from app.background import BackgroundTasks
+from app.concurrency import BackgroundTasks
 from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node

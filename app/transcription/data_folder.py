@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.errors import InvalidSetting
-from app.file_lock import try_lock
+from app.files import try_lock
 from app.media.disk import DiskSpace
 from app.media.sound_copies import remove_leftover_copies
 from app.media.uploads import remove_leftovers

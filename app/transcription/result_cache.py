@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from app.compression import pack, unpack
+from app.files import pack, unpack
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_request import ClipKey, ClipRequest
 from workers.messages import Span

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.errors import InvalidSetting
-from app.file_lock import try_lock
+from app.files import try_lock
 from app.watch.text import shown
 
 

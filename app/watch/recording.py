@@ -12,9 +12,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from app.client.answers import KeyTaken, NotRead, Refused
+from app.client.jobs import JobClient, option_fields
 from app.errors import WhisperfleetError
 from app.watch import sidecar
-from app.watch.client import JobClient, KeyTaken, NotRead, Refused
 from app.watch.headers import HeaderReader
 from app.watch.names import language_title, players_code, read_language, subtitles_beside
 from app.watch.names import sidecar as sidecar_path
@@ -25,8 +26,6 @@ from app.watch.state import DONE, FAILED, SKIPPED, SUBMITTED, Entry, State, Vers
 from app.watch.text import clock, shown
 
 UPLOADS_AT_ONCE = 2  # reading more files at once would only make a disk seek
-_FIRST_POLL_S = 0.3
-_MAX_POLL_S = 5.0
 _RESUBMISSIONS = 3
 _MAX_FILENAME_CHARS = 200
 _NO_LANGUAGE = frozenset({"", "und", "mul", "mis", "zxx"})  # of streams
@@ -293,10 +292,7 @@ class Recording:
     async def _submit(self, entry: Entry) -> Entry:
         """The entry with its job."""
         state, rules = self.tools.state, self.tools.rules
-        fields = {
-            name: str(value)
-            for name, value in rules.options.model_dump(exclude_unset=True, exclude_none=True).items()
-        }
+        fields = option_fields(rules.options)
         if rules.model:
             fields["model"] = rules.model
         while not entry.job:
@@ -351,19 +347,14 @@ class Recording:
 
     async def _wait(self, entry: Entry) -> dict[str, Any] | None:
         """The job once it has succeeded; None if somebody deleted it. Raises Changed, Deleted and Refused."""
-        pause_s = _FIRST_POLL_S
-        while True:
-            job = await self.tools.client.job(entry.job)
+        async for job in self.tools.client.follow(entry.job):
             if job is None or job["status"] == "cancelled":
                 return None
             await self._check_file(must_be_there=job["status"] == "succeeded")
-            if job["status"] == "succeeded":
-                return job
             if job["status"] == "failed":
                 error = job["error"] or {}
                 raise Refused(str(error.get("message") or "The service gives no reason."))
-            await asyncio.sleep(pause_s)
-            pause_s = min(1.5 * pause_s, _MAX_POLL_S)
+        return job  # which has succeeded
 
     async def _check_file(self, *, must_be_there: bool) -> None:
         """Look whether the file is still there and the same, perhaps under another name.

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
-from app.media_names import is_recording
+from app.files import is_recording
 from app.options import Options
 
 # Of files that a program is still writing.

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from app.client.answers import NotRead, Refused
 from app.errors import ProcessCrashed, ProcessStuck
 from app.scheduling.process import ChildProcess
-from app.watch.client import NotRead, Refused
 from workers import runtime
 from workers.media import streams
 from workers.messages import RecordingRefused

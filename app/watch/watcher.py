@@ -16,8 +16,8 @@ from pathlib import Path
 import structlog
 import watchfiles
 
+from app.client.jobs import JobClient
 from app.errors import WhisperfleetError
-from app.watch.client import JobClient
 from app.watch.headers import HeaderReader
 from app.watch.recording import Outcome, Recording, Tools
 from app.watch.report import Report

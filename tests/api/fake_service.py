@@ -290,10 +290,15 @@ class FakeService:
             raise
 
     async def detect_language(self, upload: Upload) -> tuple[str, float]:
-        await self.record(upload, Options(), self.catalogue.default)
-        if self.error is not None:
-            raise self.error
-        return self.detected
+        try:
+            await self.record(upload, Options(), self.catalogue.default)
+            if self.error is not None:
+                raise self.error
+            await self.resumed()
+            return self.detected
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
 
     async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
         try:

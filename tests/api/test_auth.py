@@ -28,6 +28,17 @@ def test_paths_without_a_key(locked):
     assert open_paths == {"/", "/health", "/ready"}
 
 
+def test_every_operation_needs_a_key(locked):
+    document = locked.client.get("/openapi.json", headers=bearer(KEYS[0])).json()
+    for path, methods in document["paths"].items():
+        if path in ("/health", "/ready"):
+            continue
+        for method in methods:
+            refused = locked.client.request(method, re.sub(r"\{\w+\}", "0" * 32, path))
+            assert (refused.status_code, path) == (401, path)
+            assert refused.headers["www-authenticate"] == "Bearer"
+
+
 def test_public_docs_need_no_key(serve):
     site = serve(api_keys=KEYS, public_docs=True)
     open_paths = {path for path in EVERYWHERE if site.client.get(path).status_code != 401}

@@ -1,7 +1,6 @@
 """A disconnect cancels the work for the client."""
 
 import asyncio
-import socket
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,36 +8,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from app.api.disconnect import run_unless_disconnected
 from app.errors import NotReady
-from tests.api.waiting import wait_for
 
 pytestmark = pytest.mark.anyio
-
-BODY = (
-    b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\ntiny\r\n'
-    b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF\r\n--b--\r\n'
-)
-HEAD = (
-    b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-    b"Content-Length: %d\r\n\r\n"
-)
-
-
-def test_disconnect_cancels_the_transcription(site):
-    site.service.paused = True
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(HEAD % len(BODY) + BODY)
-        assert site.service.started.wait(5)
-        assert not site.service.cancelled.is_set()
-    assert site.service.cancelled.wait(5)
-    wait_for(lambda: not site.uploads)
-
-
-def test_disconnect_during_the_upload_leaves_no_file(site):
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(HEAD % 10_000_000 + BODY[:-10] + bytes(3_000_000))
-        wait_for(lambda: site.uploads)
-    wait_for(lambda: not site.uploads)
-    assert not site.service.calls
 
 
 class Channel:

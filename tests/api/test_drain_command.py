@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from app.commands import drain, service_client
+from app.client import service
+from app.commands import drain
 from app.commands.drain import run_drain
 from tests.api.test_nodes import NODES
 from tests.api.waiting import wait_for
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.timeout(30)
 def _quick(monkeypatch):
     monkeypatch.setattr(drain, "_POLL_S", 0.02)
     monkeypatch.setattr(drain, "GIVE_UP_S", 0.05)
-    monkeypatch.setattr(service_client, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(service, "_FIRST_PAUSE_S", 0.01)
 
 
 @pytest.fixture

@@ -61,14 +61,6 @@ def test_a_query_without_words_finds_nothing(site, query):
     assert found(site, q=query) == ([], False)
 
 
-@pytest.mark.parametrize(
-    "query", ['"talk', "talk AND", "NOT talk", "talk OR nothing", "words:talk", "talk:*", "^talk", "{talk}"]
-)
-def test_no_query_has_a_syntax(site, query):
-    job = submit(site, "talk and not or nothing words.wav")
-    assert found(site, q=query) == ([job], False)
-
-
 def test_broken_utf8_is_no_error(site):
     submit(site, "talk.wav")
     response = site.client.get("/v1/jobs?q=%ff%c3talk%ed%a0%80")

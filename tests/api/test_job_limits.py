@@ -8,14 +8,13 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 
 import pytest
 
 from app.api import receiving
-from app.errors import DatabaseUnavailable, DiskFull, OutcomeUnknown
+from app.errors import DatabaseUnavailable, DiskFull
 from app.jobs.database import FILE_NAME, Database
-from app.jobs.store import Store
 from app.media import file_sink as sinks
 from app.media.disk import MARGIN_BYTES
 from tests.api.fake_service import OTHER_MODEL
@@ -76,15 +75,6 @@ def test_without_a_key_no_body_is_requested(serve, kind):
         assert connection.recv(100).startswith(b"HTTP/1.1 401")
 
 
-@pytest.mark.parametrize(
-    "path", ["", "/" + "0" * 32, *(f"/{'0' * 32}/{what}" for what in ("events", "audio"))]
-)
-def test_every_path_needs_a_key(serve, path):
-    site = serve(api_keys=KEYS)
-    assert site.client.get(f"/v1/jobs{path}").status_code == 401
-    assert site.client.delete(f"/v1/jobs{path}").status_code == 401
-
-
 # Idempotency keys
 
 
@@ -142,39 +132,6 @@ def test_idempotency_key_of_another_request_is_refused(site, other):
     site.finished(job)
     assert [job["id"] for job in listed(site)] == [job]
     assert len(site.uploads) == 1
-
-
-def test_a_job_whose_commit_seemed_to_fail_keeps_its_recording_for_the_repeated_request(serve, monkeypatch):
-    write, lost = Database.write, []
-
-    @asynccontextmanager
-    async def lose_the_first_answer(database):
-        async with write(database) as connection:
-            yield connection
-        if not lost:
-            lost.append(True)
-            raise OutcomeUnknown("The service's database does not answer.")
-
-    async def fail_to_look_up(store, job_id):
-        raise DatabaseUnavailable("The service's database does not answer.")
-
-    site = serve()
-    with monkeypatch.context() as patch:
-        patch.setattr(Database, "write", lose_the_first_answer)
-        patch.setattr(Store, "get", fail_to_look_up)
-        response = site.submit(headers={"idempotency-key": "k"})
-    assert (response.status_code, response.json()["error"]["code"]) == (503, "database_unavailable")
-    [upload] = site.uploads
-    again = site.submit(headers={"idempotency-key": "k"})
-    assert again.status_code == 202
-    assert site.finished(again.json()["id"])["status"] == "succeeded"
-    assert site.uploads == [upload]
-
-
-def test_deleting_a_job_frees_its_idempotency_key(site):
-    job = site.submit(headers={"idempotency-key": "k"}).json()["id"]
-    site.client.delete(f"/v1/jobs/{job}")
-    assert site.submit(headers={"idempotency-key": "k"}, language="fr").status_code == 202
 
 
 def test_idempotency_keys_belong_to_an_api_key(serve):
@@ -349,14 +306,6 @@ def test_slow_but_steady_upload(impatient, monkeypatch):
     assert response.status_code == 202
 
 
-def test_disconnect_during_the_upload_leaves_nothing(site):
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(head("body", b"Content-Length: 9000000") + bytes(3_000_000))
-        wait_for(lambda: site.uploads)
-    wait_for(lambda: not site.uploads)
-    assert listed(site) == []
-
-
 # Full disks and a lost database
 
 
@@ -397,24 +346,6 @@ def test_upload_without_space_is_refused_before_it_is_read(nearly_full, kind):
     assert (response.status_code, response.json()["error"]["code"]) == (507, "disk_full")
     assert not nearly_full.left_files
     assert post(nearly_full, kind).status_code == 202
-
-
-@pytest.mark.parametrize("path", ["/v1/audio/transcriptions", "/asr", "/detect-language"])
-def test_upload_of_a_request_without_space(nearly_full, path):
-    field = "file" if "audio/" in path else "audio_file"
-    data = {"model": "whisper-1"} if "audio/" in path else {}
-    for size, status in ((2_000_000, 507), (500_000, 200)):
-        files = {field: ("a.wav", bytes(size))}
-        assert nearly_full.client.post(path, data=data, files=files).status_code == status
-
-
-def test_uploads_under_way_keep_their_space(nearly_full):
-    with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
-        connection.sendall(head("body", b"Content-Length: 900000") + b"RIFF")
-        disk = nearly_full.service.folder.disk
-        wait_for(lambda: any(upload.outstanding for upload in disk._reservations))
-        assert post(nearly_full, "body", content=bytes(300_000)).status_code == 507
-    wait_for(lambda: post(nearly_full, "body", content=bytes(300_000)).status_code == 202)
 
 
 def test_upload_that_is_too_large_for_service_and_disk(nearly_full):

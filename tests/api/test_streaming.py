@@ -95,15 +95,6 @@ def test_openai_client_streams(site):
     assert "".join(text for kind, text in kinds[:-1]) == TRANSCRIPT.text
 
 
-async def test_async_openai_client_streams(site):
-    async with openai.AsyncOpenAI(api_key="x", base_url=f"{site.url}/v1", max_retries=0) as client:
-        stream = await client.audio.transcriptions.create(
-            file=("a.wav", b"RIFF\0"), model="whisper-1", stream=True
-        )
-        types = [event.type async for event in stream]
-    assert types[-1] == "transcript.text.done"
-
-
 def test_silence(site):
     site.service.transcript = TRANSCRIPT.__class__("transcribe", "tiny", "en", 16_000, (), ())
     [done] = events(site.transcribe(stream="true").text)

@@ -139,6 +139,13 @@ def form(document, name):
     return body["content"]["multipart/form-data"]["schema"]
 
 
+def test_openapi_describes_every_field_of_a_form(site):
+    for path, methods in openapi(site)["paths"].items():
+        form = methods.get("post", {}).get("requestBody", {}).get("content", {}).get("multipart/form-data")
+        fields = form["schema"]["properties"] if form else {}
+        assert not [name for name, field in fields.items() if not field.get("description")], path
+
+
 def test_openapi_has_no_422(site):
     text = site.client.get("/openapi.json").text
     assert '"422"' not in text

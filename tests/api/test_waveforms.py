@@ -1,7 +1,6 @@
 """`GET /v1/jobs/{id}/peaks`, with a fake service."""
 
 import asyncio
-import socket
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
@@ -111,12 +110,6 @@ def test_a_recording_that_is_not_kept_has_the_peaks_that_were_found(serve):
     assert not site.service.peaks_made
 
 
-def test_a_recording_that_is_gone(site, job):
-    for path in site.uploads:
-        path.unlink()
-    assert error(peaks(site, job)) == (409, None, "audio_not_kept")
-
-
 def test_a_recording_that_is_not_downloaded_yet(serve, monkeypatch):
     async def download(*args):
         await asyncio.Event().wait()
@@ -150,14 +143,6 @@ def test_errors_of_decoding(site, job, failure, status):
     assert peaks(site, job).status_code == 200
 
 
-def test_a_failed_job_has_a_waveform(site):
-    site.service.error = InvalidInput("Broken.")
-    job = site.finished(site.submitted())
-    assert job["status"] == "failed"
-    site.service.error = None
-    assert peaks(site, job["id"]).status_code == 200
-
-
 def test_caches_ask_whether_it_has_changed(site, job):
     first = peaks(site, job)
     etag = first.headers["etag"]
@@ -171,30 +156,6 @@ def test_caches_ask_whether_it_has_changed(site, job):
     other = peaks(site, job, {"if-none-match": etag}, points=10)
     assert (other.status_code, other.json()["points"]) == (200, 10)
     assert other.headers["etag"] != etag
-
-
-def test_concurrent_clients_share_one_making(site, job):
-    site.service.paused = True
-    with ThreadPoolExecutor(5) as background:
-        asked = [background.submit(peaks, site, job, points=points) for points in range(1, 6)]
-        wait_for(lambda: len(site.server.server_state.tasks) == 5)
-        site.service.paused = False
-        assert [one.result().json()["points"] for one in asked] == [1, 2, 3, 4, 5]
-    assert site.service.peaks_made == 1
-
-
-def test_a_client_that_goes_away_does_not_end_the_making(site, job):
-    site.service.paused = True
-    with ThreadPoolExecutor(1) as background:
-        with socket.create_connection(("127.0.0.1", site.port)) as connection:
-            connection.sendall(f"GET /v1/jobs/{job}/peaks HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-            wait_for(lambda: site.service.peaks_made)
-            asked = background.submit(peaks, site, job)
-            wait_for(lambda: len(site.server.server_state.tasks) == 2)
-        wait_for(lambda: len(site.server.server_state.tasks) == 1)
-        site.service.paused = False
-        assert asked.result().status_code == 200
-    assert site.service.peaks_made == 1
 
 
 def test_deleting_the_job_ends_the_making(site, job):
@@ -223,30 +184,3 @@ def test_only_the_making_holds_a_place(serve):
         site.service.paused = False
         assert [one.result().status_code for one in asked] == [200] * 5
     assert peaks(site, job).status_code == 200
-
-
-def test_a_stop_ends_the_making(serve):
-    site = serve()
-    job = site.finished(site.submitted())["id"]
-    site.service.paused = True
-    with ThreadPoolExecutor(1) as background:
-        asked = background.submit(peaks, site, job)
-        wait_for(lambda: site.service.peaks_made)
-        site.server.should_exit = True
-        assert asked.result().status_code == 503
-
-
-def test_the_document_has_the_parameters_and_statuses(site):
-    operation = site.client.get("/openapi.json").json()["paths"]["/v1/jobs/{job_id}/peaks"]["get"]
-    parameters = {one["name"]: one["schema"] for one in operation["parameters"]}
-    assert (parameters["points"]["minimum"], parameters["points"]["maximum"]) == (1, 100_000)
-    assert {"200", "304", "400", "401", "404", "409", "413", "429", "503", "507"} <= set(
-        operation["responses"]
-    )
-    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-    assert schema == {"$ref": "#/components/schemas/Peaks"}
-
-
-def test_a_key_is_needed(serve):
-    site = serve(api_keys=("key",))
-    assert peaks(site, "0" * 32).status_code == 401

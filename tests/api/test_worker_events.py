@@ -17,7 +17,6 @@ from app.transcription.work_blocks import Block
 from tests.api.fake_service import FakeService
 from tests.api.waiting import wait_for
 
-KEYS = ("sk-first", "sk-second")
 PATH = "/v1/workers/events"
 
 
@@ -123,13 +122,6 @@ def test_headers_and_heartbeats(site, monkeypatch):
         lines = response.iter_lines()
         assert [next(lines).partition(":")[0] for _ in range(3)] == ["event", "data", ""]
         assert [next(lines) for _ in range(3)] == [": heartbeat", "", ": heartbeat"], "nothing has changed"
-
-
-def test_a_key_is_needed(serve):
-    site = serve(api_keys=KEYS)
-    assert site.client.get(PATH).status_code == 401
-    with following(site, authorization="Bearer sk-first") as events:
-        assert next(events)[0] == "fleet"
 
 
 def test_streams_are_limited_with_those_of_jobs(serve):

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.engines.model_files import REPOSITORIES, can_translate
-from bench.model_sizes import MB, Dimensions, dimensions_of, models_table
-from bench.random_model import SHAPES
+from bench.model_sizes import MB, dimensions_of, models_table
 
 GUIDE = Path(__file__).parents[2] / "docs" / "models.md"
 
@@ -39,9 +38,3 @@ def test_the_guide_has_the_table() -> None:
 )
 def test_parameters_are_those_that_are_published(name: str, millions: float) -> None:
     assert dimensions_of(name).parameters / MB == pytest.approx(millions, rel=0.04)
-
-
-def test_shapes_and_dimensions_agree() -> None:
-    for name, shape in SHAPES.items():
-        same = (shape.width, shape.heads, shape.encoder_layers, shape.decoder_layers, shape.mel_bins)
-        assert dimensions_of(name) == Dimensions(*same, 51_866 if shape.cantonese else 51_865)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bench.gpu import cost_of_batches, measure, table
-from bench.model_sizes import dimensions_of
-from bench.random_model import SHAPES, make_model
+from bench.model_sizes import SHAPES, dimensions_of
+from bench.random_model import make_model
 from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
 from workers.whisper.model import LoadedModel
 

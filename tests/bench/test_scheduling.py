@@ -3,8 +3,7 @@
 import pytest
 
 from app.engines.simulated import Simulation
-from bench.busy_devices import CASES, busy_rows
-from bench.scheduling import SLOTS, crowd, schedule, short_beside_long
+from bench.scheduling import CASES, SLOTS, busy_rows, crowd, schedule, short_beside_long
 from bench.simulated_fleet import run_job, tokens_of
 from bench.speech_samples import drawn_clips
 

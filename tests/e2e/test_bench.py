@@ -34,13 +34,10 @@ def test_a_quick_bench_fills_every_table(commands: Commands, tmp_path: Path) -> 
     [length] = found["throughput"]["lengths"].values()
     assert set(length["median_s"]) == {"whisperfleet", "batched", "sequential", "engine alone"}
     assert all(rate < 0.5 for rate in length["word_error_rate"].values())
-    assert found["clients"]["ratio"] > 0
-    assert found["scaling"]["1 min"]["least_busy_share"]["one worker"] > 0
-    assert found["first_cue"]["median_s"]["1 min"] > 0
+    assert found["scaling"]["1 min"]["ratio"] > 0
     assert found["memory"]["grown_mib"]["1 min"]["server"] >= 0
     assert set(found["idle"]["after_work_mib"]) >= {"server", "Whisper worker 1", "media worker 0"}
-    assert found["audio_context"]["words"]["talk"]["auto"]["windows"] >= 4
-    assert found["audio_context"]["speed"]["4 s"]["clips"] > 1
+    assert found["voices"]["windows"] > 10
     assert found["media"]["1 min"]["cpu_s"]["speech"] > 0
     shares = found["stages"]["of_the_wall_time_s"]
     assert shares["encode"] > 0

@@ -1,4 +1,4 @@
-"""Databases of both kinds, and a site."""
+"""A database, which is SQLite unless a test is marked with `ON_BOTH`, and a site."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,15 +11,15 @@ from tests.jobs.databases import opened, put_tables
 from tests.jobs.sites import Site, opened_site
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def kind(request: pytest.FixtureRequest) -> str:
+@pytest.fixture
+def kind() -> str:
     """The kind of a test's database."""
-    return str(request.param)
+    return "sqlite"
 
 
 @pytest.fixture
 def empty_url(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """The URL of a database without tables, of either kind."""
+    """The URL of a database without tables."""
     if kind == "sqlite":
         return f"sqlite:///{tmp_path}/jobs.db"
     return str(request.getfixturevalue("postgresql")(empty=True))
@@ -27,7 +27,7 @@ def empty_url(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def url(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """The URL of a database without jobs, of either kind."""
+    """The URL of a database without jobs."""
     if kind == "postgresql":
         return str(request.getfixturevalue("postgresql")())
     put_tables(tmp_path / "jobs.db")
@@ -36,7 +36,7 @@ def url(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def database(url: str) -> AsyncIterator[Database]:
-    """An open database, of either kind."""
+    """An open database."""
     async with opened(url) as database:
         yield database
 

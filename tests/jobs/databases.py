@@ -9,12 +9,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.errors import DatabaseUnavailable
 from app.jobs.database import FILE_NAME, Database, _migrate
 from app.jobs.sql_engine import sqlite_url
+
+# For tests of what the two kinds do differently: SQL that has dialects, types, locks, errors and concurrency.
+ON_BOTH = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 
 
 @cache

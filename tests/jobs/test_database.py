@@ -19,7 +19,7 @@ from app.jobs import sql_engine
 from app.jobs.database import Database
 from app.jobs.store import Store
 from app.jobs.tables import metadata
-from tests.jobs.databases import backends, opened, stopped
+from tests.jobs.databases import ON_BOTH, backends, opened, stopped
 from tests.jobs.samples import SUBMISSION
 from tests.postgresql import NewDatabase
 
@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 IN_USE = "another whisperfleet uses this database"
 
 
+@ON_BOTH
 async def test_migrations_create_the_tables_of_the_code(database: Database) -> None:
     def is_in_code(name: str | None, kind: str, parents: object) -> bool:
         return kind != "table" or not str(name).startswith("search")  # each database has its own
@@ -63,6 +64,7 @@ async def test_sqlite_without_full_text_search(tmp_path: Path, monkeypatch: pyte
         pass
 
 
+@ON_BOTH
 async def test_a_second_service_on_the_same_database_is_refused(url: str, tmp_path: Path) -> None:
     async with opened(url):
         with pytest.raises(InvalidSetting, match=IN_USE):
@@ -159,6 +161,7 @@ async def test_a_sqlite_file_is_locked_for_all_data_folders(tmp_path: Path) -> N
     await second.close()
 
 
+@ON_BOTH
 def test_a_first_start_that_is_killed_midway_does_no_harm(
     empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

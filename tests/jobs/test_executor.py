@@ -160,31 +160,3 @@ def test_channels_are_used_if_all_are_complete(tmp_path: Path, monkeypatch: pyte
     assert module._decoded_audio(marker, path) == audio
     channel_path(path, 2).write_bytes(bytes(49 * BYTES_PER_SAMPLE))
     assert module._decoded_audio(marker, path) is None
-
-
-async def test_words_are_always_timed(site: Site) -> None:
-    word_timestamps: list[bool] = []
-
-    async def work(pipeline: FakePipeline) -> Transcript:
-        word_timestamps.append(pipeline.options.word_timestamps)
-        return TRANSCRIPT
-
-    site.service.work = work
-    job = await site.add()
-    assert not job.submission.options.word_timestamps
-    site.runner.start()
-    await site.wait_for(job, "succeeded")
-    assert word_timestamps == [True]
-
-
-async def test_an_unexpected_error_is_shown_without_its_details(site: Site) -> None:
-    async def work(pipeline: FakePipeline) -> Transcript:
-        raise ValueError("/secret/path")
-
-    site.service.work = work
-    job = await site.add()
-    site.runner.start()
-    job = await site.wait_for(job, "failed")
-    assert job.error is not None
-    assert job.error.code == "internal_error"
-    assert "secret" not in job.error.message

@@ -1,4 +1,4 @@
-"""The peaks of jobs, on both databases: with the decoded audio, or made once for all who ask."""
+"""The peaks of jobs: with the decoded audio, or made once for all who ask."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -15,7 +15,7 @@ from app.jobs.job import Job, Status, Submission
 from app.jobs.service import JobService
 from app.jobs.store import Store
 from app.settings import Settings
-from tests.jobs.databases import lost_commits
+from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
 from tests.jobs.sites import FakeService
 
@@ -92,6 +92,7 @@ async def test_a_repeated_request_replaces_a_file_that_is_gone(jobs: JobService)
     assert not keeps_file, "a job that is done needs no file"
 
 
+@ON_BOTH
 async def test_a_commit_that_comes_through_after_the_repeated_request_was_checked(
     jobs: JobService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

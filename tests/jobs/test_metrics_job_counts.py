@@ -20,7 +20,7 @@ from app.jobs.service import JobService
 from app.jobs.store import Store
 from app.jobs.tables import jobs
 from app.settings import Settings
-from tests.jobs.databases import lost_commits, opened
+from tests.jobs.databases import ON_BOTH, lost_commits, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
 from tests.jobs.sites import FakeService
 
@@ -49,6 +49,7 @@ async def move(store: Store, job: Job, status: Status) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@ON_BOTH
 async def test_after_any_changes_at_the_same_time(database: Database, seed: int) -> None:
     """Changes are those of several clients, who do not know of each other: some are refused."""
     choice, store = random.Random(seed), Store(database)

@@ -1,4 +1,4 @@
-"""The revisions of a transcript, on both databases."""
+"""The revisions of a transcript."""
 
 import asyncio
 import json
@@ -8,12 +8,11 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
-from app.errors import JobNotDone, OutcomeUnknown, PreconditionFailed, UnknownJob, UnknownRevision
+from app.errors import OutcomeUnknown, PreconditionFailed, UnknownJob
 from app.jobs.corrections import PackedCorrection
 from app.jobs.database import Database
-from app.jobs.job import Failure, Job
+from app.jobs.job import Job
 from app.jobs.outbox import DatabaseOutbox
-from app.jobs.revisions import KEPT
 from app.jobs.serialization import (
     PackedTranscript,
     identified,
@@ -24,7 +23,7 @@ from app.jobs.serialization import (
 from app.jobs.store import Store
 from app.jobs.tables import revisions, transcripts
 from app.transcript.timeline import Transcript
-from tests.jobs.databases import lost_commits, opened
+from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import TRANSCRIPT, submission
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -54,48 +53,7 @@ async def read(store: Store, job: Job, revision: int | None = None) -> tuple[int
     return number, unpack_transcript(content)
 
 
-async def test_the_newest_revision_is_the_transcript_and_the_original_stays(url: str) -> None:
-    async with opened(url) as database:
-        store = Store(database)
-        job = await finished(store)
-        assert await read(store, job) == (0, TRANSCRIPT)
-        assert (await store.correct(job, correction(1, " Eins."))).revision == 1
-        assert (await store.correct(job, correction(2, " Zwei."))).revision == 2
-        assert (await store.get(job.id)).revision == 2
-    async with opened(url) as database:
-        store = Store(database)
-        assert (await store.get(job.id)).revision == 2
-        assert await read(store, job) == (2, corrected(" Zwei."))
-        assert await read(store, job, 1) == (1, corrected(" Eins."))
-        assert await read(store, job, 0) == (0, TRANSCRIPT)
-
-
-async def test_the_list_of_revisions(database: Database) -> None:
-    times = iter(range(1000, 2000))
-    store = Store(database, clock=lambda: float(next(times)))
-    job = await finished(store)
-    first = (0, job.finished_at, 0)
-    assert await store.revisions(job) == [first]
-    await store.correct(job, correction(1)._replace(changed=7))
-    await store.correct(job, correction(2))
-    newest, older, original = await store.revisions(job)
-    assert original == first
-    assert (newest.number, newest.changed, older.number, older.changed) == (2, 1, 1, 7)
-    assert job.finished_at < older.created_at < newest.created_at
-
-
-@pytest.mark.parametrize("revision", [1, 3])
-async def test_a_correction_of_another_revision_than_the_newest_is_refused(
-    store: Store, revision: int
-) -> None:
-    job = await finished(store)
-    await store.correct(job, correction(1, " Eins."))
-    with pytest.raises(PreconditionFailed):
-        await store.correct(job, correction(revision))
-    assert await read(store, job) == (1, corrected(" Eins."))
-    assert [number for number, _, _ in await store.revisions(job)] == [1, 0]
-
-
+@ON_BOTH
 async def test_of_two_corrections_at_once_one_is_stored(store: Store) -> None:
     job = await finished(store)
     texts = [" Eins.", " Zwei."]
@@ -107,34 +65,6 @@ async def test_of_two_corrections_at_once_one_is_stored(store: Store) -> None:
         assert len(stored) == 1
         assert isinstance(outcomes[1 - stored[0]], PreconditionFailed)
         assert await read(store, job) == (base + 1, corrected(texts[stored[0]]))
-
-
-async def test_the_original_and_the_newest_corrections_are_kept(store: Store, database: Database) -> None:
-    job, other = await finished(store), await finished(store)
-    await store.correct(other, correction(1))
-    for number in range(1, KEPT + 6):
-        await store.correct(job, correction(number, f" {number}."))
-    newest = KEPT + 5
-    kept = [number for number, _, _ in await store.revisions(job)]
-    assert kept == [*range(newest, newest - KEPT, -1), 0]
-    for number in (5, newest + 1):
-        with pytest.raises(UnknownRevision, match=f"no revision {number}:"):
-            await store.transcript(job, number)
-    assert await read(store, job, 6) == (6, corrected(" 6."))
-    assert await read(store, job, 0) == (0, TRANSCRIPT)
-    assert len(await store.revisions(other)) == 2
-    async with database.read() as connection:
-        assert await connection.scalar(sa.select(sa.func.count()).select_from(revisions)) == KEPT + 1
-
-
-async def test_only_jobs_that_have_succeeded_can_be_corrected(store: Store) -> None:
-    queued = await store.add(submission())
-    running = await store.begin(await store.add(submission()))
-    failed = await store.begin(await store.add(submission()))
-    failed = await store.fail(failed, Failure("broken", "broken_file"), [], keep_file=True)
-    for job in (queued, running, failed):
-        with pytest.raises(JobNotDone, match=job.status):
-            await store.correct(job, correction(1))
 
 
 async def test_a_deleted_job_loses_its_corrections(store: Store, database: Database) -> None:
@@ -168,12 +98,8 @@ async def test_a_correction_queues_a_webhook_and_adds_no_event(store: Store, dat
     assert await store.events(job, 0) == events
 
 
-async def test_no_webhook_without_a_url(store: Store, database: Database) -> None:
-    await store.correct(await finished(store), correction(1))
-    assert await DatabaseOutbox(database).due(1e12) == []
-
-
 @pytest.mark.parametrize("committed", [False, True])
+@ON_BOTH
 async def test_a_commit_that_fails(store: Store, database: Database, committed: bool) -> None:
     """The client gets an error; afterwards the old or the new revision is there, and everyone sees it."""
     job = await finished(store)

@@ -1,4 +1,4 @@
-"""The search of jobs, on both databases: what is found, and that it changes with the jobs."""
+"""The search of jobs: what is found, and that it changes with the jobs."""
 
 import asyncio
 import random
@@ -21,7 +21,7 @@ from app.jobs.search_terms import text_words
 from app.jobs.store import Store
 from app.jobs.tables import jobs, transcripts
 from app.transcription.helper import Helper
-from tests.jobs.databases import lost_commits
+from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SEGMENT, SUBMISSION, TRANSCRIPT, submission
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -39,6 +39,7 @@ async def found(store: Store, query: str) -> list[int]:
     return [job.number for job in (await store.page(None, 100, None, query))[0]]
 
 
+@ON_BOTH
 async def test_names_and_texts_are_found(store: Store) -> None:
     await transcribed(store, " The quick brown", " fox jumps.", filename="Füchse_01.mkv")
     await transcribed(store, " 今天天气", "很好。", filename="天.mp3")
@@ -58,13 +59,6 @@ async def test_names_and_texts_are_found(store: Store) -> None:
         assert await found(store, query) == [2], query
     for query in ("ox", "fox 天", "quick slow", "天今", "zzz"):
         assert await found(store, query) == [], query
-
-
-async def test_nothing_is_found_without_words(store: Store) -> None:
-    await transcribed(store, " Text.")
-    for query in ("", "!!!", '"', "*", "🎉", "\x00"):
-        assert await found(store, query) == []
-    assert len((await store.page(None, 10, None))[0]) == 1
 
 
 async def test_unfinished_jobs_are_found_by_name(store: Store) -> None:
@@ -99,6 +93,7 @@ async def test_a_new_text_takes_the_place_of_the_old_one(store: Store, database:
     assert await found(store, "after talk") == [job.number]
 
 
+@ON_BOTH
 async def test_pages_of_a_search(store: Store) -> None:
     matching = [await transcribed(store, f" text {number % 2}", filename="x") for number in range(6)]
     failed = await store.begin(await store.add(submission(filename="text.mp3")))
@@ -128,6 +123,7 @@ async def test_very_many_words(store: Store) -> None:
     await store.delete(job)
 
 
+@ON_BOTH
 async def test_words_that_take_the_most_space(store: Store) -> None:
     """Cuneiform has letters of four bytes: words of four have the longest beginnings for their length.
 
@@ -143,6 +139,7 @@ async def test_words_that_take_the_most_space(store: Store) -> None:
         assert await found(store, query) == [job.number]
 
 
+@ON_BOTH
 async def test_words_as_long_as_their_indexed_beginnings(store: Store) -> None:
     texts = ("a", "be", "sea", "dear", "天", "天气")
     numbers = {text: (await transcribed(store, f" {text}", filename="")).number for text in texts}
@@ -155,6 +152,7 @@ async def test_words_as_long_as_their_indexed_beginnings(store: Store) -> None:
         assert await found(store, query) == [numbers[text] for text in expected], query
 
 
+@ON_BOTH
 async def test_no_query_is_an_error(store: Store, database: Database) -> None:
     """Neither database may take anything in a query for syntax, or know other letters than this service."""
     text = st.text(st.one_of(st.characters(), st.sampled_from(string.punctuation + " aA0é天")), max_size=200)

@@ -5,10 +5,7 @@ import zlib
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from app.errors import InvalidInput
-from app.jobs.corrections import Segments, apply_edits, relabel, restore
+from app.jobs.corrections import Segments, apply_edits
 from app.jobs.serialization import (
     PackedTranscript,
     identified,
@@ -16,8 +13,6 @@ from app.jobs.serialization import (
     pack_with_words,
     unpack_transcript,
 )
-from app.speakers.correction import SpeakerCorrection
-from app.speakers.labelling import SpeakerCount
 from app.transcript.corrections import SegmentEdit
 from app.transcript.formats.common import milliseconds
 from tests.jobs.samples import TRANSCRIPT
@@ -64,53 +59,6 @@ def test_transcripts_of_a_version_without_these_fields_are_read() -> None:
 def test_a_job_is_found_by_the_same_words_with_and_without_speakers() -> None:
     spoken = pack_with_words(replace(TRANSCRIPT, segments=SEGMENTS), "talk.flac")[1]
     assert spoken == pack_with_words(TRANSCRIPT, "talk.flac")[1]
-
-
-def test_speakers_are_renamed_without_voices() -> None:
-    correction, segments = relabel(BASE, [], SpeakerCorrection(names={"S1": "Ann"}), "talk.flac")
-    assert [(segment.speaker, segment.turns) for segment in segments] == [("Ann", ((1, "S2"),)), ("Ann", ())]
-    assert correction is not None
-    assert correction.transcript.revision == 5
-    assert unpack_transcript(correction.transcript.content).segments == segments
-    assert (correction.changed, correction.words) == (2, pack_with_words(TRANSCRIPT, "talk.flac")[1])
-
-
-def test_the_same_names_are_no_correction() -> None:
-    names = {"S1": "S1", "S2": "S2"}
-    assert relabel(BASE, [], SpeakerCorrection(names=names), "talk.flac") == (None, SEGMENTS)
-
-
-def test_speakers_are_found_again_before_they_are_renamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[object, ...]] = []
-
-    def relabelled(segments: Segments, *how: object) -> Segments:
-        asked.append(how)
-        return (segments[0], replace(segments[1], speaker="S3"))
-
-    monkeypatch.setattr("app.speakers.labelling.relabelled", relabelled)
-    wanted = SpeakerCorrection(SpeakerCount(2, 2), (("0-0", "0-1"),), (("0-0",),), {"S3": "Ann"})
-    correction, segments = relabel(BASE, [b"voices"], wanted, "talk.flac")
-    assert asked == [([b"voices"], SpeakerCount(2, 2), (("0-0", "0-1"),), (("0-0",),))]
-    assert [segment.speaker for segment in segments] == ["S1", "Ann"]
-    assert correction is not None
-    assert correction.changed == 1
-    relabel(BASE, [b"voices"], SpeakerCorrection(same=(("0-0", "0-1"),)), "talk.flac")
-    assert asked[1][1] == SpeakerCount(), "the voices decide how many there are"
-
-
-def test_a_speaker_that_nobody_has_cannot_be_renamed() -> None:
-    with pytest.raises(InvalidInput, match="S9"):
-        relabel(BASE, [], SpeakerCorrection(names={"S9": "Ann"}), "talk.flac")
-
-
-def test_an_earlier_revision_brings_back_its_speakers() -> None:
-    renamed, _ = relabel(BASE, [], SpeakerCorrection(names={"S1": "Ann"}), "talk.flac")
-    assert renamed is not None
-    correction, segments = restore(renamed.transcript, BASE, "talk.flac")
-    assert segments == SEGMENTS
-    assert correction is not None
-    assert (correction.changed, correction.transcript.revision) == (2, 6)
-    assert unpack_transcript(correction.transcript.content).segments == SEGMENTS
 
 
 def test_a_speaker_set_by_hand_is_stored_as_such() -> None:

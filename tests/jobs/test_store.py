@@ -1,4 +1,4 @@
-"""The store and the outbox, on both databases."""
+"""The store and the outbox."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from app.jobs.outbox import DatabaseOutbox
 from app.jobs.serialization import unpack_transcript
 from app.jobs.store import QueuedRow, Store
 from app.jobs.tables import jobs, metadata
-from tests.jobs.databases import opened
+from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -50,6 +50,7 @@ async def test_a_new_job(store: Store) -> None:
     assert await store.get(job.id) == job
 
 
+@ON_BOTH
 async def test_jobs_outlive_the_process(url: str) -> None:
     async with opened(url) as database:
         job = await new_job(Store(database), Status.SUCCEEDED)
@@ -120,6 +121,7 @@ async def test_progress_never_decreases(store: Store) -> None:
     assert job.progress == JobProgress(Stage.DECODING, 60.0, 600.0, 2, 20)
 
 
+@ON_BOTH
 async def test_events_have_no_gap(store: Store) -> None:
     published: list[tuple[str, Event]] = []
     store.on_event = lambda job_id, event: published.append((job_id, event))
@@ -164,6 +166,7 @@ async def test_queued_jobs_have_what_their_order_depends_on(store: Store) -> Non
     ]
 
 
+@ON_BOTH
 async def test_pages(store: Store) -> None:
     jobs = [await store.add(SUBMISSION) for _ in range(5)]
     running = jobs[1] = await store.begin(jobs[1])
@@ -175,6 +178,7 @@ async def test_pages(store: Store) -> None:
     assert await store.page(Status.RUNNING, 5, None) == ([running], False)
 
 
+@ON_BOTH
 async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) -> None:
     job = await store.add(submission(idempotency_key="key"))
     with pytest.raises(IntegrityError):
@@ -189,6 +193,7 @@ async def test_an_idempotency_key_belongs_to_one_job_of_one_owner(store: Store) 
     assert await store.find("somebody", "key") is None
 
 
+@ON_BOTH
 async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store: Store) -> None:
     job = await new_job(store, Status.SUCCEEDED, webhook_url="https://example.org/hook")
     await store.delete(job)
@@ -220,6 +225,7 @@ async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: 
     assert (delivery.url, delivery.attempts) == ("https://example.org/hook", 0)
 
 
+@ON_BOTH
 async def test_the_outbox(database: Database) -> None:
     store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
     await new_job(store, Status.FAILED, webhook_url="https://example.org/1")
@@ -250,6 +256,7 @@ async def test_a_cancelled_caller_does_not_leave_sqlite_locked(tmp_path: Path) -
             assert await store.count([Status.QUEUED]) == before + 1
 
 
+@ON_BOTH
 async def test_concurrent_readers_and_writers(store: Store) -> None:
     async def one() -> str:
         job = await new_job(store, Status.RUNNING)

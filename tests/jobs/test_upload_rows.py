@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from app.errors import (
     DiskFull,
-    KeyReused,
     OutcomeUnknown,
     QueueFull,
     UnknownUpload,
@@ -28,7 +27,7 @@ from app.jobs.uploads import LIFETIME_S, REMEMBERED_S
 from app.media.disk import MARGIN_BYTES
 from app.media.partial_file import Checksum
 from app.settings import Settings
-from tests.jobs.databases import lost_commits
+from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
 from tests.jobs.sites import FakeService
 from tests.media.disks import SmallDisk
@@ -164,23 +163,13 @@ async def test_an_upload_is_used_once(jobs: JobService) -> None:
     assert refused.value.code == "upload_used"
 
 
+@ON_BOTH
 async def test_of_many_submissions_at_once_one_gets_the_upload(jobs: JobService) -> None:
     upload_id = await uploaded(jobs)
     attempts = await asyncio.gather(*(submitted(jobs, upload_id) for _ in range(8)), return_exceptions=True)
     refused = [attempt for attempt in attempts if isinstance(attempt, UploadConflict)]
     assert len(refused) == 7
     assert len(await jobs.store.files()) == 1
-
-
-async def test_the_same_key_gives_the_same_job(jobs: JobService) -> None:
-    upload_id = await uploaded(jobs)
-    attempts = await asyncio.gather(*(submitted(jobs, upload_id, "key") for _ in range(4)))
-    assert len({job.id for job in attempts}) == 1
-    other = await uploaded(jobs)
-    assert (await submitted(jobs, other, "key")).id == attempts[0].id, "the same content"
-    assert (await jobs.uploads.find(OWNER, other)).job_id is None
-    with pytest.raises(KeyReused):
-        await submitted(jobs, await uploaded(jobs, b"other"), "key")
 
 
 async def test_a_repeated_request_does_not_share_an_unused_upload(jobs: JobService) -> None:
@@ -191,17 +180,6 @@ async def test_a_repeated_request_does_not_share_an_unused_upload(jobs: JobServi
     second = await uploaded(jobs)
     assert (await submitted(jobs, second, "key")).submission.file == first
     assert (await submitted(jobs, second)).id != job.id
-
-
-async def test_a_refused_submission_leaves_the_upload_usable(start) -> None:
-    async with start(max_jobs_per_key=1) as jobs:
-        first, second = await uploaded(jobs), await uploaded(jobs)
-        job = await submitted(jobs, first)
-        with pytest.raises(QueueFull):
-            await submitted(jobs, second)
-        assert files(jobs) == {first, second}
-        await jobs.delete(job.id)
-        assert (await submitted(jobs, second)).submission.file == second
 
 
 async def test_an_incomplete_upload_is_refused_without_ending_its_request(jobs: JobService) -> None:
@@ -401,27 +379,7 @@ async def test_an_upload_that_has_ended_is_not_used(jobs: JobService, clock: Clo
     assert await jobs.store.files() == set()
 
 
-async def test_deleting_an_upload(jobs: JobService) -> None:
-    upload_id = await uploaded(jobs)
-    await jobs.uploads.delete(OWNER, upload_id)
-    assert not files(jobs)
-    assert not jobs._service.folder.disk._reservations
-    with pytest.raises(UnknownUpload):
-        await jobs.uploads.find(OWNER, upload_id)
-
-
 # Owners, limits and space
-
-
-async def test_an_upload_belongs_to_its_key(jobs: JobService) -> None:
-    upload_id = await uploaded(jobs)
-    for request in (jobs.uploads.find, jobs.uploads.offset, jobs.uploads.delete):
-        with pytest.raises(UnknownUpload):
-            await request("another", upload_id)
-    assert (await jobs.uploads.find("", upload_id)).id == upload_id, "without keys"
-    for unknown in ("0" * 32, "", "\0", "../jobs.db", upload_id.upper() + "x"):
-        with pytest.raises(UnknownUpload):
-            await jobs.uploads.find(OWNER, unknown)
 
 
 async def test_live_uploads_are_limited(start, clock: Clock) -> None:

@@ -15,6 +15,7 @@ from app.jobs.tables import known_speakers, voices
 from app.options import Options
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
+from tests.jobs.databases import ON_BOTH
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 from tests.jobs.sites import FakePipeline, Site
 from workers.messages import Span
@@ -110,6 +111,7 @@ async def test_voices_of_another_digest_are_removed(store: Store, job: Job, clip
     assert await embed(clip_store, job) == [SECOND, FIRST]
 
 
+@ON_BOTH
 async def test_voices_stay_with_a_job_that_succeeds_until_it_is_deleted(
     database: Database, store: Store, job: Job, clip_store: ClipStore
 ) -> None:

@@ -21,9 +21,9 @@ from app.media.pool import STEP_SAMPLES, Decoded, MediaPool
 from app.media.uploads import Upload, remove_leftovers
 from app.media.worker_slot import Call
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import SlotStatus
 from tests.media.disks import SmallDisk
 from tests.media_files import RATE, flac_of_silence
+from tests.scheduling.fake_slots import StubSlot
 from workers.media import tasks
 from workers.messages import BYTES_PER_SAMPLE
 
@@ -34,27 +34,12 @@ MINUTE_BYTES = 60 * RATE * BYTES_PER_SAMPLE
 DAY_S = 86400.0
 
 
-class InlineSlot:
+class InlineSlot(StubSlot):
     """A `Slot[Call, Any]` that runs each call in this process."""
-
-    index = 0
-
-    def __init__(self) -> None:
-        self.status = SlotStatus()
-        self.needs_restart = asyncio.Event()
-
-    def batch_limit(self, weight: int = 1) -> int:
-        return 1
-
-    async def start(self) -> None: ...
-
-    async def probe(self) -> None: ...
 
     async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         [call] = payloads
         return [call.function(*call.args)]
-
-    async def close(self) -> None: ...
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.media.worker_slot import Call
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import SlotStatus, TaskResult
+from app.scheduling.tasks import TaskResult
 from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import StubSlot
 from workers.media import tasks
 from workers.media.tasks import DecodeStep
 from workers.media.voices import embed
@@ -31,24 +32,17 @@ def upload(tmp_path: Path) -> Upload:
     return Upload(tmp_path / "x", "x", 1, "")
 
 
-class FakeSlot:
+class FakeSlot(StubSlot):
     """A `Slot[Call, Any]`. A step lasts until a span is in flight elsewhere, and a span until a step is."""
 
     def __init__(self, index: int, may_start: asyncio.Event, in_flight: dict[Any, asyncio.Event]) -> None:
-        self.index = index
-        self.status = SlotStatus()
-        self.needs_restart = asyncio.Event()
+        super().__init__(index)
         self._may_start = may_start
         self._in_flight = in_flight
         self._steps = 0
 
     async def start(self) -> None:
         await self._may_start.wait()
-
-    def batch_limit(self, weight: int = 1) -> int:
-        return 1
-
-    async def probe(self) -> None: ...
 
     async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         [call] = payloads
@@ -69,8 +63,6 @@ class FakeSlot:
     async def _wait_for(self, other: object) -> None:
         async with asyncio.timeout(5):
             await self._in_flight[other].wait()
-
-    async def close(self) -> None: ...
 
 
 @pytest.mark.parametrize("decoding", [0, 1])
@@ -94,28 +86,17 @@ async def test_one_worker_decodes_while_the_other_finds_speech(
     await pool.stop()
 
 
-class RecordingSlot:
+class RecordingSlot(StubSlot):
     """A `Slot[Call, Any]` that notes the functions that it was to call."""
 
     def __init__(self) -> None:
-        self.index = 0
-        self.status = SlotStatus()
-        self.needs_restart = asyncio.Event()
+        super().__init__()
         self.called: list[object] = []
-
-    async def start(self) -> None: ...
-
-    def batch_limit(self, weight: int = 1) -> int:
-        return 1
-
-    async def probe(self) -> None: ...
 
     async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         self.called += [call.function for call in payloads]
         await asyncio.sleep(0)
         return [b"\0\0\0\0"]
-
-    async def close(self) -> None: ...
 
 
 async def test_the_voices_of_many_clips_hold_up_neither_the_search_for_speech_nor_other_jobs(
@@ -143,29 +124,20 @@ async def test_the_voices_of_many_clips_hold_up_neither_the_search_for_speech_no
     await pool.stop()
 
 
-class BarrierSlot:
+class BarrierSlot(StubSlot):
     """A `Slot[Call, Any]` whose calls wait for those of the other slots."""
 
     def __init__(self, index: int, started: list[int], barrier: asyncio.Barrier) -> None:
-        self.index = index
-        self.status = SlotStatus()
-        self.needs_restart = asyncio.Event()
+        super().__init__(index)
         self._started = started
         self._barrier = barrier
 
     async def start(self) -> None:
         self._started.append(self.index)
 
-    def batch_limit(self, weight: int = 1) -> int:
-        return 1
-
-    async def probe(self) -> None: ...
-
     async def run(self, payloads: Sequence[Call], expected_s: float | None) -> list[Any]:
         await self._barrier.wait()
         return [b"\0\0\0\0"]
-
-    async def close(self) -> None: ...
 
 
 @pytest.mark.parametrize("workers", [1, 6])

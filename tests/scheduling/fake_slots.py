@@ -10,17 +10,33 @@ from app.scheduling.tasks import SlotStatus
 NewDispatcher = Callable[..., Dispatcher[str, str]]  # what the fixture `new_dispatcher` is; takes the slots
 
 
-class FakeSlot:
+class StubSlot:
+    """The part of a `Slot` that has no process: everything but `run`. A batch has one task."""
+
+    def __init__(self, index: int = 0) -> None:
+        self.index = index
+        self.status = SlotStatus()
+        self.needs_restart = asyncio.Event()
+
+    def batch_limit(self, weight: int = 1) -> int:
+        return 1
+
+    async def start(self) -> None: ...
+
+    async def probe(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class FakeSlot(StubSlot):
     """Returns each payload in upper case; "crash" crashes its process, "raise" is an error of the task.
 
     A `Slot[str, str]`.
     """
 
     def __init__(self, index: int, *, failing_starts: int = 0, batch_limit: int = 1) -> None:
-        self.index = index
+        super().__init__(index)
         self.limit = batch_limit
-        self.status = SlotStatus()
-        self.needs_restart = asyncio.Event()
         self.failing_starts = failing_starts  # before one succeeds
         self.starts = 0
         self.probes = 0
@@ -50,8 +66,6 @@ class FakeSlot:
         if "raise" in payloads:
             raise ValueError("cannot be done")
         return [payload.upper() for payload in payloads]
-
-    async def close(self) -> None: ...
 
 
 class SickSlot(FakeSlot):

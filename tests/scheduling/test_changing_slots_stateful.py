@@ -16,9 +16,9 @@ from structlog.testing import capture_logs
 from app.errors import DeviceFailed, NotReady, ProcessCrashed, ProcessLost, RequeueBatch, TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES, MAX_LOSSES
-from app.scheduling.tasks import SlotStatus
 from bench.virtual_clock import VirtualClockLoop
 from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import StubSlot
 
 MOST_SLOTS = 4
 LATE = "late"
@@ -33,17 +33,15 @@ FAILURES = (
 START_FAILURES = (None, None, LOST, ProcessCrashed("killed"), OSError("no such model"))
 
 
-class DirectedSlot:
+class DirectedSlot(StubSlot):
     """Answers when the test says so. An `OverlappingSlot[str, str]`."""
 
     def __init__(self, index: int, limit: int, *, overlaps: bool, is_stubborn: bool) -> None:
         """`is_stubborn`: it answers although it is cancelled."""
-        self.index = index
+        super().__init__(index)
         self.limit = limit
         self.overlaps = overlaps
         self.is_stubborn = is_stubborn
-        self.status = SlotStatus()
-        self.needs_restart = asyncio.Event()
         self.start_failure: Exception | None = None
         self.answers_at_once = False
         self.is_removed = False

@@ -216,11 +216,6 @@ def test_empty_transcripts() -> None:
     assert json.loads(render(EMPTY, (), "json"))["segments"] == []
 
 
-def test_an_unknown_format() -> None:
-    with pytest.raises(KeyError):
-        render(EMPTY, (), "doc")
-
-
 @pytest.mark.parametrize(
     ("at", "ms"), [(0, 0), (7, 0), (8, 1), (23, 1), (24, 2), (36_792, 2300), (16_000, 1000)]
 )
@@ -324,23 +319,6 @@ def test_any_text_leaves_the_file_intact(file_format: str, drawn: list[tuple[int
     assert len(read) == len(blocks)
     assert all(event.start < event.end for event in read)
     assert all(before.end <= after.start for before, after in pairwise(read))
-
-
-def test_media_types() -> None:
-    assert FORMATS["stl"].content_type == "application/x-ebu-stl"  # binary: no charset
-    assert FORMATS["scc"].content_type == "text/x-scc; charset=utf-8"
-    assert {name: known.media_type for name, known in FORMATS.items()} == {
-        "srt": "application/x-subrip",
-        "vtt": "text/vtt",
-        "ass": "text/x-ssa",
-        "ttml": "application/ttml+xml",
-        "scc": "text/x-scc",
-        "stl": "application/x-ebu-stl",
-        "lrc": "text/plain",
-        "txt": "text/plain",
-        "tsv": "text/tab-separated-values",
-        "json": "application/json",
-    }
 
 
 @pytest.mark.parametrize("file_format", sorted(FORMATS.keys() - {"scc", "stl"}))

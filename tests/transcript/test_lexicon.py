@@ -1,29 +1,30 @@
 """The tables of words are well formed, and hold for each language what a subtitler would say of it."""
 
-from collections.abc import Callable
+import re
 from pathlib import Path
 
 import pytest
 
 from app.languages import LANGUAGES
 from app.transcript import lexicon
-from app.transcript.lexicon import (
-    abbreviations,
-    abbreviations_before_numbers,
-    ambiguous_abbreviations,
-    leaning_back,
-    leaning_forward,
-    months,
-    nouns_before_numbers,
-    titles,
-    units_of_measure,
-    word_form,
-    writes_ordinals_with_dot,
-)
+from app.transcript.lexicon import lexicon_of, read_tables, word_form
 
-WORDS = [leaning_forward, leaning_back, titles, months, nouns_before_numbers, units_of_measure]
-ABBREVIATIONS = [abbreviations, ambiguous_abbreviations, abbreviations_before_numbers]
-Table = Callable[[str], frozenset[str]]
+DATA = Path(lexicon.__file__).parent / "data"
+WORDS = [
+    "leaning_forward",
+    "leaning_back",
+    "titles",
+    "months",
+    "nouns_before_numbers",
+    "units_of_measure",
+]
+ABBREVIATIONS = ["abbreviations", "ambiguous_abbreviations", "abbreviations_before_numbers"]
+
+
+def words_of(table: str, language: str) -> frozenset[str]:
+    words: frozenset[str] = getattr(lexicon_of(language), table)
+    return words
+
 
 _MAIN = "ar bg ca cs da de el en es fa fi fr he hi hr hu id it ko ms nl no pl pt ro ru sk sv tr uk ur vi"
 MAIN_LANGUAGES = _MAIN.split()
@@ -35,18 +36,18 @@ _PUNCTUATION = "\"'“”«»‹›()[]{}.,;:!?¿¡…-–—"
 
 
 @pytest.mark.parametrize("table", WORDS)
-def test_words_are_casefolded_and_bare(table: Table) -> None:
+def test_words_are_casefolded_and_bare(table: str) -> None:
     for language in LANGUAGES:
-        for word in table(language) - _MARKS_ALONE:
+        for word in words_of(table, language) - _MARKS_ALONE:
             assert word == word_form(word), (language, word)
             assert word == word.lstrip(_PUNCTUATION), (language, word)
             assert word == word.rstrip(_PUNCTUATION.replace("'", "")), (language, word)
 
 
 @pytest.mark.parametrize("table", ABBREVIATIONS)
-def test_abbreviations_are_casefolded_and_end_with_their_dot(table: Table) -> None:
+def test_abbreviations_are_casefolded_and_end_with_their_dot(table: str) -> None:
     for language in LANGUAGES:
-        for word in table(language):
+        for word in words_of(table, language):
             assert word == word_form(word), (language, word)
             assert word.endswith("."), (language, word)
             assert not word.startswith(tuple(_PUNCTUATION)), (language, word)
@@ -55,28 +56,27 @@ def test_abbreviations_are_casefolded_and_end_with_their_dot(table: Table) -> No
 
 @pytest.mark.parametrize("language", MAIN_LANGUAGES)
 def test_main_languages_have_tables_of_their_own(language: str) -> None:
-    assert len(leaning_forward(language)) > 30
-    assert months(language)
-    for table in (nouns_before_numbers, units_of_measure):
-        assert table(language) > table("xx"), table
+    assert len(lexicon_of(language).leaning_forward) > 30
+    assert lexicon_of(language).months
+    for table in ("nouns_before_numbers", "units_of_measure"):
+        assert words_of(table, language) > words_of(table, "xx"), table
     if language != "ko":  # Korean titles follow the name
-        assert titles(language) > titles("xx")
+        assert lexicon_of(language).titles > lexicon_of("xx").titles
     if language not in _WITHOUT_DOTS:
-        assert abbreviations(language) - abbreviations("xx")
-        assert ambiguous_abbreviations(language) - ambiguous_abbreviations("xx")
+        assert lexicon_of(language).abbreviations - lexicon_of("xx").abbreviations
+        assert lexicon_of(language).ambiguous_abbreviations - lexicon_of("xx").ambiguous_abbreviations
 
 
 def test_an_unknown_language_has_only_what_is_international() -> None:
-    for table in (leaning_forward, leaning_back, months):
-        assert table("xx") == frozenset()
-    assert "dr." in abbreviations("xx")
-    assert "km" in units_of_measure("xx")
-    assert "dr" in titles("xx")
+    for table in ("leaning_forward", "leaning_back", "months"):
+        assert words_of(table, "xx") == frozenset()
+    assert "dr." in lexicon_of("xx").abbreviations
+    assert "km" in lexicon_of("xx").units_of_measure
+    assert "dr" in lexicon_of("xx").titles
 
 
-def test_tables_are_built_once() -> None:
-    for table in WORDS + ABBREVIATIONS:
-        assert table("en") is table("en")
+def test_a_file_is_read_once() -> None:
+    assert lexicon_of("en") is lexicon_of("en")
 
 
 # Each entry says why a word leans both ways. None does.
@@ -85,13 +85,13 @@ LEANING_BOTH_WAYS: dict[str, set[str]] = {}
 
 def test_no_word_leans_both_ways() -> None:
     for language in LANGUAGES:
-        both = leaning_forward(language) & leaning_back(language)
+        both = lexicon_of(language).leaning_forward & lexicon_of(language).leaning_back
         assert both == LEANING_BOTH_WAYS.get(language, set()), language
 
 
 def test_an_abbreviation_is_certain_or_ambiguous_but_not_both() -> None:
     for language in [*LANGUAGES, "xx"]:
-        assert not abbreviations(language) & ambiguous_abbreviations(language), language
+        assert not lexicon_of(language).abbreviations & lexicon_of(language).ambiguous_abbreviations, language
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_an_abbreviation_is_certain_or_ambiguous_but_not_both() -> None:
     ],
 )
 def test_words_that_lean_forward(language: str, words: str) -> None:
-    missing = {word_form(word) for word in words.split()} - leaning_forward(language)
+    missing = {word_form(word) for word in words.split()} - lexicon_of(language).leaning_forward
     assert missing == set()
 
 
@@ -160,7 +160,7 @@ def test_words_that_lean_forward(language: str, words: str) -> None:
     ],
 )
 def test_words_that_lean_back(language: str, words: str) -> None:
-    missing = {word_form(word) for word in words.split()} - leaning_back(language)
+    missing = {word_form(word) for word in words.split()} - lexicon_of(language).leaning_back
     assert missing == set()
 
 
@@ -179,7 +179,7 @@ def test_words_that_lean_back(language: str, words: str) -> None:
     ],
 )
 def test_words_that_may_end_a_clause_do_not_lean_forward(language: str, words: str) -> None:
-    listed = {word_form(word) for word in words.split()} & leaning_forward(language)
+    listed = {word_form(word) for word in words.split()} & lexicon_of(language).leaning_forward
     assert listed == set()
 
 
@@ -211,8 +211,8 @@ def test_words_that_may_end_a_clause_do_not_lean_forward(language: str, words: s
     ],
 )
 def test_abbreviations_of_a_language(language: str, certain: str, ambiguous: str) -> None:
-    assert set(certain.split()) - abbreviations(language) == set()
-    assert set(ambiguous.split()) - ambiguous_abbreviations(language) == set()
+    assert set(certain.split()) - lexicon_of(language).abbreviations == set()
+    assert set(ambiguous.split()) - lexicon_of(language).ambiguous_abbreviations == set()
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_abbreviations_of_a_language(language: str, certain: str, ambiguous: str
     ],
 )
 def test_words_that_end_sentences_are_no_certain_abbreviations(language: str, words: str) -> None:
-    assert set(words.split()) & abbreviations(language) == set()
+    assert set(words.split()) & lexicon_of(language).abbreviations == set()
 
 
 @pytest.mark.parametrize(
@@ -246,43 +246,43 @@ def test_words_that_end_sentences_are_no_certain_abbreviations(language: str, wo
     ],
 )
 def test_abbreviations_that_a_number_follows(language: str, words: str) -> None:
-    assert set(words.split()) - abbreviations_before_numbers(language) == set()
+    assert set(words.split()) - lexicon_of(language).abbreviations_before_numbers == set()
 
 
 @pytest.mark.parametrize(
     ("table", "language", "words"),
     [
-        (titles, "ar", "الدكتور السيد"),
-        (titles, "de", "herr frau dr prof"),
-        (titles, "en", "mr captain uncle st president"),
-        (titles, "fr", "m mme monsieur saint"),
-        (titles, "he", 'ד"ר מר'),
-        (titles, "hi", "डॉ श्री"),
-        (titles, "pl", "pan pani"),
-        (titles, "ru", "господин г-н"),
-        (nouns_before_numbers, "de", "seite kapitel nr zimmer"),
-        (nouns_before_numbers, "en", "page chapter room section version"),
-        (nouns_before_numbers, "xx", "§ nr no"),
-        (units_of_measure, "de", "meter prozent uhr millionen jahre km °c"),
-        (units_of_measure, "en", "miles percent dollars hours million pm years %"),
-        (units_of_measure, "ru", "метров рублей тысяч лет процентов"),
-        (units_of_measure, "pl", "złotych lat kilometrów"),
-        (units_of_measure, "ko", "년 월 명 번째 퍼센트"),
-        (months, "de", "januar mai"),
-        (months, "ru", "января январь январе"),
-        (months, "pl", "maja maj maju"),
-        (months, "cs", "ledna leden"),
-        (months, "el", "Ιανουαρίου Μάρτιος"),
+        ("titles", "ar", "الدكتور السيد"),
+        ("titles", "de", "herr frau dr prof"),
+        ("titles", "en", "mr captain uncle st president"),
+        ("titles", "fr", "m mme monsieur saint"),
+        ("titles", "he", 'ד"ר מר'),
+        ("titles", "hi", "डॉ श्री"),
+        ("titles", "pl", "pan pani"),
+        ("titles", "ru", "господин г-н"),
+        ("nouns_before_numbers", "de", "seite kapitel nr zimmer"),
+        ("nouns_before_numbers", "en", "page chapter room section version"),
+        ("nouns_before_numbers", "xx", "§ nr no"),
+        ("units_of_measure", "de", "meter prozent uhr millionen jahre km °c"),
+        ("units_of_measure", "en", "miles percent dollars hours million pm years %"),
+        ("units_of_measure", "ru", "метров рублей тысяч лет процентов"),
+        ("units_of_measure", "pl", "złotych lat kilometrów"),
+        ("units_of_measure", "ko", "년 월 명 번째 퍼센트"),
+        ("months", "de", "januar mai"),
+        ("months", "ru", "января январь январе"),
+        ("months", "pl", "maja maj maju"),
+        ("months", "cs", "ledna leden"),
+        ("months", "el", "Ιανουαρίου Μάρτιος"),
     ],
 )
-def test_what_belongs_to_names_and_numbers(table: Table, language: str, words: str) -> None:
-    assert {word_form(word) for word in words.split()} - table(language) == set()
+def test_what_belongs_to_names_and_numbers(table: str, language: str, words: str) -> None:
+    assert {word_form(word) for word in words.split()} - words_of(table, language) == set()
 
 
 def test_languages_that_write_ordinals_with_a_dot() -> None:
     dotted, plain = "de da no fi cs sk hu pl tr hr sl et lv is sr bs", "en fr es it pt nl ru uk sv ko xx"
-    assert all(map(writes_ordinals_with_dot, dotted.split()))
-    assert not any(map(writes_ordinals_with_dot, plain.split()))
+    assert all(lexicon_of(language).ordinal_dot for language in dotted.split())
+    assert not any(lexicon_of(language).ordinal_dot for language in plain.split())
 
 
 @pytest.mark.parametrize(
@@ -305,8 +305,61 @@ def test_the_form_of_a_word(word: str, form: str) -> None:
     assert word_form(word) == form
 
 
-def test_the_tables_are_modules_which_every_wheel_contains() -> None:
-    folder = Path(lexicon.__file__).parent
-    others = {path.name for path in folder.iterdir() if path.is_file() and path.suffix != ".py"}
-    assert others == {"LICENSE-Unicode.txt"}  # `test_release` finds it in the wheel
-    assert (folder / "__init__.py").exists()
+def test_each_file_is_of_one_of_whispers_languages() -> None:
+    names = {path.stem for path in DATA.iterdir()}
+    assert names - LANGUAGES.keys() == {"international"}
+
+
+@pytest.mark.parametrize("path", sorted(DATA.iterdir()), ids=lambda path: path.stem)
+def test_every_file_is_well_formed(path: Path) -> None:
+    assert read_tables(path)
+
+
+def test_a_new_language_needs_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "international.toml").write_text((DATA / "international.toml").read_text())
+    (tmp_path / "is.toml").write_text("ordinal_dot = true\nmonths = 'Janúar'\nabbreviations = 'jr.'\n")
+    monkeypatch.setattr(lexicon, "_DATA", tmp_path)
+    lexicon_of.cache_clear()
+    try:
+        icelandic = lexicon_of("is")
+    finally:
+        lexicon_of.cache_clear()
+    assert icelandic.months == {"janúar"}
+    assert icelandic.ordinal_dot
+    assert "km" in icelandic.units_of_measure
+    assert "jr." in icelandic.abbreviations - icelandic.ambiguous_abbreviations
+
+
+def test_a_language_shares_what_its_file_lacks(tmp_path: Path) -> None:
+    (tmp_path / "no.toml").write_text("titles = 'herr fru'\nmonths = 'mai'\n")
+    (tmp_path / "nn.toml").write_text("same_as = 'no'\ntitles = 'herr'\n")
+    assert read_tables(tmp_path / "nn.toml") == {"titles": {"herr"}, "months": {"mai"}}
+
+
+def test_words_may_have_prefixes_and_other_spellings(tmp_path: Path) -> None:
+    (tmp_path / "he.toml").write_text(
+        "titles.words = 'a b'\ntitles.prefixes = 'x y'\ntitles.except = 'yb'\n"
+        "titles.spellings = { '^x' = 'z' }\n"
+    )
+    assert read_tables(tmp_path / "he.toml") == {"titles": {"a", "xa", "ya", "za", "b", "xb", "zb"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("title = 'herr'", "xx.toml: title = 'herr' is no table of words"),
+        ("ordinal_dot = 'yes'", "xx.toml: ordinal_dot = 'yes' is no table of words"),
+        ("titles = 3", "xx.toml: titles: words = 3 is neither words nor what may be written to them"),
+        ("titles = ['herr']", "xx.toml: titles: words = ['herr'] is neither"),
+        ("titles.prefixes = 'x'", "xx.toml: titles has no words"),
+        ("titles.word = 'x'", "xx.toml: titles: word = 'x' is neither"),
+        ("titles = 'Herr frau herr'", "xx.toml: titles has herr twice"),
+        ("titles = 'herr'\ntitles = 'frau'", "xx.toml: Cannot overwrite a value"),
+        ("titles = 'herr", "xx.toml: "),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "xx.toml"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        read_tables(path)

@@ -11,12 +11,12 @@ import pytest
 
 from app.engines.window_request import WindowRequest
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import SlotStatus
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import decode_clip
 from app.transcription.clip_request import ClipRequest
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run
+from tests.scheduling.fake_slots import StubSlot
 from workers.messages import Decoding
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -113,23 +113,14 @@ async def test_a_clip_that_another_request_cancelled_is_transcribed_again(record
     assert worker.calls == 1
 
 
-class ReadingSlot:
+class ReadingSlot(StubSlot):
     """Reads the audio of its batches once it may. A `Slot[WindowRequest, ClipResult]`."""
 
     def __init__(self) -> None:
-        self.index = 0
-        self.status = SlotStatus()
-        self.needs_restart = asyncio.Event()
+        super().__init__()
         self.taken = asyncio.Event()
         self.may_read = asyncio.Event()
         self.read: list[Path] = []
-
-    def batch_limit(self, weight: int = 1) -> int:
-        return 1
-
-    async def start(self) -> None: ...
-
-    async def probe(self) -> None: ...
 
     async def run(self, payloads: Sequence[WindowRequest], expected_s: float | None) -> list[ClipResult]:
         self.taken.set()
@@ -138,8 +129,6 @@ class ReadingSlot:
             request.read()
             self.read.append(request.pcm_path)
         return [RESULT for _ in payloads]
-
-    async def close(self) -> None: ...
 
 
 async def test_a_clip_whose_audio_went_with_another_request_is_transcribed_again(

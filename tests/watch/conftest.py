@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from app.watch import recording, watcher
+from app.client import jobs
+from app.watch import watcher
 from tests.watch.watched_folder import Watched
 
 
 @pytest.fixture
 def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watched:
-    monkeypatch.setattr(recording, "_FIRST_POLL_S", 0.02)
-    monkeypatch.setattr(recording, "_MAX_POLL_S", 0.02)
+    monkeypatch.setattr(jobs, "_POLL_S", (0.02, 0.02))
     monkeypatch.setattr(watcher, "_RETRY_S", 0.2)
     monkeypatch.setattr(watcher, "_ROOT_S", 0.1)
     folder = tmp_path / "films"

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from app.watch.client import KeyTaken, NotRead, Refused
+from app.client.answers import KeyTaken, NotRead, Refused
+from app.client.jobs import JobClient
 from app.watch.report import Report
 
 
@@ -22,8 +23,8 @@ class Job:
 
 
 @dataclass
-class FakeJobs:
-    """As `JobClient`. A recording's content is its transcript; one that begins with `broken` fails."""
+class FakeJobs(JobClient):
+    """A recording's content is its transcript; one that begins with `broken` fails."""
 
     paused: bool = False  # jobs do not end
     language: str = "en"

@@ -9,10 +9,10 @@ from pathlib import Path
 import av
 import pytest
 
+from app.client.answers import NotRead, Refused
 from app.errors import DatabaseUnavailable, InvalidSetting
 from app.options import Options
 from app.watch import sidecar
-from app.watch.client import NotRead, Refused
 from app.watch.folder_locks import FolderLocks
 from app.watch.headers import HeaderReader
 from app.watch.rules import Rules

@@ -35,7 +35,7 @@ class Watched:
             [self.folder],
             chosen,
             state,
-            self.jobs,  # type: ignore[arg-type]
+            self.jobs,
             self.report,
             sound_dir=self._database.with_suffix(".sound"),
             settle_s=settle_s,

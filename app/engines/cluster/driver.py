@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
-from app.background import BackgroundTasks
+from app.concurrency import BackgroundTasks
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
 from app.engines.cluster.frames import Connection, pickled

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import structlog
 
-from app.background import BackgroundTasks
+from app.concurrency import BackgroundTasks, Wakeup
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import Node
 from app.engines.cluster.node import ClusterNode
@@ -15,7 +15,6 @@ from app.engines.cluster.places import Place, usable_device
 from app.engines.slot import WhisperSlot
 from app.errors import NotReady
 from app.scheduling.tasks import SlotStatus
-from app.wakeup import Wakeup
 
 log = structlog.get_logger(__name__)
 

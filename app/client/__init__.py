@@ -1,0 +1,1 @@
+"""The client of a whisperfleet service, for the commands that are its users."""

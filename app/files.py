@@ -1,0 +1,58 @@
+"""What programs do with files: locks, waits for the disk, compressed objects, and names of recordings."""
+
+import fcntl
+import os
+import pickle
+import zlib
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO
+
+_COMPRESSION = 1  # text and numbers: higher levels save little
+_AUDIO = (
+    ".3ga .aac .ac3 .aif .aifc .aiff .amr .ape .au .caf .dts .eac3 .flac .gsm .m4a .m4b .mka .mp2 .mp3 .mpc "
+    ".oga .ogg .opus .ra .spx .tak .tta .voc .w64 .wav .weba .wma .wv"
+)
+_VIDEO = (
+    ".3g2 .3gp .asf .avi .divx .dv .f4v .flv .m2ts .m2v .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .nut .ogm "
+    ".ogv .rm .rmvb .ts .vob .webm .wmv .wtv"
+)
+SUFFIXES = frozenset((*_AUDIO.split(), *_VIDEO.split()))
+
+
+def is_recording(path: PurePath) -> bool:
+    """Whether a file in a folder is taken for a recording. Hidden files are not."""
+    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
+
+
+def try_lock(path: Path) -> BinaryIO | None:
+    """Lock the file at `path`, creating it if needed. Closing the returned file releases the lock.
+
+    One process at a time can hold it, and the kernel releases it when that process ends. Returns None if
+    another process holds the lock. Raises OSError if the file cannot be created.
+    """
+    lock = path.open("wb")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
+
+
+def sync(path: Path) -> None:
+    """Wait until the disk has a file, or the names in a folder. Blocks. Raises OSError."""
+    number = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def pack(value: object) -> bytes:
+    """The value as compressed bytes. Text with word times takes a twentieth of the memory of its objects."""
+    return zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), _COMPRESSION)
+
+
+def unpack(content: bytes) -> Any:
+    """The value that was packed. Only for bytes that this process has packed: pickled data can run code."""
+    return pickle.loads(zlib.decompress(content))

@@ -1,0 +1,53 @@
+"""Whether this process can listen on an address."""
+
+import errno
+import socket
+from dataclasses import dataclass
+
+from app.known_errors import GUIDE
+
+
+@dataclass(frozen=True, slots=True)
+class AddressFault:
+    """Why it cannot, and what to do about it."""
+
+    message: str
+    remedy: str
+    in_use: bool  # by another program
+
+
+def address_fault(host: str, port: int) -> AddressFault | None:
+    """Why nothing can listen on an address; None if something can."""
+    try:
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = [_bind_error(*address) for address in addresses]
+    except OSError as error:
+        found = [error]
+    except UnicodeError:  # such as a name with a part of more than 63 characters
+        found = [OSError("no name of a machine")]
+    errors = [error for error in found if error is not None]
+    if any(error.errno == errno.EADDRINUSE for error in errors):
+        remedy = (
+            "`ss -ltnp` names the program, perhaps another whisperfleet. Stop it, or set WHISPER_PORT. "
+            f"({GUIDE}#port-in-use)"
+        )
+        return AddressFault(f"port {port} is in use on {host}", remedy, in_use=True)
+    if errors and len(errors) == len(found):
+        remedy = "Set WHISPER_HOST to an address of this machine, and WHISPER_PORT to a port above 1023."
+        return AddressFault(f"{host} port {port}: {errors[0].strerror or errors[0]}", remedy, in_use=False)
+    return None
+
+
+def _bind_error(
+    family: int, kind: int, protocol: int, _: str, address: tuple[str | int, ...] | tuple[int, bytes]
+) -> OSError | None:
+    """The error of listening on an address, as `getaddrinfo` describes it."""
+    try:
+        with socket.socket(family, kind, protocol) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(address)
+    except OSError as error:
+        return error
+    return None
