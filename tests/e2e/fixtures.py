@@ -33,6 +33,10 @@ class Commands:
         """A server whose workers are loaded."""
         return self.serve(**settings).wait_until_ready()
 
+    def restart(self, server: Server, **settings: Any) -> Server:
+        """A new server on the folder of one that has ended, which answers."""
+        return self.serve(folder=server.folder, **settings).wait_until_up()
+
     def run(self, *arguments: object, **settings: Any) -> Command:
         """Any other command, after it has ended by itself."""
         command = self._add(Command(self._next(settings), *arguments, **settings))

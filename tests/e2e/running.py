@@ -259,6 +259,12 @@ class Server(Command):
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
 
+    def die(self) -> None:
+        """Kill the server itself, and wait until its children have ended."""
+        self.kill(self.pid)
+        self.wait(10)
+        wait_for(lambda: not self.running(), 10)
+
     @contextlib.contextmanager
     def killed(self, pid: int) -> Iterator[None]:
         """Kill a worker; processes that start meanwhile are held, so that a test sees the time between."""

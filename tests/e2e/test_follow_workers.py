@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.fixtures import Commands
-from tests.e2e.running import ONE_SIMULATED, Server, wait_for
+from tests.e2e.running import ONE_SIMULATED, SIMULATED, Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
 
-SIMULATED = {
-    "WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None,
-    "WHISPER_GPUS": "a,b,c,d,e,f,g,h",
-}  # fmt: skip
+EIGHT = SIMULATED | {"WHISPER_GPUS": "a,b,c,d,e,f,g,h"}
 
 
 class Fleet:
@@ -125,7 +122,7 @@ def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):
 
 @pytest.mark.soak
 def test_eight_simulated_lanes(commands, ten_minutes):
-    server = commands.ready(**SIMULATED, WHISPER_SIMULATED="speed=0.3,batch=2,crash=0.1,seed=1")
+    server = commands.ready(**EIGHT, WHISPER_SIMULATED="speed=0.3,batch=2,crash=0.1,seed=1")
     with following(server) as fleet:
         jobs = [server.submit(ten_minutes)["id"] for _ in range(2)]
         for job in jobs:

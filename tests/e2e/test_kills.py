@@ -145,13 +145,11 @@ def test_the_children_of_a_killed_server_exit(commands, ten_minutes, background)
     server = commands.ready()
     work = background.submit(server.post, ten_minutes)
     wait_for(lambda: busy(server), pause_s=0.005)
-    server.kill(server.pid)
-    server.wait(5)
-    wait_for(lambda: not server.running(), 2)
+    server.die()
     assert isinstance(work.exception(), httpx.TransportError)
     # The next server on this folder removes the leftovers.
     assert server.left_files()
-    successor = commands.serve(folder=server.folder, WHISPER_DATA_DIR=server.data).wait_until_up()
+    successor = commands.restart(server, WHISPER_DATA_DIR=server.data)
     assert not successor.left_files()
 
 
@@ -159,9 +157,7 @@ def test_the_children_of_a_killed_server_exit(commands, ten_minutes, background)
 def test_the_children_of_a_server_killed_while_it_starts_exit(commands):
     server = commands.serve()
     wait_for(lambda: len(psutil.Process(server.pid).children()) >= 4)
-    server.kill(server.pid)
-    server.wait(5)
-    wait_for(lambda: not server.running(), 5)
+    server.die()
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])

@@ -27,7 +27,7 @@ from app.engines.model_files import DEMO_PATH
 from app.transcript.formats import FORMATS
 from tests.e2e.reading import read_srt, read_vtt
 from tests.e2e.running import SIMULATED, Server, wait_for
-from tests.e2e.test_jobs import SECRET, Receiver, kill, restart
+from tests.e2e.test_jobs import SECRET, Receiver
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -182,9 +182,9 @@ def test_a_server_killed_in_the_middle_has_the_old_or_the_new_revision(commands,
         writer.start()
         time.sleep(moment * lasts_s)
         must_be_there = answered.is_set()
-        kill(server)
+        server.die()
         writer.join(30)
-        server = restart(commands, server, **SIMULATED)  # which transcribes nothing
+        server = commands.restart(server, **SIMULATED)  # which transcribes nothing
         document = get(server, job).json()
         assert document["revision"] in ({newest + 1} if must_be_there else {newest, newest + 1})
         if document["revision"] > newest:

@@ -2,11 +2,9 @@
 
 import pytest
 
-from tests.e2e.running import ONE_SIMULATED, wait_for
+from tests.e2e.running import ONE_SIMULATED, SIMULATED, wait_for
 
 pytestmark = pytest.mark.timeout(120)
-
-ENGINE = {"WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None}
 
 
 def test_subtitles_with_made_up_text_have_the_times_of_the_speech(shared, server, talk):
@@ -27,7 +25,7 @@ def test_subtitles_with_made_up_text_have_the_times_of_the_speech(shared, server
 
 
 def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
-    simulated = commands.ready(**ENGINE, WHISPER_GPUS=None, WHISPER_CPU_WORKERS=64)
+    simulated = commands.ready(**SIMULATED, WHISPER_CPU_WORKERS=64)
     rows = simulated.workers()
     assert len(rows) == 64
     assert {(row["device"], row["model"], row["pid"]) for row in rows} == {
@@ -40,15 +38,15 @@ def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
 
 @pytest.mark.soak
 def test_crashes_do_not_change_the_subtitles(commands, talk):
-    calm = commands.ready(**ENGINE)
+    calm = commands.ready(**SIMULATED)
     # A single worker crashes at the same clips in each run.
-    crashing = commands.ready(**ENGINE, WHISPER_GPUS="0", WHISPER_SIMULATED="crash=0.2,seed=1,batch=1")
+    crashing = commands.ready(**ONE_SIMULATED, WHISPER_SIMULATED="crash=0.2,seed=1,batch=1")
     assert crashing.srt(talk.path) == calm.srt(talk.path)
     assert sum(row["restarts"] for row in crashing.workers()) > 0
 
 
 def test_an_invalid_setting_ends_the_start_with_one_line(run_here):
-    refused = run_here("serve", **ENGINE, WHISPER_SIMULATED="clip_ms=fast")
+    refused = run_here("serve", **SIMULATED, WHISPER_SIMULATED="clip_ms=fast")
     assert refused.code == 2
     assert refused.stderr.count("\n") == 1
     assert "WHISPER_SIMULATED=clip_ms=fast" in refused.stderr
@@ -56,7 +54,7 @@ def test_an_invalid_setting_ends_the_start_with_one_line(run_here):
 
 def test_a_poisoned_slot_fails_no_job(commands, shared, ten_minutes):
     srt = shared(**ONE_SIMULATED).srt(ten_minutes)
-    settings = {**ENGINE, "WHISPER_GPUS": "a,b"}
+    settings = SIMULATED | {"WHISPER_CPU_WORKERS": 2}
     poisoned = commands.ready(
         **settings, WHISPER_SIMULATED="poisoned_at=0:1+1:1.5,poisoned_for_good=0,speed=0.5"
     )

@@ -73,9 +73,7 @@ def test_kills_renames_and_a_broken_file(commands, sabotage, talk_pcm, tmp_path)
         wait_for(lambda: "recording18.wav" in running_jobs(server))
         decoded_before = Counter(sabotage.decoded())
         assert max(decoded_before.values()) == 1, "the killed watcher repeated work"
-        server.kill(server.pid)
-        server.wait(10)
-    wait_for(lambda: not server.running(), 10)
+        server.die()
     wait_for(lambda: "waiting for http" in watch.stderr)
     server = commands.serve(folder=folder, port=port, **settings).wait_until_up()
 
