@@ -46,6 +46,7 @@ def test_nothing_recommends_a_package_that_a_stranger_may_own() -> None:
     } == {}
 
 
+@pytest.mark.server
 def test_the_bill_of_materials_lists_the_product_and_no_tool_for_developers() -> None:
     made = make("sbom")
     assert made.returncode == 0, made.stdout + made.stderr  # the target checks CycloneDX's schema
@@ -95,6 +96,7 @@ def test_an_audit_is_clean_only_if_each_package_was_looked_up(judge, report, cod
     assert "accepted: GHSA-2: not called" in lines
 
 
+@pytest.mark.server
 def test_an_audit_without_a_network_says_so() -> None:
     audited = make("audit", HTTPS_PROXY="http://127.0.0.1:9")  # nothing listens there
     assert audited.returncode == 2

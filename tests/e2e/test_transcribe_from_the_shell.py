@@ -97,6 +97,7 @@ def test_a_server_that_cannot_be_reached(commands, shorts):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.server
 def test_a_stopped_command_leaves_no_files_and_no_processes(tmp_path, ten_minutes, number):
     (tmp_path / "tmp").mkdir()
     command = Command(tmp_path, "transcribe", ten_minutes, "-o", "out.srt", TMPDIR=tmp_path / "tmp")
