@@ -9,6 +9,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import structlog
 from xdist.scheduler import LoadScopeScheduling
 
 from tests import prometheus, systemd
@@ -47,6 +48,21 @@ def postgresql() -> Iterator[NewDatabase]:
     """A function that creates databases on a PostgreSQL server."""
     with postgresql_server() as new_database:
         yield new_database
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plain_log() -> Iterator[None]:
+    """Plain tracebacks: rich ones take seconds each."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ]
+    )
+    yield
+    structlog.reset_defaults()
 
 
 def group_of(nodeid: str) -> str:

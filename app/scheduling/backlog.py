@@ -174,10 +174,10 @@ class Backlog(FairQueue[Task[P, R]]):
         def fits(task: Task[P, R]) -> bool:
             if not self._can_run(slot, task.payload):
                 return False
+            if task.affinity == slot.index:  # it runs on no other slot, also after an error
+                return True
             if task.failed_on == slot.index and self._others_serve(slot):
                 return False
-            if task.affinity == slot.index:
-                return True
             return not is_draining and (task.affinity is None or self._is_lost_to(task.affinity, task))
 
         def joins(task: Task[P, R]) -> bool:

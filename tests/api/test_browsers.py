@@ -1,7 +1,5 @@
 """Requests that web pages of other sites make browsers send."""
 
-import contextlib
-import http.client
 import socket
 
 import pytest
@@ -138,15 +136,11 @@ class TestHosts:
         upgrade = "GET /v1/jobs HTTP/1.1\nHost: evil.example\nConnection: Upgrade\nUpgrade: websocket\n\n"
         assert raw(site, upgrade)[0] == 421
 
-    def test_the_refusal_comes_before_the_body_and_survives_a_large_one(self, site):
+    def test_the_refusal_comes_before_the_body(self, site):
         head = (
             "POST /v1/audio/transcriptions HTTP/1.1\nHost: a.b\nContent-Length: 99\nExpect: 100-continue\n\n"
         )
         assert raw(site, head)[0] == 421
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", site.port, timeout=10)) as connection:
-            connection.request("POST", "/v1/audio/transcriptions", bytes(20_000_000), {"Host": "a.b"})
-            response = connection.getresponse()
-            assert (response.status, b"host_not_allowed" in response.read()) == (421, True)
 
     def test_an_allowed_page_can_read_the_refusal(self, serve):
         site = serve(cors_origins=("https://page.example",))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import socket
 import threading
 from collections import Counter
 from typing import get_args
@@ -21,6 +20,7 @@ from app.engines.gpu_usage import GpuMonitor, GpuUsage
 from app.jobs.webhooks import Attempt
 from app.sampler import Sampler
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
+from tests.api.conftest import FORM, FORM_END, form
 from tests.api.waiting import wait_for
 
 KEY = {"Authorization": "Bearer sk-first"}
@@ -162,17 +162,8 @@ def test_an_event_stream_counts_when_it_begins(fresh):
 
 def test_a_client_that_leaves_before_the_answer_has_status_499_and_no_time(fresh):
     fresh.service.paused = True
-    head = (
-        "POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\n"
-        "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 156\r\n\r\n"
-    )
-    body = (
-        '--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
-        '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFFaudio\r\n--x--\r\n'
-    )
-    head = head.replace("156", str(len(body)))
-    with socket.create_connection(("127.0.0.1", fresh.port)) as client:
-        client.sendall((head + body).encode())
+    body = form(model="whisper-1") + FORM_END
+    with fresh.begin("POST /v1/audio/transcriptions", body, **FORM):
         assert fresh.service.started.wait(5)
     assert fresh.service.cancelled.wait(5)
     counts = counts_of(fresh)
@@ -251,11 +242,7 @@ def test_gpus_by_name_and_those_that_nvml_does_not_know(site):
 
 
 def test_uploads_in_progress(site):
-    with socket.create_connection(("127.0.0.1", site.port)) as client:
-        client.sendall(
-            b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: audio/wav\r\n"
-            b"Content-Length: 1000\r\n\r\nRIFF"
-        )
+    with site.begin("POST /v1/jobs", b"RIFF", length=1000, content_type="audio/wav"):
         wait_for(lambda: values(site, "uploads_in_progress") == {(): 1})
     wait_for(lambda: values(site, "uploads_in_progress") == {(): 0})
 

@@ -1,7 +1,6 @@
 """`GET /v1/jobs/{id}/audio?format=`: copies and spans, with a fake encoder."""
 
 import asyncio
-import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -152,10 +151,7 @@ def test_deleting_a_job_ends_the_making_of_its_copy(site, job):
 def test_a_span_ends_with_its_client_and_a_copy_does_not(site, job, query):
     encoder = site.service.encoder
     encoder.paused = True
-    with socket.create_connection(("127.0.0.1", site.port)) as connection:
-        connection.sendall(
-            f"GET /v1/jobs/{job}/audio?format=flac{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-        )
+    with site.begin(f"GET /v1/jobs/{job}/audio?format=flac{query}"):
         wait_for(lambda: encoder.made)
     wait_for(lambda: not site.server.server_state.tasks)
     assert encoder.cancelled == bool(query)

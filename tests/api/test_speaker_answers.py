@@ -1,7 +1,6 @@
 """Who speaks, in answers to requests that are not stored, and how requests ask for it."""
 
 import json
-import socket
 from dataclasses import replace
 
 import openai
@@ -13,6 +12,7 @@ from openai.types.audio import TranscriptionDiarized
 from app.api.speaker_labels import letters, speaker_00, with_labels
 from app.errors import SpeakerModelUnavailable
 from app.options import Options
+from tests.api.conftest import FORM, form
 from tests.api.fake_service import DIALOGUE, TRANSCRIPT, catalogue, segment, spoken
 
 MODEL = "gpt-4o-transcribe-diarize"
@@ -182,17 +182,8 @@ def test_translations_have_no_diarized_json(site):
 def test_without_a_speaker_model_the_refusal_comes_before_the_recording(site, path, field, fields):
     remedy = "There is no such model. Name another one."
     site.service.no_voices = SpeakerModelUnavailable(remedy)
-    parts = "".join(
-        f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-        for name, value in fields.items()
-    )
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n"
-        f"Content-Type: multipart/form-data; boundary=b\r\n\r\n{parts}"
-        f'--b\r\nContent-Disposition: form-data; name="{field}"; filename="a"\r\n\r\nRIFF'
-    )
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(head.encode())
+    body = form(field, **fields)
+    with site.begin(f"POST {path}", body, length=1_000_000, **FORM) as connection:
         answer = connection.recv(4096)
         while remedy.encode() not in answer:
             answer += connection.recv(4096)

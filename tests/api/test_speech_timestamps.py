@@ -1,12 +1,11 @@
 """Where somebody speaks, asked as clients of speaches ask."""
 
 import hashlib
-import socket
 
 import pytest
 
 from app.media.speech import VadParameters
-from tests.api.conftest import RECORDING
+from tests.api.conftest import FORM, RECORDING, form
 
 PATH = "/v1/audio/speech/timestamps"
 DEFAULTS = VadParameters(threshold=0.75, min_speech_ms=0, min_silence_ms=1000, speech_pad_ms=0)
@@ -82,13 +81,7 @@ def test_a_lower_threshold_may_come_before_the_threshold_itself(site):
 
 
 def test_a_wrong_field_is_refused_before_the_upload(site):
-    head = (
-        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-        "Content-Length: 1000000\r\n\r\n"
-        '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
-        '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF'
-    )
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(head.encode())
+    body = form(model="whisper-1")
+    with site.begin(f"POST {PATH}", body, length=1_000_000, **FORM) as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
     assert not site.uploads

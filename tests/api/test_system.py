@@ -143,7 +143,8 @@ def test_openapi_describes_every_field_of_a_form(site):
     for path, methods in openapi(site)["paths"].items():
         form = methods.get("post", {}).get("requestBody", {}).get("content", {}).get("multipart/form-data")
         fields = form["schema"]["properties"] if form else {}
-        assert not [name for name, field in fields.items() if not field.get("description")], path
+        text = {name: field for name, field in fields.items() if field.get("format") != "binary"}
+        assert not [name for name, field in text.items() if not field.get("description")], path
 
 
 def test_openapi_has_no_422(site):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -50,6 +50,7 @@ probabilities = st.lists(st.tuples(st.text(), floats)).map(tuple)
 results = st.builds(ClipResult, st.text(), probabilities, st.lists(segments).map(tuple))
 
 
+@settings(max_examples=30)
 @given(results)
 def test_a_result_is_unpacked_as_it_was(result: ClipResult) -> None:
     assert unpack_result(pack_result(result)) == result

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from app.errors import DatabaseUnavailable, IllegalTransition, OutcomeUnknown, UnknownJob
 from app.jobs import service as module
 from app.jobs.database import Database
-from app.jobs.job import TRANSITIONS, Failure, Job, Status
+from app.jobs.job import Failure, Job, Status
 from app.jobs.job_counts import JobCounts
 from app.jobs.service import JobService
 from app.jobs.store import Store
@@ -72,21 +72,6 @@ async def test_after_any_changes_at_the_same_time(database: Database, seed: int)
     assert store.counts.by_status() == await stored(database)
     assert not store.counts.is_doubtful
     assert min(store.counts.by_status().values()) >= 0
-
-
-async def test_each_transition_and_each_that_is_refused(database: Database) -> None:
-    store = Store(database)
-    for before in (Status.QUEUED, Status.RUNNING):
-        for after in Status:
-            job = await store.add(SUBMISSION)
-            if before is Status.RUNNING:
-                job = await store.begin(job)
-            if after in TRANSITIONS[before]:
-                await move(store, job, after)
-            else:
-                with pytest.raises(IllegalTransition):
-                    await move(store, job, after)
-    assert store.counts.by_status() == await stored(database)
 
 
 async def test_after_a_restart(url: str) -> None:

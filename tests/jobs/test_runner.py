@@ -72,7 +72,9 @@ async def test_a_job_that_filled_the_disk_by_itself_is_not_retried(site: Site) -
     assert site.events[job.id] == ["queued", "running", "failed"]
     await site.wait_until_idle()
     assert site.decoded == []
-    await site.wait_for(await site.add(file="1" * 32), "succeeded")
+    other = await site.add(file="1" * 32)
+    site.runner.wake()
+    await site.wait_for(other, "succeeded")
 
 
 async def test_decoded_audio_is_removed_if_the_disk_is_full_and_other_jobs_run(

@@ -10,7 +10,7 @@ from app.errors import ProcessCrashed
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Batch, Outcome
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot, SickSlot
+from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot, SickSlot, submit_all, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -57,17 +57,6 @@ async def start(reports: Reports) -> AsyncIterator[Start]:
     yield make
     for dispatcher in made:
         await dispatcher.stop()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 (it has no event)
-        await asyncio.sleep(0)
-
-
-async def submit_all(dispatcher: Dispatcher[str, str], *payloads: str) -> None:
-    """Submit payloads of one job at once, and wait for all of them."""
-    tasks = (dispatcher.submit("job", payload, key="k") for payload in payloads)
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_a_batch_is_reported_with_its_tasks_and_times(start: Start, reports: Reports) -> None:

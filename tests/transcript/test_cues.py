@@ -7,14 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import (
+    ALL,
     STYLE,
     clip_results,
     letters,
     samples,
     segment,
+    shown_cues,
     span,
     speech_spans,
     spoken,
+    styles,
 )
 
 from app.options import Options
@@ -26,8 +29,6 @@ from app.transcript.timed_text import timed_units
 from app.transcript.timeline import ClipResult, merge
 from app.transcript.width import width
 from workers.messages import SAMPLE_RATE, Segment, Span
-
-ALL = (span(0, 1000),)
 
 
 def shape_cues(
@@ -41,11 +42,7 @@ def shape_cues(
 
 
 def shaped(*segments: Segment, style: CueStyle = STYLE, language: str = "en") -> str:
-    """The cues as text: times in seconds, a bar between lines."""
-    return "".join(
-        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n"
-        for cue in shape_cues(segments, style=style, language=language)
-    )
+    return shown_cues(shape_cues(segments, style=style, language=language))
 
 
 def test_a_segment_that_fits_is_a_cue() -> None:
@@ -307,25 +304,6 @@ def test_chinese_is_split_by_its_own_punctuation() -> None:
 
 def test_no_cues_without_segments() -> None:
     assert shape_cues([]) == ()
-
-
-@pytest.mark.parametrize("language", ["en", "ja", "xx"])
-def test_the_same_input_gives_the_same_cues(language: str) -> None:
-    segments = [spoken(0, 20, "one two three, four five six and seven eight nine. ten " * 4)]
-    assert shape_cues(segments, language=language) == shape_cues(segments, language=language)
-
-
-styles = st.builds(
-    CueStyle,
-    max_line_chars=st.integers(10, 60),
-    max_lines=st.integers(1, 4),
-    max_cps=st.floats(5, 100),
-    min_samples=st.integers(samples(0.1), samples(5)),
-    max_samples=st.integers(samples(1), samples(30)),
-    min_gap=st.integers(0, samples(1)),
-    fps=st.sampled_from([None, 23.976, 25, 60]),
-    start_offset=st.integers(0, samples(1)),
-)
 
 
 languages = st.sampled_from(["en", "de", "ja", "zh", "th", "ko", "ar", "he", "hi", "ru", "tr", "km", "xx"])

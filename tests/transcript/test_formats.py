@@ -288,10 +288,6 @@ def test_text_that_looks_like_numbers_or_timing_lines(file_format: str) -> None:
     assert shown(rendered(file_format, ""), file_format) == []
 
 
-def test_right_to_left_text_stays_in_logical_order() -> None:
-    assert "\nשלום, עולם!\n" in rendered("srt", "שלום, עולם!")
-
-
 cue_texts = st.lists(
     st.one_of(st.text(max_size=20), st.text("<>{}\\Nnhp1-&:,.0123 \n\r\u2028i/", max_size=30)), max_size=3
 )

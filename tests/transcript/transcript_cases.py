@@ -1,6 +1,7 @@
 """Segments and speech for tests: written in seconds, or drawn by hypothesis."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from hypothesis import strategies as st
 
@@ -8,7 +9,11 @@ from app.transcript.cues import Cue, CueStyle
 from app.transcript.edited import speaker_of
 from app.transcript.formats import FORMATS, FileStyle
 from app.transcript.timeline import ClipResult, Transcript
+from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
+
+DATA = Path(__file__).parents[1] / "data"
+BREAKS = read_cases("breaks")
 
 
 def render(
@@ -36,6 +41,28 @@ STYLE = CueStyle(
 
 def span(start: float, end: float) -> Span:
     return samples(start), samples(end)
+
+
+ALL = (span(0, 1000),)  # speech wherever a test has segments
+
+styles = st.builds(
+    CueStyle,
+    max_line_chars=st.integers(10, 60),
+    max_lines=st.integers(1, 4),
+    max_cps=st.floats(5, 100),
+    min_samples=st.integers(samples(0.1), samples(5)),
+    max_samples=st.integers(samples(1), samples(30)),
+    min_gap=st.integers(0, samples(1)),
+    fps=st.sampled_from([None, 23.976, 25, 60]),
+    start_offset=st.integers(0, samples(1)),
+)
+
+
+def shown_cues(cues: Iterable[Cue]) -> str:
+    """Cues as text: times in seconds, a bar between lines."""
+    return "".join(
+        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n" for cue in cues
+    )
 
 
 def segment(start: float, end: float, text: str, *words: tuple[str, float, float]) -> Segment:
