@@ -49,7 +49,7 @@ run: .venv/.installed
 # Some at a time, by file, the longest first: the tests of a file share a server. Three for two cores: they wait a
 # quarter of the time. Each server that a test starts would compile the application anew. A test that fails is run once
 # more: a machine may be busy for a moment. The last lines name it.
-PYTEST := $(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder
+PYTEST := $(BIN)/pytest --numprocesses 3
 
 test quick: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev node_modules/.installed

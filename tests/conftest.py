@@ -77,7 +77,9 @@ class LongestFirst(LoadScopeScheduling):
         return group_of(nodeid)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst:
+    config.option.loadscopereorder = False  # else groups of many tests would come first
     return LongestFirst(config, log)
 
 
