@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from app.transcript.formats import FORMATS
+
 _LAST_WAIT_S = 2.0
 
-# Known without an import: a shell waits for the completion of a value.
-_FORMATS = ("srt", "vtt", "ass", "ttml", "scc", "stl", "lrc", "txt", "tsv", "json")
 _TASKS = ("transcribe", "translate")
 
 
@@ -42,8 +42,8 @@ _Format = Annotated[
     typer.Option(
         "--format",
         "-f",
-        help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json. Default: the output's suffix, or srt.",
-        autocompletion=_complete(*_FORMATS),
+        help=f"{', '.join(FORMATS)}. Default: the output's suffix, or srt.",
+        autocompletion=_complete(*FORMATS),
     ),
 ]
 _Task = Annotated[
@@ -140,8 +140,8 @@ def watch(
         typer.Option(
             "--format",
             "-f",
-            help="srt, vtt, ass, ttml, scc, stl, lrc, tsv, txt, json.",
-            autocompletion=_complete(*_FORMATS),
+            help=f"{', '.join(FORMATS)}.",
+            autocompletion=_complete(*FORMATS),
         ),
     ] = "srt",
     language: Annotated[

@@ -15,19 +15,18 @@ from app.api.archive import archive_routes
 from app.api.asr import asr_routes
 from app.api.auth import ApiKeys
 from app.api.browsers import AllowedHosts, BrowserGuard
+from app.api.connections import EnsureResponse
 from app.api.corrections import correction_routes
-from app.api.docs_page import add_docs
-from app.api.errors import CatchAll, add_error_handlers
+from app.api.errors import add_error_handlers
 from app.api.jobs import job_routes
 from app.api.links import link_routes
 from app.api.metric_list import Sources
 from app.api.metrics import metric_routes
 from app.api.nodes import node_routes
 from app.api.openai import openai_routes
-from app.api.pages import add_pages
+from app.api.pages import add_docs, add_pages
 from app.api.peaks import peak_routes
-from app.api.request_counts import RequestCounts
-from app.api.requests import DrainBody, RequestLog
+from app.api.requests import RequestCounts, RequestLog
 from app.api.root_path import RootPath
 from app.api.segments import segment_routes
 from app.api.speakers import speaker_routes
@@ -64,7 +63,7 @@ def create_app(
     database = database or Database(settings.database_url, settings.data_dir)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
-    worker_events = WorkerEvents(running, jobs)
+    worker_events = WorkerEvents(running.fleet, jobs)
     requests = RequestCounts()
 
     @asynccontextmanager
@@ -94,7 +93,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         servers=[{"url": settings.root_path}] if settings.root_path else None,
-        # `app.tracing` makes the spans. Those of FastAPI have whole addresses, and the errors their messages.
+        # `telemetry.traces` makes the spans. FastAPI's have whole addresses, and the errors their messages.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
@@ -111,14 +110,14 @@ def create_app(
         speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         asr_routes(running, admission),
-        model_routes(running),
-        worker_routes(running, worker_events, admission),
-        node_routes(running),
+        model_routes(running.fleet),
+        worker_routes(running.fleet, worker_events, admission),
+        node_routes(running.fleet),
         metric_routes(Sources(running, jobs, admission, requests)),
     )
     for router in routers:
         app.include_router(router, dependencies=_documented_key(settings))
-    probes = probe_routes(running)
+    probes = probe_routes(running.fleet)
     app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)
@@ -143,20 +142,20 @@ def _middleware(
         allow_headers=["*"],
         expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag", *EXPOSED_HEADERS],
     )
+    keys = Middleware(
+        ApiKeys,
+        keys=settings.api_keys,
+        link_secret=lambda: jobs.link_secret.value,
+        public_docs=settings.public_docs,
+    )
     return [
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),
-        Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo, counts=requests),
+        Middleware(RequestLog, is_demo=lambda: service.fleet.catalogue.is_demo, counts=requests),
         *([cors] if settings.cors_origins else []),
         Middleware(TusHeaders),
-        Middleware(DrainBody),
+        Middleware(EnsureResponse),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
-        Middleware(
-            ApiKeys,
-            keys=settings.api_keys,
-            link_secret=lambda: jobs.link_secret.value,
-            public_docs=settings.public_docs,
-        ),
-        Middleware(CatchAll),
+        *([keys] if settings.api_keys else []),
     ]
 
 

@@ -24,7 +24,7 @@ pytest_plugins = ["tests.e2e.fixtures"]
 os.environ["RAY_AUTH_MODE"] = "token"
 
 # Tests assert no times.
-hypothesis.settings.register_profile("whisperfleet", deadline=None)
+hypothesis.settings.register_profile("whisperfleet", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("whisperfleet")
 
 # How long the tests of files take that take long (s), as `pytest --record-durations` wrote it.

@@ -22,7 +22,7 @@ from app.doctor import fleet, gpus, machine, model, speakers
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
 from app.engines.plan import Plan, make_plan
 from app.errors import ModelUnavailable
-from app.known_errors import GUIDE, KNOWN_ERRORS, diagnose, explain, last_line
+from app.known_errors import GUIDE, diagnose, explain, known_errors, last_line, read_errors
 from app.settings import load_settings
 from tests.engines.test_slot import LowMemorySlot
 from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
@@ -63,8 +63,27 @@ def test_every_message_in_the_guide_is_known(message: str, anchor: str) -> None:
 
 def test_every_known_error_has_a_section_that_quotes_a_message() -> None:
     quoted = {anchor for _, anchor in MESSAGES}
-    assert {known.anchor for known in KNOWN_ERRORS} == quoted
+    assert {known.anchor for known in known_errors()} == quoted
     assert set(sections()) >= WITHOUT_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("remedy = 'b'\npatterns = ['c']", "errors.toml: gone: 'meaning'"),
+        ("meaning = 'a'\nremedies = 'b'", "errors.toml: gone: remedies = 'b' is nothing that an entry has"),
+        ("meaning = 'a'\nremedy = 'b'\npatterns = 'c'", "errors.toml: gone: patterns = 'c' is nothing"),
+        ("meaning = 'a'\nremedy = 'b'\npatterns = ['(']", "errors.toml: gone: missing )"),
+        ("meaning = 'a'\nremedy = 'b'\ncause = 'GPU'", "errors.toml: gone: .* no attribute 'GPU'"),
+        ("meaning = 'a'\nremedy = 'b'", "errors.toml: gone has neither a cause nor patterns"),
+        ("meaning = ", "errors.toml: Invalid value"),
+    ],
+)
+def test_a_mistake_in_the_file_of_known_errors_is_named(tmp_path: Path, entry: str, message: str) -> None:
+    path = tmp_path / "errors.toml"
+    path.write_text(f"[[errors]]\nanchor = 'gone'\n{entry}\n")
+    with pytest.raises(ValueError, match=f"^{message}".replace("(", "\\(").replace(")", "\\)")):
+        read_errors(path)
 
 
 def anchors_named(path: Path) -> Iterator[str]:

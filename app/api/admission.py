@@ -74,7 +74,7 @@ class Admission:
     def __init__(self, settings: "Settings", service: "TranscriptionService") -> None:
         # Requests that can run at once do not count as waiting.
         self.requests = Places(
-            settings.max_queued_jobs + service.jobs_at_once, "WHISPER_MAX_QUEUED_JOBS", "requests"
+            settings.max_queued_jobs + service.fleet.jobs_at_once, "WHISPER_MAX_QUEUED_JOBS", "requests"
         )
         self.uploads = Places(
             settings.max_uploads,

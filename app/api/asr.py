@@ -1,6 +1,5 @@
 """The endpoints of whisper-asr-webservice, for its clients: Bazarr, Speakr and others."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,13 +10,12 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 from starlette.responses import PlainTextResponse, Response
 
-from app import tracing
 from app.api.admission import Admission
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import QueryFields
 from app.api.openai_responses import segment_entry
-from app.api.receiving import receive
+from app.api.receiving import received
 from app.api.speaker_labels import speaker_00, with_labels
 from app.api.system import VERSION
 from app.engines.model_files import can_translate
@@ -25,11 +23,12 @@ from app.errors import InvalidInput, WhisperfleetError
 from app.languages import language_name
 from app.media.uploads import Upload
 from app.options import Options, Text
+from app.telemetry import traces
 from app.transcript.edited import add_speakers
 from app.transcript.rendering import render_transcript, with_word_times
-from app.transcript.speaker_text import SpeakerPrefix
+from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
-from workers.messages import Segment, Word, seconds
+from workers.messages import Segment, seconds
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -104,11 +103,12 @@ def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRout
     )
     async def asr(request: Request, query: Annotated[AsrQuery, Query()]) -> Response:
         model = _choose_model(service, query)
-        service.check_diarize(query.options)
+        if query.options.diarize:
+            service.media.speaker_models.check()
         async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
             work = service.transcribe(upload, query.options, model)
             transcript = await run_unless_disconnected(request, work)
-        with tracing.span("render", format=query.output):
+        with traces.span("render", {"whisperfleet.format": query.output}):
             body = await service.helper.run(transcript.seconds, _body, transcript, query)
         return PlainTextResponse(body, headers=_headers(upload, query.output))
 
@@ -143,10 +143,10 @@ def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
     Most clients of this interface cannot name a model. Raises UnknownModel and InvalidInput.
     """
     named = query.model.strip()
-    model = service.catalogue.resolve(named)
+    model = service.fleet.catalogue.resolve(named)
     if query.task == "transcribe":
         return model
-    for candidate in [model] if named else service.catalogue.states():
+    for candidate in [model] if named else service.fleet.catalogue.states():
         if can_translate(candidate):
             return candidate
     raise InvalidInput(
@@ -160,12 +160,8 @@ def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
 async def _received(
     service: "TranscriptionService", admission: Admission, request: Request, *, raw_pcm: bool
 ) -> AsyncIterator[Upload]:
-    """The file of a request. Removes it at the end. Holds a place from before the body until then.
-
-    Raises as `Places.hold` and `receive` do.
-    """
-    with admission.requests.hold(request):
-        form = await receive(service, request, admission.uploads, file_field=FILE_FIELD, raw_pcm=raw_pcm)
+    """The file of a request, as in `received`."""
+    async with received(service, admission, request, file_field=FILE_FIELD, raw_pcm=raw_pcm) as form:
         if form.file is None:
             raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
         try:
@@ -175,8 +171,6 @@ async def _received(
             if error.param == "file":
                 error.param = FILE_FIELD
             raise
-        finally:
-            await asyncio.to_thread(form.remove)
 
 
 def _headers(upload: Upload, output: str) -> dict[str, str]:
@@ -209,15 +203,14 @@ def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
     entry = segment_entry(number, segment).model_dump(exclude_none=True)
     if not words:
         return entry
-    spoken = [_word(word) for word in segment.words]
+    spoken: list[dict[str, Any]] = [
+        {
+            "word": word.text,
+            "start": seconds(word.start),
+            "end": seconds(word.end),
+            "probability": round(word.probability, 4),
+        }
+        for word in segment.words
+    ]
     add_speakers(spoken, segment)
     return entry | {"words": spoken}
-
-
-def _word(word: Word) -> dict[str, Any]:
-    return {
-        "word": word.text,
-        "start": seconds(word.start),
-        "end": seconds(word.end),
-        "probability": round(word.probability, 4),
-    }

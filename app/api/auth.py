@@ -5,11 +5,12 @@ import hmac
 import time
 from collections.abc import Callable, Collection
 
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.errors import error_response
-from app.api.requests import route_path
+from app.api.requests import LINK_OWNER
+from app.api.root_path import route_path
 from app.api.signatures import check_link, has_signature
 from app.errors import LinkRefused, Unauthorized
 
@@ -17,13 +18,12 @@ OPEN_PATHS = frozenset({"/health", "/ready"})  # probes send no keys
 PAGE, PAGE_FILES = "/", "/web/"  # the page asks for the key
 DOCS_PATHS = frozenset({"/docs", "/openapi.json"})
 DOCS_ASSETS = "/docs/assets/"
-LINK_OWNER = "link"  # of all requests by link: no digest of a key
 
 
 class ApiKeys:
-    """ASGI middleware: refuses requests without one of `keys` as bearer token. Without keys, all pass.
+    """ASGI middleware: refuses requests without one of `keys` as bearer token.
 
-    With keys, `state.owner` of a request is the digest of its key. `public_docs`: documentation needs no key.
+    `state.owner` of a request is the digest of its key. `public_docs`: documentation needs no key.
     A request without an Authorization header may be a link, signed with `link_secret`.
     """
 
@@ -41,12 +41,12 @@ class ApiKeys:
         self._keys = [key.encode() for key in keys]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self._keys and not self._is_open(path := route_path(scope)):
+        if scope["type"] == "http" and not self._is_open(path := route_path(scope)):
             headers = Headers(scope=scope)
             try:
                 if "authorization" not in headers and has_signature(scope["query_string"]):
                     check_link(self._link_secret(), scope["method"], path, scope["query_string"], time.time())
-                    owner, send = LINK_OWNER, _keep_private(send)
+                    owner = LINK_OWNER
                 else:
                     owner = hashlib.sha256(self._check(headers.get("authorization", ""))).hexdigest()
             except (LinkRefused, Unauthorized) as error:
@@ -76,16 +76,3 @@ class ApiKeys:
     def _is_known(self, token: bytes) -> bool:
         # Compares with every key, each in constant time: the duration must reveal nothing about the keys.
         return sum([hmac.compare_digest(token, key) for key in self._keys]) > 0
-
-
-def _keep_private(send: Send) -> Send:
-    """`send` with headers that keep a link, and what it gives, from other sites and shared caches."""
-
-    async def send_private(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            headers.setdefault("referrer-policy", "no-referrer")
-            headers.setdefault("cache-control", "private")
-        await send(message)
-
-    return send_private

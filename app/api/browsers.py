@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.auth import OPEN_PATHS
 from app.api.errors import error_response
-from app.api.requests import route_path
+from app.api.root_path import route_path
 from app.errors import HostNotAllowed, OriginNotAllowed
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # change nothing

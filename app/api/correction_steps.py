@@ -12,7 +12,7 @@ from app.jobs.corrections import PackedCorrection, Segments, apply_edits, relabe
 from app.jobs.serialization import PackedTranscript
 
 if TYPE_CHECKING:
-    from app.speakers.correction import SpeakerCorrection
+    from app.speakers.relabelling import SpeakerCorrection
 
 # The correction, None if it changes nothing, and the document of the segments after it.
 Outcome = tuple[PackedCorrection | None, bytes]

@@ -1,6 +1,5 @@
 """Error responses: one table of statuses and one JSON format. Never a traceback, and never a 422."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from app import errors
 from app.api.json_bodies import fault_of_field
@@ -167,38 +166,3 @@ def _methods(app: FastAPI, scope: Scope) -> list[str]:
         for method in METHODS
         if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in app.router.routes)
     ]
-
-
-class CatchAll:
-    """ASGI middleware: logs unexpected exceptions, and responds with status 500.
-
-    The response is a 503 if the server stops and cancels the request.
-
-    Starlette's own handler is outside all middleware, so its response would have no request id.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = False
-
-        async def send_wrapper(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
-        try:
-            await self.app(scope, receive, send_wrapper)
-        except asyncio.CancelledError:
-            if scope["type"] != "http" or started:
-                raise
-            stopping = errors.NotReady(errors.STOPPING)
-            await error_response(stopping)(scope, receive, send)
-        except Exception:
-            if scope["type"] != "http" or started:
-                raise
-            log.exception("unexpected error", path=scope["path"])
-            request_id = scope.get("state", {}).get("request_id", "unknown")
-            message = f"The service failed unexpectedly; its log has the details under {request_id}."
-            await json_error(500, message, code="internal_error")(scope, receive, send)

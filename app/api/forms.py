@@ -1,27 +1,37 @@
 """The fields of the endpoints that receive recordings: models that check a request and document it."""
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from app.api.errors import invalid_input
-from app.api.speaker_fields import KNOWN_NAMES, KNOWN_REFERENCES, KnownSpeakerFields, with_implied
 from app.errors import InvalidInput
 from app.media.uploads import Fields, Upload
-from app.options import Options, Text
-from app.transcript.rendering import with_word_times
+from app.options import MAX_SPEAKER_CHARS, Options, Text
+from app.speakers.labelling import KnownSpeaker
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
 
-Granularity = Literal["segment", "word"]
-ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt", "diarized_json"]
-
 AudioFile = Annotated[Upload, WithJsonSchema({"type": "string", "format": "binary"})]
 
 GRANULARITIES = "timestamp_granularities[]"
-DIARIZED: ResponseFormat = "diarized_json"
+KNOWN_NAMES = "known_speaker_names[]"
+KNOWN_REFERENCES = "known_speaker_references[]"
+LARGE_FIELDS = frozenset({KNOWN_REFERENCES, "known_speaker_references"})
+
+MAX_KNOWN_SPEAKERS = 10
+MAX_REFERENCE_CHARS = 4 << 20  # ten seconds of stereo at 48 kHz, as a data URL, take 2.6 million
 LISTS = (GRANULARITIES, KNOWN_NAMES, KNOWN_REFERENCES)  # fields that may be repeated
 
 
@@ -38,8 +48,8 @@ class RequestFields(FormFields, Options):
 
     @property
     def options(self) -> Options:
-        """The request's options."""
-        return Options.model_validate(self.model_dump(include=set(Options.model_fields)))
+        """The request's options. They have been checked, as fields of this model."""
+        return Options.model_construct(**{name: getattr(self, name) for name in Options.model_fields})
 
 
 class QueryFields(RequestFields):
@@ -55,91 +65,67 @@ class QueryFields(RequestFields):
         }
 
 
-class AudioForm(RequestFields):
-    """The fields of both OpenAI endpoints."""
+def _printable(name: str) -> str:
+    if not name.strip() or not name.strip().isprintable():
+        raise PydanticCustomError("speaker_name", "must be names of printable characters")
+    return name.strip()
 
-    file: AudioFile = Field(description="The recording, in any format that FFmpeg reads.")
-    model: str = Field(max_length=256, description="A model of `/v1/models`; `whisper-1` is the default one.")
-    response_format: ResponseFormat = Field(
-        "json", description="Format of the response. `diarized_json` says who speaks."
+
+def _data_url(reference: str) -> str:
+    if not reference.startswith("data:"):
+        raise PydanticCustomError("data_url", "must be data URLs, such as data:audio/wav;base64,…")
+    return reference
+
+
+Name = Annotated[str, Field(min_length=1, max_length=MAX_SPEAKER_CHARS), AfterValidator(_printable)]
+Reference = Annotated[
+    str,
+    Field(max_length=MAX_REFERENCE_CHARS, json_schema_extra={"pattern": "^data:"}),
+    AfterValidator(_data_url),
+]
+
+
+class KnownSpeakerFields(Options):
+    """Voices that have names, for `diarize`."""
+
+    known_speaker_names: Annotated[list[Name], Field(alias=KNOWN_NAMES, max_length=MAX_KNOWN_SPEAKERS)] = (
+        Field(
+            default_factory=list,
+            description="Names of people who may speak, as many as there are references. Implies `diarize`.",
+        )
     )
-
-    @property
-    def granularities(self) -> frozenset[Granularity]:
-        return frozenset({"segment"})
-
-    @property
-    def options(self) -> Options:
-        """The request's options, with word times if the response needs them."""
-        options = with_word_times(super().options, self.response_format)
-        if "word" in self.granularities:
-            return options.model_copy(update={"word_timestamps": True})
-        return options
-
-
-class TranscriptionForm(AudioForm, KnownSpeakerFields):
-    chunking_strategy: str | None = Field(
-        None,
-        max_length=1000,
-        pattern=r'^\s*(auto|\{[\s\S]*"server_vad"[\s\S]*\})\s*$',
-        description="Ignored: a recording is always cut where nobody speaks. `auto`, or a JSON object of the "
-        "type `server_vad`.",
-    )
-    timestamp_granularities: Annotated[list[Granularity], Field(alias=GRANULARITIES)] = Field(
+    known_speaker_references: Annotated[
+        list[Reference], Field(alias=KNOWN_REFERENCES, max_length=MAX_KNOWN_SPEAKERS)
+    ] = Field(
         default_factory=list,
-        description="Times in verbose_json: of segments if empty; only of words if `word` is the only value.",
-    )
-    stream: bool = Field(
-        False,
-        description="Respond with server-sent events as clips finish. Of the formats, only `diarized_json` "
-        "matters then: the last event has the speakers.",
+        description="Their voices, in the same order: data URLs of recordings of 2 to 10 s, such as "
+        "`data:audio/wav;base64,…`.",
     )
 
-    @property
-    def granularities(self) -> frozenset[Granularity]:
-        return frozenset(self.timestamp_granularities) or frozenset({"segment"})
-
-    @classmethod
-    def asks_for_speakers(cls, fields: Mapping[str, object]) -> bool:
-        return fields.get("response_format") == DIARIZED or super().asks_for_speakers(fields)
+    implying_formats: ClassVar[Collection[str]] = ()  # values of `response_format` that imply `diarize`
 
     @model_validator(mode="after")
-    def _check_granularities(self) -> Self:
-        if "word" in self.timestamp_granularities and self.response_format in ("json", "text", DIARIZED):
+    def _check_known(self) -> Self:
+        names, references = self.known_speaker_names, self.known_speaker_references
+        if len(names) != len(references):
             raise InvalidInput(
-                f"Word times have no place in response_format={self.response_format}; "
-                "ask for response_format=verbose_json.",
-                param=GRANULARITIES,
+                f"Known speakers: names: {len(names)}, references: {len(references)}. Send one reference for "
+                "each name.",
+                param=KNOWN_REFERENCES,
+            )
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidInput(
+                    f"The name {name!r} of a known speaker is there twice: give each another name.",
+                    param=KNOWN_NAMES,
+                )
+        if names and not self.diarize:
+            raise InvalidInput(
+                "Known speakers are found by their voices, with `diarize`, which this request rules out. "
+                "Leave out `diarize=false` and `channels=separate`, or the known speakers.",
+                param=KNOWN_NAMES,
             )
         return self
-
-    @model_validator(mode="after")
-    def _check_diarized(self) -> Self:
-        if self.response_format != DIARIZED:
-            return self
-        if self.task == "translate":
-            raise InvalidInput(
-                f"response_format={DIARIZED} is for the language that is spoken. Ask for a translation as "
-                "verbose_json with `diarize`.",
-                param="response_format",
-            )
-        if not self.diarize and self.channels == "mix":
-            raise InvalidInput(
-                f"response_format={DIARIZED} says who speaks. Leave out diarize=false, or ask for another "
-                "format.",
-                param="diarize",
-            )
-        return self
-
-
-class TranslationForm(AudioForm):
-    """Always detects the language: OpenAI's endpoint has no field for it."""
-
-    fixed: ClassVar[Mapping[str, object]] = {"task": "translate", "language": None}
-
-    response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = Field(
-        "json", description="Format of the response."
-    )
 
 
 class JobFields(QueryFields):
@@ -207,8 +193,9 @@ def check_early(
     """
     values = check_present(form, fields, defaults)
     task = str(values.get("task", "")) if "model" in values else ""  # another model may follow the file
-    service.catalogue.resolve(str(values.get("model", "")).strip(), task)
-    service.check_diarize(Options.model_validate(values))
+    service.fleet.catalogue.resolve(str(values.get("model", "")).strip(), task)
+    if Options.model_validate(values).diarize:
+        service.media.speaker_models.check()
 
 
 def check_present(
@@ -226,6 +213,24 @@ def check_present(
         if problems:
             raise invalid_input(problems) from None
     return values
+
+
+def with_implied(form: type[FormFields], fields: Mapping[str, object]) -> dict[str, object]:
+    """The fields of a request, with `diarize` if it is absent and others need it."""
+    if not issubclass(form, KnownSpeakerFields) or fields.get("channels") == "separate":
+        return dict(fields)
+    names = fields.get(KNOWN_NAMES) or fields.get("known_speaker_names")
+    asked = names or fields.get("response_format") in form.implying_formats
+    return {**({"diarize": True} if asked else {}), **fields}
+
+
+async def known_speakers(
+    service: "TranscriptionService", fields: KnownSpeakerFields
+) -> Sequence[KnownSpeaker]:
+    """The voices that a request knows. Raises as `MediaService.known_speakers` does."""
+    if not fields.known_speaker_names:
+        return ()
+    return await service.media.known_speakers(fields.known_speaker_names, fields.known_speaker_references)
 
 
 def _values(form: type[FormFields], fields: Fields) -> dict[str, object]:

@@ -12,7 +12,6 @@ from urllib.parse import quote
 from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from app import tracing
 from app.api.errors import error_response, json_error
 from app.api.openai_responses import brief_response, verbose_response
 from app.api.segment_events import SegmentEvents
@@ -25,6 +24,7 @@ from app.jobs.events import SEGMENTS
 from app.jobs.job import Job, Status
 from app.jobs.serialization import PackedTranscript, unpack_transcript
 from app.options import Options
+from app.telemetry import traces
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import render_transcript
 from app.transcription.helper import LONG_S, work_s
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
-ResultFormat = Literal["srt", "vtt", "ass", "ttml", "scc", "stl", "txt", "tsv", "lrc", "json", "verbose_json"]
+if TYPE_CHECKING:
+    ResultFormat = str
+else:
+    ResultFormat = Literal[*FORMATS, "verbose_json"]
 
 
 async def events_response(
@@ -108,7 +111,7 @@ async def render_result(
     # In the child process, loading a tokenizer does not hold the GIL.
     needs_tokens = form == "verbose_json" and packed.revision > 0
     length_s = LONG_S if needs_tokens else work_s(job.duration, packed.content)
-    with tracing.span("render", format=form):
+    with traces.span("render", {"whisperfleet.format": form}):
         return await service.helper.run(length_s, _render, packed.content, job.submission.options, form)
 
 
@@ -128,7 +131,7 @@ def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
 async def audio_response(service: "TranscriptionService", job: Job) -> Response:
     """The recording, or the requested ranges of it. Raises UnknownJob if it is not kept."""
     submission = job.submission
-    path = service.folder.uploads / (submission.file or "")
+    path = service.media.folder.uploads / (submission.file or "")
     if not await asyncio.to_thread(path.is_file):
         raise UnknownJob(NOT_KEPT, code="audio_not_kept")
     guessed = mimetypes.guess_type(submission.filename)[0] or ""

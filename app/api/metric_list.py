@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from app.api.admission import Admission
-from app.api.request_counts import RequestCounts
+from app.api.requests import RequestCounts
 from app.api.system import VERSION
-from app.histogram import Histogram
 from app.jobs.job import Status
 from app.jobs.webhooks import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason
+from app.telemetry.histogram import Histogram
+from workers.messages import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -49,39 +50,39 @@ class Metric:
 
 
 def _worker_states(source: Sources) -> Samples:
-    for slot, status in source.service.slot_statuses().items():
+    for slot, status in source.service.fleet.slot_statuses().items():
         for state in STATES:
             yield (str(slot), state), status.state == state
 
 
 def _node_workers(source: Sources) -> Samples:
-    counts = source.service.workers_by_node()
+    counts = source.service.fleet.workers_by_node()
     for node in dict.fromkeys(node for node, _ in counts):
         for state in STATES:
             yield (node, state), counts[node, state]
 
 
 def _worker_restarts(source: Sources) -> Samples:
-    for slot, status in source.service.slot_statuses().items():
+    for slot, status in source.service.fleet.slot_statuses().items():
         for reason in RestartReason:
             yield (str(slot), reason.value), status.restarts_by[reason]
 
 
 def _clips(source: Sources) -> Samples:
-    for slot in source.service.slot_statuses():
+    for slot in source.service.fleet.slot_statuses():
         for outcome in Outcome:
-            yield (str(slot), outcome.value), source.service.totals.clips[slot, outcome]
+            yield (str(slot), outcome.value), source.service.fleet.ledger.clips[slot, outcome]
 
 
 def _gpu_memory(source: Sources) -> Samples:
-    for gpu, usage in source.service.gpus.by_name().items():
+    for gpu, usage in source.service.fleet.gpus.by_name().items():
         if usage.memory_used is not None and usage.memory_total is not None:
             yield (gpu, "used"), usage.memory_used
             yield (gpu, "total"), usage.memory_total
 
 
 def _gpu_utilisation(source: Sources) -> Samples:
-    for gpu, usage in source.service.gpus.by_name().items():
+    for gpu, usage in source.service.fleet.gpus.by_name().items():
         if usage.utilisation is not None:
             yield (gpu,), usage.utilisation
 
@@ -113,13 +114,13 @@ METRICS = (
         "queued_clips",
         "gauge",
         "Clips that wait for a worker.",
-        lambda source: source.service.backlog()[0],
+        lambda source: source.service.fleet.backlog()[0],
     ),
     Metric(
         "queue_oldest_seconds",
         "gauge",
         "How long the clip that waits longest has waited; 0 if none waits.",
-        lambda source: source.service.backlog()[1],
+        lambda source: source.service.fleet.backlog()[1],
     ),
     Metric(
         "clips_total",
@@ -133,19 +134,19 @@ METRICS = (
         "batch_clips",
         "histogram",
         "Clips in a batch that succeeded.",
-        lambda source: source.service.totals.batch_clips,
+        lambda source: source.service.fleet.ledger.batch_clips,
     ),
     Metric(
         "batch_seconds",
         "histogram",
         "Time that a worker took for a batch that succeeded.",
-        lambda source: source.service.totals.batch_seconds,
+        lambda source: source.service.fleet.ledger.batch_seconds,
     ),
     Metric(
         "audio_seconds_total",
         "counter",
         "Length of the clips that were transcribed.",
-        lambda source: source.service.totals.audio_s,
+        lambda source: source.service.fleet.ledger.samples / SAMPLE_RATE,
     ),
     Metric(
         "worker_state",
@@ -191,7 +192,7 @@ METRICS = (
         "media_busy_ratio",
         "gauge",
         "Part of the media workers that decode or find speech now, 0 to 1.",
-        lambda source: source.service.media_busy_ratio,
+        lambda source: source.service.media.pool.busy_ratio,
     ),
     Metric(
         "webhook_deliveries_total",
@@ -212,7 +213,7 @@ METRICS = (
         "gauge",
         "Free bytes on the disk of the data folder, of which the last 256 MiB are never used. Missing if "
         "the disk does not answer.",
-        lambda source: source.service.folder.disk.free_bytes.latest,
+        lambda source: source.service.media.folder.disk.free_bytes.latest,
     ),
     Metric(
         "build_info",

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from app.api import metric_list
 from app.api.errors import documented_errors
 from app.api.metric_list import METRICS, PREFIX, Sources
-from app.histogram import Histogram
+from app.telemetry.histogram import Histogram
 
 
 def metric_routes(sources: Sources) -> APIRouter:
@@ -33,7 +33,9 @@ def metric_routes(sources: Sources) -> APIRouter:
     async def metrics() -> Response:
         """Counters since the start of the service, and its state now, in Prometheus' text format."""
         # Both wait a second at most, and only if the last figures are not recent.
-        await asyncio.gather(sources.service.gpus.sample(), sources.service.folder.disk.free_bytes.sample())
+        await asyncio.gather(
+            sources.service.fleet.gpus.sample(), sources.service.media.folder.disk.free_bytes.sample()
+        )
         parts = []
         for collector in collectors:
             parts.append(generate_latest(collector))

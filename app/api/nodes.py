@@ -9,17 +9,17 @@ from app.api.errors import documented_errors
 from app.api.schemas import Node, NodeList
 
 if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+    from app.transcription.fleet import WhisperFleet
 
 
-def node_routes(service: "TranscriptionService") -> APIRouter:
+def node_routes(fleet: "WhisperFleet") -> APIRouter:
     router = APIRouter(prefix="/v1/nodes", tags=["service"])
 
     @router.get("", response_model=NodeList, responses=documented_errors(401))
     async def list_nodes() -> Response:
         """The nodes of the Ray cluster that are alive. None with other engines than `ray`."""
         # Not validated: a diagnosis must not fail because a row does not match the schema.
-        return JSONResponse({"object": "list", "data": service.nodes()})
+        return JSONResponse({"object": "list", "data": fleet.nodes()})
 
     @router.post(
         "/{node:path}/drain",
@@ -34,7 +34,7 @@ def node_routes(service: "TranscriptionService") -> APIRouter:
         `node` is an id or a name. The node gets no new workers until it joins the cluster again, under a new
         id. A repetition changes nothing, and shows how far it is.
         """
-        return JSONResponse(service.drain_node(node), 202)
+        return JSONResponse(fleet.drain_node(node), 202)
 
     @router.delete(
         "/{node:path}/drain",
@@ -44,6 +44,6 @@ def node_routes(service: "TranscriptionService") -> APIRouter:
     )
     async def undrain_node(node: str) -> Response:
         """The node gets new workers. Those that are draining end all the same."""
-        return JSONResponse(service.drain_node(node, undo=True))
+        return JSONResponse(fleet.drain_node(node, undo=True))
 
     return router

@@ -1,35 +1,44 @@
 """OpenAI's audio endpoints."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from fastapi import APIRouter, Request
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 from starlette.responses import Response
 
-from app import tracing
 from app.api.admission import Admission
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import (
-    DIARIZED,
-    AudioForm,
-    TranscriptionForm,
-    TranslationForm,
+    GRANULARITIES,
+    LARGE_FIELDS,
+    AudioFile,
+    KnownSpeakerFields,
+    RequestFields,
     check_early,
+    known_speakers,
     parse,
     request_body,
 )
-from app.api.openai_responses import diarized_done, transcript_response
+from app.api.openai_responses import (
+    DIARIZED,
+    Granularity,
+    ResponseFormat,
+    diarized_done,
+    transcript_response,
+)
 from app.api.receiving import receive
 from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
-from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speakers
 from app.api.streaming import done_event, stream_response
+from app.errors import InvalidInput
 from app.media.uploads import Fields
 from app.speakers.labelling import KnownSpeaker
+from app.telemetry import traces
+from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
 
 if TYPE_CHECKING:
@@ -39,6 +48,71 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
     **documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 507),
 }
+
+
+class AudioForm(RequestFields):
+    """The fields of both OpenAI endpoints."""
+
+    file: AudioFile = Field(description="The recording, in any format that FFmpeg reads.")
+    model: str = Field(max_length=256, description="A model of `/v1/models`; `whisper-1` is the default one.")
+    response_format: ResponseFormat = Field(
+        "json", description="Format of the response. `diarized_json` says who speaks."
+    )
+
+
+class TranscriptionForm(AudioForm, KnownSpeakerFields):
+    implying_formats: ClassVar[Collection[str]] = (DIARIZED,)
+
+    chunking_strategy: str | None = Field(
+        None,
+        max_length=1000,
+        pattern=r'^\s*(auto|\{[\s\S]*"server_vad"[\s\S]*\})\s*$',
+        description="Ignored: a recording is always cut where nobody speaks. `auto`, or a JSON object of the "
+        "type `server_vad`.",
+    )
+    timestamp_granularities: Annotated[list[Granularity], Field(alias=GRANULARITIES)] = Field(
+        default_factory=list,
+        description="Times in verbose_json: of segments if empty; only of words if `word` is the only value.",
+    )
+    stream: bool = Field(
+        False,
+        description="Respond with server-sent events as clips finish. Of the formats, only `diarized_json` "
+        "matters then: the last event has the speakers.",
+    )
+
+    @model_validator(mode="after")
+    def _check_format(self) -> Self:
+        if "word" in self.timestamp_granularities and self.response_format in ("json", "text", DIARIZED):
+            raise InvalidInput(
+                f"Word times have no place in response_format={self.response_format}; "
+                "ask for response_format=verbose_json.",
+                param=GRANULARITIES,
+            )
+        if self.response_format != DIARIZED:
+            return self
+        if self.task == "translate":
+            raise InvalidInput(
+                f"response_format={DIARIZED} is for the language that is spoken. Ask for a translation as "
+                "verbose_json with `diarize`.",
+                param="response_format",
+            )
+        if not self.diarize and self.channels == "mix":
+            raise InvalidInput(
+                f"response_format={DIARIZED} says who speaks. Leave out diarize=false, or ask for another "
+                "format.",
+                param="diarize",
+            )
+        return self
+
+
+class TranslationForm(AudioForm):
+    """Always detects the language: OpenAI's endpoint has no field for it."""
+
+    fixed: ClassVar[Mapping[str, object]] = {"task": "translate", "language": None}
+
+    response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = Field(
+        "json", description="Format of the response."
+    )
 
 
 def openai_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
@@ -74,7 +148,7 @@ async def _respond(
 ) -> Response:
     def check(fields: Fields) -> None:
         check_early(form_type, service, fields)
-        if form_type is TranscriptionForm and _asks_for_events(fields):
+        if "stream" in fields and form_type is TranscriptionForm and _asks_for_events(fields):
             admission.streams.check(request)
 
     with ExitStack() as places:
@@ -85,14 +159,19 @@ async def _respond(
         streaming = False
         try:
             form = parse(form_type, upload.fields, upload.file)
-            model = service.catalogue.resolve(form.model.strip(), form.task)
-            service.check_diarize(form.options)
+            model = service.fleet.catalogue.resolve(form.model.strip(), form.task)
+            granularities = form.timestamp_granularities if isinstance(form, TranscriptionForm) else []
+            options = with_word_times(form.options, form.response_format)
+            if "word" in granularities:
+                options = options.model_copy(update={"word_timestamps": True})
+            if options.diarize:
+                service.media.speaker_models.check()
             known: Sequence[KnownSpeaker] = ()
             if isinstance(form, KnownSpeakerFields) and form.known_speaker_names:
                 known = await run_unless_disconnected(request, known_speakers(service, form))
                 form = form.model_copy(update={"known_speaker_references": []})  # they may be large
                 upload.fields.clear()
-            transcribe = partial(service.transcribe, form.file, form.options, model, known=known)
+            transcribe = partial(service.transcribe, form.file, options, model, known=known)
             if isinstance(form, TranscriptionForm) and form.stream:
                 places.enter_context(admission.streams.hold(request))
                 streaming = True  # the stream removes the file at its end
@@ -104,8 +183,9 @@ async def _respond(
         finally:
             if not streaming:
                 await asyncio.to_thread(upload.remove)
-        with tracing.span("render", format=form.response_format):
-            return await service.helper.run(transcript.seconds, transcript_response, transcript, form)
+        with traces.span("render", {"whisperfleet.format": form.response_format}):
+            wanted = (form.response_format, options, granularities)
+            return await service.helper.run(transcript.seconds, transcript_response, transcript, *wanted)
 
 
 async def _last_event(service: "TranscriptionService", transcript: Transcript, text: str) -> str:

@@ -1,11 +1,10 @@
 """Responses with transcripts, in the formats of OpenAI's API."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, Literal
 
 from starlette.responses import Response
 
-from app.api.forms import DIARIZED, AudioForm
 from app.api.schemas import (
     DiarizedSegment,
     DiarizedTranscription,
@@ -18,30 +17,40 @@ from app.api.schemas import (
 )
 from app.api.speaker_labels import letters, with_labels
 from app.languages import language_name
+from app.options import Options
 from app.transcript.edited import add_speakers, speaker_of
 from app.transcript.rendering import CUE_FORMATS, render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, seconds
 
+Granularity = Literal["segment", "word"]
+ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt", "diarized_json"]
+
+DIARIZED: ResponseFormat = "diarized_json"
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"  # also of subtitles: OpenAI's clients expect it
 SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
 UNKNOWN_SPEAKER = "unknown"  # OpenAI's format has no segment without a speaker
 
 
-def transcript_response(transcript: Transcript, form: AudioForm) -> Response:
-    """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it."""
-    if form.response_format in CUE_FORMATS:
-        file = render_transcript(transcript, form.options, form.response_format)
-        return Response(file, media_type=TEXT)
-    if form.response_format == "text":
+def transcript_response(
+    transcript: Transcript,
+    response_format: ResponseFormat,
+    options: Options,
+    granularities: Collection[Granularity],
+) -> Response:
+    """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it.
+
+    `granularities`: what has times in verbose_json; empty: segments.
+    """
+    if response_format in CUE_FORMATS:
+        return Response(render_transcript(transcript, options, response_format), media_type=TEXT)
+    if response_format == "text":
         return Response(f"{transcript.text}\n", media_type=TEXT)
-    if form.response_format == "verbose_json":
-        granularities = form.granularities
-        return verbose_response(
-            transcript, segments="segment" in granularities, words="word" in granularities
-        )
-    if form.response_format == DIARIZED:
+    if response_format == "verbose_json":
+        segments = not granularities or "segment" in granularities
+        return verbose_response(transcript, segments=segments, words="word" in granularities)
+    if response_format == DIARIZED:
         return diarized_response(transcript)
     return brief_response(transcript)
 

@@ -1,14 +1,19 @@
-"""The page at `/`, and its files at `/web/…`. Neither needs an API key."""
+"""The page at `/`, its files at `/web/…`, and the documentation of the API: `/openapi.json` and `/docs`.
+
+Browsers load all files from this service. The page needs no API key.
+"""
 
 import json
 import secrets
+from html import escape
+from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any, get_args
 
 from fastapi import FastAPI
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from app.api.job_responses import ResultFormat
 from app.api.static_files import HEADERS, StaticFolder
@@ -30,6 +35,28 @@ POLICY = (
     "media-src 'self' blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default"
 )
+# Swagger UI shows its icons as data URLs.
+DOCS_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# URLs are relative, so the page also works behind a proxy that adds a path.
+_DOCS = Template("""<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <title>$title</title>
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <link rel="icon" href="web/icon.svg" />
+    <link rel="stylesheet" href="docs/assets/swagger-ui.css" />
+  </head>
+  <body>
+    <div id="swagger-ui"></div>
+    <script src="docs/assets/swagger-ui-bundle.js"></script>
+    <script src="web/docs.js"></script>
+  </body>
+</html>
+""")
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
@@ -46,6 +73,24 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
 
     app.add_route("/", show, methods=["GET"], include_in_schema=False)
     app.add_route("/web/{name:path}", StaticFolder(WEB).answer, methods=["GET"], include_in_schema=False)
+
+
+def add_docs(app: FastAPI) -> None:
+    """Add the documentation and its files."""
+
+    # Not async, so it runs in a thread: the first request takes a fifth of a second to build the document.
+    def schema(_: Request) -> Response:
+        return JSONResponse(app.openapi())
+
+    page = _DOCS.substitute(title=escape(f"{app.title} – API"))
+    assets = StaticFolder(Path(str(files("fastapi_offline") / "static")))
+
+    async def show(request: Request) -> Response:
+        return HTMLResponse(page, headers=PAGE_HEADERS | {"Content-Security-Policy": DOCS_POLICY})
+
+    app.add_route("/openapi.json", schema, methods=["GET"], include_in_schema=False)
+    app.add_route("/docs", show, methods=["GET"], include_in_schema=False)
+    app.add_route("/docs/assets/{name:path}", assets.answer, methods=["GET"], include_in_schema=False)
 
 
 def service_data(settings: Settings, version: str) -> str:

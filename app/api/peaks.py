@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from app.api.admission import Admission
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.job_lookup import find_job
 from app.api.schemas import Peaks as PeaksSchema

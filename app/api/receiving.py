@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
-from typing import TYPE_CHECKING
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
-from app import tracing
-from app.api.admission import Places
+from app.api.admission import Admission, Places
 from app.errors import TooLarge, UnsupportedContentType, UploadStalled
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
+from app.telemetry import traces
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService
@@ -35,12 +36,12 @@ async def receive(
     Raises as `Places.hold`, `receive_form` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request), tracing.span("receive upload") as span:
+    with places.hold(request), traces.span("receive upload") as span:
         form = await receive_form(
             with_stall_timeout(request, settings.upload_stall_s),
             request.headers.get("content-type", ""),
-            service.folder.uploads,
-            service.folder.disk,
+            service.media.folder.uploads,
+            service.media.folder.disk,
             settings.max_upload_bytes,
             content_length=declared_length(request),
             file_field=file_field,
@@ -49,8 +50,24 @@ async def receive(
             durable=durable,
             large_fields=large_fields,
         )
-        span.set(bytes=form.file.size if form.file else 0)
+        span.set_attribute("whisperfleet.bytes", form.file.size if form.file else 0)
         return form
+
+
+@asynccontextmanager
+async def received(
+    service: "TranscriptionService", admission: Admission, request: Request, **options: Any
+) -> AsyncIterator[Form]:
+    """The multipart body of a synchronous request, whose place is held from before the body on.
+
+    Removes the file at the end. `options` are those of `receive`. Raises as that and `Places.hold` do.
+    """
+    with admission.requests.hold(request):
+        form = await receive(service, request, admission.uploads, **options)
+        try:
+            yield form
+        finally:
+            await asyncio.to_thread(form.remove)
 
 
 async def receive_body(
@@ -61,17 +78,17 @@ async def receive_body(
     Raises as `Places.hold`, `receive_raw` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request), tracing.span("receive upload") as span:
+    with places.hold(request), traces.span("receive upload") as span:
         upload = await receive_raw(
             with_stall_timeout(request, settings.upload_stall_s),
             filename,
-            service.folder.uploads,
-            service.folder.disk,
+            service.media.folder.uploads,
+            service.media.folder.disk,
             settings.max_upload_bytes,
             content_length=declared_length(request),
             durable=True,
         )
-        span.set(bytes=upload.size)
+        span.set_attribute("whisperfleet.bytes", upload.size)
         return upload
 
 

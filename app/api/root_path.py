@@ -4,6 +4,12 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 
+def route_path(scope: Scope) -> str:
+    """The path of a request below the root path: what routes and signatures name."""
+    path, root = str(scope["path"]), str(scope.get("root_path", ""))
+    return path.removeprefix(root) if path.startswith(f"{root}/") else path
+
+
 class RootPath:
     """ASGI middleware: answers below `root`, such as `/whisper`, whether or not the proxy removes it.
 

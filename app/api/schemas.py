@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from app.options import Options
+from app.scheduling.tasks import State
 
 
 class ErrorDetail(BaseModel):
@@ -139,9 +140,6 @@ class Working(JobClips):
     since: float = Field(description="Unix time (s) at which the worker began with the batch.")
 
 
-WorkerState = Literal["loading", "idle", "busy", "restarting", "asleep", "draining", "failed"]
-
-
 class Worker(BaseModel):
     slot: int = Field(description="A number that another worker gets when this one is gone.")
     node: str | None = Field(description="Ray's id of the node with the worker. Null without a cluster.")
@@ -154,7 +152,7 @@ class Worker(BaseModel):
     models: list[str] = Field(description="The models in the worker's memory.")
     compute_type: str | None
     batch_size: int = Field(description="Largest number of clips in a batch; less after the memory was full.")
-    state: WorkerState
+    state: State
     loads: int = Field(description="How often the worker loaded a model.")
     batches: int
     clips: int
@@ -175,7 +173,7 @@ class WorkerList(BaseModel):
 
 class NodeWorker(BaseModel):
     slot: int
-    state: WorkerState
+    state: State
 
 
 class Node(BaseModel):

@@ -15,8 +15,8 @@ from pydantic_core import to_json
 from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
 from app.options import Options
 from app.speakers.channels import channel_name, in_order
-from app.transcript.clip_segments import clip_segments
 from app.transcript.edited import EditedSegment, add_speakers, with_ids
+from app.transcript.rendering import clip_segments
 from workers.messages import Span, seconds
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.admission import Places
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.job_responses import AudioFileResponse
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.job import Job, Stage
@@ -48,9 +48,9 @@ async def sound_response(
     held = AsyncExitStack()
     track = job.submission.options.selection.track
     file = (
-        service.copies.span(recording, form, start_s, end_s, track)
+        service.media.copies.span(recording, form, start_s, end_s, track)
         if is_span
-        else service.copies.hold(recording, form, track)
+        else service.media.copies.hold(recording, form, track)
     )
     with places.hold(request):
         path = await run_unless_disconnected(request, held.enter_async_context(file))
@@ -102,7 +102,7 @@ def _check_span(job: Job, start_s: float, end_s: float) -> None:
 async def _recording(service: "TranscriptionService", job: Job) -> str:
     """The name of a recording's file."""
     name = job.submission.file or ""
-    if await asyncio.to_thread((service.folder.uploads / name).is_file):
+    if await asyncio.to_thread((service.media.folder.uploads / name).is_file):
         return name
     if job.submission.url is not None and job.progress.stage in (Stage.QUEUED, Stage.DOWNLOADING):
         raise JobNotDone(

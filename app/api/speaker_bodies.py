@@ -20,8 +20,8 @@ from app.api.errors import invalid_input
 from app.api.json_bodies import invalid_json, no_object
 from app.errors import InvalidInput
 from app.options import MAX_SPEAKER_CHARS, MAX_SPEAKERS
-from app.speakers.correction import SpeakerCorrection
 from app.speakers.labelling import SpeakerCount
+from app.speakers.relabelling import SpeakerCorrection
 
 MAX_GROUPS = 1000
 MAX_GROUP = 10_000  # segments

@@ -1,6 +1,5 @@
 """Where somebody speaks, without a transcript: the endpoint of speaches."""
 
-import asyncio
 import json
 import math
 from typing import TYPE_CHECKING, Literal, Self
@@ -10,14 +9,14 @@ from pydantic import Field, model_validator
 from starlette.responses import Response
 
 from app.api.admission import Admission
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import documented_errors
 from app.api.forms import AudioFile, FormFields, check_present, parse, request_body
-from app.api.receiving import receive
+from app.api.receiving import received
 from app.api.schemas import SpeechTimestamp
 from app.errors import InvalidInput
+from app.media.clip_search import FoundSpeech
 from app.media.speech import SAMPLES_PER_MS, VadParameters, divide
-from app.media.speech_search import FoundSpeech
 from app.media.uploads import Fields
 from workers.messages import SAMPLE_RATE
 
@@ -85,16 +84,12 @@ def speech_routes(service: "TranscriptionService", admission: Admission) -> APIR
         response_model=list[SpeechTimestamp],
     )
     async def create_speech_timestamps(request: Request) -> Response:
-        with admission.requests.hold(request):
-            upload = await receive(service, request, admission.uploads, before_file=check)
-            try:
-                form = parse(SpeechForm, upload.fields, upload.file)
-                work = service.find_speech(form.file, form.parameters)
-                found = await run_unless_disconnected(request, work)
-            finally:
-                await asyncio.to_thread(upload.remove)
-            limit_s = form.max_speech_duration_s or math.inf
-            body = await service.helper.run(found.seconds, _timestamps, found, limit_s)
+        async with received(service, admission, request, before_file=check) as upload:
+            form = parse(SpeechForm, upload.fields, upload.file)
+            work = service.media.find_speech(form.file, form.parameters)
+            found = await run_unless_disconnected(request, work)
+        limit_s = form.max_speech_duration_s or math.inf
+        body = await service.helper.run(found.seconds, _timestamps, found, limit_s)
         return Response(body, media_type="application/json")
 
     return router

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from starlette.requests import Request
 
-from app.api.disconnect import run_unless_disconnected
+from app.api.connections import run_unless_disconnected
 from app.api.errors import error_response
 from app.api.openai_responses import usage
 from app.api.schemas import TranscriptDelta, TranscriptDone
@@ -25,18 +25,18 @@ LastEvent = Callable[[Transcript, str], Awaitable[str]]  # its data, from the tr
 log = structlog.get_logger("whisperfleet.api")
 
 
-class Deltas:
-    """Turns segments into deltas. All deltas concatenated are the transcript's text.
+class Deltas(Observer):
+    """Queues the deltas of a transcription; None stands for its end. All together are the transcript's text.
 
     That text has no space at either end. So a space is held back until more text follows.
     """
 
     def __init__(self) -> None:
+        self.queue: asyncio.Queue[str | None] = asyncio.Queue()
         self._space = ""
         self._parts: list[str] = []
 
-    def of(self, segments: Sequence[Segment]) -> str:
-        """The delta for the next segments; may be empty."""
+    def transcribed(self, segments: Sequence[Segment]) -> None:
         text = self._space + "".join(segment.text for segment in segments)
         if not self._parts:
             text = text.lstrip()
@@ -44,24 +44,12 @@ class Deltas:
         self._space = text[len(delta) :]
         if delta:
             self._parts.append(delta)
-        return delta
+            self.queue.put_nowait(delta)
 
     @property
     def text(self) -> str:
         """The text so far. `Transcript.text` would unpack all segments, and block the event loop."""
         return "".join(self._parts)
-
-
-class DeltaObserver(Observer):
-    """Queues the deltas of a transcription; None stands for its end."""
-
-    def __init__(self) -> None:
-        self.queue: asyncio.Queue[str | None] = asyncio.Queue()
-        self.deltas = Deltas()
-
-    def transcribed(self, segments: Sequence[Segment]) -> None:
-        if delta := self.deltas.of(segments):
-            self.queue.put_nowait(delta)
 
 
 async def stream_response(
@@ -104,15 +92,15 @@ async def done_event(transcript: Transcript, text: str) -> str:
 async def _events(
     transcribe: Transcribe, last: LastEvent, clean_up: Callable[[], None]
 ) -> AsyncGenerator[str]:
-    observer = DeltaObserver()
-    work = asyncio.ensure_future(transcribe(observer))
-    work.add_done_callback(lambda _: observer.queue.put_nowait(None))
+    deltas = Deltas()
+    work = asyncio.ensure_future(transcribe(deltas))
+    work.add_done_callback(lambda _: deltas.queue.put_nowait(None))
     try:
-        while (delta := await observer.queue.get()) is not None:
+        while (delta := await deltas.queue.get()) is not None:
             yield _event(TranscriptDelta(delta=delta).model_dump_json())
         if work.cancelled():
             raise NotReady("The service is stopping.")
-        yield _event(await last(work.result(), observer.deltas.text))
+        yield _event(await last(work.result(), deltas.text))
     finally:
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)

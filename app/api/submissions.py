@@ -14,14 +14,24 @@ from fastapi import Request
 from pydantic import ValidationError
 from starlette.responses import JSONResponse, Response
 
-from app import tracing, url_policy
+from app import url_policy
 from app.api.admission import Admission, owner_of
 from app.api.errors import invalid_input
-from app.api.forms import JobFields, JobForm, JobSource, check_early, parse, request_body
+from app.api.forms import (
+    LARGE_FIELDS,
+    JobFields,
+    JobForm,
+    JobSource,
+    KnownSpeakerFields,
+    check_early,
+    known_speakers,
+    parse,
+    request_body,
+    with_implied,
+)
 from app.api.json_bodies import json_object
 from app.api.receiving import media_type, receive, receive_body, receive_document
 from app.api.requests import public_path
-from app.api.speaker_fields import LARGE_FIELDS, KnownSpeakerFields, known_speakers, with_implied
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.job import Job, Submission
 from app.jobs.webhook_client import check_webhook_url
@@ -29,7 +39,8 @@ from app.media.multipart import base_name
 from app.media.uploads import Upload
 from app.shielding import run_shielded
 from app.speakers.labelling import KnownSpeaker
-from app.work import current_work
+from app.telemetry import traces
+from app.telemetry.work import current_work
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -55,8 +66,9 @@ async def submit_job(
     """
     owner = owner_of(request)
     await jobs.check_capacity(owner, key)  # before a long upload, not after it
-    service.catalogue.resolve(query.model.strip())
-    service.check_diarize(query.options)
+    service.fleet.catalogue.resolve(query.model.strip())
+    if query.options.diarize:
+        service.media.speaker_models.check()
     await _check_webhook(service, query.webhook_url)
     fields, upload = await _read_body(service, admission, request, query)
 
@@ -166,9 +178,10 @@ async def _submission(
 ) -> Submission:
     await _check_webhook(service, fields.webhook_url)
     options = fields.options
-    service.check_diarize(options)
+    if options.diarize:
+        service.media.speaker_models.check()
     url = (fields.url or None) if isinstance(fields, JobSource) else None
-    model = service.catalogue.resolve(fields.model.strip(), options.task)
+    model = service.fleet.catalogue.resolve(fields.model.strip(), options.task)
     filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())
     fingerprint = {  # the same for requests that mean the same job
         "content": upload.sha256 if upload else url,
@@ -192,7 +205,7 @@ async def _submission(
         owner=owner,
         idempotency_key=key,
         request_id=current_work().request_id,
-        traceparent=tracing.traceparent(),
+        traceparent=traces.traceparent(),
         fingerprint=hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest(),
     )
 

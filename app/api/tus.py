@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.requests import route_path
+from app.api.root_path import route_path
 from app.errors import InvalidInput, UnsupportedTusVersion
 from app.media.multipart import base_name
 from app.media.partial_file import Checksum

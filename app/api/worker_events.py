@@ -17,7 +17,7 @@ from app.jobs.job import Status
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.transcription.service import TranscriptionService
+    from app.transcription.fleet import WhisperFleet
 
 _TICK_S = 0.5  # between two rounds of events
 _COUNT_S = 1.0  # between two counts of the jobs that wait
@@ -56,8 +56,8 @@ class _Mailbox:
 class WorkerEvents:
     """Watches the fleet while there are clients, and notifies all of them of the same changes."""
 
-    def __init__(self, service: "TranscriptionService", jobs: "JobService") -> None:
-        self._service = service
+    def __init__(self, fleet: "WhisperFleet", jobs: "JobService") -> None:
+        self._fleet = fleet
         self._jobs = jobs
         self._mailboxes: set[_Mailbox] = set()
         self._state: FleetState | None = None  # None: not known yet, or nobody listens
@@ -105,13 +105,13 @@ class WorkerEvents:
         """Wait a little until the GPUs are sampled and the jobs are counted."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_S):
-                await self._service.gpus.sample()
+                await self._fleet.gpus.sample()
                 await self._counted.wait()
 
     async def _publish_forever(self) -> None:
         while True:
             await asyncio.sleep(_TICK_S)
-            self._service.gpus.refresh()
+            self._fleet.gpus.refresh()
             try:
                 if self._state is not None:
                     self._publish(self._state)
@@ -120,10 +120,10 @@ class WorkerEvents:
 
     def _publish(self, state: FleetState) -> None:
         """Notify all clients of what has changed."""
-        clips, oldest_s = self._service.backlog()
+        clips, oldest_s = self._fleet.backlog()
         queue = {"clips": clips, "oldest_s": round(oldest_s, 1), "jobs": self._waiting_jobs}
-        blocks = self._service.blocks.after(state.last_block)
-        for event in state.update(time.time(), self._service.workers(), blocks, queue):
+        blocks = self._fleet.ledger.blocks_after(state.last_block)
+        for event in state.update(time.time(), self._fleet.workers(), blocks, queue):
             text = f"event: {event.name}\ndata: {_json(event.data)}\n\n"
             for mailbox in self._mailboxes:
                 mailbox.put(text)
@@ -131,9 +131,9 @@ class WorkerEvents:
     async def _snapshot(self, mailbox: _Mailbox) -> str:
         """The event `fleet`. The mailbox gets all events after it."""
         if self._state is None:
-            self._state = FleetState(self._service.blocks.last_id)
+            self._state = FleetState(self._fleet.ledger.last_block)
             self._publish(self._state)
-        data, blocks = self._state.snapshot(time.time(), self._service.blocks.after(0))
+        data, blocks = self._state.snapshot(time.time(), self._fleet.ledger.blocks_after(0))
         mailbox.take()
         mailbox.needs_snapshot = False
         parts = []

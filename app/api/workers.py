@@ -13,7 +13,7 @@ from app.api.sse import EventStreamResponse, with_heartbeats
 from app.api.worker_events import WorkerEvents
 
 if TYPE_CHECKING:
-    from app.transcription.service import TranscriptionService
+    from app.transcription.fleet import WhisperFleet
 
 
 def _schema(model: type[BaseModel]) -> Any:
@@ -49,14 +49,14 @@ _EVENT = {
 }
 
 
-def worker_routes(service: "TranscriptionService", events: WorkerEvents, admission: Admission) -> APIRouter:
+def worker_routes(fleet: "WhisperFleet", events: WorkerEvents, admission: Admission) -> APIRouter:
     router = APIRouter(prefix="/v1/workers", tags=["service"])
 
     @router.get("", response_model=WorkerList, responses=documented_errors(401))
     async def list_workers() -> Response:
-        await service.gpus.sample()
+        await fleet.gpus.sample()
         # Not validated: a diagnosis must not fail because a row does not match the schema.
-        return JSONResponse({"object": "list", "data": service.workers()})
+        return JSONResponse({"object": "list", "data": fleet.workers()})
 
     @router.get(
         "/events",

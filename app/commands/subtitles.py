@@ -16,9 +16,9 @@ from app.commands.arguments import (
 )
 from app.errors import InvalidInput
 from app.options import Options
-from app.transcript import chinese
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
+from app.transcript.text import chinese
 
 
 def run_subtitles(

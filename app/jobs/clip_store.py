@@ -20,7 +20,7 @@ from app.jobs.tables import clips, voices
 from app.jobs.voices import read_voices
 from app.shielding import shielded
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_request import ClipKey, ClipRequest
+from app.transcription.clip_decoding import ClipKey, ClipRequest
 from app.transcription.result_cache import Embed, Transcribe
 from workers.messages import Span
 

@@ -4,13 +4,12 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import structlog
 
-from app import tracing
 from app.errors import (
     DatabaseUnavailable,
     DiskFull,
@@ -28,17 +27,18 @@ from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.published_clips import PublishedClip
 from app.jobs.result_digest import result_digest
 from app.jobs.store import Store
-from app.media.channel_files import channel_path, remove_channels
 from app.media.downloads import download
+from app.media.pcm_files import channel_path, remove_channels
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
 from app.media.uploads import Upload
 from app.settings import Settings
+from app.telemetry import traces
 from app.transcript.formats import FORMATS
 from app.transcript.rendering import with_word_times
 from app.transcript.timeline import Transcript
 from app.transcription.channels import ChannelPipelines, DecodedAudio
-from app.transcription.clip_request import ClipKey
+from app.transcription.clip_decoding import ClipKey
 from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.service import TranscriptionService
 from workers.messages import BYTES_PER_SAMPLE, Span
@@ -61,10 +61,11 @@ class JobObserver(Observer):
     progress: ProgressBuffer
     lengths: Lengths
     published_before: frozenset[ClipKey]  # by an earlier run
+    peaks: PeakCollector = field(default_factory=PeakCollector)
 
-    def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
+    def decoded(self, decoded: Decoded) -> None:
         marker = _pcm_marker(DecodedAudio(decoded.samples, decoded.channels))
-        self.progress.decoded(self.job_id, marker, decoded.tracks, peaks)
+        self.progress.decoded(self.job_id, marker, decoded.tracks, self.peaks)
 
     def progressed(self, progress: Progress) -> None:
         self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)
@@ -110,9 +111,11 @@ class JobExecutor:
                 return False
             job, pipeline = await self._prepare(job)
             failed_spans = pipeline.failed_spans  # grows while the pipeline runs
-            with tracing.span("transcribe") as span:
+            with traces.span("transcribe") as span:
                 transcript = await pipeline.run()
-                span.set(audio_s=transcript.seconds, clips=len(transcript.clips))
+                span.set_attributes(
+                    {"whisperfleet.audio_s": transcript.seconds, "whisperfleet.clips": len(transcript.clips)}
+                )
         except TRANSIENT_ERRORS:
             raise
         except UnknownJob:
@@ -150,15 +153,15 @@ class JobExecutor:
         with suppress(UnknownJob):
             if (await self._store.get(job_id)).pcm is not None:
                 return
-        await asyncio.to_thread(remove_channels, self._service.folder.pcm / job_id)
+        await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job_id)
 
     async def _prepare(self, job: Job) -> tuple[Job, Pipeline | ChannelPipelines]:
         """Returns the job with the digest of its results, and its pipeline."""
-        fleet, model = await self._service.ready(job.submission.model, job.submission.options)
+        dispatcher, model = await self._service.fleet.ready(job.submission.model, job.submission.options)
         # The client may request the transcript in any format.
         options = with_word_times(job.submission.options, *FORMATS)
-        load_options = self._service.catalogue.options[model]
-        speaker_model = (await self._service.speaker_model()).identity if options.diarize else None
+        load_options = self._service.fleet.catalogue.options[model]
+        speaker_model = (await self._service.media.speaker_models.get()).identity if options.diarize else None
         digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
         job = await self._store.set_result_digest(job, digest)
         submission = job.submission
@@ -173,14 +176,14 @@ class JobExecutor:
             known = ()
         observer = JobObserver(job.id, self._progress, self._lengths, results.published)
         pipeline = self._service.pipeline(
-            job.id, upload, options, model, fleet, results, observer, decoded, known
+            job.id, upload, options, model, dispatcher, results, observer, decoded, known
         )
         return job, pipeline
 
     async def _succeed(self, job: Job, transcript: Transcript) -> None:
         await self._progress.store()  # before the success, which is the last event
         with suppress(IllegalTransition, UnknownJob):  # deleted meanwhile
-            with tracing.span("store result"):
+            with traces.span("store result"):
                 await self._store.succeed(job, transcript, self._settings.keep_audio)
             log.info("job succeeded", samples=transcript.samples)
         await self._remove_files(job)
@@ -191,14 +194,14 @@ class JobExecutor:
             return False
         if job.submission.url is None:
             raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
-        await self._service.ready(job.submission.model, job.submission.options)  # no download in vain
-        with tracing.span("download"):
+        await self._service.fleet.ready(job.submission.model, job.submission.options)  # no download in vain
+        with traces.span("download"):
             await self._download(job, job.submission.url)
         return True
 
     async def _download(self, job: Job, url: str) -> None:
         settings = self._settings
-        folder, max_bytes = self._service.folder.uploads, settings.max_upload_bytes
+        folder, max_bytes = self._service.media.folder.uploads, settings.max_upload_bytes
         upload = await download(url, folder, max_bytes, settings.max_duration_s)
         try:
             await self._store.update(
@@ -218,13 +221,13 @@ class JobExecutor:
         await asyncio.to_thread(self.remove_decoded, job)
         if not self._settings.keep_audio and job.submission.file:
             await asyncio.to_thread(self._upload_path(job).unlink, missing_ok=True)
-            await self._service.copies.remove(job.submission.file)
+            await self._service.media.copies.remove(job.submission.file)
 
     def _upload_path(self, job: Job) -> Path:
-        return self._service.folder.uploads / (job.submission.file or "")
+        return self._service.media.folder.uploads / (job.submission.file or "")
 
     def _pcm_path(self, job: Job) -> Path:
-        return self._service.folder.pcm / job.id
+        return self._service.media.folder.pcm / job.id
 
 
 def _pcm_marker(audio: DecodedAudio) -> str:

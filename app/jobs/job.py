@@ -89,7 +89,7 @@ class Submission:
     idempotency_key: str | None
     fingerprint: str  # equal for equal requests
     request_id: str | None = None  # of the request that submitted it
-    traceparent: str | None = None  # of that request, if it was traced: see `app.tracing.job_run`
+    traceparent: str | None = None  # of that request, if it was traced: see `traces.job_run`
     from_upload: bool = False  # `file` is a resumable upload, which the new job uses up; not stored
 
 

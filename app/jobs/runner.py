@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import structlog
 
-from app import tracing
 from app.concurrency import Wakeup
 from app.errors import (
     DatabaseUnavailable,
@@ -29,8 +28,9 @@ from app.jobs.progress_buffer import ProgressBuffer
 from app.jobs.store import Store
 from app.jobs.turns import GiveWay, OccupiedPlace, QueuedJob, Start, Turns
 from app.settings import Settings
+from app.telemetry import traces
+from app.telemetry.work import Work, working_for
 from app.transcription.service import TranscriptionService
-from app.work import Work, working_for
 
 _POLL_S = 10.0  # the database is checked at least so often
 _READY_POLL_S = 0.2
@@ -135,8 +135,8 @@ class JobRunner:
         step = await self._next_step()
         if step is None:
             return False
-        if self._service.readiness() is not None:
-            while self._service.readiness() is not None:  # noqa: ASYNC110 (it has no event)
+        if self._service.fleet.readiness() is not None:
+            while self._service.fleet.readiness() is not None:  # noqa: ASYNC110 (it has no event)
                 await asyncio.sleep(_READY_POLL_S)
             return True  # another job may be the next one by now
         if isinstance(step, GiveWay):
@@ -157,7 +157,7 @@ class JobRunner:
                 remaining_s = self._lengths.remaining_s(row.id)
                 job = QueuedJob(row.id, row.number, row.owner, row.size, remaining_s)
                 (transcriptions if row.has_file else downloads).append(job)
-        places = self._service.jobs_at_once
+        places = self._service.fleet.jobs_at_once
         return self._download_turns.next(
             downloads, self._occupied(downloads=True), time.monotonic()
         ) or self._turns.next(transcriptions, self._occupied(downloads=False), places)
@@ -195,7 +195,7 @@ class JobRunner:
         submission = job.submission
         with working_for(Work(submission.request_id, job.id)):
             try:
-                with tracing.job_run(job.id, submission.traceparent):
+                with traces.job_run(job.id, submission.traceparent):
                     while not await self._executor.run(job):
                         if not self._leave_downloads(job.id):
                             await self._requeue(job)
@@ -218,7 +218,7 @@ class JobRunner:
 
     async def _trace_end(self, job_id: str) -> None:
         """Trace a job if it has ended. One that is cancelled is traced where that happens."""
-        if tracing.is_on():
+        if traces.is_on():
             with suppress(WhisperfleetError):
                 job = await self._store.get(job_id)
                 if job.status in (Status.SUCCEEDED, Status.FAILED):
@@ -227,7 +227,7 @@ class JobRunner:
     def _leave_downloads(self, job_id: str) -> bool:
         """Move a job that was downloaded to a place among the other jobs. False if there is none."""
         run = self._running[job_id]
-        if run.downloads and len(self._occupied(downloads=False)) >= self._service.jobs_at_once:
+        if run.downloads and len(self._occupied(downloads=False)) >= self._service.fleet.jobs_at_once:
             return False
         run.downloads = False
         run.began = time.monotonic()

@@ -34,8 +34,8 @@ from app.jobs.store import Store
 from app.jobs.subscriptions import Subscriptions
 from app.jobs.uploads import Uploads
 from app.jobs.webhooks import Webhooks
-from app.media.channel_files import remove_channels
 from app.media.downloads import clean as clean_downloads
+from app.media.pcm_files import remove_channels
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcription.service import TranscriptionService
@@ -57,8 +57,8 @@ class JobService:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
         self.store = Store(database, helper=service.helper)
         self.link_secret = LinkSecret(database)
-        self.uploads = Uploads(database, service.folder, settings)
-        self.peaks = JobPeaks(service, self.store)
+        self.uploads = Uploads(database, service.media.folder, settings)
+        self.peaks = JobPeaks(service.media, self.store)
         self._service = service
         self._settings = settings
         self._database = database
@@ -91,7 +91,7 @@ class JobService:
         queued = await self.store.with_status([Status.QUEUED])
         files = await self.store.files() | await self.uploads.start()
         await asyncio.to_thread(self._clean, files, {job.id for job in queued})
-        await self._service.copies.load()
+        await self._service.media.copies.load()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
         self._clips.start()
@@ -112,8 +112,8 @@ class JobService:
             )
             return
         note.write_text(name)
-        self._service.folder.clean(uploads, pcm)
-        clean_downloads(self._service.folder.uploads)
+        self._service.media.folder.clean(uploads, pcm)
+        clean_downloads(self._service.media.folder.uploads)
 
     def begin_shutdown(self) -> None:
         """Accept no more jobs and end all subscriptions: the service will stop soon."""
@@ -123,7 +123,7 @@ class JobService:
     async def stop(self) -> None:
         """Stop all work. Batches in flight have `DRAIN_S` to end; the next start resumes unfinished jobs."""
         self.begin_shutdown()
-        await self._service.drain(DRAIN_S)
+        await self._service.fleet.drain(DRAIN_S)
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
@@ -143,7 +143,7 @@ class JobService:
 
     async def _check_capacity(self, owner: str) -> None:
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
-        capacity = self._settings.max_queued_jobs + self._service.jobs_at_once
+        capacity = self._settings.max_queued_jobs + self._service.fleet.jobs_at_once
         if await self.store.count(UNFINISHED) >= capacity:
             raise QueueFull(
                 f"{self._settings.max_queued_jobs} jobs are waiting already, as many as this service takes "
@@ -213,7 +213,7 @@ class JobService:
         return job, True
 
     async def _has_file(self, job: Job) -> bool:
-        path = self._service.folder.uploads / (job.submission.file or "")
+        path = self._service.media.folder.uploads / (job.submission.file or "")
         return await asyncio.to_thread(path.is_file)
 
     async def delete(self, job_id: str) -> None:
@@ -259,11 +259,11 @@ class JobService:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
         await self.peaks.cancel(job)
-        await asyncio.to_thread(remove_channels, self._service.folder.pcm / job.id)
+        await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job.id)
         if job.submission.file:
-            path = self._service.folder.uploads / job.submission.file
+            path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)
-            await self._service.copies.remove(job.submission.file)
+            await self._service.media.copies.remove(job.submission.file)
 
     async def _sweep_forever(self) -> None:
         """Delete expired jobs, and stop the service if another one has acquired the database's lock."""
@@ -293,7 +293,7 @@ class JobService:
         of_jobs = await self.store.files() if files else set()
         for file in files:
             if file not in of_jobs:
-                path = self._service.folder.uploads / file
+                path = self._service.media.folder.uploads / file
                 await asyncio.to_thread(path.unlink, missing_ok=True)
             del self._uncertain[file]
 

@@ -3,16 +3,16 @@
 import asyncio
 import errno
 import hashlib
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.errors import ChecksumMismatch, TooLarge, UploadConflict
 from app.files import sync
-from app.media.disk import Reservation
-from app.media.file_sink import FileSink, Prefix, raise_if_full
+from app.media.disk import Reservation, disk_errors
+from app.media.file_sink import FileSink, Prefix
 from app.shielding import run_shielded
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class PartialFile:
         if self._waiting:
             raise _taken_over()
         try:
-            with _disk_errors():
+            with disk_errors():
                 async with self._until_next_turn():
                     start = await self._catch_up()
                 if checksum is None:
@@ -98,7 +98,7 @@ class PartialFile:
 
     async def sha256(self) -> str:
         """The hash of the complete file, in hex. The file survives a power cut then."""
-        with _disk_errors():
+        with disk_errors():
             prefix = await self._catch_up()
             if not self._is_durable:
                 await run_shielded(asyncio.to_thread(sync, self.path))
@@ -199,15 +199,6 @@ def _taken_over() -> UploadConflict:
         "there.",
         code="upload_taken_over",
     )
-
-
-@contextmanager
-def _disk_errors() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise_if_full(error)
-        raise
 
 
 def _size(path: Path) -> int:

@@ -7,30 +7,24 @@ from pathlib import Path
 import langcodes
 
 from app.languages import LANGUAGES, language_code, language_name
+from app.transcript.formats import FORMATS
 
 # Whisper's codes that players do not read. Cantonese is written in Chinese characters.
 _PLAYERS_CODES = {"jw": "jv", "yue": "zh"}
 
-SUBTITLE_SUFFIXES = frozenset(
-    {
-        "ass",
-        "dfxp",
-        "idx",
-        "lrc",
-        "mks",
-        "sami",
-        "scc",
-        "smi",
-        "srt",
-        "ssa",
-        "stl",
-        "sub",
-        "sup",
-        "ttml",
-        "txt",
-    }
-    | {"usf", "vtt", "webvtt"}
-)
+# Ours that show text at a time, and those of other programs.
+SUBTITLE_SUFFIXES = (FORMATS.keys() - {"json", "tsv"}) | {
+    "dfxp",
+    "idx",
+    "mks",
+    "sami",
+    "smi",
+    "ssa",
+    "sub",
+    "sup",
+    "usf",
+    "webvtt",
+}
 # Parts of a name that say what a subtitle is for. One of foreign parts only does not subtitle the rest.
 _FLAGS = frozenset({"default", "sdh", "cc"})
 _HEARING_IMPAIRED = "hi"  # and Hindi

@@ -51,7 +51,7 @@ class Site:
 
     @property
     def uploads(self) -> list[Path]:
-        return list(self.service.folder.uploads.iterdir())
+        return list(self.service.media.folder.uploads.iterdir())
 
     def reset(self) -> None:
         """Reset the service and delete all jobs. No file may be left then."""
@@ -71,7 +71,7 @@ class Site:
     @property
     def left_files(self) -> list[Path]:
         """The uploads, their copies and decoded recordings in the data folder."""
-        folder = self.service.folder
+        folder = self.service.media.folder
         return [*folder.uploads.iterdir(), *folder.pcm.iterdir(), *folder.copies.iterdir()]
 
     def submit(self, content: bytes = RECORDING, *, headers: Any = None, **fields: Any) -> httpx.Response:
@@ -104,7 +104,7 @@ class Site:
     def finished(self, job_id: str) -> Any:
         """A job, once it is done and its decoded audio is removed."""
         wait_for(lambda: self.job(job_id)["finished_at"])
-        wait_for(lambda: not (self.service.folder.pcm / job_id).exists())
+        wait_for(lambda: not (self.service.media.folder.pcm / job_id).exists())
         return self.job(job_id)
 
     def transcribe(

@@ -83,7 +83,7 @@ def full(serve):
     site = serve(max_queued_jobs=1)
     site.service.paused = True
     with ThreadPoolExecutor(8) as threads:
-        count = site.service.jobs_at_once + 1
+        count = site.service.fleet.jobs_at_once + 1
         requests = [threads.submit(site.transcribe) for _ in range(count)]
         wait_for(lambda: len(site.service.calls) == count)
         yield site
@@ -101,7 +101,7 @@ def test_full_queue_is_reported_before_the_body_is_read(full, path):
     with announce(full, path, 4_000_000_000, expect="100-continue") as connection:
         assert answer(connection).startswith(b"HTTP/1.1 429"), "the body was requested"
     check_refusal(post(full, path), "queue_full", "WHISPER_MAX_QUEUED_JOBS")
-    assert len(full.service.calls) == len(full.uploads) == full.service.jobs_at_once + 1
+    assert len(full.service.calls) == len(full.uploads) == full.service.fleet.jobs_at_once + 1
 
 
 def test_the_connection_closes_after_a_refusal_and_others_work(full):
@@ -115,7 +115,7 @@ def test_the_connection_closes_after_a_refusal_and_others_work(full):
 def test_an_upload_holds_a_place_in_the_queue(serve, path):
     """Two requests of which one is uploaded are as many as two that are transcribed."""
     site = serve(max_queued_jobs=1)
-    count = site.service.jobs_at_once + 1
+    count = site.service.fleet.jobs_at_once + 1
     with ExitStack() as stack:
         for _ in range(count):
             stack.enter_context(begin(site, path))
@@ -131,7 +131,7 @@ def tiny(serve):
 
 def test_places_are_released_after_every_outcome(tiny, monkeypatch):
     """More times than there are places."""
-    for _ in range(tiny.service.jobs_at_once + 3):
+    for _ in range(tiny.service.fleet.jobs_at_once + 3):
         assert tiny.transcribe().status_code == 200
         assert tiny.transcribe(stream="true").status_code == 200
         assert tiny.transcribe(language="nowhere").status_code == 400
@@ -140,11 +140,11 @@ def test_places_are_released_after_every_outcome(tiny, monkeypatch):
         assert post(tiny, "/detect-language").status_code == 200
         assert tiny.client.post("/asr", content=b"x").status_code == 415
     tiny.service.error = ClipFailed("It failed.")
-    for _ in range(tiny.service.jobs_at_once + 3):
+    for _ in range(tiny.service.fleet.jobs_at_once + 3):
         assert tiny.transcribe().status_code == 500
         assert tiny.transcribe(stream="true").status_code == 500
     tiny.service.error = RuntimeError("unexpected")
-    for _ in range(tiny.service.jobs_at_once + 3):
+    for _ in range(tiny.service.fleet.jobs_at_once + 3):
         assert tiny.transcribe().status_code == 500
     tiny.service.error = None
     assert tiny.transcribe().status_code == 200
@@ -152,7 +152,7 @@ def test_places_are_released_after_every_outcome(tiny, monkeypatch):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_disconnect_and_a_stall_release_places(tiny, path):
-    for _ in range(tiny.service.jobs_at_once + 2):
+    for _ in range(tiny.service.fleet.jobs_at_once + 2):
         begin(tiny, path).close()
         until_idle(tiny)
         assert not tiny.uploads

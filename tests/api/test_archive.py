@@ -158,7 +158,7 @@ def test_a_job_that_is_deleted_meanwhile(site, monkeypatch):
         found = await statuses(store, ids)
         job = await store.get(deleted)
         await store.delete(job)
-        (site.service.folder.uploads / job.submission.file).unlink()
+        (site.service.media.folder.uploads / job.submission.file).unlink()
         return found
 
     monkeypatch.setattr(Store, "statuses", answer_and_delete)

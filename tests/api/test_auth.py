@@ -144,7 +144,7 @@ def test_valid_request_ids_are_echoed(site, given, kept):
 
 def test_unexpected_errors_have_a_request_id_and_cors_headers(serve):
     site = serve(cors_origins=("*",))
-    site.service.workers = lambda: 1 / 0
+    site.service.fleet.workers = lambda: 1 / 0
     response = site.client.get(
         "/v1/workers", headers={"x-request-id": "mine", "Origin": "https://page.example"}
     )
@@ -154,10 +154,10 @@ def test_unexpected_errors_have_a_request_id_and_cors_headers(serve):
 
 
 def test_every_response_says_that_the_demo_model_is_in_use(site):
-    site.service.catalogue = catalogue("demo")
+    site.service.fleet.catalogue = catalogue("demo")
     responses: list[httpx.Response] = [site.client.get(path) for path in EVERYWHERE]
     assert {response.headers["x-whisperfleet-model"] for response in [*responses, site.transcribe()]} == {
         "demo"
     }
-    site.service.catalogue = catalogue()
+    site.service.fleet.catalogue = catalogue()
     assert "x-whisperfleet-model" not in site.client.get("/health").headers

@@ -136,9 +136,9 @@ def busy(serve):
     """A site that runs as many jobs as it can. Its queue takes two more."""
     site = serve(max_queued_jobs=2)
     site.service.paused = True
-    for _ in range(site.service.jobs_at_once):
+    for _ in range(site.service.fleet.jobs_at_once):
         site.submitted()
-    until_running(site, site.service.jobs_at_once)
+    until_running(site, site.service.fleet.jobs_at_once)
     return site
 
 
@@ -184,7 +184,7 @@ def test_concurrent_requests_do_not_overfill_the_queue(busy):
             response.status_code for response in threads.map(lambda _: busy.submit(), range(12))
         )
     assert statuses == [202] * 2 + [429] * 10
-    assert len(busy.uploads) == busy.service.jobs_at_once + 2
+    assert len(busy.uploads) == busy.service.fleet.jobs_at_once + 2
 
 
 def test_limit_of_jobs_per_api_key(serve):

@@ -18,8 +18,8 @@ from app.api.segment_documents import (
 from app.jobs.published_clips import PackedClip
 from app.jobs.serialization import PackedTranscript, pack_result, pack_transcript
 from app.options import Options
-from app.transcript.clip_segments import clip_segments
 from app.transcript.edited import EditedSegment
+from app.transcript.rendering import clip_segments
 from app.transcript.timeline import ClipResult, Transcript
 from tests.api.fake_service import segment
 from workers.messages import SAMPLE_RATE, Segment, Span, Word

@@ -23,7 +23,7 @@ FOX, DOG, AMEN = "The quick brown fox.", "Über the lazy dog.", "Amen."
 def dialogue(site):
     """A site whose recordings have three speakers, with OpenAI's name for a model that knows them."""
     site.service.transcript = DIALOGUE
-    site.service.catalogue = catalogue(aliases={MODEL: ""})
+    site.service.fleet.catalogue = catalogue(aliases={MODEL: ""})
     return site
 
 
@@ -181,7 +181,7 @@ def test_translations_have_no_diarized_json(site):
 )
 def test_without_a_speaker_model_the_refusal_comes_before_the_recording(site, path, field, fields):
     remedy = "There is no such model. Name another one."
-    site.service.no_voices = SpeakerModelUnavailable(remedy)
+    site.service.media.no_voices = SpeakerModelUnavailable(remedy)
     body = form(field, **fields)
     with site.begin(f"POST {path}", body, length=1_000_000, **FORM) as connection:
         answer = connection.recv(4096)
@@ -192,7 +192,7 @@ def test_without_a_speaker_model_the_refusal_comes_before_the_recording(site, pa
 
 
 def test_without_a_speaker_model_other_requests_pass(site):
-    site.service.no_voices = SpeakerModelUnavailable("There is no such model.")
+    site.service.media.no_voices = SpeakerModelUnavailable("There is no such model.")
     assert site.transcribe(num_speakers="2").status_code == 200
     assert site.transcribe(response_format="diarized_json", channels="separate").status_code == 200
     late = [("model", (None, "whisper-1")), ("file", ("a.wav", b"RIFF")), ("diarize", (None, "1"))]

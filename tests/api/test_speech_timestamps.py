@@ -20,7 +20,7 @@ def test_the_answer_and_the_defaults_are_those_of_speaches(site):
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/json"
     assert response.json() == [{"start": 500, "end": 18_000}]
-    assert site.service.parameters == DEFAULTS
+    assert site.service.media.parameters == DEFAULTS
     assert site.service.calls[0].sha256 == hashlib.sha256(RECORDING).hexdigest()
     assert not site.uploads
 
@@ -36,7 +36,7 @@ def test_every_field_of_speaches(site):
         min_silence_duration_ms="100",
         speech_pad_ms="30",
     )
-    assert site.service.parameters == VadParameters(0.6, 250, 100, 30, 0.2)
+    assert site.service.media.parameters == VadParameters(0.6, 250, 100, 30, 0.2)
     assert response.json() == [{"start": 500, "end": 10_000}, {"start": 10_000, "end": 18_000}]
 
 
@@ -48,7 +48,7 @@ def test_speech_that_is_short_enough_is_not_divided(site, limit):
 def test_blank_fields_count_as_absent(site):
     fields = dict.fromkeys(["model", "threshold", "neg_threshold", "speech_pad_ms"], " ")
     assert post(site, **fields, unknown="x").status_code == 200
-    assert site.service.parameters == DEFAULTS
+    assert site.service.media.parameters == DEFAULTS
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_wrong_fields_are_named(site, fields, param, hint):
 def test_a_lower_threshold_may_come_before_the_threshold_itself(site):
     parts = {"neg_threshold": (None, "0.8"), "file": ("a", RECORDING), "threshold": (None, "0.9")}
     assert site.client.post(PATH, files=parts).status_code == 200
-    assert site.service.parameters == VadParameters(0.9, 0, 1000, 0, 0.8)
+    assert site.service.media.parameters == VadParameters(0.9, 0, 1000, 0, 0.8)
 
 
 def test_a_wrong_field_is_refused_before_the_upload(site):

@@ -485,7 +485,7 @@ def test_a_refused_submission_leaves_the_upload(site, fields, status):
 def test_a_full_queue_leaves_the_upload(serve):
     site = serve(max_queued_jobs=1)
     site.service.paused = True
-    paths = [created(site, content=CONTENT) for _ in range(site.service.jobs_at_once + 2)]
+    paths = [created(site, content=CONTENT) for _ in range(site.service.fleet.jobs_at_once + 2)]
     answers = [submit(site, path) for path in paths]
     assert [answer.status_code for answer in answers[:-1]] == [202] * (len(paths) - 1)
     refused(answers[-1], 429, "queue_full")

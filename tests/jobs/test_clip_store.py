@@ -22,7 +22,7 @@ from app.jobs.job import Job
 from app.jobs.serialization import pack_result, pack_transcript, unpack_result, unpack_transcript
 from app.jobs.store import Store
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
 from workers.messages import Decoding, Segment, Word
 

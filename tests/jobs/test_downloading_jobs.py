@@ -67,7 +67,7 @@ async def until_dripping(site: Site, sites: Sites, job: Job) -> None:
 
 
 async def test_downloads_occupy_no_place_of_other_jobs(site: Site, sites: Sites) -> None:
-    site.service.jobs_at_once = 1
+    site.service.fleet.jobs_at_once = 1
     dripping = [await site.add(url=DRIP) for _ in range(MAX_DOWNLOADS)]
     site.runner.start()
     await until_downloading(site, dripping)
@@ -89,7 +89,7 @@ async def test_transcriptions_occupy_no_place_of_downloads(site: Site, sites: Si
         await ended.wait()
         return TRANSCRIPT
 
-    site.service.jobs_at_once = 1
+    site.service.fleet.jobs_at_once = 1
     site.service.work = work
     first = await site.add()
     site.runner.start()

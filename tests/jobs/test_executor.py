@@ -11,7 +11,7 @@ from app.jobs import executor as module
 from app.jobs import runner
 from app.jobs.job import Status
 from app.jobs.store import Store
-from app.media.channel_files import channel_path
+from app.media.pcm_files import channel_path
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
 from app.transcription.channels import DecodedAudio

@@ -142,7 +142,7 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
     monkeypatch.setattr(module, "_SWEEP_S", 0.02)
     settings = Settings(data_dir=tmp_path / "data", database_url=url, _env_file=None)
     service = FakeService(settings)
-    service.not_ready = "the model is being loaded"
+    service.fleet.not_ready = "the model is being loaded"
     running = JobService(service, settings, Database(url, tmp_path / "data"))  # type: ignore[arg-type]
     await running.start()
     try:
@@ -162,4 +162,4 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
         assert counts.by_status() == await stored(running._database)
     finally:
         await running.stop()
-        service.folder.release()
+        service.media.folder.release()

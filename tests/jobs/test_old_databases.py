@@ -82,7 +82,7 @@ async def started(url: str, folder: Path, work: Any = succeed) -> AsyncIterator[
     service = FakeService(settings, work)
     for row in ROWS["jobs"]:
         if row["file"]:
-            (service.folder.uploads / row["file"]).write_bytes(b"RIFF")
+            (service.media.folder.uploads / row["file"]).write_bytes(b"RIFF")
     jobs = JobService(service, settings, Database(url, folder))  # type: ignore[arg-type]
     await jobs.start()
     try:
@@ -90,7 +90,7 @@ async def started(url: str, folder: Path, work: Any = succeed) -> AsyncIterator[
     finally:
         await jobs.stop()
         await service.helper.stop()
-        service.folder.release()
+        service.media.folder.release()
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from app.jobs.job import Failure, Job, JobProgress, Stage
 from app.jobs.published_clips import PublishedClip
 from app.jobs.serialization import unpack_result
 from app.jobs.store import Store
-from app.transcription.clip_request import ClipKey
+from app.transcription.clip_decoding import ClipKey
 from tests.jobs.databases import lost_commits
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
 from workers.messages import Span

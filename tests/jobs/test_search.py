@@ -160,7 +160,7 @@ async def test_no_query_is_an_error(store: Store, database: Database) -> None:
     await transcribed(store, " Some text.")
     job = await store.add(SUBMISSION)
 
-    @settings(max_examples=150, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
     @given(text)
     def check(query: str) -> None:
         async def search() -> list[int]:

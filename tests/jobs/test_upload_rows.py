@@ -61,7 +61,7 @@ def start(url: str, tmp_path: Path, clock: Clock) -> Callable[..., object]:
     async def started(**values: object) -> AsyncIterator[JobService]:
         settings = Settings(data_dir=tmp_path / "data", database_url=url, _env_file=None, **values)
         service = FakeService(settings)
-        service.not_ready = "the model is being loaded"
+        service.fleet.not_ready = "the model is being loaded"
         jobs = JobService(service, settings, Database(url, settings.data_dir))  # type: ignore[arg-type]
         jobs.uploads._clock = clock
         jobs.store._clock = clock
@@ -70,7 +70,7 @@ def start(url: str, tmp_path: Path, clock: Clock) -> Callable[..., object]:
             yield jobs
         finally:
             await jobs.stop()
-            service.folder.release()
+            service.media.folder.release()
 
     return started
 
@@ -119,11 +119,11 @@ async def submitted(jobs: JobService, upload_id: str, key: str | None = None) ->
 
 
 def files(jobs: JobService) -> set[str]:
-    return {path.name for path in jobs._service.folder.uploads.iterdir()}
+    return {path.name for path in jobs._service.media.folder.uploads.iterdir()}
 
 
 def reserved(jobs: JobService) -> int:
-    return sum(space.outstanding for space in jobs._service.folder.disk._reservations)
+    return sum(space.outstanding for space in jobs._service.media.folder.disk.reservations)
 
 
 async def row(jobs: JobService, upload_id: str) -> object:
@@ -176,7 +176,7 @@ async def test_a_repeated_request_does_not_share_an_unused_upload(jobs: JobServi
     """The recording of the first request is gone: the upload of the second one stays its own."""
     first = await uploaded(jobs)
     job = await submitted(jobs, first, "key")
-    (jobs._service.folder.uploads / first).unlink()
+    (jobs._service.media.folder.uploads / first).unlink()
     second = await uploaded(jobs)
     assert (await submitted(jobs, second, "key")).submission.file == first
     assert (await submitted(jobs, second)).id != job.id
@@ -244,7 +244,7 @@ async def test_a_restart_keeps_live_uploads_and_removes_files_without_a_row(star
         begun = await jobs.uploads.create(OWNER, 1000, "", "")
         await append(jobs, begun.id, bytes(300))
         empty = await jobs.uploads.create(OWNER, 500, "", "")
-        (jobs._service.folder.uploads / ("f" * 32)).write_bytes(b"no row")
+        (jobs._service.media.folder.uploads / ("f" * 32)).write_bytes(b"no row")
         assert reserved(jobs) == 700 + 500
     async with start() as jobs:
         assert files(jobs) == {complete, begun.id}
@@ -263,7 +263,7 @@ async def test_bytes_whose_checksum_nobody_compared_do_not_outlive_the_process(s
         upload = await jobs.uploads.create(OWNER, len(CONTENT), "", "")
         await append(jobs, upload.id, CONTENT[:100])
         await jobs.uploads._rows.set_unchecked(upload.id, 100)
-        path = jobs._service.folder.uploads / upload.id
+        path = jobs._service.media.folder.uploads / upload.id
         path.write_bytes(CONTENT[:100] + b"damaged")
     async with start() as jobs:
         assert (await jobs.uploads.offset(OWNER, upload.id))[1] == 100
@@ -308,7 +308,7 @@ async def test_an_upload_ends_after_a_day_and_is_forgotten_a_day_later(
             await request(OWNER, upload_id)
     await jobs.uploads.sweep()
     assert not files(jobs)
-    assert not jobs._service.folder.disk._reservations
+    assert not jobs._service.media.folder.disk.reservations
     with pytest.raises(UploadExpired):
         await jobs.uploads.find(OWNER, upload_id)
     clock.now += REMEMBERED_S + 1
@@ -366,7 +366,7 @@ async def test_an_upload_that_a_commit_of_unknown_end_has_used_is_not_removed(
     clock.now += LIFETIME_S
     await jobs.uploads.sweep()
     assert files(jobs) == {upload_id}
-    assert not jobs._service.folder.disk._reservations
+    assert not jobs._service.media.folder.disk.reservations
 
 
 async def test_an_upload_that_has_ended_is_not_used(jobs: JobService, clock: Clock) -> None:

@@ -50,7 +50,7 @@ def sha1(content: bytes) -> Checksum:
     return Checksum("sha1", hashlib.sha1(content).digest())
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     cuts=st.lists(st.integers(0, len(CONTENT)), max_size=8),
     kinds=st.lists(

@@ -108,12 +108,12 @@ async def test_a_copy_that_may_not_fit_is_refused_early(pool, talk, tmp_path, mo
 async def test_the_space_of_a_copy_is_reserved_while_it_is_made(pool, talk, tmp_path):
     disk = DiskSpace(tmp_path)
     making = asyncio.create_task(SoundEncoder(pool, disk).encode(talk, tmp_path / "copy", "flac"))
-    await until(lambda: sum(one.outstanding for one in disk._reservations))
-    [reserved] = disk._reservations
+    await until(lambda: sum(one.outstanding for one in disk.reservations))
+    [reserved] = disk.reservations
     assert reserved.outstanding + reserved.written == LENGTH_BYTES
     making.cancel()
     await asyncio.gather(making, return_exceptions=True)
-    assert not disk._reservations
+    assert not disk.reservations
 
 
 async def test_files_that_cannot_be_encoded(encoder, tmp_path):

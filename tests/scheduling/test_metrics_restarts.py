@@ -108,7 +108,9 @@ async def test_a_batch_takes_the_same_time_when_the_clock_is_set(monkeypatch: py
     now = 1000.0
     ended: list[Batch[str, str]] = []
     slot = OverlappingFakeSlot(0)
-    dispatcher = Dispatcher[str, str]("worker", [slot], on_batch=lambda batch, outcome: ended.append(batch))
+    dispatcher = Dispatcher[str, str](
+        "worker", [slot], on_batch=lambda slot, batch, outcome: ended.append(batch)
+    )
     dispatcher.start()
     slot.unblocked.clear()
     work = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in "ab"]

@@ -3,10 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import BREAKS
 
-from app.transcript.break_points import Break, break_between, break_units, may_join, rate_breaks
-from app.transcript.lines import break_lines
-from app.transcript.timed_text import TimedText
-from app.transcript.width import width
+from app.transcript.cues.lines import break_lines
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.text.breaks import Break, break_between, break_units, may_join, rate_breaks
+from app.transcript.text.scripts import width
 
 
 @pytest.mark.parametrize(("text", "columns"), BREAKS["widths"])

@@ -5,7 +5,7 @@ from itertools import accumulate
 import pytest
 from transcript_cases import BREAKS
 
-from app.transcript.break_points import Break, break_between, break_units, rate_breaks
+from app.transcript.text.breaks import Break, break_between, break_units, rate_breaks
 
 EXPECTED = {
     "_": {Break.POOR},

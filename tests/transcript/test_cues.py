@@ -21,13 +21,13 @@ from transcript_cases import (
 )
 
 from app.options import Options
-from app.transcript import cues
-from app.transcript.cues import Cue, CueStyle
-from app.transcript.lines import MIN_GAP, begins_line
-from app.transcript.profiles import cue_style
-from app.transcript.timed_text import timed_units
-from app.transcript.timeline import ClipResult, merge
-from app.transcript.width import width
+from app.transcript.cues import shaping
+from app.transcript.cues.lines import MIN_GAP, CueStyle, begins_line
+from app.transcript.cues.profiles import cue_style
+from app.transcript.cues.timed_text import timed_units
+from app.transcript.cues.timing import Cue
+from app.transcript.text.scripts import width
+from app.transcript.timeline import ClipResult, place_segments
 from workers.messages import SAMPLE_RATE, Segment, Span
 
 
@@ -38,7 +38,7 @@ def shape_cues(
     language: str = "en",
     recording: int = samples(1000),
 ) -> tuple[Cue, ...]:
-    return tuple(cues.shape_cues(segments, speech, style, language, recording))
+    return tuple(shaping.shape_cues(segments, speech, style, language, recording))
 
 
 def shaped(*segments: Segment, style: CueStyle = STYLE, language: str = "en") -> str:
@@ -227,7 +227,7 @@ def test_a_long_passage_without_sentences_ends_at_its_best_break_so_far() -> Non
             read += 1
             yield spoken(3 * number, 3 * number + 3, "and so it goes, on and on")
 
-    first = next(cues.shape_cues(segments(), ALL, STYLE, "en", samples(3000)))
+    first = next(shaping.shape_cues(segments(), ALL, STYLE, "en", samples(3000)))
     assert first.lines[0].startswith("and so it goes,")
     assert read < 40
 
@@ -314,7 +314,11 @@ def test_any_segments_make_valid_cues(
     results: list[ClipResult], speech: tuple[Span, ...], style: CueStyle, language: str
 ) -> None:
     clip = 12 * SAMPLE_RATE
-    segments = merge(((n * clip, (n + 1) * clip), result) for n, result in enumerate(results))
+    segments = [
+        segment
+        for n, result in enumerate(results)
+        for segment in place_segments(result.segments, (n * clip, (n + 1) * clip))
+    ]
     shaped = shape_cues(segments, speech, style, language)
     assert letters([line for cue in shaped for line in cue.lines]) == letters(
         [segment.text for segment in segments]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from transcript_cases import render, render_bytes, samples, segment, span
 
 from app.options import Options
-from app.transcript.cues import Cue
-from app.transcript.formats import FORMATS, FileStyle
-from app.transcript.formats.common import milliseconds
+from app.transcript.cues.timing import Cue
+from app.transcript.formats import FORMATS
+from app.transcript.formats.common import FileStyle, milliseconds
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
 

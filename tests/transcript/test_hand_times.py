@@ -32,10 +32,11 @@ from transcript_cases import (
 
 from app.options import Options
 from app.transcript.corrections import correct
-from app.transcript.cues import Cue, CueStyle, shape_cues
+from app.transcript.cues.lines import CueStyle
+from app.transcript.cues.shaping import shape_cues, without_overlap
+from app.transcript.cues.timing import Cue
 from app.transcript.edited import EditedSegment
 from app.transcript.formats import FORMATS
-from app.transcript.overlaps import without_overlap
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span

@@ -16,7 +16,7 @@ from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import CUE_FORMATS, render_transcript
-from app.transcript.timeline import ClipResult, Transcript, merge
+from app.transcript.timeline import ClipResult, Transcript, place_segments
 from workers.messages import SAMPLE_RATE, Segment, Word
 
 
@@ -240,7 +240,7 @@ def transcripts(draw: st.DrawFn) -> Transcript:
         (),
         tuple(replace(moved(part), words=tuple(map(moved, part.words))) for part in result.segments),
     )
-    segments = merge([((0, samples(12)), clip)])
+    segments = place_segments(clip.segments, (0, samples(12)))
     speech = tuple((rounded(start), rounded(end) + 16) for start, end in draw(speech_spans()))
     return Transcript("transcribe", "demo", "en", samples(12), speech, segments)
 

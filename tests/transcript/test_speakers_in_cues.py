@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import ALL, STYLE, letters, samples, segment, shown_cues, span, spoken, words_by_speaker
 
-from app.transcript.cues import Cue, CueStyle, shape_cues
+from app.transcript.cues.lines import CueStyle
+from app.transcript.cues.shaping import shape_cues
+from app.transcript.cues.timing import Cue
 from app.transcript.edited import EditedSegment, speaker_of
-from app.transcript.speaker_text import SpeakerPrefix
-from app.transcript.width import width
+from app.transcript.text.scripts import width
+from app.transcript.text.speaker_text import SpeakerPrefix
 from workers.messages import SAMPLE_RATE, Segment
 
 NAMES = SpeakerPrefix()

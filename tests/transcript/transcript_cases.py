@@ -5,9 +5,12 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from app.transcript.cues import Cue, CueStyle
+from app.transcript.cues.lines import CueStyle
+from app.transcript.cues.timing import Cue
 from app.transcript.edited import speaker_of
-from app.transcript.formats import FORMATS, FileStyle
+from app.transcript.formats import FORMATS
+from app.transcript.formats.common import FileStyle
+from app.transcript.rendering import writer_of
 from app.transcript.timeline import ClipResult, Transcript
 from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
@@ -26,7 +29,7 @@ def render(
 def render_bytes(
     transcript: Transcript, cues: Iterable[Cue], file_format: str, style: FileStyle = FileStyle()
 ) -> bytes:
-    parts = FORMATS[file_format].write(transcript, cues, style)
+    parts = writer_of(FORMATS[file_format])(transcript, cues, style)
     return b"".join(part if isinstance(part, bytes) else part.encode() for part in parts)
 
 
@@ -123,37 +126,7 @@ def _words(text: str) -> str:
     return letters([text]).replace("-", "")
 
 
-_COMMON = st.sampled_from(
-    [
-        "the",
-        "end.",
-        "and,",
-        "but",
-        "of",
-        "a",
-        "Extraordinarily?",
-        "1984",
-        "–",
-        "«",
-        "mot",
-        "»",
-        "-",
-        "- Oui.",
-        "♪",
-        "[DOOR CREAKS]",
-        "approx.",
-        "u.a.",
-        "19.",
-        "Mme",
-        "New",
-        "York",
-        "مرحبا",
-        "שלום",
-        "में",
-        "것입니다.",
-        "который",
-    ]
-)
+_COMMON = st.sampled_from(BREAKS["drawn_words"])
 _WORDS = st.one_of(
     _COMMON,
     st.text("abcdefghij", min_size=1, max_size=60),

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.engines.window_request import WindowRequest
-from app.transcription.clip_decoding import RETRY_NGRAM_SIZE
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, ClipRequest
 from tests.transcription.test_clip_decoding import decode, samples, script, segment
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from app.media.clip_search import ClipSearch
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
-from app.transcription.clip_search import ClipSearch
 from tests.media_files import RATE, encode, read_pcm, talk
 from workers.messages import FRAME_SAMPLES
 

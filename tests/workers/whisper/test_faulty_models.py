@@ -14,8 +14,8 @@ from app.api.openai_responses import verbose_response
 from app.jobs.serialization import pack_result, unpack_result
 from app.options import Options
 from app.transcript.rendering import render_transcript
-from app.transcript.timeline import ClipResult, Transcript, merge
-from app.transcription.clip_request import ClipRequest
+from app.transcript.timeline import ClipResult, Transcript, place_segments
+from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
 from tests.model_variants import copy_demo, with_alignment_heads
@@ -178,7 +178,9 @@ def test_scores_that_overflow_never_reach_json(tmp_path: Path, loaded: Any, valu
     assert {prob for _, prob in result.language_probs} == {0}
     assert unpack_result(pack_result(result)) == result
     span = (0, one.samples)
-    transcript = Transcript("transcribe", "demo", "en", one.samples, (span,), merge([(span, result)]))
+    transcript = Transcript(
+        "transcribe", "demo", "en", one.samples, (span,), place_segments(result.segments, span)
+    )
     strictly(render_transcript(transcript, Options(), "json"))
     verbose = strictly(bytes(verbose_response(transcript, segments=True, words=True).body))
     assert verbose["segments"][0]["avg_logprob"] == LOWEST_LOGPROB

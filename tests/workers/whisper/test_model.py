@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
 from workers.messages import MAX_CLIP_SAMPLES, Decoding, Window, WindowResult, WorkerInfo
