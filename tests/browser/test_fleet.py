@@ -102,6 +102,7 @@ def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(simulated,
 def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page, five_minutes, job):
     page = fleet(new_page(simulated))
     wait_for(lambda: is_painted(lane(page, 1)))
+    page.locator(".legend a", has_text=five_minutes.name).first.wait_for()  # its name is known by then
     page.locator(".legend :is(a, button)").last.focus()
     page.keyboard.press("Tab")
     expect(lane(page, 0).locator(".track")).to_be_focused()
