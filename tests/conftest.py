@@ -33,8 +33,8 @@ LONG_S = 3.0
 TOOK_S: Counter[str] = Counter()
 TOGETHER = "tests/cluster/"  # its tests share a cluster, so one process runs them all
 
-# Tests with one of these start a service, a browser or a cluster.
-SERVERS = {"commands", "module_commands", "shared", "browser", "shared_cluster"}
+# Tests with one of these start a service, a browser, a cluster or a database server.
+SERVERS = {"commands", "module_commands", "shared", "browser", "shared_cluster", "postgresql"}
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +77,9 @@ class LongestFirst(LoadScopeScheduling):
         return group_of(nodeid)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst:
+    config.option.loadscopereorder = False  # else groups of many tests would come first
     return LongestFirst(config, log)
 
 

@@ -392,6 +392,7 @@ def test_an_invalid_setting_exits_with_2(tmp_path: Path, name: str, value: str) 
     assert re.search(rf"^FAIL .*WHISPER_{name.upper()}=", output, re.MULTILINE), output
 
 
+@pytest.mark.server
 def test_a_real_run(tmp_path: Path) -> None:
     process = doctor(tmp_path, device="cpu", cpu_workers="2", model="demo")
     output, _ = process.communicate(timeout=120)
@@ -415,6 +416,7 @@ def spawned_children(process: subprocess.Popen[str]) -> list[psutil.Process]:
     return children
 
 
+@pytest.mark.server
 def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     process = doctor(tmp_path, device="cpu", cpu_workers="2", model="demo")
     assert process.stdout is not None
@@ -445,6 +447,7 @@ async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
         (with_mel_bins(128), r"FAIL worker 0: the model's files do not fit together: "),
     ],
 )
+@pytest.mark.server
 def test_a_run_with_an_odd_model(tmp_path: Path, edit: Edit, line: str) -> None:
     folder = copy_demo(tmp_path / "model", edit)
     process = doctor(tmp_path, device="cpu", cpu_workers="1", model=str(folder))

@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.running import environment, free_port, wait_for
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.server]
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -35,8 +35,8 @@ class Built:
 def built(tmp_path_factory) -> Built:
     """What `make dist` builds of a copy of the tree."""
     source = tmp_path_factory.mktemp("release") / "source"
-    for part in (*PACKAGES, "tests"):
-        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    for part, ignored in (*((package, ()) for package in PACKAGES), ("tests", ("data",))):
+        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__", *ignored))
     for part in ("Makefile", "pyproject.toml", "MANIFEST.in", *DESCRIBED):
         shutil.copy(ROOT / part, source)
     (source / ".venv").symlink_to(ROOT / ".venv")

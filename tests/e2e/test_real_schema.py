@@ -28,11 +28,6 @@ def checked(commands, folder, *arguments: object) -> None:
     assert not server.left_files()
 
 
-@pytest.mark.timeout(150)
-def test_a_few_requests_of_every_kind(commands, tmp_path):
-    checked(commands, tmp_path, "--seed=1", "--max-examples=5", "--phases=fuzzing,stateful")
-
-
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_many_requests_of_every_kind(commands, tmp_path):

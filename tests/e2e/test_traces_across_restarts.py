@@ -61,6 +61,7 @@ def hung() -> Iterator[Event]:
     event.set()
 
 
+@pytest.mark.soak
 def test_a_collector_that_hangs_costs_spans_alone(commands: Commands, hung: Event) -> None:
     def hang() -> int:
         hung.wait(60)
@@ -80,6 +81,7 @@ def test_a_collector_that_hangs_costs_spans_alone(commands: Commands, hung: Even
     assert "Queue full" in server.stderr
 
 
+@pytest.mark.soak
 def test_a_collector_that_refuses_is_one_line(commands: Commands) -> None:
     with collecting(lambda: 401) as collector:
         settings = collector.settings | {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=hunter2"}

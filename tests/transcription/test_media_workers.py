@@ -46,6 +46,7 @@ async def probabilities(
     return np.concatenate([part async for part in search.probabilities()])
 
 
+@pytest.mark.server
 async def test_the_result_is_the_same_with_one_worker_and_with_three(tmp_path: Path) -> None:
     path = tmp_path / "talk.flac"
     path.write_bytes(encode(talk(LENGTH_S, read_pcm(TALK)), "flac", "flac"))
