@@ -10,32 +10,32 @@ from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from app.api.admission import Admission
-from app.api.archive import archive_routes
-from app.api.asr import asr_routes
-from app.api.auth import ApiKeys
-from app.api.browsers import AllowedHosts, BrowserGuard
-from app.api.connections import EnsureResponse
-from app.api.corrections import correction_routes
-from app.api.errors import add_error_handlers
-from app.api.jobs import job_routes
-from app.api.links import link_routes
-from app.api.metric_list import Sources
-from app.api.metrics import metric_routes
-from app.api.nodes import node_routes
-from app.api.openai import openai_routes
-from app.api.pages import add_docs, add_pages
-from app.api.peaks import peak_routes
-from app.api.requests import RequestCounts, RequestLog
-from app.api.root_path import RootPath
-from app.api.segments import segment_routes
-from app.api.speakers import speaker_routes
-from app.api.speech_timestamps import speech_routes
-from app.api.system import VERSION, model_routes, probe_routes
-from app.api.tus import EXPOSED_HEADERS
-from app.api.uploads import upload_routes
-from app.api.worker_events import WorkerEvents
-from app.api.workers import worker_routes
+from app.api.audio.asr import asr_routes
+from app.api.audio.openai import openai_routes
+from app.api.audio.speech_timestamps import speech_routes
+from app.api.http.admission import Admission
+from app.api.http.connections import EnsureResponse
+from app.api.http.errors import add_error_handlers
+from app.api.http.hosts import AllowedHosts, BrowserGuard
+from app.api.http.keys import ApiKeys
+from app.api.http.requests import RequestCounts, RequestLog
+from app.api.http.root_path import RootPath
+from app.api.jobs.archive import archive_routes
+from app.api.jobs.links import link_routes
+from app.api.jobs.peaks import peak_routes
+from app.api.jobs.routes import job_routes
+from app.api.jobs.tus import EXPOSED_HEADERS
+from app.api.jobs.uploads import upload_routes
+from app.api.operation.metric_list import Sources
+from app.api.operation.metrics import metric_routes
+from app.api.operation.nodes import node_routes
+from app.api.operation.system import VERSION, model_routes, probe_routes
+from app.api.operation.worker_events import WorkerEvents
+from app.api.operation.workers import worker_routes
+from app.api.page.pages import add_docs, add_pages
+from app.api.transcripts.corrections import correction_routes
+from app.api.transcripts.segments import segment_routes
+from app.api.transcripts.speakers import speaker_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from unittest.mock import patch
 import httpx
 import uvicorn
 
-from app.api import openai_responses
+from app.api.audio import openai_responses
 from app.engines.plan import make_plan
 from app.main import create_app
 from app.media.file_sink import FileSink

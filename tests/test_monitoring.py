@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.api.metric_list import METRICS, PREFIX, Metric
+from app.api.operation.metric_list import METRICS, PREFIX, Metric
 from tests.monitoring import ALERTS, FOLDER, QUERIES, ROOT, Query, grouping_labels, panels, selectors
 from tests.prometheus import program
 

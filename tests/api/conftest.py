@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.admission import Admission
+from app.api.http.admission import Admission
 from app.commands.serve import Server, uvicorn_config
 from app.database.connection import FILE_NAME
 from app.main import create_app

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from app.api import receiving
+from app.api.http import receiving
 from app.errors import ClipFailed
 from tests.api.conftest import FORM, FORM_END, form
 from tests.api.fake_service import OTHER_MODEL

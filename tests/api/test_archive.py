@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from app.api import archive as archives
-from app.api.archive import MAX_JOBS
+from app.api.jobs import archive as archives
+from app.api.jobs.archive import MAX_JOBS
 from app.commands.serve import MAX_HEAD_BYTES
 from app.errors import DatabaseUnavailable
 from app.jobs.storage.store import Store

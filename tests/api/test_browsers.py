@@ -5,7 +5,7 @@ import socket
 import pytest
 from structlog.testing import capture_logs
 
-from app.api.browsers import AllowedHosts, BrowserGuard, is_own
+from app.api.http.hosts import AllowedHosts, BrowserGuard, is_own
 from app.errors import InvalidSetting
 from app.settings import load_settings
 from tests.cases import read_cases
@@ -183,7 +183,7 @@ class TestOrigins:
 
 
 def test_refusals_are_logged_now_and_then(site, monkeypatch):
-    monkeypatch.setattr("app.api.browsers.WARNING_INTERVAL_S", 3600.0)
+    monkeypatch.setattr("app.api.http.hosts.WARNING_INTERVAL_S", 3600.0)
     with capture_logs() as logs:
         guard = BrowserGuard(None, AllowedHosts([]), ())  # type: ignore[arg-type]
         for _ in range(50):

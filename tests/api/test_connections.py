@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from app.api.connections import run_unless_disconnected
+from app.api.http.connections import run_unless_disconnected
 from app.errors import NotReady
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from app.api.fleet_state import FleetEvent, FleetState
+from app.api.operation.fleet_state import FleetEvent, FleetState
 from app.scheduling.tasks import Outcome
 from app.transcription.ledger import KEPT_S, Block
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.api import correction_steps, corrections
+from app.api.transcripts import correction_steps, corrections
 from app.errors import ClipFailed
 from app.jobs.corrections import apply_edits
 from app.jobs.storage.revisions import KEPT

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from app.api import receiving
+from app.api.http import receiving
 from app.database.connection import FILE_NAME, Database
 from app.errors import DatabaseUnavailable, DiskFull
 from app.media import file_sink as sinks

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.api.job_responses import check_done
+from app.api.jobs.results import check_done
 from app.errors import ClipFailed, JobNotDone
 from app.jobs.job import Status
 from app.options import Options

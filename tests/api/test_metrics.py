@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.routing import Route
 
-from app.api.metric_list import METRICS, PREFIX
-from app.api.requests import OTHER, UNMATCHED, RequestCounts
+from app.api.http.requests import OTHER, UNMATCHED, RequestCounts
+from app.api.operation.metric_list import METRICS, PREFIX
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
 from app.jobs.webhooks.delivery import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus

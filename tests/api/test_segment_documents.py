@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.segment_documents import (
+from app.api.transcripts.segment_documents import (
     published_document,
     published_event,
     segments_document,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.audio import TranscriptionDiarized
 
-from app.api.speaker_labels import letters, speaker_00, with_labels
+from app.api.audio.speaker_labels import letters, speaker_00, with_labels
 from app.errors import SpeakerModelUnavailable
 from app.options import Options
 from tests.api.conftest import FORM, form

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api import sse
-from app.api.streaming import Deltas
+from app.api.audio.streaming import Deltas
+from app.api.http import event_streams as sse
 from app.errors import ClipFailed, InvalidInput
 from app.transcript.timeline import Transcript
 from tests.api.fake_service import TRANSCRIPT

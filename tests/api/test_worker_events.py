@@ -7,8 +7,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from app.api import sse, worker_events
-from app.api.worker_events import WorkerEvents
+from app.api.http import event_streams as sse
+from app.api.operation import worker_events
+from app.api.operation.worker_events import WorkerEvents
 from app.errors import DatabaseUnavailable
 from app.jobs.storage.store import Store
 from app.scheduling.tasks import Outcome

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from transcript_cases import DATA, clip_results, letters, samples, segment, span, speech_spans
 
-from app.api.openai_responses import brief_response, verbose_response
+from app.api.audio.openai_responses import brief_response, verbose_response
 from app.errors import InvalidInput
 from app.options import Options
 from app.transcript.formats import FORMATS

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.api.asr import _json
-from app.api.openai_responses import verbose_response
+from app.api.audio.asr import _json
+from app.api.audio.openai_responses import verbose_response
 from app.jobs.serialization import pack_result, unpack_result
 from app.options import Options
 from app.transcript.rendering import render_transcript
