@@ -32,14 +32,14 @@ from app.api.segments import segment_routes
 from app.api.speakers import speaker_routes
 from app.api.speech_timestamps import speech_routes
 from app.api.system import VERSION, model_routes, probe_routes
-from app.api.tus import EXPOSED_HEADERS, TusHeaders
+from app.api.tus import EXPOSED_HEADERS
 from app.api.uploads import upload_routes
 from app.api.worker_events import WorkerEvents
 from app.api.workers import worker_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.jobs.database import Database
+    from app.database.connection import Database
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
@@ -54,8 +54,8 @@ def create_app(
     The server calls `state.stopping()` when it begins to stop. Raises InvalidSetting if the settings do not
     fit.
     """
+    from app.database.connection import Database
     from app.engines.plan import make_plan
-    from app.jobs.database import Database
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
@@ -152,7 +152,6 @@ def _middleware(
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),
         Middleware(RequestLog, is_demo=lambda: service.fleet.catalogue.is_demo, counts=requests),
         *([cors] if settings.cors_origins else []),
-        Middleware(TusHeaders),
         Middleware(EnsureResponse),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
         *([keys] if settings.api_keys else []),

@@ -24,12 +24,12 @@ from pathlib import Path
 
 import psutil
 
+from app.database.connection import Database
 from app.engines.simulated import SIMULATED, Simulation, simulated_result
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import Database
 from app.jobs.job import JobProgress, Stage, Submission
-from app.jobs.published_clips import PublishedClip
-from app.jobs.store import Store
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.storage.published_clips import PublishedClip
+from app.jobs.storage.store import Store
 from app.options import Options
 from app.scheduling.batching import PLANNED_ROUNDS
 from app.transcript.timeline import ClipResult

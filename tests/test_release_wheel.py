@@ -77,7 +77,7 @@ def test_the_wheel_built_from_it_has_every_file_of_the_packages(built: Built) ->
         packaged = {name for name in wheel.namelist() if ".dist-info/" not in name}
         assert packaged == files_of_packages(built.source)
         assert all(wheel.read(name) == (built.source / name).read_bytes() for name in packaged)
-    assert {"app/py.typed", "app/jobs/migrations/env.py", "workers/demo_model/model.bin"} <= packaged
+    assert {"app/py.typed", "app/database/migrations/env.py", "workers/demo_model/model.bin"} <= packaged
     assert {"app/web/index.html", "app/web/bundle/main.js"} <= packaged
     assert not [name for name in packaged if ".test." in name]
 

@@ -1,48 +1,37 @@
-"""How many requests, uploads and event streams there may be at the same time. Further ones get a 429."""
+"""Admits requests, uploads and event streams up to their limits. Further ones get a 429."""
 
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 
-from app.errors import QueueFull
+from app.limits import Limit, Limits
 
 if TYPE_CHECKING:
     from app.settings import Settings
     from app.transcription.service import TranscriptionService
 
-KEY_DIVISOR = 10  # one API key may hold a tenth of the places for uploads, and of those for event streams
 
+class Limiter:
+    """Counts the requests that hold something, in all and of each API key."""
 
-class Places:
-    """A limited number of places, and of places for the requests of one API key."""
-
-    def __init__(
-        self, limit: int, setting: str, what: str, *, limits_keys: bool = False, code: str | None = None
-    ) -> None:
-        """`what` holds the places, in the plural, and `setting` limits them; `code` is that of the error.
-
-        `limits_keys`: each API key may hold the limit divided by `KEY_DIVISOR`.
-        """
+    def __init__(self, limit: Limit) -> None:
         self._limit = limit
-        self._setting = setting
-        self._what = what
-        self._per_key = max(1, limit // KEY_DIVISOR) if limits_keys else None
-        self._code = code
         self._held: Counter[str] = Counter()  # by owner
 
     @property
     def held(self) -> int:
-        """How many places are held."""
+        """How many requests hold it."""
         return self._held.total()
 
     @contextmanager
     def hold(self, request: Request) -> Iterator[None]:
-        """Hold a place for a request. Raises as `check` does."""
-        self.check(request)
+        """Count a request meanwhile. Raises as `check` does."""
         owner = owner_of(request)
+        self._check(owner)
         self._held[owner] += 1
         try:
             yield
@@ -52,51 +41,23 @@ class Places:
                 del self._held[owner]
 
     def check(self, request: Request) -> None:
-        """Raise QueueFull if there is no place for a request."""
-        owner = owner_of(request)
-        if self.held >= self._limit:
-            raise QueueFull(
-                f"{self._limit} {self._what} are under way, as many as this service takes ({self._setting}); "
-                "try again later.",
-                code=self._code,
-            )
-        if owner and self._per_key is not None and self._held[owner] >= self._per_key:
-            raise QueueFull(
-                f"{self._per_key} of your {self._what} are under way, as many as one API key may have (1/"
-                f"{KEY_DIVISOR} of {self._setting}); try again when one has ended.",
-                code=self._code,
-            )
+        """Raise QueueFull if a request exceeds the limit."""
+        self._check(owner_of(request))
+
+    def _check(self, owner: str) -> None:
+        self._limit.check(self._held.total(), self._held[owner] if owner else 0)
 
 
 class Admission:
-    """The places of a service."""
+    """The limiters of a service."""
 
     def __init__(self, settings: "Settings", service: "TranscriptionService") -> None:
-        # Requests that can run at once do not count as waiting.
-        self.requests = Places(
-            settings.max_queued_jobs + service.fleet.jobs_at_once, "WHISPER_MAX_QUEUED_JOBS", "requests"
-        )
-        self.uploads = Places(
-            settings.max_uploads,
-            "WHISPER_MAX_UPLOADS",
-            "uploads",
-            limits_keys=True,
-            code="too_many_uploads",
-        )
-        # Their bodies are in memory.
-        self.corrections = Places(
-            max(1, settings.max_uploads // KEY_DIVISOR),
-            f"1/{KEY_DIVISOR} of WHISPER_MAX_UPLOADS",
-            "corrections",
-            code="too_many_corrections",
-        )
-        self.streams = Places(
-            settings.max_event_streams,
-            "WHISPER_MAX_EVENT_STREAMS",
-            "event streams",
-            limits_keys=True,
-            code="too_many_event_streams",
-        )
+        limits = Limits(settings)
+        total = limits.requests.total + service.fleet.jobs_at_once
+        self.requests = Limiter(replace(limits.requests, total=total))
+        self.uploads = Limiter(limits.uploads)
+        self.corrections = Limiter(limits.corrections)
+        self.streams = Limiter(limits.streams)
 
 
 def owner_of(request: Request) -> str:

@@ -1,10 +1,14 @@
 """`GET /v1/jobs/archive`: the results of many jobs as one ZIP, made while it is sent."""
 
 import asyncio
+import re
 import time
+import unicodedata
+from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager
 from io import RawIOBase
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
@@ -14,7 +18,6 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from app.api.admission import Admission
-from app.api.archive_names import ArchiveNames
 from app.api.errors import documented_errors
 from app.api.job_lookup import distinct_ids
 from app.api.job_responses import ResultFormat, result_response
@@ -34,6 +37,11 @@ ERRORS = "errors.txt"  # lists the results that are not in the archive
 _UNEXPECTED = "The service failed unexpectedly; its log has the details."
 _FILE_MODE = 0o644 << 16  # Unix permissions, where ZIP has them
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # that ZIP can express
+MAX_STEM_BYTES = 200  # in UTF-8; most file systems allow 255 for a name
+
+# What Windows or Linux forbids in names, control characters, and those that reverse the order of letters.
+_UNSAFE = re.compile('[<>:"/\\\\|?*\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # Windows: with any extension
 
 log = structlog.get_logger("whisperfleet.api")
 
@@ -41,6 +49,37 @@ JobIds = Annotated[
     list[Annotated[str, Query(pattern=r"[^,\s]")]],
     Query(min_length=1, description=f"Ids of jobs, separated by commas: {MAX_JOBS} at most."),
 ]
+
+
+class ArchiveNames:
+    """Gives each file of an archive a name of its own, for every system. Case does not tell names apart."""
+
+    def __init__(self, *reserved: str) -> None:
+        self._taken = {_key(name) for name in reserved}
+        self._numbers: Counter[str] = Counter()  # the last number of each name
+
+    def unique(self, filename: str, fallback: str, extension: str) -> str:
+        """A name for the result of a recording that is called `filename`; `fallback`: if that is empty."""
+        stem = safe_stem(filename, fallback)
+        name = f"{stem}.{extension}"
+        first = _key(name)
+        while _key(name) in self._taken:
+            self._numbers[first] += 1
+            name = f"{stem} ({self._numbers[first] + 1}).{extension}"
+        self._taken.add(_key(name))
+        return name
+
+
+def safe_stem(filename: str, fallback: str) -> str:
+    """The name of a file without folders and extension, and with `_` in place of what is unsafe."""
+    stem = _UNSAFE.sub("_", PurePath(filename).stem)
+    stem = stem.encode()[:MAX_STEM_BYTES].decode(errors="ignore").strip(" .")
+    stem = stem or fallback
+    return f"_{stem}" if _DEVICE.fullmatch(stem) else stem
+
+
+def _key(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
 
 
 def archive_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
@@ -73,20 +112,20 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
 
 
 class ArchiveResponse(StreamingResponse):
-    """Sends an archive part by part. Holds `place` meanwhile."""
+    """Sends an archive part by part. Holds `admitted` meanwhile."""
 
     media_type = "application/zip"
 
     def __init__(
-        self, parts: AsyncGenerator[bytes], place: AbstractContextManager[None], headers: dict[str, str]
+        self, parts: AsyncGenerator[bytes], admitted: AbstractContextManager[None], headers: dict[str, str]
     ) -> None:
         self._parts = parts
-        self._place = place
+        self._admitted = admitted
         super().__init__(parts, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            with self._place:
+            with self._admitted:
                 await super().__call__(scope, receive, send)
         finally:
             await run_shielded(self._parts.aclose())

@@ -1,7 +1,8 @@
-"""The endpoints that correct the transcript of a job, and list its revisions."""
+"""The endpoints that correct the transcript of a job, and list its revisions; how all requests revise it."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
@@ -10,14 +11,15 @@ from app.api.admission import Admission
 from app.api.correction_bodies import correction_body
 from app.api.correction_steps import Outcome, corrected, restored
 from app.api.errors import documented_errors
-from app.api.job_lookup import find_job
-from app.api.job_responses import check_done
-from app.api.receiving import receive_document
-from app.api.revising import RESPONSES, check_condition, revise
-from app.api.schemas import RevisionList, Segments
-from app.api.versions import IfMatch
-from app.jobs.job import Job, timestamp
+from app.api.job_lookup import check_done, find_job
+from app.api.receiving import check_json, receive_document
+from app.api.schemas import Revision, RevisionList, Segments
+from app.api.versions import ETAG, IfMatch, is_current, revision_etag
+from app.errors import PreconditionFailed, PreconditionRequired
+from app.jobs.document import timestamp
+from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript
+from app.jobs.storage.revisions import transcript_changed
 from app.transcription.helper import LONG_S, work_s
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 
 MAX_CORRECTION_BYTES = 32 << 20
 _LARGE_BYTES = 1 << 18  # parsing more takes longer than the event loop may wait
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"headers": ETAG},
+    **documented_errors(400, 401, 404, 409, 412, 413, 415, 428, 429, 503, 507),
+}
 
 
 def correction_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
@@ -60,11 +67,11 @@ def correction_routes(service: "TranscriptionService", jobs: "JobService", admis
         """The original and the newest corrections."""
         job = await find_job(jobs, job_id)
         check_done(job)
-        entries = [
-            {"revision": number, "created_at": timestamp(created_at), "changed": changed}
+        revisions = [
+            Revision(revision=number, created_at=timestamp(created_at), changed=changed)
             for number, created_at, changed in await jobs.store.revisions(job)
         ]
-        return JSONResponse({"object": "list", "data": entries})
+        return JSONResponse(RevisionList(data=revisions).model_dump())
 
     return router
 
@@ -82,3 +89,49 @@ async def _correct(
         run = partial(service.helper.run, work_s(length_s, base.content, earlier.content))
         outcome = await run(restored, base, earlier, filename)
     return outcome
+
+
+def check_condition(request: Request, job: Job, if_match: str | None) -> str:
+    """Check all but the body, before that is read. Returns the condition.
+
+    Raises JobNotDone, PreconditionRequired, PreconditionFailed, InvalidInput and UnsupportedContentType.
+    """
+    check_done(job)
+    if if_match is None:
+        raise PreconditionRequired(
+            "The request does not say which version of the transcript it corrects. Send the ETag of the "
+            "segments as `If-Match`.",
+            param="If-Match",
+        )
+    condition = ", ".join(request.headers.getlist("if-match"))  # a list may come in several lines
+    _check_current(condition, job.revision)
+    check_json(request)
+    return condition
+
+
+async def revise(
+    jobs: "JobService",
+    job: Job,
+    condition: str,
+    make: Callable[[PackedTranscript], Awaitable[Outcome]],
+) -> Response:
+    """Store what `make` makes of the newest revision. Returns the document of the newest one after that.
+
+    Raises as `make`, PreconditionFailed, UnknownRevision, and as `Store.correct` does.
+    """
+    while True:
+        base = await jobs.store.transcript(job)
+        _check_current(condition, base.revision)
+        correction, document = await make(base)
+        try:
+            if correction is not None:
+                job = await jobs.store.correct(job, correction)
+        except PreconditionFailed:
+            continue  # another correction came first: the condition may allow it, as `*` does
+        headers = {"ETag": revision_etag(job.revision if correction else base.revision)}
+        return Response(document, media_type="application/json", headers=headers)
+
+
+def _check_current(condition: str, revision: int) -> None:
+    if not is_current(condition, revision_etag(revision)):
+        raise transcript_changed(revision)

@@ -11,13 +11,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Match
-from starlette.types import Scope
+from starlette.types import Receive, Scope, Send
 
 from app import errors
 from app.api.json_bodies import fault_of_field
+from app.api.root_path import route_path
 from app.api.schemas import Error, ErrorDetail
 
-CHECKSUM_MISMATCH = 460  # of the protocol for resumable uploads
+TUS_PATH, TUS_VERSION = "/v1/uploads", "1.0.0"  # of the protocol for resumable uploads
 CLIENT_CLOSED_REQUEST = 499  # nginx's status; only the log shows it, because the client is gone
 RETRY_AFTER_S = {429: 10, 503: 5}  # by status
 MAX_MESSAGE_CHARS = 1000
@@ -56,7 +57,6 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.HostNotAllowed: Kind(421, "host_not_allowed"),
     errors.PreconditionRequired: Kind(428, "if_match_required"),
     errors.QueueFull: Kind(429, "queue_full"),
-    errors.ChecksumMismatch: Kind(CHECKSUM_MISMATCH, "checksum_mismatch"),
     errors.ProcessCrashed: Kind(500, "child_died"),
     errors.ClipFailed: Kind(500, "clip_failed"),
     errors.ModelUnavailable: Kind(503, "model_unavailable"),
@@ -65,6 +65,17 @@ KINDS: dict[type[errors.WhisperfleetError], Kind] = {
     errors.DiskFull: Kind(507, "disk_full"),
     errors.WhisperfleetError: Kind(500),
 }
+
+
+class ErrorResponse(JSONResponse):
+    """An error. Whoever refuses a request for a resumable upload, the answer names the protocol's version."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if f"{route_path(scope)}/".startswith(f"{TUS_PATH}/"):
+            self.headers["Tus-Resumable"] = TUS_VERSION
+            if self.status_code == 412:
+                self.headers["Tus-Version"] = TUS_VERSION
+        await super().__call__(scope, receive, send)
 
 
 def json_error(
@@ -80,7 +91,7 @@ def json_error(
         "rate_limit_error" if status == 429 else "invalid_request_error" if status < 500 else "server_error"
     )
     detail = ErrorDetail(message=message[:MAX_MESSAGE_CHARS], type=kind, param=param, code=code)
-    return JSONResponse(Error(error=detail).model_dump(), status, dict(headers or {}))
+    return ErrorResponse(Error(error=detail).model_dump(), status, dict(headers or {}))
 
 
 def error_response(error: errors.WhisperfleetError) -> JSONResponse:
@@ -119,14 +130,13 @@ def documented_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     # FastAPI builds a validator for each `model`: hundreds would take a tenth of a second of each start.
     schema = {"$ref": f"#/components/schemas/{Error.__name__}"}
     named: dict[int | str, dict[str, Any]] = {
-        status: {"description": _phrase(status), "content": {"application/json": {"schema": schema}}}
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": {"application/json": {"schema": schema}},
+        }
         for status in statuses
     }
     return named | {"default": {"model": Error, "description": "Any other error"}}
-
-
-def _phrase(status: int) -> str:
-    return "Checksum Mismatch" if status == CHECKSUM_MISMATCH else HTTPStatus(status).phrase
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -1,12 +1,12 @@
-"""Finds the job that a request names."""
+"""Finds the jobs that a request names."""
 
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from app.errors import InvalidInput, UnknownJob
+from app.errors import InvalidInput, JobNotDone, UnknownJob
 from app.ids import ID
-from app.jobs.job import Job
+from app.jobs.job import Job, Status
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -34,3 +34,17 @@ def distinct_ids(ids: Sequence[str], most: int) -> list[str]:
             f"`ids` has {len(distinct)} ids, more than {most}; send several requests.", param="ids"
         )
     return distinct
+
+
+def check_done(job: Job) -> None:
+    """Raise JobNotDone if a job has no transcript."""
+    match job.status:
+        case Status.SUCCEEDED:
+            return
+        case Status.FAILED:
+            why = f": {job.error.message.rstrip('.')}" if job.error else ""
+            raise JobNotDone(f"The job has failed{why}. Submit it again.")
+        case Status.CANCELLED:
+            raise JobNotDone("The job is cancelled and has no result.")
+        case _:
+            raise JobNotDone(f"The job is {job.status}; ask again when it has succeeded.")

@@ -1,9 +1,7 @@
-"""The responses about one job: its events, its result and its recording."""
+"""The responses about one job: its result and its recording."""
 
 import asyncio
 import mimetypes
-from collections.abc import AsyncGenerator
-from contextlib import AbstractContextManager, aclosing
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,15 +11,13 @@ from starlette.responses import FileResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from app.api.errors import error_response, json_error
+from app.api.job_lookup import check_done
 from app.api.openai_responses import brief_response, verbose_response
-from app.api.segment_events import SegmentEvents
-from app.api.sse import EventStreamResponse, with_heartbeats
 from app.api.system import VERSION
 from app.api.versions import is_known, not_modified
 from app.engines.text_tokens import with_tokens
-from app.errors import NOT_KEPT, JobNotDone, UnknownJob, WhisperfleetError
-from app.jobs.events import SEGMENTS
-from app.jobs.job import Job, Status
+from app.errors import NOT_KEPT, UnknownJob, WhisperfleetError
+from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript, unpack_transcript
 from app.options import Options
 from app.telemetry import traces
@@ -37,32 +33,6 @@ if TYPE_CHECKING:
     ResultFormat = str
 else:
     ResultFormat = Literal[*FORMATS, "verbose_json"]
-
-
-async def events_response(
-    service: "TranscriptionService",
-    jobs: "JobService",
-    job: Job,
-    after: int,
-    place: AbstractContextManager[None],
-) -> Response:
-    """Server-sent events with numbers above `after`, until the job ends or the service stops.
-
-    Holds `place` meanwhile. If that raises, the client gets its error.
-    """
-    if job.status.is_terminal and not await jobs.store.has_events(job, after):
-        return Response(status_code=204)  # an EventSource does not reconnect after this
-    return EventStreamResponse(with_heartbeats(_events(service, jobs, job, after)), place)
-
-
-async def _events(
-    service: "TranscriptionService", jobs: "JobService", job: Job, after: int
-) -> AsyncGenerator[str]:
-    segments = SegmentEvents(service, jobs, job)
-    async with aclosing(jobs.subscribe(job, after)) as events:
-        async for event in events:
-            data = await segments.data(event) if event.type == SEGMENTS else event.data
-            yield f"id: {event.number}\nevent: {event.type}\ndata: {data}\n\n"
 
 
 async def result_response(
@@ -88,20 +58,6 @@ async def result_response(
         name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
         response.headers["content-disposition"] = f"inline; filename*=utf-8''{name}"
     return response
-
-
-def check_done(job: Job) -> None:
-    """Raise JobNotDone if a job has no transcript."""
-    match job.status:
-        case Status.SUCCEEDED:
-            return
-        case Status.FAILED:
-            why = f": {job.error.message.rstrip('.')}" if job.error else ""
-            raise JobNotDone(f"The job has failed{why}. Submit it again.")
-        case Status.CANCELLED:
-            raise JobNotDone("The job is cancelled and has no result.")
-        case _:
-            raise JobNotDone(f"The job is {job.status}; ask again when it has succeeded.")
 
 
 async def render_result(

@@ -10,14 +10,15 @@ from starlette.responses import FileResponse, JSONResponse, Response, StreamingR
 from app.api.admission import Admission
 from app.api.errors import documented_errors
 from app.api.forms import JobFields
+from app.api.job_events import events_response
 from app.api.job_lookup import distinct_ids, find_job
-from app.api.job_responses import ResultFormat, audio_response, events_response, result_response
-from app.api.schemas import Job as JobSchema
+from app.api.job_responses import ResultFormat, audio_response, result_response
 from app.api.schemas import JobList, NewSegments
 from app.api.sound_responses import SoundFormat, SpanTime, check_sound_query, sound_response
 from app.api.submissions import BINARY, submission_body, submit_job
 from app.api.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
 from app.ids import ID
+from app.jobs.document import Job, document, public
 from app.jobs.events import SEGMENTS
 from app.jobs.job import Status
 from app.transcript.formats import FORMATS
@@ -82,7 +83,7 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         "",
         summary="Submit a job",
         status_code=202,
-        response_model=JobSchema,
+        response_model=Job,
         responses=documented_errors(400, 401, 404, 409, 410, 413, 415, 429, 500, 503, 507),
         openapi_extra=submission_body(),
     )
@@ -131,18 +132,17 @@ def job_routes(service: "TranscriptionService", jobs: "JobService", admission: A
         else:
             last = await find_job(jobs, after, param="after") if after else None
             page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
-        entries = [job.public(now) for job in page]
-        return JSONResponse({"object": "list", "data": entries, "has_more": has_more})
+        listed = JobList(data=[document(job, now) for job in page], has_more=has_more)
+        return JSONResponse(listed.model_dump(mode="json"))
 
     @router.get(
         "/{job_id:job_id}",
         summary="Get a job",
-        response_model=JobSchema,
+        response_model=Job,
         responses=documented_errors(401, 404, 503),
     )
     async def retrieve_job(job_id: str) -> Response:
-        # The same JSON as in events and webhooks: pydantic would format the times differently.
-        return JSONResponse((await find_job(jobs, job_id)).public(time.time()))
+        return JSONResponse(public(await find_job(jobs, job_id), time.time()))
 
     @router.delete(
         "/{job_id:job_id}",

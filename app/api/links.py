@@ -20,7 +20,7 @@ from app.api.schemas import Link
 from app.api.signatures import signed_query
 from app.api.sound_responses import SoundFormat, SpanTime, check_sound_query
 from app.errors import InvalidInput
-from app.jobs.job import timestamp
+from app.jobs.document import timestamp
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
@@ -87,8 +87,8 @@ def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRoute
         expires = int(now) + LIFETIME_S
         path = f"/v1/jobs/{job.id}/{link.path}"
         query = signed_query(jobs.link_secret.value, path, _query(link), expires)
-        document = {"path": public_path(request, f"{path}?{query}"), "expires_at": timestamp(expires)}
-        return JSONResponse(document, 201)
+        answer = Link(path=public_path(request, f"{path}?{query}"), expires_at=timestamp(expires))
+        return JSONResponse(answer.model_dump(), 201)
 
     @router.delete(
         "/links",

@@ -9,7 +9,7 @@ from app.api.admission import Admission
 from app.api.requests import RequestCounts
 from app.api.system import VERSION
 from app.jobs.job import Status
-from app.jobs.webhooks import Attempt
+from app.jobs.webhooks.delivery import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason
 from app.telemetry.histogram import Histogram
 from workers.messages import SAMPLE_RATE

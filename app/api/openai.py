@@ -151,8 +151,8 @@ async def _respond(
         if "stream" in fields and form_type is TranscriptionForm and _asks_for_events(fields):
             admission.streams.check(request)
 
-    with ExitStack() as places:
-        places.enter_context(admission.requests.hold(request))
+    with ExitStack() as admitted:
+        admitted.enter_context(admission.requests.hold(request))
         upload = await receive(
             service, request, admission.uploads, before_file=check, large_fields=LARGE_FIELDS
         )
@@ -173,11 +173,11 @@ async def _respond(
                 upload.fields.clear()
             transcribe = partial(service.transcribe, form.file, options, model, known=known)
             if isinstance(form, TranscriptionForm) and form.stream:
-                places.enter_context(admission.streams.hold(request))
+                admitted.enter_context(admission.streams.hold(request))
                 streaming = True  # the stream removes the file at its end
                 last = partial(_last_event, service) if form.response_format == DIARIZED else done_event
                 response = await stream_response(request, transcribe, last, upload.remove)
-                response.places = places.pop_all()
+                response.admitted = admitted.pop_all()
                 return response
             transcript = await run_unless_disconnected(request, transcribe())
         finally:

@@ -8,7 +8,6 @@ from starlette.responses import Response
 from app.api.schemas import (
     DiarizedSegment,
     DiarizedTranscription,
-    FailedSpan,
     TranscriptDone,
     Transcription,
     TranscriptionSegment,
@@ -16,6 +15,7 @@ from app.api.schemas import (
     VerboseTranscription,
 )
 from app.api.speaker_labels import letters, with_labels
+from app.jobs.document import FailedSpan
 from app.languages import language_name
 from app.options import Options
 from app.transcript.edited import add_speakers, speaker_of

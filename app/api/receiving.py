@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
 
-from app.api.admission import Admission, Places
+from app.api.admission import Admission, Limiter
 from app.errors import TooLarge, UnsupportedContentType, UploadStalled
 from app.media.uploads import Fields, Form, Upload, receive_form, receive_raw
 from app.telemetry import traces
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 MAX_DOCUMENT_BYTES = 1 << 16
 STEADY_BYTES = 1 << 14  # an upload stalls if it sends fewer bytes within the stall timeout
-MAX_UPLOAD_S = 86400.0  # a steady upload that is slower holds a place that others need
+MAX_UPLOAD_S = 86400.0  # a steady upload that is slower keeps others out
 
 
 async def receive(
     service: "TranscriptionService",
     request: Request,
-    places: Places,
+    limiter: Limiter,
     *,
     file_field: str = "file",
     before_file: Callable[[Fields], None] | None = None,
@@ -31,12 +31,12 @@ async def receive(
     durable: bool = False,
     large_fields: Collection[str] = frozenset(),
 ) -> Form:
-    """The multipart body, with its file on disk. Holds one of `places` meanwhile.
+    """The multipart body, with its file on disk. Counts for `limiter` meanwhile.
 
-    Raises as `Places.hold`, `receive_form` and `with_stall_timeout` do.
+    Raises as `Limiter.hold`, `receive_form` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request), traces.span("receive upload") as span:
+    with limiter.hold(request), traces.span("receive upload") as span:
         form = await receive_form(
             with_stall_timeout(request, settings.upload_stall_s),
             request.headers.get("content-type", ""),
@@ -58,9 +58,9 @@ async def receive(
 async def received(
     service: "TranscriptionService", admission: Admission, request: Request, **options: Any
 ) -> AsyncIterator[Form]:
-    """The multipart body of a synchronous request, whose place is held from before the body on.
+    """The multipart body of a synchronous request, which is admitted before the body.
 
-    Removes the file at the end. `options` are those of `receive`. Raises as that and `Places.hold` do.
+    Removes the file at the end. `options` are those of `receive`. Raises as that and `Limiter.hold` do.
     """
     with admission.requests.hold(request):
         form = await receive(service, request, admission.uploads, **options)
@@ -71,14 +71,14 @@ async def received(
 
 
 async def receive_body(
-    service: "TranscriptionService", request: Request, places: Places, filename: str
+    service: "TranscriptionService", request: Request, limiter: Limiter, filename: str
 ) -> Upload:
-    """A body that is the recording itself, on disk. Holds one of `places` meanwhile.
+    """A body that is the recording itself, on disk. Counts for `limiter` meanwhile.
 
-    Raises as `Places.hold`, `receive_raw` and `with_stall_timeout` do.
+    Raises as `Limiter.hold`, `receive_raw` and `with_stall_timeout` do.
     """
     settings = service.settings
-    with places.hold(request), traces.span("receive upload") as span:
+    with limiter.hold(request), traces.span("receive upload") as span:
         upload = await receive_raw(
             with_stall_timeout(request, settings.upload_stall_s),
             filename,

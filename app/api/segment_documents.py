@@ -20,7 +20,7 @@ from app.transcript.rendering import clip_segments
 from workers.messages import Span, seconds
 
 if TYPE_CHECKING:
-    from app.jobs.published_clips import PackedClip
+    from app.jobs.storage.published_clips import PackedClip
 
 _LEVEL = 1  # the data of events is kept only until it is sent
 

@@ -7,8 +7,7 @@ from starlette.responses import Response
 
 from app.api.correction_steps import document
 from app.api.errors import documented_errors
-from app.api.job_lookup import find_job
-from app.api.job_responses import check_done
+from app.api.job_lookup import check_done, find_job
 from app.api.schemas import Segments
 from app.api.segment_documents import published_document
 from app.api.versions import (

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from app.api.admission import Places
+from app.api.admission import Limiter
 from app.api.connections import run_unless_disconnected
 from app.api.job_responses import AudioFileResponse
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
@@ -30,7 +30,7 @@ SpanTime = Annotated[
 
 async def sound_response(
     service: "TranscriptionService",
-    places: Places,
+    limiter: Limiter,
     request: Request,
     job: Job,
     form: SoundFormat,
@@ -39,7 +39,7 @@ async def sound_response(
 ) -> Response:
     """The copy of a recording in a format, or the span from `start_s` to `end_s` of it. Sends ranges.
 
-    Holds one of `places` until the copy is made. Raises AudioNotKept, JobNotDone while the recording is being
+    Counts for `limiter` until the copy is made. Raises AudioNotKept, JobNotDone while the recording is being
     downloaded, and as `SoundCopies` does. `check_sound_query` has checked the span.
     """
     is_span = bool(start_s) or end_s is not None
@@ -52,7 +52,7 @@ async def sound_response(
         if is_span
         else service.media.copies.hold(recording, form, track)
     )
-    with places.hold(request):
+    with limiter.hold(request):
         path = await run_unless_disconnected(request, held.enter_async_context(file))
     return SoundFileResponse(path, job, form, held)
 

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from app.api.admission import Admission
 from app.api.correction_steps import Outcome, relabelled
+from app.api.corrections import RESPONSES, check_condition, revise
 from app.api.job_lookup import find_job
 from app.api.receiving import receive_document
-from app.api.revising import RESPONSES, check_condition, revise
 from app.api.schemas import Segments
 from app.api.speaker_bodies import parse_speakers, speakers_body
 from app.api.versions import IfMatch

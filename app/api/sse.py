@@ -14,19 +14,19 @@ HEARTBEAT = ": heartbeat\n\n"  # a comment, which clients ignore
 
 
 class EventStreamResponse(StreamingResponse):
-    """Sends encoded events as they come. `places` are held meanwhile, and released at the end."""
+    """Sends encoded events as they come. Holds `admitted` meanwhile."""
 
     media_type = "text/event-stream"
 
     def __init__(
-        self, events: AsyncGenerator[str], places: AbstractContextManager[object] | None = None
+        self, events: AsyncGenerator[str], admitted: AbstractContextManager[object] | None = None
     ) -> None:
-        self.places = places or nullcontext()
+        self.admitted = admitted or nullcontext()
         # Without the second header nginx would buffer the events.
         super().__init__(events, headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self.places:
+        with self.admitted:
             await super().__call__(scope, receive, send)
 
 

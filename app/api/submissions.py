@@ -33,8 +33,9 @@ from app.api.json_bodies import json_object
 from app.api.receiving import media_type, receive, receive_body, receive_document
 from app.api.requests import public_path
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
+from app.jobs.document import public
 from app.jobs.job import Job, Submission
-from app.jobs.webhook_client import check_webhook_url
+from app.jobs.webhooks.client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
 from app.shielding import run_shielded
@@ -91,7 +92,7 @@ async def submit_job(
     job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
     log.info("job submitted", job=job.id)
     headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
-    return JSONResponse(job.public(time.time()), 202, headers)
+    return JSONResponse(public(job, time.time()), 202, headers)
 
 
 async def _submit_upload(

@@ -1,24 +1,20 @@
 """The headers of tus 1.0, the protocol of resumable uploads (https://tus.io/protocols/resumable-upload)."""
 
 import base64
-import binascii
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
-from app.api.root_path import route_path
+from app.api.errors import TUS_VERSION
 from app.errors import InvalidInput, UnsupportedTusVersion
 from app.media.multipart import base_name
-from app.media.partial_file import Checksum
 
-PATH = "/v1/uploads"
-VERSION = "1.0.0"
-EXTENSIONS = "creation,creation-with-upload,termination,expiration,checksum"
-CHECKSUMS = {"sha1": 20, "md5": 16, "sha256": 32}  # bytes of a digest
+EXTENSIONS = "creation,creation-with-upload,termination,expiration"
 PART_TYPE = "application/offset+octet-stream"
 MAX_METADATA_CHARS = 4096
 EXPOSED_HEADERS = (  # to web pages of other origins
@@ -31,60 +27,54 @@ EXPOSED_HEADERS = (  # to web pages of other origins
     "tus-version",
     "tus-extension",
     "tus-max-size",
-    "tus-checksum-algorithm",
 )
 
 
-class TusHeaders:
-    """ASGI middleware: gives every answer below `PATH` the version of the protocol, also each error.
+class TusRoute(APIRoute):
+    """A route that checks the version of the protocol before anything else.
 
     A POST can stand for another method, for clients that cannot send it (`X-HTTP-Method-Override`).
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return super().matches(_as_meant(scope))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not is_tus(route_path(scope)):
-            await self.app(scope, receive, send)
-            return
-        meant = Headers(scope=scope).get("x-http-method-override", "").upper()
-        if scope["method"] == "POST" and meant in ("PATCH", "DELETE"):
-            scope = {**scope, "method": meant}
-
-        async def send_with_version(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["Tus-Resumable"] = VERSION
-                if message["status"] == 412:
-                    headers["Tus-Version"] = VERSION
-            await send(message)
-
-        await self.app(scope, receive, send_with_version)
-
-
-class TusRoute(APIRoute):
-    """A route that checks the version of the protocol before anything else. Raises UnsupportedTusVersion."""
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().handle(_as_meant(scope), receive, send)
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
 
         async def check_and_handle(request: Request) -> Response:
-            version = request.headers.get("tus-resumable")
-            if version != VERSION and request.method != "OPTIONS":
-                raise UnsupportedTusVersion(
-                    f"This service speaks version {VERSION} of tus, and the request names "
-                    f"{version[:20] if version else 'none'}. Send the header Tus-Resumable: {VERSION}.",
-                    param="Tus-Resumable",
-                )
-            return await handle(request)
+            if request.method != "OPTIONS":
+                _check_headers(request.headers)
+            response = await handle(request)
+            response.headers["Tus-Resumable"] = TUS_VERSION  # `ErrorResponse` has it, too
+            return response
 
         return check_and_handle
 
 
-def is_tus(path: str) -> bool:
-    """Whether a path belongs to the protocol."""
-    return path == PATH or path.startswith(f"{PATH}/")
+def _as_meant(scope: Scope) -> Scope:
+    meant = Headers(scope=scope).get("x-http-method-override", "").upper()
+    is_other = scope["method"] == "POST" and meant in ("PATCH", "DELETE")
+    return {**scope, "method": meant} if is_other else scope
+
+
+def _check_headers(headers: Headers) -> None:
+    """Raise UnsupportedTusVersion and InvalidInput."""
+    version = headers.get("tus-resumable")
+    if version != TUS_VERSION:
+        raise UnsupportedTusVersion(
+            f"This service speaks version {TUS_VERSION} of tus, and the request names "
+            f"{version[:20] if version else 'none'}. Send the header Tus-Resumable: {TUS_VERSION}.",
+            param="Tus-Resumable",
+        )
+    if "upload-checksum" in headers:
+        raise InvalidInput(
+            "This service compares no checksums. Send the part without Upload-Checksum.",
+            param="Upload-Checksum",
+        )
 
 
 def parse_metadata(header: str) -> Mapping[str, bytes]:
@@ -108,28 +98,6 @@ def parse_metadata(header: str) -> Mapping[str, bytes]:
 def file_name(metadata: str) -> str:
     """The file's name in an `Upload-Metadata` header, without folders; may be empty. Raises InvalidInput."""
     return base_name(parse_metadata(metadata).get("filename", b""))
-
-
-def parse_checksum(header: str) -> Checksum:
-    """The value of an `Upload-Checksum` header. Raises InvalidInput."""
-    algorithm, _, text = header.strip().partition(" ")
-    if algorithm not in CHECKSUMS:
-        raise InvalidInput(
-            f"Upload-Checksum names the algorithm {algorithm[:40]!r}. This service knows "
-            f"{', '.join(CHECKSUMS)}.",
-            param="Upload-Checksum",
-            code="unknown_checksum_algorithm",
-        )
-    try:
-        digest = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        digest = b""
-    if len(digest) != CHECKSUMS[algorithm]:
-        raise InvalidInput(
-            f"Upload-Checksum has no {algorithm} digest in base64. Send `{algorithm} DIGEST`.",
-            param="Upload-Checksum",
-        )
-    return Checksum(algorithm, digest)
 
 
 def _bad_metadata(fault: str) -> InvalidInput:

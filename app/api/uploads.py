@@ -9,27 +9,18 @@ from fastapi import APIRouter, Depends, Header, Request
 from starlette.responses import Response
 
 from app.api.admission import Admission, owner_of
-from app.api.errors import CHECKSUM_MISMATCH, documented_errors
+from app.api.errors import TUS_PATH, TUS_VERSION, documented_errors
 from app.api.receiving import declared_length, media_type, with_stall_timeout
 from app.api.requests import public_path
-from app.api.tus import (
-    CHECKSUMS,
-    EXTENSIONS,
-    PART_TYPE,
-    PATH,
-    VERSION,
-    TusRoute,
-    file_name,
-    parse_checksum,
-)
+from app.api.tus import EXTENSIONS, PART_TYPE, TusRoute, file_name
 from app.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
 from app.media.file_sink import too_large
 from app.shielding import run_shielded
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
-    from app.jobs.upload_rows import ResumableUpload
     from app.transcription.service import TranscriptionService
+    from app.uploads.rows import ResumableUpload
 
 PART: dict[str, Any] = {"content": {PART_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
 
@@ -39,9 +30,6 @@ Metadata = Annotated[
         description="Pairs of a key and a value in base64, separated by commas; `filename` names the file."
     ),
 ]
-UploadChecksum = Annotated[
-    str, Header(description=f"Algorithm ({', '.join(CHECKSUMS)}) and digest of the body in base64.")
-]
 
 
 async def _version(tus_resumable: Annotated[Literal["1.0.0"], Header()]) -> None:
@@ -49,7 +37,7 @@ async def _version(tus_resumable: Annotated[Literal["1.0.0"], Header()]) -> None
 
 
 def upload_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
-    router = APIRouter(prefix=PATH, tags=["uploads"], route_class=TusRoute)
+    router = APIRouter(prefix=TUS_PATH, tags=["uploads"], route_class=TusRoute)
     versioned = [Depends(_version)]
     uploads = jobs.uploads
     max_bytes = service.settings.max_upload_bytes
@@ -59,10 +47,9 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
     )
     async def describe_uploads() -> Response:
         headers = {
-            "Tus-Version": VERSION,
+            "Tus-Version": TUS_VERSION,
             "Tus-Max-Size": str(max_bytes),
             "Tus-Extension": EXTENSIONS,
-            "Tus-Checksum-Algorithm": ",".join(CHECKSUMS),
         }
         return Response(status_code=204, headers=headers)
 
@@ -72,7 +59,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         status_code=201,
         responses={
             201: {"description": "Its address is the Location"},
-            **documented_errors(400, 401, 412, 413, 415, 429, CHECKSUM_MISMATCH, 503, 507),
+            **documented_errors(400, 401, 412, 413, 415, 429, 503, 507),
         },
         response_class=Response,
         dependencies=versioned,
@@ -84,7 +71,6 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
             int, Header(ge=0, description="Size of the file (bytes).", json_schema_extra={"minimum": 1})
         ],
         upload_metadata: Metadata = "",
-        upload_checksum: UploadChecksum = "",
         upload_concat: Annotated[str, Header(include_in_schema=False)] = "",
     ) -> Response:
         """The body may be the first part of the file, or all of it."""
@@ -99,7 +85,6 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         if upload_length > max_bytes:
             raise too_large(max_bytes, "Upload-Length")
         filename = file_name(upload_metadata)
-        checksum = parse_checksum(upload_checksum) if upload_checksum else None
         has_part = _has_body(request)
         if has_part:
             _check_type(request)
@@ -109,13 +94,13 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
             received = 0
             if has_part:
                 try:
-                    async with uploads.turn(owner, upload.id) as (upload, file):
+                    async with uploads.lock(owner, upload.id) as (upload, file):
                         length = declared_length(request)
-                        received = await uploads.append(upload, file, 0, chunks(request), length, checksum)
+                        received = await uploads.append(upload, file, 0, chunks(request), length)
                 except BaseException:  # the client does not know where to go on
                     await run_shielded(uploads.delete(owner, upload.id))
                     raise
-        location = public_path(request, f"{PATH}/{upload.id}")
+        location = public_path(request, f"{TUS_PATH}/{upload.id}")
         return Response(status_code=201, headers={"Location": location} | _state(upload, received))
 
     @router.head(
@@ -137,7 +122,7 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         "/{upload_id}",
         summary="Send a part of an upload",
         status_code=204,
-        responses=documented_errors(400, 401, 404, 409, 410, 412, 413, 415, 429, CHECKSUM_MISMATCH, 503, 507),
+        responses=documented_errors(400, 401, 404, 409, 410, 412, 413, 415, 429, 503, 507),
         dependencies=versioned,
         openapi_extra={"requestBody": {"required": True, **PART}},
     )
@@ -145,17 +130,14 @@ def upload_routes(service: "TranscriptionService", jobs: "JobService", admission
         request: Request,
         upload_id: str,
         upload_offset: Annotated[int, Header(ge=0, description="Where the part begins (bytes).")],
-        upload_checksum: UploadChecksum = "",
     ) -> Response:
-        """What has arrived of an interrupted part stays, unless the part has a checksum."""
+        """What has arrived of an interrupted part stays."""
         _check_type(request)
-        checksum = parse_checksum(upload_checksum) if upload_checksum else None
-        async with uploads.turn(owner_of(request), upload_id) as (upload, file):
+        async with uploads.lock(owner_of(request), upload_id) as (upload, file):
             with admission.uploads.hold(request):
                 length = declared_length(request)
-                received = await uploads.append(
-                    upload, file, upload_offset, resumable(chunks(request)), length, checksum
-                )
+                part = resumable(chunks(request))
+                received = await uploads.append(upload, file, upload_offset, part, length)
         return Response(status_code=204, headers=_state(upload, received))
 
     @router.delete(

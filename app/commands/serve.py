@@ -12,9 +12,9 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
+from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
 from app.errors import InvalidSetting
-from app.jobs.database import Database
 from app.listening import address_fault
 from app.main import create_app
 from app.settings import Settings, load_settings

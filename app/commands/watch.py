@@ -112,8 +112,8 @@ async def _watch(
 async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """The service itself in this process, without a port: jobs survive a kill here as they do there."""
     # Not needed with a server, and importing them takes seconds.
+    from app.database.connection import Database
     from app.engines.plan import check_compute_type, make_plan
-    from app.jobs.database import Database
     from app.main import create_app
     from app.telemetry.logs import configure_logs
     from app.transcription.service import TranscriptionService

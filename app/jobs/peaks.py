@@ -7,7 +7,7 @@ import structlog
 
 from app.errors import NOT_KEPT, STOPPING, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
 from app.jobs.job import Job
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.media.uploads import Upload
 from app.transcription.media_service import MediaService
 
@@ -23,7 +23,7 @@ class JobPeaks:
         self._media = media
         self._store = store
         self._tasks: dict[int, asyncio.Task[bytes]] = {}  # by the number of the job
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._decoding = asyncio.Semaphore(_AT_ONCE)
         self._stopping = False
 
     async def stored(self, job: Job) -> bytes | None:
@@ -75,7 +75,7 @@ class JobPeaks:
             raise AudioNotKept(NOT_KEPT)
         path = self._media.folder.uploads / submission.file
         upload = Upload(path, submission.filename, submission.size or 0, submission.sha256 or "")
-        async with self._turns:
+        async with self._decoding:
             try:
                 packed = await self._media.peaks(upload, submission.options.selection)
             except FileNotFoundError:

@@ -37,7 +37,7 @@ class FileSink:
     Call `finish` or `discard` last, when no other call runs.
 
     With `start`, the sink goes on with a file that begins so: it replaces whatever follows, and may stop
-    before the file is complete. Call `keep` or `roll_back` last then. `checksum` also hashes the new bytes.
+    before the file is complete. Call `keep` last then.
     """
 
     path: Path
@@ -49,7 +49,6 @@ class FileSink:
     described: bool
     durable: bool = False
     start: Prefix | None = None
-    checksum: "Hash | None" = None
     size: int = field(init=False)  # bytes so far
     hash: "Hash" = field(init=False)  # of those that are written
     _written: int = field(init=False)
@@ -87,10 +86,6 @@ class FileSink:
         await run_shielded(asyncio.to_thread(self._close))
         return Prefix(self._written, self.hash)
 
-    async def roll_back(self) -> None:
-        """Remove the bytes that this sink has written; those before it stay."""
-        await run_shielded(asyncio.to_thread(self._truncate))
-
     async def discard(self) -> None:
         """Remove the unfinished file."""
         await run_shielded(asyncio.to_thread(self._delete))
@@ -120,8 +115,6 @@ class FileSink:
         self._written += len(data)
         self.space.written += len(data)
         self.hash.update(data)
-        if self.checksum is not None:
-            self.checksum.update(data)
 
     def _open(self) -> BufferedWriter:
         # Only the service's own user may read recordings.
@@ -140,13 +133,6 @@ class FileSink:
                 if self.durable:
                     file.flush()
                     os.fsync(file.fileno())
-
-    def _truncate(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            assert self.start is not None
-            os.truncate(self.path, self.start.size)
 
     def _delete(self) -> None:
         if self._file is not None:

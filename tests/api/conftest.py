@@ -14,7 +14,7 @@ import pytest
 
 from app.api.admission import Admission
 from app.commands.serve import Server, uvicorn_config
-from app.jobs.database import FILE_NAME
+from app.database.connection import FILE_NAME
 from app.main import create_app
 from app.settings import Settings
 from tests.api.fake_service import FakeService

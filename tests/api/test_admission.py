@@ -1,4 +1,4 @@
-"""Places for requests, uploads and event streams: held before the body is read, released on every path."""
+"""Limits of requests, uploads and event streams: held before the body is read, released on every path."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

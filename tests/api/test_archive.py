@@ -15,7 +15,7 @@ from app.api import archive as archives
 from app.api.archive import MAX_JOBS
 from app.commands.serve import MAX_HEAD_BYTES
 from app.errors import DatabaseUnavailable
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.transcript.formats import FORMATS
 from tests.api.fake_service import TRANSCRIPT, segment
 from tests.api.waiting import wait_for

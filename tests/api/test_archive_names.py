@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.archive_names import MAX_STEM_BYTES, ArchiveNames, safe_stem
+from app.api.archive import MAX_STEM_BYTES, ArchiveNames, safe_stem
 from tests.cases import read_cases
 
 

@@ -12,7 +12,7 @@ import pytest
 from app.api import correction_steps, corrections
 from app.errors import ClipFailed
 from app.jobs.corrections import apply_edits
-from app.jobs.revisions import KEPT
+from app.jobs.storage.revisions import KEPT
 from app.transcript.formats import FORMATS
 from app.transcription.helper import LONG_S
 from tests.api.fake_service import TRANSCRIPT, segment

@@ -10,7 +10,7 @@ import pytest
 from app.api import sse
 from app.errors import ClipFailed
 from app.jobs.service import JobService
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from tests.api.waiting import wait_for
 
 TYPES = {

@@ -12,8 +12,8 @@ from contextlib import closing
 import pytest
 
 from app.api import receiving
+from app.database.connection import FILE_NAME, Database
 from app.errors import DatabaseUnavailable, DiskFull
-from app.jobs.database import FILE_NAME, Database
 from app.media import file_sink as sinks
 from app.media.disk import MARGIN_BYTES
 from tests.api.conftest import FORM, FORM_END, form

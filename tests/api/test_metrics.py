@@ -14,7 +14,7 @@ from starlette.routing import Route
 from app.api.metric_list import METRICS, PREFIX
 from app.api.requests import OTHER, UNMATCHED, RequestCounts
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
-from app.jobs.webhooks import Attempt
+from app.jobs.webhooks.delivery import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
 from app.telemetry import sampler
 from app.telemetry.sampler import Sampler

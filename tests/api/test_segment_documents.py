@@ -15,8 +15,8 @@ from app.api.segment_documents import (
     transcript_document,
     transcript_events,
 )
-from app.jobs.published_clips import PackedClip
 from app.jobs.serialization import PackedTranscript, pack_result, pack_transcript
+from app.jobs.storage.published_clips import PackedClip
 from app.options import Options
 from app.transcript.edited import EditedSegment
 from app.transcript.rendering import clip_segments

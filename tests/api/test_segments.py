@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from app.errors import ClipFailed
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.options import Options
 from app.transcript.rendering import clip_segments
 from app.transcript.timeline import ClipResult

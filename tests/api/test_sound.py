@@ -118,7 +118,7 @@ def test_a_recording_that_is_not_downloaded_yet(serve, monkeypatch):
     async def download(*args):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("app.jobs.executor.download", download)
+    monkeypatch.setattr("app.jobs.running.executor.download", download)
     site = serve(allow_urls=True)
     job = site.client.post("/v1/jobs", json={"url": "https://media.invalid/talk.mp3"}).json()["id"]
     wait_for(lambda: site.job(job)["progress"]["stage"] == "downloading")

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from app.database.connection import FILE_NAME
 from app.errors import DiskFull, InvalidInput, TooLarge
-from app.jobs.database import FILE_NAME
 from tests.api.fake_service import TONE
 from tests.api.waiting import wait_for
 
@@ -114,7 +114,7 @@ def test_a_recording_that_is_not_downloaded_yet(serve, monkeypatch):
     async def download(*args):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("app.jobs.executor.download", download)
+    monkeypatch.setattr("app.jobs.running.executor.download", download)
     site = serve(allow_urls=True)
     job = site.client.post("/v1/jobs", json={"url": "https://media.invalid/talk.mp3"}).json()["id"]
     assert error(peaks(site, job)) == (409, None, "audio_not_decoded")

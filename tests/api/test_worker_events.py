@@ -10,7 +10,7 @@ import pytest
 from app.api import sse, worker_events
 from app.api.worker_events import WorkerEvents
 from app.errors import DatabaseUnavailable
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.scheduling.tasks import Outcome
 from app.settings import Settings
 from app.transcription.ledger import Block

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from app.jobs.database import FILE_NAME
+from app.database.connection import FILE_NAME
 from tests.openapi_checks import KEY, check, operations
 
 

@@ -8,7 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from app.jobs.database import FILE_NAME
+from app.database.connection import FILE_NAME
 from tests.e2e.fixtures import write_wav
 from tests.e2e.running import SIMULATED, wait_for
 from tests.media_files import RATE

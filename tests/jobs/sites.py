@@ -9,12 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import FILE_NAME, Database
+from app.database.connection import FILE_NAME, Database
 from app.jobs.events import Event
 from app.jobs.job import Job
-from app.jobs.runner import JobRunner
-from app.jobs.store import Store
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.runner import JobRunner
+from app.jobs.storage.store import Store
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs import download_turns, executor
-from app.jobs import runner as module
-from app.jobs.download_turns import MAX_DOWNLOADS
 from app.jobs.job import Job, Stage, Status
+from app.jobs.running import executor, order
+from app.jobs.running import runner as module
+from app.jobs.running.order import MAX_DOWNLOADS
 from app.media.downloads import download as real_download
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
@@ -115,7 +115,7 @@ async def test_a_job_goes_on_after_its_download_if_there_is_a_place(site: Site, 
 async def test_a_dripping_download_gives_way_and_is_repeated(
     site: Site, sites: Sites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download_turns, "FIRST_TURN_S", 0.2)
+    monkeypatch.setattr(order, "FIRST_SLICE_S", 0.2)
     monkeypatch.setattr(module, "_POLL_S", 0.05)
     dripping = [await site.add(url=DRIP) for _ in range(MAX_DOWNLOADS)]
     site.runner.start()

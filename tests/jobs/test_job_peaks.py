@@ -8,14 +8,13 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 from structlog.testing import capture_logs
 
+from app.database.connection import Database
 from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
-from app.jobs.database import Database
-from app.jobs.executor import JobObserver
 from app.jobs.job import Failure, Job
-from app.jobs.lengths import Lengths
 from app.jobs.peaks import _AT_ONCE, JobPeaks
-from app.jobs.progress_buffer import ProgressBuffer
-from app.jobs.store import Store
+from app.jobs.running.executor import JobObserver
+from app.jobs.running.progress import Lengths, ProgressBuffer
+from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.media.uploads import Upload
 from tests.jobs.databases import opened

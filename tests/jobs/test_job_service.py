@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from app.database.connection import Database
 from app.errors import NotReady
-from app.jobs.database import Database
 from app.jobs.job import Job, Status
 from app.jobs.service import FINISHED, JobService
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_paths
 from app.media.uploads import Upload
 from app.settings import Settings

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from app.database.connection import Database
 from app.errors import DatabaseUnavailable, OutcomeUnknown
 from app.jobs import service as module
-from app.jobs.database import Database
 from app.jobs.job import Job, Status, Submission
 from app.jobs.service import JobService
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.settings import Settings
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION

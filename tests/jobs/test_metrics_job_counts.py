@@ -11,14 +11,14 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from app.database.connection import Database
+from app.database.tables import jobs
 from app.errors import DatabaseUnavailable, IllegalTransition, OutcomeUnknown, UnknownJob
 from app.jobs import service as module
-from app.jobs.database import Database
 from app.jobs.job import Failure, Job, Status
-from app.jobs.job_counts import JobCounts
 from app.jobs.service import JobService
-from app.jobs.store import Store
-from app.jobs.tables import jobs
+from app.jobs.storage.cache import JobCounts
+from app.jobs.storage.store import Store
 from app.settings import Settings
 from tests.jobs.databases import ON_BOTH, lost_commits, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT

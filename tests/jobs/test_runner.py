@@ -8,12 +8,12 @@ from typing import Any
 import psutil
 import pytest
 
+from app.database import engine as sql_engine
 from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady, OutgrowsDisk
-from app.jobs import runner as module
-from app.jobs import sql_engine
-from app.jobs import store as store_module
 from app.jobs.job import Job, Status
-from app.jobs.store import Store
+from app.jobs.running import runner as module
+from app.jobs.storage import store as store_module
+from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Progress
