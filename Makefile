@@ -1,7 +1,8 @@
 # make run     install, and start the service on http://localhost:8000
 # make install   install only, into .venv
-# make test    install, and run every test
-# make soak    run the long tests: kills, broken files, 2 GiB, ten hours, many clients; about 20 minutes
+# make test    install, and run what a change can break, in a browser too; under 10 minutes
+# make quick   run the tests that start no service; under 2 minutes
+# make soak    run the long tests: kills, sick GPUs, strange load, 2 GiB, ten hours; about half an hour
 # make check   format, lint, types, import rules
 # make page    bundle the page's modules and styles anew, after a change of them
 # make vendor  bundle the page's packages anew, after a change of package.json
@@ -38,19 +39,24 @@ OTHER_PYTHON := $(if $(filter-out file,$(origin PYTHON)),$(if $(INSTALLED),$(fil
 MISSING := $(OTHER_PYTHON) $(filter-out $(INSTALLED) python=%,$(WORDS))
 WITH_NODE := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: install run test soak check page vendor bench dist sbom audit screenshots clean
+.PHONY: install run test quick soak check page vendor bench dist sbom audit screenshots clean
 
 install: .venv/.installed
 
 run: .venv/.installed
 	WHISPER_DEMO_FALLBACK=$${WHISPER_DEMO_FALLBACK:-1} $(BIN)/whisperfleet serve
 
-# Some at a time, by file: the tests of a file share a server. Three for two cores: they wait a quarter of the time.
-# Each server that a test starts would compile the application anew. A test that fails is run once more: a machine may
-# be busy for a moment. The last lines name it.
-test: export PYTHONDONTWRITEBYTECODE =
+# Some at a time, by file, the longest first: the tests of a file share a server. Three for two cores: they wait a
+# quarter of the time. Each server that a test starts would compile the application anew. A test that fails is run once
+# more: a machine may be busy for a moment. The last lines name it.
+PYTEST := $(BIN)/pytest --numprocesses 3
+
+test quick: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev node_modules/.installed
-	$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder --reruns 1
+	$(PYTEST) --reruns 1
+
+quick: .venv/.dev node_modules/.installed
+	$(PYTEST) -m 'not server and not soak'
 
 soak: .venv/.dev
 	$(BIN)/pytest -m soak -rP

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from app.transcript.formats import FORMATS
+
 _LAST_WAIT_S = 2.0
 
-# Known without an import: a shell waits for the completion of a value.
-_FORMATS = ("srt", "vtt", "ass", "ttml", "scc", "stl", "lrc", "txt", "tsv", "json")
 _TASKS = ("transcribe", "translate")
 
 
@@ -35,7 +35,7 @@ def _complete_option(incomplete: str) -> list[str]:
 
 def _format_option(default: str = "") -> Any:
     return typer.Option(
-        "--format", "-f", help=f"{', '.join(_FORMATS)}.{default}", autocompletion=_complete(*_FORMATS)
+        "--format", "-f", help=f"{', '.join(FORMATS)}.{default}", autocompletion=_complete(*FORMATS)
     )
 
 

@@ -1,9 +1,12 @@
-"""What asyncio lacks: tasks that nobody awaits, and a signal for a loop that sleeps until there is work."""
+"""What asyncio lacks: tasks that nobody awaits, a signal for a sleeping loop, threads for what may hang."""
 
 import asyncio
-from collections.abc import Coroutine
+import threading
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class BackgroundTasks(set[asyncio.Task[None]]):
@@ -33,3 +36,32 @@ class Wakeup:
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()
         self._event.clear()
+
+
+async def in_daemon_thread(name: str, function: Callable[[], T]) -> T:
+    """The result of `function`, in a thread of its own that does not keep the process from ending.
+
+    Raises what it raises. It runs on if the caller is cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def resolve(result: T | None, error: Exception | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # type: ignore[arg-type]
+
+    def work() -> None:
+        result, error = None, None
+        try:
+            result = function()
+        except Exception as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for the result
+            loop.call_soon_threadsafe(resolve, result, error)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return await done

@@ -140,10 +140,6 @@ class UploadConflict(WhisperfleetError):
     """The request does not fit the state of a resumable upload: its offset, or whether it is complete."""
 
 
-class ChecksumMismatch(WhisperfleetError):
-    """The bytes of a request are not those of its checksum."""
-
-
 class UnsupportedTusVersion(WhisperfleetError):
     """The request does not name the version of the protocol for resumable uploads that the service speaks."""
 

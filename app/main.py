@@ -10,37 +10,36 @@ from fastapi.security import HTTPBearer
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 
-from app.api.admission import Admission
-from app.api.archive import archive_routes
-from app.api.asr import asr_routes
-from app.api.auth import ApiKeys
-from app.api.browsers import AllowedHosts, BrowserGuard
-from app.api.corrections import correction_routes
-from app.api.docs_page import add_docs
-from app.api.errors import CatchAll, add_error_handlers
-from app.api.jobs import job_routes
-from app.api.links import link_routes
-from app.api.metric_list import Sources
-from app.api.metrics import metric_routes
-from app.api.nodes import node_routes
-from app.api.openai import openai_routes
-from app.api.pages import add_pages
-from app.api.peaks import peak_routes
-from app.api.request_counts import RequestCounts
-from app.api.requests import DrainBody, RequestLog
-from app.api.root_path import RootPath
-from app.api.segments import segment_routes
-from app.api.speakers import speaker_routes
-from app.api.speech_timestamps import speech_routes
-from app.api.system import VERSION, model_routes, probe_routes
-from app.api.tus import EXPOSED_HEADERS, TusHeaders
-from app.api.uploads import upload_routes
-from app.api.worker_events import WorkerEvents
-from app.api.workers import worker_routes
+from app.api.audio.asr import asr_routes
+from app.api.audio.openai import openai_routes
+from app.api.audio.speech_timestamps import speech_routes
+from app.api.http.admission import Admission
+from app.api.http.connections import EnsureResponse
+from app.api.http.errors import add_error_handlers
+from app.api.http.hosts import AllowedHosts, BrowserGuard
+from app.api.http.keys import ApiKeys
+from app.api.http.requests import RequestCounts, RequestLog
+from app.api.http.root_path import RootPath
+from app.api.jobs.archive import archive_routes
+from app.api.jobs.links import link_routes
+from app.api.jobs.peaks import peak_routes
+from app.api.jobs.routes import job_routes
+from app.api.jobs.tus import EXPOSED_HEADERS
+from app.api.jobs.uploads import upload_routes
+from app.api.operation.metric_list import Sources
+from app.api.operation.metrics import metric_routes
+from app.api.operation.nodes import node_routes
+from app.api.operation.system import VERSION, model_routes, probe_routes
+from app.api.operation.worker_events import WorkerEvents
+from app.api.operation.workers import worker_routes
+from app.api.page.pages import add_docs, add_pages
+from app.api.transcripts.corrections import correction_routes
+from app.api.transcripts.segments import segment_routes
+from app.api.transcripts.speakers import speaker_routes
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.jobs.database import Database
+    from app.database.connection import Database
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
@@ -55,8 +54,8 @@ def create_app(
     The server calls `state.stopping()` when it begins to stop. Raises InvalidSetting if the settings do not
     fit.
     """
+    from app.database.connection import Database
     from app.engines.plan import make_plan
-    from app.jobs.database import Database
     from app.jobs.service import JobService
     from app.transcription.service import TranscriptionService
 
@@ -64,7 +63,7 @@ def create_app(
     database = database or Database(settings.database_url, settings.data_dir)
     jobs = JobService(running, settings, database)
     admission = Admission(settings, running)
-    worker_events = WorkerEvents(running, jobs)
+    worker_events = WorkerEvents(running.fleet, jobs)
     requests = RequestCounts()
 
     @asynccontextmanager
@@ -94,7 +93,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         servers=[{"url": settings.root_path}] if settings.root_path else None,
-        # `app.tracing` makes the spans. Those of FastAPI have whole addresses, and the errors their messages.
+        # `telemetry.traces` makes the spans. FastAPI's have whole addresses, and the errors their messages.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.stopping = stopping
@@ -111,14 +110,14 @@ def create_app(
         speaker_routes(running, jobs, admission),
         peak_routes(jobs, admission),
         asr_routes(running, admission),
-        model_routes(running),
-        worker_routes(running, worker_events, admission),
-        node_routes(running),
+        model_routes(running.fleet),
+        worker_routes(running.fleet, worker_events, admission),
+        node_routes(running.fleet),
         metric_routes(Sources(running, jobs, admission, requests)),
     )
     for router in routers:
         app.include_router(router, dependencies=_documented_key(settings))
-    probes = probe_routes(running)
+    probes = probe_routes(running.fleet)
     app.include_router(probes)
     add_pages(app, settings)
     add_docs(app)
@@ -143,20 +142,19 @@ def _middleware(
         allow_headers=["*"],
         expose_headers=["x-request-id", "x-whisperfleet-model", "retry-after", "etag", *EXPOSED_HEADERS],
     )
+    keys = Middleware(
+        ApiKeys,
+        keys=settings.api_keys,
+        link_secret=lambda: jobs.link_secret.value,
+        public_docs=settings.public_docs,
+    )
     return [
         *([Middleware(RootPath, root=settings.root_path)] if settings.root_path else []),
-        Middleware(RequestLog, is_demo=lambda: service.catalogue.is_demo, counts=requests),
+        Middleware(RequestLog, is_demo=lambda: service.fleet.catalogue.is_demo, counts=requests),
         *([cors] if settings.cors_origins else []),
-        Middleware(TusHeaders),
-        Middleware(DrainBody),
+        Middleware(EnsureResponse),
         Middleware(BrowserGuard, hosts=hosts, origins=settings.cors_origins),
-        Middleware(
-            ApiKeys,
-            keys=settings.api_keys,
-            link_secret=lambda: jobs.link_secret.value,
-            public_docs=settings.public_docs,
-        ),
-        Middleware(CatchAll),
+        *([keys] if settings.api_keys else []),
     ]
 
 

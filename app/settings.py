@@ -5,11 +5,12 @@ import importlib.util
 import os
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, ValidationError, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     DotEnvSettingsSource,
@@ -21,7 +22,14 @@ from pydantic_settings import (
 
 from app.errors import InvalidSetting, fault_of
 
-CommaList = Annotated[tuple[str, ...], NoDecode]
+
+def _split(value: Any) -> Any:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+CommaList = Annotated[tuple[str, ...], BeforeValidator(_split), NoDecode]
 
 # An empty value counts as absent, except of these, whose defaults it switches off.
 _MAY_BE_EMPTY = frozenset({"model_aliases"})
@@ -42,6 +50,77 @@ def _data_dir() -> Path:
 def _computed(default: str) -> dict[str, JsonValue]:
     """What the table of the settings shows as a default that depends on the machine."""
     return {"default": default}
+
+
+def _check_hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(_host_name(host) for host in hosts)
+
+
+def _host_name(text: str) -> str:
+    """A host name or pattern as browsers send names: in lower case and ASCII, here without the port.
+
+    Raises ValueError if it is neither.
+    """
+    if not _HOST_PATTERN.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is no host name; list names such as whisper.example.org or *.example.org "
+            "(IP addresses are always allowed)"
+        )
+    name = text.partition(":")[0].removesuffix(".").lower()
+    return name if name.isascii() else name.encode("idna").decode()
+
+
+def _check_ray_address(value: str) -> str:
+    address = value.strip()
+    host, _, port = address.rpartition(":")
+    is_address = host and "/" not in host and port.isdecimal() and 0 < int(port) <= 65535
+    if address and not is_address:
+        raise ValueError("write HOST:PORT of the cluster's head, such as 10.0.0.11:6379")
+    return address
+
+
+def _check_root_path(value: str) -> str:
+    path = value.removesuffix("/")
+    if not path:
+        return ""
+    if not _ROOT_PATH.fullmatch(path):
+        raise ValueError("give a path such as /whisper")
+    if path.split("/")[1] in OWN_PATHS:
+        raise ValueError("the service has paths of its own there; choose another path, such as /whisper")
+    return path
+
+
+def _check_proxies(proxies: tuple[str, ...]) -> tuple[str, ...]:
+    for proxy in proxies:
+        try:
+            ip_network(proxy)
+        except ValueError as error:
+            raise ValueError(f"{error}; give addresses or networks, as 10.0.0.7 or 10.0.0.0/8") from None
+    return proxies
+
+
+def _check_yt_dlp(allow_urls: bool) -> bool:
+    if allow_urls and importlib.util.find_spec("yt_dlp") is None:
+        raise ValueError("yt-dlp is missing; install it beside whisperfleet: pip install yt-dlp")
+    return allow_urls
+
+
+def _check_secret(secret: str) -> str:
+    """Raise ValueError unless `secret` is one of Standard Webhooks: base64, with or without `whsec_`.
+
+    The library itself ignores characters that are not base64. It would sign with another key than a strict
+    receiver.
+    """
+    text = secret.removeprefix("whsec_").rstrip("=")
+    try:
+        key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except ValueError:
+        key = b""
+    if not key:
+        raise ValueError(
+            "must be base64, with or without whsec_ before it; generate one: openssl rand -base64 32"
+        )
+    return secret
 
 
 class _EmptyEnv(EnvSettingsSource):
@@ -165,7 +244,7 @@ class Settings(BaseSettings):
         "`inline`: the model in the server's own process, on the first GPU that it sees, for debugging; "
         "`simulated`: no model, made-up transcripts of the detected speech.",
     )
-    ray_address: str = Field(
+    ray_address: Annotated[str, AfterValidator(_check_ray_address)] = Field(
         "",
         description="`HOST:PORT` of the Ray cluster's head, of which this machine is a node; empty: a Ray on "
         "this machine alone, which the service starts and ends.",
@@ -191,10 +270,10 @@ class Settings(BaseSettings):
         description="Address to listen on; 0.0.0.0 opens the service to the network: set keys first.",
     )
     port: int = Field(8000, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
-    root_path: str = Field(
+    root_path: Annotated[str, AfterValidator(_check_root_path)] = Field(
         "", description="Path below which a proxy publishes the service, such as `/whisper`."
     )
-    trusted_proxies: CommaList = Field(
+    trusted_proxies: Annotated[CommaList, AfterValidator(_check_proxies)] = Field(
         ("127.0.0.1", "::1"),
         description="Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto count.",
     )
@@ -208,7 +287,7 @@ class Settings(BaseSettings):
     cors_origins: CommaList = Field(
         (), description="Comma-separated origins of web pages that may call the service; `*`: all."
     )
-    allowed_hosts: CommaList = Field(
+    allowed_hosts: Annotated[CommaList, AfterValidator(_check_hosts)] = Field(
         (),
         description="Without keys: comma-separated host names under which clients may call the service, "
         "besides IP addresses, names without a dot, `*.localhost` and `WHISPER_HOST`; others "
@@ -253,13 +332,13 @@ class Settings(BaseSettings):
     max_duration_s: float = Field(
         86400, gt=0, description="Longer recordings get 413 (s); a large number stands for no limit."
     )
-    allow_urls: bool = Field(
+    allow_urls: Annotated[bool, AfterValidator(_check_yt_dlp)] = Field(
         False,
         description="Jobs may name a URL instead of a file. Needs yt-dlp: `.venv/bin/python -m pip "
         "install yt-dlp`, or `make run EXTRAS=url`; the images have it. Only public addresses, without a "
         "proxy.",
     )
-    webhook_secret: str | None = Field(
+    webhook_secret: Annotated[str, AfterValidator(_check_secret)] | None = Field(
         None,
         repr=False,
         description="Key that signs webhooks (base64, `whsec_…`); without it, jobs cannot have a "
@@ -321,120 +400,22 @@ class Settings(BaseSettings):
             file_secret_settings,
         )
 
-    @field_validator(
-        "models",
-        "model_aliases",
-        "gpus",
-        "trusted_proxies",
-        "api_keys",
-        "cors_origins",
-        "allowed_hosts",
-        mode="before",
-    )
-    @classmethod
-    def _split(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
-
     @field_validator("device", "engine", "log_level", "log_format", mode="before")
     @classmethod
     def _lower(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
 
-    @field_validator("allowed_hosts")
-    @classmethod
-    def _check_hosts(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(_host_name(host) for host in value)
-
-    @field_validator("ray_address")
-    @classmethod
-    def _check_ray_address(cls, value: str) -> str:
-        address = value.strip()
-        host, _, port = address.rpartition(":")
-        is_address = host and "/" not in host and port.isdecimal() and 0 < int(port) <= 65535
-        if address and not is_address:
-            raise ValueError("write HOST:PORT of the cluster's head, such as 10.0.0.11:6379")
-        return address
-
-    @field_validator("root_path")
-    @classmethod
-    def _check_root_path(cls, value: str) -> str:
-        path = value.removesuffix("/")
-        if not path:
-            return ""
-        if not _ROOT_PATH.fullmatch(path):
-            raise ValueError("give a path such as /whisper")
-        if path.split("/")[1] in OWN_PATHS:
-            raise ValueError("the service has paths of its own there; choose another path, such as /whisper")
-        return path
-
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _check_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for proxy in value:
-            try:
-                ip_network(proxy)
-            except ValueError as error:
-                raise ValueError(f"{error}; give addresses or networks, as 10.0.0.7 or 10.0.0.0/8") from None
-        return value
-
-    @field_validator("allow_urls")
-    @classmethod
-    def _check_yt_dlp(cls, value: bool) -> bool:
-        if value and importlib.util.find_spec("yt_dlp") is None:
-            raise ValueError("yt-dlp is missing; install it beside whisperfleet: pip install yt-dlp")
-        return value
-
-    @field_validator("webhook_secret")
-    @classmethod
-    def _check_secret(cls, value: str | None) -> str | None:
-        if value is not None:
-            check_secret(value)
-        return value
-
-    @property
+    @cached_property
     def max_upload_bytes(self) -> int:
         return self.max_upload_mb * 10**6
 
-    @property
+    @cached_property
     def audio_cache_bytes(self) -> int:
         return self.audio_cache_mb * 10**6
 
 
 # No log and no error repeats the values of these.
 SECRET_SETTINGS = frozenset(name for name, field in Settings.model_fields.items() if not field.repr)
-
-
-def _host_name(text: str) -> str:
-    """A host name or pattern as browsers send names: in lower case and ASCII, here without the port.
-
-    Raises ValueError if it is neither.
-    """
-    if not _HOST_PATTERN.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is no host name; list names such as whisper.example.org or *.example.org "
-            "(IP addresses are always allowed)"
-        )
-    name = text.partition(":")[0].removesuffix(".").lower()
-    return name if name.isascii() else name.encode("idna").decode()
-
-
-def check_secret(secret: str) -> None:
-    """Raise ValueError unless `secret` is one of Standard Webhooks: base64, with or without `whsec_`.
-
-    The library itself ignores characters that are not base64. It would sign with another key than a strict
-    receiver.
-    """
-    text = secret.removeprefix("whsec_").rstrip("=")
-    try:
-        key = base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
-    except ValueError:
-        key = b""
-    if not key:
-        raise ValueError(
-            "must be base64, with or without whsec_ before it; generate one: openssl rand -base64 32"
-        )
 
 
 def load_settings(**overrides: Any) -> Settings:

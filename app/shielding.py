@@ -1,14 +1,12 @@
 """Coroutines that run to completion although their caller is cancelled."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from anyio import CancelScope
 from anyio.lowlevel import checkpoint_if_cancelled
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -32,13 +30,3 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
     if cancellation is not None:
         raise cancellation
     return task.result()
-
-
-def shielded(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Decorate an async function so that each call goes through `run_shielded`."""
-
-    @wraps(function)
-    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        return await run_shielded(function(*args, **kwargs))
-
-    return run

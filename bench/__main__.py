@@ -27,7 +27,6 @@ PARTS: dict[str, Measure] = {
     "stages": stages.measure,
     "voices": voices.measure,
 }
-RESULTS = Path("bench-results.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures[part], tables = _measure(measure, options)
         print("", *tables, sep="\n\n", flush=True)
     figures["load_average_after"] = machine()["load_average"]
-    path = parsed.json or RESULTS
+    path = parsed.json or Path("bench-results.json")
     write_json(path, figures)
     print(f"\n\nAll figures: {path}")
     return 0

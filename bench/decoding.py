@@ -3,8 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest, decode_clip
 from workers.messages import Window, WindowResult
 
 Decode = Callable[[Sequence[Window]], list[WindowResult]]

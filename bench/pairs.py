@@ -102,10 +102,11 @@ def dispatcher(checkouts: dict[str, Path], pairs: int, minutes: int) -> Figures:
 @contextmanager
 def _service(root: Path) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
     """A service of a checkout, when it is ready."""
-    with tempfile.TemporaryDirectory() as folder:
-        settings = one_worker(1) | {"WHISPER_DATA_DIR": folder, "WHISPER_LOG_LEVEL": "error"}
-        with started_service(COMMAND, root, **settings) as service:
-            yield service
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started_service(COMMAND, root, **one_worker(1), WHISPER_DATA_DIR=folder) as service,
+    ):
+        yield service
 
 
 def _measured(cpu_s: dict[str, list[float]]) -> dict[str, list[float]]:

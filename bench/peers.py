@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engines.model_files import DEMO_PATH
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from bench.speech_samples import decode, planned_clips, speech_in
 from workers import runtime

@@ -22,12 +22,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
+from app.database.connection import Database
 from app.engines.simulated import SIMULATED, Simulation, simulated_result
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import Database
 from app.jobs.job import JobProgress, Stage, Submission
-from app.jobs.published_clips import PublishedClip
-from app.jobs.store import Store
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.storage.published_clips import PublishedClip
+from app.jobs.storage.store import Store
 from app.options import Options
 from app.scheduling.batching import PLANNED_ROUNDS
 from app.transcript.timeline import ClipResult
@@ -38,7 +40,7 @@ from bench.lower_bound import lower_bound
 from bench.measuring import Figures, machine, write_json
 from bench.media import cpu_s
 from bench.recordings import TALK, write, write_large
-from bench.service import finished_job, running_service, server_process, submit_job, until_idle
+from bench.service import COMMAND, ROOT, finished_job, started_service, submit_job
 from bench.simulated_fleet import make_fleet, run_job, tokens_of, transcribe
 from bench.speech_samples import drawn_clips
 from workers.messages import SAMPLE_RATE, Decoding, Window
@@ -124,10 +126,10 @@ def jobs(folder: Path, *, quick: bool) -> Figures:
     length_s = 300 if quick else JOB_S
     path = folder / "hour.flac"
     write(path, length_s)
-    with running_service(**SIMULATED_SERVICE) as client:
-        server = server_process(client)
+    settings = SIMULATED_SERVICE | {"WHISPER_DATA_DIR": str(folder / "data")}
+    with started_service(COMMAND, ROOT, **settings) as (client, process):
+        server = psutil.Process(process.pid)
         finished_job(client, submit_job(client, TALK))  # starts the media workers
-        until_idle(client)
         before = sum(server.cpu_times()[:2])
         submitted = [submit_job(client, path) for _ in range(JOBS)]
         rows = [finished_job(client, job, pause_s=5.0) for job in submitted]
@@ -142,8 +144,9 @@ def uploads(folder: Path, *, quick: bool) -> Figures:
     size = UPLOAD_BYTES // (10 if quick else 1)
     path = folder / "large.wav"
     write_large(path, size, talk=False)
-    with running_service(**SIMULATED_SERVICE) as client:
-        server = server_process(client)
+    settings = SIMULATED_SERVICE | {"WHISPER_DATA_DIR": str(folder / "data")}
+    with started_service(COMMAND, ROOT, **settings) as (client, process):
+        server = psutil.Process(process.pid)
         before = sum(server.cpu_times()[:2])
         job = submit_job(client, path)
         used_s = sum(server.cpu_times()[:2]) - before

@@ -32,10 +32,11 @@ def running_service(url: str | None = None, **environment: str) -> Iterator[http
         with httpx.Client(base_url=url, timeout=None) as client:
             yield client
         return
-    with tempfile.TemporaryDirectory() as folder:
-        settings = {"WHISPER_DATA_DIR": folder, "WHISPER_LOG_LEVEL": "error"} | environment
-        with started_service(COMMAND, ROOT, **settings) as (client, _):
-            yield client
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started_service(COMMAND, ROOT, **{"WHISPER_DATA_DIR": folder} | environment) as (client, _),
+    ):
+        yield client
 
 
 @contextmanager
@@ -49,7 +50,7 @@ def started_service(
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    settings = {"WHISPER_MODEL": "demo", "WHISPER_DEVICE": "cpu"}
+    settings = {"WHISPER_MODEL": "demo", "WHISPER_DEVICE": "cpu", "WHISPER_LOG_LEVEL": "error"}
     process = subprocess.Popen(
         [*command, "serve", "--port", str(port)],
         cwd=root,

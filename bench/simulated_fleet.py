@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.simulated import SIMULATED, SimulatedProcess, SimulatedSlot, Simulation, simulated_result
+from app.engines.local import ProcessSlot
+from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation, simulated_result
 from app.engines.slot import Limits
 from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
-from app.transcription.pipeline import Fleet
+from app.transcription.clip_decoding import ClipRequest, decode_clip
+from app.transcription.ledger import BatchLedger
+from app.transcription.pipeline import WindowDispatcher
 from bench import virtual_clock
 from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
 
@@ -50,9 +51,21 @@ class Run:
         return self.cpu_s * 1000 / self.windows
 
 
-def make_fleet(slots: int, simulation: Simulation) -> Fleet:
+class SimulatedSlot(ProcessSlot):
+    """A slot in a program on a virtual clock, which has no threads."""
+
+    process: SimulatedProcess
+
+    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
+        # A few megabytes that were just written come from the page cache.
+        return [payload.read() for payload in payloads]
+
+
+def make_fleet(slots: int, simulation: Simulation) -> WindowDispatcher:
     """A dispatcher with simulated workers, not started. Call this in the event loop that runs it."""
-    return Dispatcher[WindowSource, WindowResult]("worker", _make_slots(slots, simulation), simulation.cost)
+    workers = _make_slots(slots, simulation)
+    on_batch = BatchLedger().add
+    return Dispatcher[WindowSource, WindowResult]("worker", workers, simulation.cost, on_batch=on_batch)
 
 
 def _make_slots(slots: int, simulation: Simulation) -> list[SimulatedSlot]:
@@ -87,7 +100,7 @@ class NumberedWindow:
         return Window(number * (samples // 2), speech, request.decoding)
 
 
-async def transcribe(fleet: Fleet, job: str, clip: PlannedClip) -> ClipResult:
+async def transcribe(fleet: WindowDispatcher, job: str, clip: PlannedClip) -> ClipResult:
     """Transcribe a clip as the pipeline does."""
     windows = decode_clip(_request(clip))
     window = next(windows)

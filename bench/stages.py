@@ -22,13 +22,13 @@ from unittest.mock import patch
 import httpx
 import uvicorn
 
-from app.api import openai_responses
+from app.api.audio import openai_responses
 from app.engines.plan import make_plan
-from app.logs import configure_logs
 from app.main import create_app
 from app.media.file_sink import FileSink
 from app.media.worker_slot import MediaWorkerSlot
 from app.settings import load_settings
+from app.telemetry.logs import configure_logs
 from app.transcription import pipeline
 from app.transcription.service import TranscriptionService
 from bench.command import Options
@@ -143,7 +143,7 @@ def _clocks(note: Callable[[str, float, float], None]) -> Iterator[None]:
             (FileSink, "finish", lambda *_: "upload"),
             (MediaWorkerSlot, "run", of_media),
             (whisper, "decode", lambda *_: "rest of the worker"),
-            (pipeline, "merge", lambda *_: "merge and cues"),
+            (pipeline, "clip_segments", lambda *_: "merge and cues"),
             (openai_responses, "render_transcript", lambda *_: "merge and cues"),
         ):
             stack.enter_context(patch.object(owner, name, clock(getattr(owner, name), stage)))

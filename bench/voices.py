@@ -18,7 +18,7 @@ import psutil
 
 from app.engines.speaker_model import find_speaker_model
 from app.media.speech import SpeechDetector, VadParameters
-from app.speakers.windows import voice_windows
+from app.speakers.voices import voice_windows
 from bench.command import Options
 from bench.measuring import Figures, Table, median
 from bench.speech_samples import decode, speech_in
@@ -33,8 +33,7 @@ def measure(options: Options, folder: Path) -> tuple[Figures, list[Table]]:
     model = find_speaker_model(os.environ.get("WHISPER_SPEAKER_MODEL", ""))
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         figures = pool.submit(_measure, options.talk, folder / "pcm", model, options.repetitions).result()
-    columns = ["", model.name]
-    return figures, [Table(f"Voices in {options.talk.name}", columns, [*map(list, figures.items())])]
+    return figures, [Table(f"Voices in {options.talk.name}", ["", model.name], list(figures.items()))]
 
 
 def _measure(recording: Path, pcm_path: Path, model: SpeakerModel, repetitions: int) -> Figures:

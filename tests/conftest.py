@@ -9,6 +9,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import structlog
 from xdist.scheduler import LoadScopeScheduling
 
 from tests import prometheus, systemd
@@ -23,7 +24,7 @@ pytest_plugins = ["tests.e2e.fixtures"]
 os.environ["RAY_AUTH_MODE"] = "token"
 
 # Tests assert no times.
-hypothesis.settings.register_profile("whisperfleet", deadline=None)
+hypothesis.settings.register_profile("whisperfleet", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("whisperfleet")
 
 # How long the tests of files take that take long (s), as `pytest --record-durations` wrote it.
@@ -32,8 +33,8 @@ LONG_S = 3.0
 TOOK_S: Counter[str] = Counter()
 TOGETHER = "tests/cluster/"  # its tests share a cluster, so one process runs them all
 
-# Tests with one of these start a service, a browser or a cluster.
-SERVERS = {"commands", "module_commands", "shared", "browser", "shared_cluster"}
+# Tests with one of these start a service, a browser, a cluster or a database server.
+SERVERS = {"commands", "module_commands", "shared", "browser", "shared_cluster", "postgresql"}
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +50,21 @@ def postgresql() -> Iterator[NewDatabase]:
         yield new_database
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _plain_log() -> Iterator[None]:
+    """Plain tracebacks: rich ones take seconds each."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.format_exc_info,
+            structlog.processors.KeyValueRenderer(key_order=["event"]),
+        ]
+    )
+    yield
+    structlog.reset_defaults()
+
+
 def group_of(nodeid: str) -> str:
     """The tests that one process runs one after the other: those of a file, which share servers."""
     return TOGETHER if nodeid.startswith(TOGETHER) else nodeid.partition("::")[0]
@@ -61,7 +77,9 @@ class LongestFirst(LoadScopeScheduling):
         return group_of(nodeid)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LongestFirst:
+    config.option.loadscopereorder = False  # else groups of many tests would come first
     return LongestFirst(config, log)
 
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import psutil
 
-from app.jobs.database import Database
+from app.database.connection import Database
 from tests.e2e.running import wait_for
 
 KEPT = 20  # databases: a test may stop the service of one and start it again

@@ -13,8 +13,8 @@ def pairs(pcm: Pcm) -> list[tuple[int, int]]:
     return [(int(one.min()), int(one.max())) for one in bins]
 
 
-def collected(pcm: Pcm) -> PeakCollector:
+def collected(pcm: Pcm, collector: PeakCollector | None = None) -> PeakCollector:
     """The peaks of a recording that was decoded in one step."""
-    collector = PeakCollector()
+    collector = collector or PeakCollector()
     collector.add(len(pcm), np.array(pairs(pcm), "<i2").tobytes(), finished=True)
     return collector

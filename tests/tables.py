@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, get_args
 
-from app.api.asr import AsrQuery
-from app.api.forms import ResponseFormat
-from app.api.job_responses import ResultFormat
-from app.api.metric_list import METRICS, PREFIX
+from app.api.audio.asr import AsrQuery
+from app.api.audio.openai_responses import ResponseFormat
+from app.api.jobs.results import ResultFormat
+from app.api.operation.metric_list import METRICS, PREFIX
 from app.options import CUE_OPTIONS, Options
 from app.settings import Settings
 from app.transcript.formats import FORMATS

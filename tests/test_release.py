@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_containers import instructions
-
 pytestmark = pytest.mark.timeout(180)
 
 ROOT = Path(__file__).parents[1]
@@ -48,19 +46,7 @@ def test_nothing_recommends_a_package_that_a_stranger_may_own() -> None:
     } == {}
 
 
-def test_the_image_has_labels() -> None:
-    [labels] = [dict(re.findall(r'(\S+?)="([^"]*)"', label)) for label in instructions("LABEL")]
-    prefix = "org.opencontainers.image."
-    assert labels == {
-        f"{prefix}title": PROJECT["name"],
-        f"{prefix}description": PROJECT["description"],
-        f"{prefix}licenses": PROJECT["license"],
-        f"{prefix}version": "${VERSION}",
-        f"{prefix}revision": "${REVISION}",
-        f"{prefix}source": "${SOURCE}",
-    }
-
-
+@pytest.mark.server
 def test_the_bill_of_materials_lists_the_product_and_no_tool_for_developers() -> None:
     made = make("sbom")
     assert made.returncode == 0, made.stdout + made.stderr  # the target checks CycloneDX's schema
@@ -110,6 +96,7 @@ def test_an_audit_is_clean_only_if_each_package_was_looked_up(judge, report, cod
     assert "accepted: GHSA-2: not called" in lines
 
 
+@pytest.mark.server
 def test_an_audit_without_a_network_says_so() -> None:
     audited = make("audit", HTTPS_PROXY="http://127.0.0.1:9")  # nothing listens there
     assert audited.returncode == 2

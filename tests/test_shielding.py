@@ -5,7 +5,7 @@ import asyncio
 import anyio
 import pytest
 
-from app.shielding import run_shielded, shielded
+from app.shielding import run_shielded
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -68,23 +68,3 @@ async def test_errors_pass_through() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         await run_shielded(fail())
-
-
-async def test_a_decorated_function_completes_before_the_cancellation_is_raised() -> None:
-    done: list[int] = []
-
-    @shielded
-    async def work(number: int, *, twice: bool = False) -> int:
-        """Work."""
-        await asyncio.sleep(0)
-        done.append(number)
-        return number * (2 if twice else 1)
-
-    assert (work.__name__, work.__doc__) == ("work", "Work.")
-    assert await work(1, twice=True) == 2
-    caller = asyncio.create_task(work(3))
-    await asyncio.sleep(0)
-    caller.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await caller
-    assert done == [1, 3]

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,23 +22,15 @@ SEGMENT = Segment(0, 2 * SAMPLE_RATE, " 猫が好き。", (), 0.0, -0.2, 1.1, 0.
 class FakeService:
     """Transcribes every recording alike."""
 
-    def __init__(self, *_: Any) -> None:
-        self.catalogue = self
+    fleet = SimpleNamespace(
+        catalogue=SimpleNamespace(resolve=lambda name: "demo"), readiness=lambda: None, workers=list
+    )
 
-    def resolve(self, name: str) -> str:
-        return "demo"
+    def __init__(self, *_: Any) -> None: ...
 
-    async def start(self) -> None:
-        pass
+    async def start(self) -> None: ...
 
-    async def stop(self) -> None:
-        pass
-
-    def readiness(self) -> None:
-        pass
-
-    def workers(self) -> list[dict[str, object]]:
-        return []
+    async def stop(self) -> None: ...
 
     async def transcribe(self, *_: Any) -> Transcript:
         return Transcript("transcribe", "demo", "ja", 3 * SAMPLE_RATE, (), (SEGMENT,))
@@ -195,7 +188,7 @@ def test_a_device_is_written_as_it_is(recording: Path) -> None:
         (["talks"], "-", "cannot go to standard output"),
         (["talks"], "out.srt", "as out.srt/"),
         (["talks"], "cat.wav", "cat.wav cannot be created"),
-        (["cat.wav"], "out.foo", ".srt, .vtt, .ass, .ttml, .scc, .stl, .lrc, .txt, .tsv, .json"),
+        (["cat.wav"], "out.foo", ".srt, .vtt, .ass, .ttml, .scc, .stl, .txt, .tsv, .lrc, .json"),
         (["talks/b.mkv", "twins/b.mp3"], "out/", "talks/b.mkv and twins/b.mp3 would have the same output"),
         (["twins"], None, "would have the same output file, twins/b.srt"),
         (["cat.wav"], "nowhere/out.srt", "there is no folder nowhere"),

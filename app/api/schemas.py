@@ -1,11 +1,11 @@
 """The JSON of responses as types, which also make the OpenAPI document."""
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from app.options import Options
+from app.jobs.document import FailedSpan, Job, Moment
+from app.scheduling.tasks import State
 
 
 class ErrorDetail(BaseModel):
@@ -81,11 +81,6 @@ class TranscriptionWord(BaseModel):
     speaker: str | None = Field(None, description="Absent if it is not known.")
 
 
-class FailedSpan(BaseModel):
-    start: float = Field(description="Seconds from the recording's start.")
-    end: float = Field(description="Seconds from the recording's start.")
-
-
 class VerboseTranscription(BaseModel):
     task: Literal["transcribe", "translate"]
     language: str = Field(description="Spoken language: its lower-case English name.")
@@ -139,9 +134,6 @@ class Working(JobClips):
     since: float = Field(description="Unix time (s) at which the worker began with the batch.")
 
 
-WorkerState = Literal["loading", "idle", "busy", "restarting", "asleep", "draining", "failed"]
-
-
 class Worker(BaseModel):
     slot: int = Field(description="A number that another worker gets when this one is gone.")
     node: str | None = Field(description="Ray's id of the node with the worker. Null without a cluster.")
@@ -154,7 +146,7 @@ class Worker(BaseModel):
     models: list[str] = Field(description="The models in the worker's memory.")
     compute_type: str | None
     batch_size: int = Field(description="Largest number of clips in a batch; less after the memory was full.")
-    state: WorkerState
+    state: State
     loads: int = Field(description="How often the worker loaded a model.")
     batches: int
     clips: int
@@ -175,7 +167,7 @@ class WorkerList(BaseModel):
 
 class NodeWorker(BaseModel):
     slot: int
-    state: WorkerState
+    state: State
 
 
 class Node(BaseModel):
@@ -239,56 +231,6 @@ class Fleet(ListedWorkers, ChangedQueue):
     blocks: list[Block] = Field(description="The batches of the last five minutes, oldest first.")
 
 
-class JobProgress(BaseModel):
-    stage: Literal["queued", "downloading", "decoding", "transcribing", "done"]
-    done_s: float = Field(description="Audio transcribed so far (s); never decreases.")
-    total_s: float | None = Field(
-        description="Length of the recording, or of the part that is transcribed (s), as soon as it is known."
-    )
-    clips_done: int
-    clips_total: int | None
-    realtime_factor: float | None = Field(description="Seconds of audio transcribed per second.")
-
-
-class SoundTrack(BaseModel):
-    index: int = Field(description="Place among the sound tracks, from 0: a value of `audio_track`.")
-    language: str | None = Field(description="As in the file, usually ISO 639-2.")
-    title: str | None
-    codec: str | None
-    channels: int | None
-    default: bool = Field(description="Whether the file asks players to prefer it.")
-
-
-class JobError(BaseModel):
-    message: str
-    code: str | None
-
-
-class Job(BaseModel):
-    id: str
-    object: Literal["job"] = "job"
-    status: Literal["queued", "running", "succeeded", "failed", "cancelled"]
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    filename: str | None
-    url: str | None = Field(description="URL of the recording.")
-    duration: float | None = Field(
-        description="Length of the recording (s); where the part ends that was transcribed, if it was one."
-    )
-    audio_tracks: list[SoundTrack] | None = Field(
-        description="The recording's sound tracks; null until it is decoded."
-    )
-    language: str | None = Field(description="Spoken language, ISO 639-1.")
-    model: str
-    options: Options
-    progress: JobProgress
-    error: JobError | None
-    failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
-    webhook_url: str | None
-    revision: int = Field(description="Number of the newest correction; 0: the transcript is the original.")
-
-
 class JobList(BaseModel):
     object: Literal["list"] = "list"
     data: list[Job]
@@ -297,7 +239,7 @@ class JobList(BaseModel):
 
 class Link(BaseModel):
     path: str = Field(description="With its query. The server's address goes before it.")
-    expires_at: datetime
+    expires_at: Moment
 
 
 class SegmentWord(BaseModel):
@@ -327,7 +269,7 @@ class Segments(BaseModel):
 
 class Revision(BaseModel):
     revision: int = Field(description="Its number; 0 is the original.")
-    created_at: datetime
+    created_at: Moment
     changed: int = Field(description="How many segments differ from the revision before it.")
 
 

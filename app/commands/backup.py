@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.commands.ending import command
+from app.database.connection import Database
 from app.errors import InvalidSetting, WhisperfleetError
 from app.files import sync, try_lock
-from app.jobs.database import Database
 from app.settings import Settings, load_settings
 from app.transcription.data_folder import DataFolder
 

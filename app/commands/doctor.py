@@ -18,13 +18,13 @@ from rich.text import Text
 from app.commands.ending import command
 from app.doctor import cluster, fleet, gpus, machine, models
 from app.doctor.finding import Finding, ReportFinding, Severity, fail_setting, ok, warn
-from app.engines.cluster.places import usable_device
+from app.engines.cluster.nodes import usable_device
 from app.engines.devices import usable_cores
 from app.engines.model_files import DEMO, ModelFiles, locate
 from app.engines.plan import Plan, make_plan, media_workers
 from app.errors import InvalidSetting
-from app.logs import configure_logs
 from app.settings import Settings, load_settings
+from app.telemetry.logs import configure_logs
 
 _STYLES = {Severity.OK: "green", Severity.WARN: "yellow", Severity.FAIL: "bold red"}
 

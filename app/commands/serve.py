@@ -12,14 +12,14 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 
-from app import tracing
 from app.commands.ending import command, print_error
+from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
-from app.jobs.database import Database
 from app.listening import address_fault
-from app.logs import configure_logs
 from app.main import create_app
 from app.settings import Settings, load_settings
+from app.telemetry import traces
+from app.telemetry.logs import configure_logs
 from app.transcription.service import TranscriptionService
 
 SWITCH_INTERVAL_S = 0.0005
@@ -69,12 +69,12 @@ def run_server(overrides: dict[str, Any]) -> int:
             print_error(f"{fault.message}. {fault.remedy}")
             return 1
         service = TranscriptionService(settings, plan)
-        service.folder.lock()  # before the database, which may lie in it
+        service.media.folder.lock()  # before the database, which may lie in it
         database = Database(settings.database_url, settings.data_dir)
         runner.run(database.open())
         app = create_app(settings, service, database)
         configure_logs(settings, in_thread=True)
-        tracing.start()
+        traces.start()
         keep_loop_free()
         # At the end, uvicorn raises the signal that stopped it again.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
@@ -82,7 +82,7 @@ def run_server(overrides: dict[str, Any]) -> int:
             with suppress(KeyboardInterrupt):
                 runner.run(Server(app, uvicorn_config(app, settings)).serve())
         finally:
-            tracing.stop()
+            traces.stop()
     return 0
 
 

@@ -17,9 +17,9 @@ from app.commands.arguments import (
 from app.commands.ending import command
 from app.errors import InvalidInput
 from app.options import Options
-from app.transcript import chinese
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
+from app.transcript.text import chinese
 
 
 @command()

@@ -27,10 +27,10 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.model_files import DEMO
 from app.engines.plan import Plan, check_compute_type, make_plan
 from app.errors import InvalidInput, ModelUnavailable, UnsuitableFormat, WhisperfleetError
-from app.logs import configure_logs
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings, load_settings
+from app.telemetry.logs import configure_logs
 from app.transcript.rendering import render_transcript, with_word_times
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Observer
@@ -117,7 +117,7 @@ async def _transcribe_here(
         service = TranscriptionService(settings.model_copy(update={"data_dir": Path(folder)}), plan)
 
         async def transcriber(target: Target, bar: FileBar) -> bytes:
-            default = service.catalogue.resolve("")
+            default = service.fleet.catalogue.resolve("")
             transcript = await service.transcribe(_upload(target[0]), options, default, BarObserver(bar))
             return await asyncio.to_thread(_render, transcript, options, chosen, target)
 
@@ -125,7 +125,7 @@ async def _transcribe_here(
             await service.start()
             with Console(stderr=True).status("loading the model …"):
                 await _until_loaded(service)
-            at_once = max(MIN_FILES_AT_ONCE, 2 * len(service.workers()))
+            at_once = max(MIN_FILES_AT_ONCE, 2 * len(service.fleet.workers()))
             return await _transcribe_all(targets, transcriber, at_once)
         finally:
             await service.stop()
@@ -153,8 +153,8 @@ async def _with_model(settings: Settings, plan: Plan) -> tuple[Settings, Plan]:
 
 async def _until_loaded(service: TranscriptionService) -> None:
     """Wait until a worker has loaded the model, or none can: each recording has that error then."""
-    while service.readiness() is not None:
-        if (rows := service.workers()) and all(row["state"] == "failed" for row in rows):
+    while service.fleet.readiness() is not None:
+        if (rows := service.fleet.workers()) and all(row["state"] == "failed" for row in rows):
             return
         await asyncio.sleep(_READY_POLL_S)
 

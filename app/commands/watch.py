@@ -86,10 +86,10 @@ def run_watch(
 async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """The service itself in this process, without a port: jobs survive a kill here as they do there."""
     # Not needed with a server, and importing them takes seconds.
+    from app.database.connection import Database
     from app.engines.plan import check_compute_type, make_plan
-    from app.jobs.database import Database
-    from app.logs import configure_logs
     from app.main import create_app
+    from app.telemetry.logs import configure_logs
     from app.transcription.service import TranscriptionService
 
     settings = settings.model_copy(update={"api_keys": (), "max_upload_mb": _NO_LIMIT_MB})
@@ -98,7 +98,7 @@ async def _local(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     configure_logs(settings)
     service = TranscriptionService(settings, plan)
     try:
-        service.folder.lock()
+        service.media.folder.lock()
     except InvalidSetting as error:
         raise InvalidSetting(
             f"{error.message}. If that is a service, let it do the work: --server http://localhost:8000"

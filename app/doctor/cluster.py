@@ -14,7 +14,7 @@ from app.engines.cluster import node_checks
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import Node, NodeReport
 from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.places import Place
+from app.engines.cluster.nodes import Place
 from app.engines.cluster.slot import RaySlots
 from app.engines.model_files import ModelFiles
 from app.engines.plan import Plan

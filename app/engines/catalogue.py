@@ -4,7 +4,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from app.engines.model_files import DEMO, ModelFiles, can_translate, find
 from app.errors import InvalidInput, InvalidSetting, UnknownModel
@@ -50,16 +49,6 @@ def _invalid_alias(entry: str, fault: str) -> InvalidSetting:
     return InvalidSetting(f"WHISPER_MODEL_ALIASES={entry}: {fault}")
 
 
-class ModelHolder(Protocol):
-    """A worker, as the catalogue sees it."""
-
-    def holds(self, model: str) -> bool:
-        """Whether the worker has the model in memory."""
-
-    def languages(self, model: str) -> tuple[str, ...] | None:
-        """The model's languages, ISO 639-1; None before it was loaded."""
-
-
 @dataclass(slots=True)
 class ModelCatalogue:
     """The models that requests may name, by the names that requests use."""
@@ -69,7 +58,10 @@ class ModelCatalogue:
     options: dict[str, LoadOptions] = field(default_factory=dict)  # of the models whose files are here
     others: tuple[str, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)  # what each means; "": the default model
-    holders: Callable[[], Sequence[ModelHolder]] = tuple  # those that there are now
+    is_loaded: Callable[[str], bool] = lambda model: False  # by a worker, now
+    languages: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # of models that were loaded; ISO 639-1
     notes: dict[str, str] = field(default_factory=dict)  # what a model's results lack, and why
     _locating: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
 
@@ -80,11 +72,8 @@ class ModelCatalogue:
 
     def states(self) -> dict[str, str]:
         """Each model, the default one first: "loaded" by a worker, or "unloaded"."""
-        holders = self.holders()
-        return {
-            name: "loaded" if any(holder.holds(name) for holder in holders) else "unloaded"
-            for name in (self.default, *self.others)
-        }
+        names = (self.default, *self.others)
+        return {name: "loaded" if self.is_loaded(name) else "unloaded" for name in names}
 
     def listed(self) -> dict[str, str]:
         """Each name that requests may use, models first, with the state of the model that it means."""
@@ -128,7 +117,7 @@ class ModelCatalogue:
 
     def check_language(self, model: str, language: str | None) -> None:
         """Raise InvalidInput if the model does not know the language; passes before it was loaded."""
-        known = next(filter(None, (holder.languages(model) for holder in self.holders())), None)
+        known = self.languages.get(model)
         if known and language and language not in known:
             raise InvalidInput(
                 f"The model {model!r} does not know {language_name(language)}. Name another, or "

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from app.engines.devices import mig_instances
-from app.sampler import Sampler
+from app.telemetry.sampler import Sampler
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +17,6 @@ class GpuUsage:
     memory_used: int | None  # bytes, by all processes
     memory_total: int | None  # bytes
     utilisation: float | None  # the part of the last moments in which it computed, 0 to 1
-
-    def public(self) -> dict[str, object]:
-        """The figures as JSON."""
-        return {
-            "memory_used": self.memory_used,
-            "memory_total": self.memory_total,
-            "utilisation": self.utilisation,
-        }
 
 
 Usages = Sequence[GpuUsage | None]

@@ -8,9 +8,10 @@ from typing import TypeVar
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import Limits, WhisperSlot
 from app.errors import ProcessLost
+from app.known_errors import explain
 from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import RestartReason
-from app.work import bound_ids
+from app.telemetry.work import bound_ids
 from workers import calls
 from workers.whisper import worker as whisper
 
@@ -37,11 +38,13 @@ class ProcessSlot(WhisperSlot):
         await self.process.close()
 
     def _exited(self) -> None:
+        """The worker has ended. A call that was under way raises the reason itself."""
         error = self.process.exit_error
         assert error is not None  # it has ended
         if isinstance(error, ProcessLost):
             self.status.ending = RestartReason.LOST
-        self._crashed_between_calls(error.message)
+        self.status.error = self.status.error or explain(error.message)
+        self.needs_restart.set()
 
 
 class InlineSlot(WhisperSlot):

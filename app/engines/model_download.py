@@ -187,8 +187,7 @@ def _fetch(url: str, part: Path, size: int, report: Report) -> None:
 def _receive(url: str, file: io.FileIO, start: int) -> None:
     """Write a file from its byte `start` on, as it arrives."""
     from huggingface_hub import get_session
-    from huggingface_hub.utils._headers import build_hf_headers
-    from huggingface_hub.utils._http import hf_raise_for_status
+    from huggingface_hub.utils import build_hf_headers, hf_raise_for_status
 
     headers = build_hf_headers() | {"Range": f"bytes={start}-", "Accept-Encoding": "identity"}
     with get_session().stream("GET", url, headers=headers, timeout=_STALL_S) as response:
@@ -242,7 +241,7 @@ def _log_progress(name: str) -> Report:
 @contextmanager
 def _no_bars() -> Iterator[None]:
     """Without huggingface_hub's progress bars, which know nothing of the large file."""
-    from huggingface_hub.utils.tqdm import (
+    from huggingface_hub.utils import (
         are_progress_bars_disabled,
         disable_progress_bars,
         enable_progress_bars,

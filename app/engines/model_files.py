@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.engines.daemon_thread import in_daemon_thread
+from app.concurrency import in_daemon_thread
 from app.engines.model_download import Report, cached_folder, download
 from app.errors import InvalidSetting
 from workers.messages import FULL_CONTEXT_S

@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from app.engines.local import ProcessSlot
-from app.engines.window_request import WindowSource, expected_tokens
+from app.engines.window_request import expected_tokens
 from app.errors import InvalidSetting, ProcessCrashed
 from app.languages import LANGUAGES
 from app.scheduling.batching import BatchCost
@@ -127,16 +126,6 @@ def _check(text: str, simulation: Simulation) -> None:
             "slots must be above 0; batch is 1 to 128, crash 0 to 1, second_window below 1; slots_per_actor "
             "is 1 or more"
         )
-
-
-class SimulatedSlot(ProcessSlot):
-    """A slot in a program on a virtual clock, which has no threads."""
-
-    process: "SimulatedProcess"
-
-    async def _read(self, payloads: Sequence[WindowSource]) -> list[Window]:
-        # A few megabytes that were just written come from the page cache.
-        return [payload.read() for payload in payloads]
 
 
 class SimulatedProcess:

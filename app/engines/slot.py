@@ -76,10 +76,10 @@ class WhisperSlot(ABC):
         self._oom = OomFallback(limits.batch_size)
         self._info: WorkerInfo | None = None
         self._held: dict[str, asyncio.TimerHandle | None] = {}  # models in memory, and their unload timers
-        self._languages: dict[str, tuple[str, ...]] = {}  # of the models that were loaded
         self._loads = 0
-        self._clips = 0
-        self._samples = 0
+        # Of batches that succeeded, kept by the ledger.
+        self.clips = 0
+        self.samples = 0
         self._background = BackgroundTasks()
         self._batch: _Batch | None = None  # taken over by `exchange`, and not answered
         self.parts: list[Part] = []  # that the worker has measured of the batch that it answered last
@@ -114,7 +114,7 @@ class WhisperSlot(ABC):
         """Decode a second of silence with the default model. Raises as `run` does."""
         window = Window(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), Decoding(self._catalogue.default))
         with _device_failures():
-            await self._decode([window], None)
+            await self._call(whisper.decode, [window], deadline_s=self._deadline_s([window], None))
 
     async def run(
         self, payloads: Sequence[WindowSource], expected_s: float | None = None
@@ -133,7 +133,7 @@ class WhisperSlot(ABC):
         windows = await self._read(payloads)
         with _device_failures():
             results = await self._decode_with_model(windows, expected_s)
-        self._count(payloads, windows, results, began)
+        self._batch_decoded(windows, results, began)
         return results
 
     async def exchange(
@@ -180,7 +180,7 @@ class WhisperSlot(ABC):
             if before is not None and before.model and before.model != next_model:
                 self._start_unload_timer(before.model)
         if before is not None and results is not None:
-            self._count(before.payloads, before.windows, results, began)
+            self._batch_decoded(before.windows, results, began)
         return results
 
     async def _read_ahead(self, batch: _Batch) -> None:
@@ -192,20 +192,13 @@ class WhisperSlot(ABC):
                 self._stop_unload_timer(model)
                 batch.windows = windows
 
-    def _count(
-        self,
-        payloads: Sequence[WindowSource],
-        windows: Sequence[Window],
-        results: Sequence[WindowResult],
-        began: float,
+    def _batch_decoded(
+        self, windows: Sequence[Window], results: Sequence[WindowResult], began: float
     ) -> None:
-        """Count what a batch has done. Restart the worker if a larger compute type may fit again."""
+        """Log a batch that succeeded. Restart the worker if a larger compute type may fit again."""
         model = windows[0].decoding.model
-        self._note(model, next((result.note for result in results if result.note), None))
-        # The first window of a clip spans all of it.
-        first = [window for payload, window in zip(payloads, windows, strict=True) if not payload.continues]
-        self._clips += len(first)
-        self._samples += sum(window.samples for window in first)
+        if note := next((result.note for result in results if result.note), None):
+            self._note(model, note)
         took_s = round(time.monotonic() - began, 3)
         log.debug("batch decoded", slot=self.index, model=model, windows=len(windows), took_s=took_s)
         if self._oom.wants_restart():
@@ -223,10 +216,6 @@ class WhisperSlot(ABC):
     def holds(self, model: str) -> bool:
         """Whether the worker has a model in memory."""
         return model in self._held
-
-    def languages(self, model: str) -> tuple[str, ...] | None:
-        """The languages of a model, ISO 639-1; None before it was loaded."""
-        return self._languages.get(model)
 
     @property
     def notes(self) -> list[str]:
@@ -252,8 +241,8 @@ class WhisperSlot(ABC):
             "state": self.status.state,
             "loads": self._loads,
             "batches": self.status.batches,
-            "clips": self._clips,
-            "audio_s": round(self._samples / SAMPLE_RATE, 2),
+            "clips": self.clips,
+            "audio_s": round(self.samples / SAMPLE_RATE, 2),
             "restarts": self.status.restarts,
             "error": self.status.error or self._oom.explain(),
             "notes": self.notes,
@@ -261,11 +250,6 @@ class WhisperSlot(ABC):
 
     def _restart_for_memory(self) -> None:
         self.status.ending = RestartReason.MEMORY
-        self.needs_restart.set()
-
-    def _crashed_between_calls(self, reason: str) -> None:
-        """The worker has ended. A call that was under way raises the reason itself."""
-        self.status.error = self.status.error or explain(reason)
         self.needs_restart.set()
 
     @abstractmethod
@@ -293,16 +277,16 @@ class WhisperSlot(ABC):
         else:
             await self._load_on_demand(model)
         try:
-            return await self._retry_without_others(model, lambda: self._decode(windows, expected_s))
+            deadline_s = self._deadline_s(windows, expected_s)
+            return await self._retry_without_others(
+                model, lambda: self._call(whisper.decode, windows, deadline_s=deadline_s)
+            )
         except (RuntimeError, MemoryError) as error:
             if is_out_of_memory(error):
                 await self._shrink_and_requeue(model, len(windows), decoding.beams, error)
             raise
         finally:
             self._start_unload_timer(model)
-
-    async def _decode(self, windows: Sequence[Window], expected_s: float | None) -> list[WindowResult]:
-        return await self._call(whisper.decode, windows, deadline_s=self._deadline_s(windows, expected_s))
 
     def _deadline_s(self, windows: Sequence[Window], expected_s: float | None) -> float:
         if self._limits.batch_timeout_s is not None:
@@ -382,15 +366,16 @@ class WhisperSlot(ABC):
         info = await self._call(whisper.load, self._load_options(model), deadline_s=_LOAD_DEADLINE_S)
         self._loads += 1
         self._oom.loaded(model)
-        self._languages[model] = info.languages
+        self._catalogue.languages[model] = info.languages
         if model == self._catalogue.default or self._info is None:
             self._info = info
         self._held[model] = None
-        self._note(model, info.note)
+        if info.note is not None:
+            self._note(model, info.note)
 
-    def _note(self, model: str, note: str | None) -> None:
+    def _note(self, model: str, note: str) -> None:
         """Log once, for all slots, what the results of a model lack; `row` shows it."""
-        if note is not None and model not in self._catalogue.notes:
+        if model not in self._catalogue.notes:
             self._catalogue.notes[model] = f"{model}: {explain(note)}"
             log.warning("transcripts are incomplete", slot=self.index, model=model, reason=explain(note))
 

@@ -13,7 +13,7 @@ from app.transcript.corrections import SegmentEdit, correct
 from app.transcript.edited import EditedSegment
 
 if TYPE_CHECKING:
-    from app.speakers.correction import SpeakerCorrection
+    from app.speakers.relabelling import SpeakerCorrection
 
 Segments = tuple[EditedSegment, ...]
 

@@ -1,19 +1,23 @@
-"""Job events and webhooks, as rows that are written in the transaction of the change that they announce.
+"""Job events, as rows that are written in the transaction of the change that they announce; subscriptions.
 
 The row of a job's first event has all of the job. The rows of later events have what differs from the first:
 most of a job, its options above all, never changes. The row of an event of type `SEGMENTS` has a span: the
 database has the text already.
 """
 
+import asyncio
 import json
-import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs.job import Job, Status, timestamp
-from app.jobs.tables import deliveries, events
+from app.database.tables import events
+from app.jobs.document import public
+from app.jobs.job import Job, Status
 from workers.messages import Span
 
 SEGMENTS = "job.segments"
@@ -45,7 +49,7 @@ class Event(NamedTuple):
 async def add_event(connection: AsyncConnection, job: Job, kind: str, now: float) -> Event:
     """Store the next event of a job. `kind`: its type; `now`: Unix time in s."""
     last = await _last_number(connection, job)
-    event = Event(last + 1, kind, _json(job.public(now)))
+    event = Event(last + 1, kind, _json(public(job, now)))
     stored = shorten(await _first_data(connection, job), event.data) if last else event.data
     await _insert(connection, job, event._replace(data=stored))
     return event
@@ -146,17 +150,30 @@ def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-async def add_webhook(connection: AsyncConnection, job: Job, kind: str, at: float) -> None:
-    """Store a webhook that announces a change of a job, made at the Unix time `at` (s). It is due at once.
+class Subscriptions:
+    """Queues of the events of jobs, by job."""
 
-    `kind`: its type.
-    """
-    body = _json({"type": kind, "timestamp": timestamp(at), "data": job.public(at)})
-    values = {
-        "id": f"msg_{uuid.uuid4().hex}",
-        "url": job.submission.webhook_url,
-        "body": body,
-        "attempts": 0,
-        "next_at": at,
-    }
-    await connection.execute(sa.insert(deliveries).values(values))
+    def __init__(self) -> None:
+        self._queues: dict[str, set[asyncio.Queue[Event | None]]] = defaultdict(set)
+
+    def publish(self, job_id: str, event: Event) -> None:
+        """Put an event of a job into the queue of each of its subscribers."""
+        for queue in self._queues.get(job_id, ()):
+            queue.put_nowait(event)
+
+    def close(self) -> None:
+        """Put None, the end, into all queues."""
+        for queue in [queue for queues in self._queues.values() for queue in queues]:
+            queue.put_nowait(None)
+
+    @contextmanager
+    def subscribe(self, job_id: str) -> Iterator["asyncio.Queue[Event | None]"]:
+        """A queue of the job's events from now on. None marks the end."""
+        queue: asyncio.Queue[Event | None] = asyncio.Queue()
+        self._queues[job_id].add(queue)
+        try:
+            yield queue
+        finally:
+            self._queues[job_id].discard(queue)
+            if not self._queues[job_id]:
+                del self._queues[job_id]

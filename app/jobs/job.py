@@ -1,12 +1,10 @@
 """A job, its states and their transitions."""
 
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from app.options import Options
-from workers.messages import SoundTrack, Span, seconds
+from workers.messages import SoundTrack, Span
 
 
 class Status(StrEnum):
@@ -89,7 +87,7 @@ class Submission:
     idempotency_key: str | None
     fingerprint: str  # equal for equal requests
     request_id: str | None = None  # of the request that submitted it
-    traceparent: str | None = None  # of that request, if it was traced: see `app.tracing.job_run`
+    traceparent: str | None = None  # of that request, if it was traced: see `traces.job_run`
     from_upload: bool = False  # `file` is a resumable upload, which the new job uses up; not stored
 
 
@@ -110,55 +108,13 @@ class Job:
     error: Failure | None
     failed_spans: tuple[Span, ...]  # samples
     result_digest: str | None  # of everything that the stored clip results depend on
-    pcm: str | None  # describes the complete decoded audio; see `app.jobs.executor`
+    pcm: str | None  # describes the complete decoded audio; see `app.jobs.running.executor`
     audio_tracks: tuple[SoundTrack, ...] | None = None  # of the recording; None until it is decoded
     revision: int = 0  # number of the newest correction; 0: the transcript is the original
 
-    def public(self, now: float) -> dict[str, Any]:
-        """The job at the Unix time `now` (s) as clients see it in answers, events and webhooks."""
-        submission = self.submission
-        return {
-            "id": self.id,
-            "object": "job",
-            "status": self.status.value,
-            "created_at": timestamp(self.created_at),
-            "started_at": timestamp(self.started_at),
-            "finished_at": timestamp(self.finished_at),
-            "filename": submission.filename or None,
-            "url": submission.url,
-            "duration": self.duration,
-            "audio_tracks": None
-            if self.audio_tracks is None
-            else [asdict(track) for track in self.audio_tracks],
-            "language": self.language,
-            "model": submission.model,
-            "options": submission.options.model_dump(mode="json"),
-            "progress": {
-                "stage": self.progress.stage.value,
-                "done_s": round(self.progress.done_s, 3),
-                "total_s": None if self.progress.total_s is None else round(self.progress.total_s, 3),
-                "clips_done": self.progress.clips_done,
-                "clips_total": self.progress.clips_total,
-                "realtime_factor": self._realtime_factor(now),
-            },
-            "error": {"message": self.error.message, "code": self.error.code} if self.error else None,
-            "failed_spans": [
-                {"start": seconds(start), "end": seconds(end)} for start, end in self.failed_spans
-            ],
-            "webhook_url": submission.webhook_url,
-            "revision": self.revision,
-        }
-
-    def _realtime_factor(self, now: float) -> float | None:
+    def realtime_factor(self, now: float) -> float | None:
         """Seconds of the recording done per second since the job started; None while nothing is done."""
         if self.started_at is None or not self.progress.done_s:
             return None
         elapsed_s = (now if self.finished_at is None else self.finished_at) - self.started_at
         return round(self.progress.done_s / max(elapsed_s, 1e-3), 2)
-
-
-def timestamp(moment: float | None) -> str | None:
-    """A Unix time in s as ISO 8601, in UTC, with milliseconds."""
-    if moment is None:
-        return None
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,10 +4,10 @@ import secrets
 import time
 
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs import tables
-from app.jobs.database import Database
-from app.shielding import shielded
+from app.database import tables
+from app.database.connection import Database, Then
 
 _NAME = "links"
 _BYTES = 32
@@ -20,24 +20,22 @@ class LinkSecret:
         self._database = database
         self.value = secrets.token_bytes(_BYTES)  # before `load`, no link is valid
 
-    @shielded
     async def load(self) -> None:
         """Read the secret, or make it if there is none. Raises what `Database` raises."""
         query = sa.select(tables.secrets.c.value).where(tables.secrets.c.name == _NAME)
-        async with self._database.read() as connection:
-            stored: bytes | None = await connection.scalar(query)
+        stored: bytes | None = await self._database.scalar(query)
         if stored is None:
             await self.rotate()
         else:
             self.value = stored
 
-    @shielded
     async def rotate(self) -> None:
         """Replace the secret: no earlier link is valid any more. Raises what `Database` raises."""
-        value = secrets.token_bytes(_BYTES)
-        async with self._database.write() as connection:
+        row = {"name": _NAME, "value": secrets.token_bytes(_BYTES), "created_at": time.time()}
+
+        async def replace(connection: AsyncConnection, then: Then) -> None:
             await connection.execute(sa.delete(tables.secrets).where(tables.secrets.c.name == _NAME))
-            await connection.execute(
-                sa.insert(tables.secrets).values(name=_NAME, value=value, created_at=time.time())
-            )
-        self.value = value
+            await connection.execute(sa.insert(tables.secrets).values(row))
+            then(setattr, self, "value", row["value"])
+
+        await self._database.transact(replace)

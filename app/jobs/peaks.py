@@ -7,9 +7,9 @@ import structlog
 
 from app.errors import NOT_KEPT, STOPPING, AudioNotKept, JobNotDone, NotReady, WhisperfleetError
 from app.jobs.job import Job
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.media.uploads import Upload
-from app.transcription.service import TranscriptionService
+from app.transcription.media_service import MediaService
 
 _AT_ONCE = 2  # recordings that are decoded for their peaks; the others wait
 
@@ -19,11 +19,11 @@ log = structlog.get_logger(__name__)
 class JobPeaks:
     """The peaks of jobs, packed as `app.media.peaks` says."""
 
-    def __init__(self, service: TranscriptionService, store: Store) -> None:
-        self._service = service
+    def __init__(self, media: MediaService, store: Store) -> None:
+        self._media = media
         self._store = store
         self._tasks: dict[int, asyncio.Task[bytes]] = {}  # by the number of the job
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._decoding = asyncio.Semaphore(_AT_ONCE)
         self._stopping = False
 
     async def stored(self, job: Job) -> bytes | None:
@@ -44,7 +44,7 @@ class JobPeaks:
 
         Concurrent callers share one task, which goes on if they are cancelled. Raises AudioNotKept if the
         recording is not there, NotReady if the service stops, what the store raises, and as
-        `TranscriptionService.peaks` does.
+        `MediaService.peaks` does.
         """
         if self._stopping:
             raise NotReady(STOPPING)
@@ -73,11 +73,11 @@ class JobPeaks:
         submission = job.submission
         if submission.file is None:
             raise AudioNotKept(NOT_KEPT)
-        path = self._service.folder.uploads / submission.file
+        path = self._media.folder.uploads / submission.file
         upload = Upload(path, submission.filename, submission.size or 0, submission.sha256 or "")
-        async with self._turns:
+        async with self._decoding:
             try:
-                packed = await self._service.peaks(upload, submission.options.selection)
+                packed = await self._media.peaks(upload, submission.options.selection)
             except FileNotFoundError:
                 raise AudioNotKept(NOT_KEPT) from None
         await self._store.store_peaks(job.id, packed)

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import chain
 
-from app.transcript.scripts import is_unspaced
+from app.transcript.text.scripts import is_unspaced
 
 MAX_WORD_CHARS = 64  # of a longer word, only its beginning counts
 # Of all words of a job in UTF-8. PostgreSQL's limit is 1 MiB with the beginnings of words, which may take 1.6

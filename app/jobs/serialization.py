@@ -66,11 +66,6 @@ def pack_with_words(transcript: Transcript, filename: str) -> tuple[bytes, str]:
     return pack_transcript(transcript), text_words(filename, transcript.text)
 
 
-def packed_words(filename: str, packed: bytes) -> str:
-    """The words by which the job of a packed transcript is found. Call it as `unpack_transcript`."""
-    return text_words(filename, unpack_transcript(packed).text)
-
-
 def _lines(transcript: Transcript) -> Iterator[bytes]:
     yield _line(_TRANSCRIPT, replace(transcript, segments=()))
     for segment in transcript.segments:

@@ -9,6 +9,7 @@ from contextlib import suppress
 import structlog
 from sqlalchemy.exc import IntegrityError
 
+from app.database.connection import Database
 from app.errors import (
     STOPPING,
     IllegalTransition,
@@ -16,29 +17,25 @@ from app.errors import (
     KeyReused,
     NotReady,
     OutcomeUnknown,
-    QueueFull,
     UnknownJob,
     WhisperfleetError,
 )
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import Database
-from app.jobs.events import Event
+from app.jobs.events import Event, Subscriptions
 from app.jobs.job import Job, Status, Submission
-from app.jobs.job_traces import trace_job
 from app.jobs.link_secret import LinkSecret
-from app.jobs.outbox import DatabaseOutbox
 from app.jobs.peaks import JobPeaks
-from app.jobs.runner import JobRunner
-from app.jobs.search_backfill import SearchBackfill
-from app.jobs.store import Store
-from app.jobs.subscriptions import Subscriptions
-from app.jobs.uploads import Uploads
-from app.jobs.webhooks import Webhooks
-from app.media.channel_files import remove_channels
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.runner import JobRunner, trace_job
+from app.jobs.storage.store import Store
+from app.jobs.webhooks.delivery import Webhooks
+from app.jobs.webhooks.outbox import Outbox
+from app.limits import Limits
 from app.media.downloads import clean as clean_downloads
+from app.media.pcm_files import remove_channels
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcription.service import TranscriptionService
+from app.uploads.uploads import Uploads
 
 UNFINISHED = (Status.QUEUED, Status.RUNNING)
 FINISHED = (Status.SUCCEEDED, Status.FAILED, Status.CANCELLED)
@@ -57,19 +54,17 @@ class JobService:
         """`start` opens the database if it is not open, and `stop` closes it in any case."""
         self.store = Store(database, helper=service.helper)
         self.link_secret = LinkSecret(database)
-        self.uploads = Uploads(database, service.folder, settings)
-        self.peaks = JobPeaks(service, self.store)
+        self.uploads = Uploads(database, service.media.folder, settings)
+        self.peaks = JobPeaks(service.media, self.store)
         self._service = service
         self._settings = settings
+        self._limit = Limits(settings).jobs
         self._database = database
         self._clips = ClipStore(database)
         self._runner = JobRunner(service, self.store, self._clips, settings)
-        self._backfill = SearchBackfill(database, service.helper)
         self._subscriptions = Subscriptions()
         self.store.on_event = self._subscriptions.publish
-        self.webhooks = Webhooks(
-            DatabaseOutbox(database), settings.webhook_secret, settings.webhook_allow_private
-        )
+        self.webhooks = Webhooks(Outbox(database), settings.webhook_secret, settings.webhook_allow_private)
         self.store.on_delivery = self.webhooks.wake
         self._sweeper: asyncio.Task[None] | None = None
         self._admission = asyncio.Lock()
@@ -91,14 +86,13 @@ class JobService:
         queued = await self.store.with_status([Status.QUEUED])
         files = await self.store.files() | await self.uploads.start()
         await asyncio.to_thread(self._clean, files, {job.id for job in queued})
-        await self._service.copies.load()
+        await self._service.media.copies.load()
         if queued:
             log.info("resuming unfinished jobs", jobs=len(queued))
         self._clips.start()
         if self._settings.webhook_secret is not None:
             self.webhooks.start()  # without a secret, webhooks stay in the outbox
         self._runner.start()
-        self._backfill.start()
         self._sweeper = asyncio.create_task(self._sweep_forever(), name="job-sweeper")
 
     def _clean(self, uploads: set[str], pcm: set[str]) -> None:
@@ -112,8 +106,8 @@ class JobService:
             )
             return
         note.write_text(name)
-        self._service.folder.clean(uploads, pcm)
-        clean_downloads(self._service.folder.uploads)
+        self._service.media.folder.clean(uploads, pcm)
+        clean_downloads(self._service.media.folder.uploads)
 
     def begin_shutdown(self) -> None:
         """Accept no more jobs and end all subscriptions: the service will stop soon."""
@@ -123,11 +117,10 @@ class JobService:
     async def stop(self) -> None:
         """Stop all work. Batches in flight have `DRAIN_S` to end; the next start resumes unfinished jobs."""
         self.begin_shutdown()
-        await self._service.drain(DRAIN_S)
+        await self._service.fleet.drain(DRAIN_S)
         if self._sweeper is not None:
             self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
-        await self._backfill.stop()
         await self.peaks.stop()
         await self._runner.stop()
         await self.webhooks.stop()
@@ -143,18 +136,9 @@ class JobService:
 
     async def _check_capacity(self, owner: str) -> None:
         # Jobs that can run at once do not count as waiting, even if they have not started yet.
-        capacity = self._settings.max_queued_jobs + self._service.jobs_at_once
-        if await self.store.count(UNFINISHED) >= capacity:
-            raise QueueFull(
-                f"{self._settings.max_queued_jobs} jobs are waiting already, as many as this service takes "
-                "(WHISPER_MAX_QUEUED_JOBS); try again later."
-            )
-        limit = self._settings.max_jobs_per_key
-        if limit is not None and await self.store.count(UNFINISHED, owner) >= limit:
-            raise QueueFull(
-                f"{limit} of your jobs are not done yet, as many as one API key may have "
-                "(WHISPER_MAX_JOBS_PER_KEY); try again when one is."
-            )
+        waiting = await self.store.count(UNFINISHED) - self._service.fleet.jobs_at_once
+        own = 0 if self._limit.per_key is None else await self.store.count(UNFINISHED, owner)
+        self._limit.check(waiting, own)
 
     async def submit(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> tuple[Job, bool]:
         """Add a job to the queue. Returns it, and whether the submission's file belongs to it.
@@ -213,7 +197,7 @@ class JobService:
         return job, True
 
     async def _has_file(self, job: Job) -> bool:
-        path = self._service.folder.uploads / (job.submission.file or "")
+        path = self._service.media.folder.uploads / (job.submission.file or "")
         return await asyncio.to_thread(path.is_file)
 
     async def delete(self, job_id: str) -> None:
@@ -259,11 +243,11 @@ class JobService:
         # The row goes first, so a job is never without its files. The next start removes leftover files.
         await self.store.delete(job)
         await self.peaks.cancel(job)
-        await asyncio.to_thread(remove_channels, self._service.folder.pcm / job.id)
+        await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job.id)
         if job.submission.file:
-            path = self._service.folder.uploads / job.submission.file
+            path = self._service.media.folder.uploads / job.submission.file
             await asyncio.to_thread(path.unlink, missing_ok=True)
-            await self._service.copies.remove(job.submission.file)
+            await self._service.media.copies.remove(job.submission.file)
 
     async def _sweep_forever(self) -> None:
         """Delete expired jobs, and stop the service if another one has acquired the database's lock."""
@@ -293,7 +277,7 @@ class JobService:
         of_jobs = await self.store.files() if files else set()
         for file in files:
             if file not in of_jobs:
-                path = self._service.folder.uploads / file
+                path = self._service.media.folder.uploads / file
                 await asyncio.to_thread(path.unlink, missing_ok=True)
             del self._uncertain[file]
 

@@ -9,22 +9,24 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.errors import DiskFull
-from app.sampler import Sampler
+from app.telemetry.sampler import Sampler
+from workers.messages import NO_SPACE_ERRNOS
 
 MARGIN_BYTES = 256 << 20
 _MARGIN_DIVISOR = 20  # on a small disk, the margin is its size divided by this
 
 
+@dataclass(slots=True, eq=False)
 class Reservation:
     """The space for one file. Its methods may block: call them in threads."""
 
-    def __init__(self, disk: "DiskSpace") -> None:
-        self._disk = disk
-        self._expected = 0  # bytes of the file, once complete; 0 if unknown
-        self.written = 0  # bytes
+    _disk: "DiskSpace"
+    _expected: int = 0  # bytes of the file, once complete; 0 if unknown
+    written: int = 0  # bytes
 
     @property
     def outstanding(self) -> int:
@@ -33,8 +35,8 @@ class Reservation:
 
     @property
     def available(self) -> int:
-        """The bytes that this file may still grow by."""
-        return self._disk.unreserved(self)
+        """The bytes that this file may still grow by: those above the margin that no other one needs."""
+        return self._disk.free() - sum(other.outstanding for other in self._disk.reservations - {self})
 
     def expect(self, size: int) -> None:
         """Reserve space for all of a file of `size` bytes. Raises DiskFull if there is too little."""
@@ -63,7 +65,7 @@ class DiskSpace:
     def __init__(self, folder: Path) -> None:
         self.lock = threading.Lock()
         self._folder = folder
-        self._reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
+        self.reservations: frozenset[Reservation] = frozenset()  # replaced, never changed: threads read it
         # For people. It does not wait for a disk that hangs, and None stands for one that says nothing.
         self.free_bytes = Sampler("the disk", "statvfs", lambda: _free_bytes(folder))
 
@@ -79,12 +81,12 @@ class DiskSpace:
     def hold(self) -> Reservation:
         """A reservation of nothing yet, until `release`."""
         reservation = Reservation(self)
-        self._reservations |= {reservation}
+        self.reservations |= {reservation}
         return reservation
 
     def release(self, reservation: Reservation) -> None:
         """Give up a reservation. It may have been given up already."""
-        self._reservations -= {reservation}
+        self.reservations -= {reservation}
 
     def free(self) -> int:
         """The free bytes above the margin; negative if the margin is in use."""
@@ -93,15 +95,22 @@ class DiskSpace:
             return sys.maxsize  # some network file systems do not say
         return usage.free - min(MARGIN_BYTES, usage.total // _MARGIN_DIVISOR)
 
-    def unreserved(self, reservation: Reservation) -> int:
-        """The free bytes above the margin that no other reservation needs."""
-        return self.free() - sum(other.outstanding for other in self._reservations - {reservation})
-
 
 def _free_bytes(folder: Path) -> int | None:
     """The free bytes of a folder's disk; None if its file system does not say."""
     usage = shutil.disk_usage(folder)
     return usage.free if usage.total else None
+
+
+@contextmanager
+def disk_errors() -> Iterator[None]:
+    """Raise DiskFull for an OSError that means that the disk is full."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_SPACE_ERRNOS:
+            raise disk_full() from error
+        raise
 
 
 def disk_full() -> DiskFull:

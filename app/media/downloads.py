@@ -16,15 +16,15 @@ from pathlib import Path
 import structlog
 
 from app import url_policy
-from app.errors import InvalidInput, ProcessCrashed, TooLarge, WhisperfleetError
-from app.media.file_sink import raise_if_full
+from app.errors import InvalidInput, ProcessCrashed, TooLarge
+from app.media.disk import disk_full
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from app.shielding import run_shielded
 from workers import runtime
 from workers.addresses import Connect, Resolver
 from workers.download import fetch
-from workers.messages import FoundRecording, RecordingRefused
+from workers.messages import NO_SPACE_ERRNOS, FoundRecording, RecordingRefused
 
 PARAM = "url"
 PROBE_TIMEOUT_S = 120.0
@@ -125,11 +125,8 @@ def _translate_error(error: BaseException) -> BaseException:
             param=PARAM,
             code="url_unavailable",
         )
-    if isinstance(error, OSError):
-        try:
-            raise_if_full(error)
-        except WhisperfleetError as full:
-            return full
+    if isinstance(error, OSError) and error.errno in NO_SPACE_ERRNOS:
+        return disk_full()
     return error
 
 

@@ -4,15 +4,14 @@ import asyncio
 import contextlib
 import hashlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from io import BufferedWriter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.errors import InvalidInput, TooLarge
-from app.media.disk import Reservation, disk_full
+from app.media.disk import Reservation
 from app.shielding import run_shielded
-from workers.messages import NO_SPACE_ERRNOS
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
@@ -29,54 +28,43 @@ class Prefix:
     hash: "Hash" = field(default_factory=hashlib.sha256)
 
 
+@dataclass(slots=True, eq=False)
 class FileSink:
     """Writes one part of a form to `path`, up to `max_bytes`.
 
-    `described`: the part has a filename or the media type of a file. `field` is the part's name, for errors.
+    `described`: the part has a filename or the media type of a file. `param` is the part's name, for errors.
     `space` is that of the body to which the part belongs. `durable`: the finished file survives a power cut.
     Call `finish` or `discard` last, when no other call runs.
 
     With `start`, the sink goes on with a file that begins so: it replaces whatever follows, and may stop
-    before the file is complete. Call `keep` or `roll_back` last then. `checksum` also hashes the new bytes.
+    before the file is complete. Call `keep` last then.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        filename: str,
-        max_bytes: int,
-        field: str,
-        space: Reservation,
-        *,
-        described: bool,
-        durable: bool = False,
-        start: Prefix | None = None,
-        checksum: "Hash | None" = None,
-    ) -> None:
-        self.path = path
-        self.filename = filename
-        self.size = start.size if start else 0  # bytes so far
-        self._max_bytes = max_bytes
-        self._field = field
-        self._space = space
-        self._described = described
-        self._durable = durable
-        self._start = start
-        self._written = self.size
-        self._pending = bytearray()
-        self._hash = start.hash.copy() if start else hashlib.sha256()
-        self._checksum = checksum
-        self._file: BufferedWriter | None = None
+    path: Path
+    filename: str
+    max_bytes: int
+    param: str
+    space: Reservation
+    _: KW_ONLY
+    described: bool
+    durable: bool = False
+    start: Prefix | None = None
+    size: int = field(init=False)  # bytes so far
+    hash: "Hash" = field(init=False)  # of those that are written
+    _written: int = field(init=False)
+    _pending: bytearray = field(default_factory=bytearray)
+    _file: BufferedWriter | None = None
 
-    @property
-    def sha256(self) -> str:
-        return self._hash.hexdigest()
+    def __post_init__(self) -> None:
+        start = self.start or Prefix()
+        self.size = self._written = start.size
+        self.hash = start.hash.copy()
 
     def feed(self, data: bytes) -> None:
         """Add bytes. Raises TooLarge."""
         self.size += len(data)
-        if self.size > self._max_bytes:
-            raise too_large(self._max_bytes, self._field)
+        if self.size > self.max_bytes:
+            raise too_large(self.max_bytes, self.param)
         self._pending += data
 
     async def drain(self) -> None:
@@ -94,13 +82,9 @@ class FileSink:
 
         Raises OSError and DiskFull. Then the file may have fewer bytes, or a part of the last ones.
         """
-        self._durable = self._durable and self.size == self._max_bytes  # only the complete file
+        self.durable = self.durable and self.size == self.max_bytes  # only the complete file
         await run_shielded(asyncio.to_thread(self._close))
-        return Prefix(self._written, self._hash)
-
-    async def roll_back(self) -> None:
-        """Remove the bytes that this sink has written; those before it stay."""
-        await run_shielded(asyncio.to_thread(self._truncate))
+        return Prefix(self._written, self.hash)
 
     async def discard(self) -> None:
         """Remove the unfinished file."""
@@ -113,30 +97,28 @@ class FileSink:
                 if self.filename
                 else "was sent without a file being chosen"
             )
-            raise InvalidInput(f"`{self._field}` {fault}.", param=self._field, code="empty_file")
+            raise InvalidInput(f"`{self.param}` {fault}.", param=self.param, code="empty_file")
         # With curl a forgotten "@" is the most common mistake, and "not audio" would not explain it.
-        if not self._described and self.size == len(self._pending) and _is_plain_text(self._pending):
+        if not self.described and self.size == len(self._pending) and _is_plain_text(self._pending):
             raise InvalidInput(
-                f"`{self._field}` is a text field, not a file; with curl, write -F {self._field}=@PATH.",
-                param=self._field,
+                f"`{self.param}` is a text field, not a file; with curl, write -F {self.param}=@PATH.",
+                param=self.param,
             )
 
     def _write(self) -> None:
         data, self._pending = self._pending, bytearray()
-        self._space.check(len(data))
+        self.space.check(len(data))
         if self._file is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._file = self._open()
         self._file.write(data)
         self._written += len(data)
-        self._space.written += len(data)
-        self._hash.update(data)
-        if self._checksum is not None:
-            self._checksum.update(data)
+        self.space.written += len(data)
+        self.hash.update(data)
 
     def _open(self) -> BufferedWriter:
         # Only the service's own user may read recordings.
-        flags = os.O_CREAT | os.O_EXCL if self._start is None else 0 if self._written else os.O_CREAT
+        flags = os.O_CREAT | os.O_EXCL if self.start is None else 0 if self._written else os.O_CREAT
         file = os.fdopen(os.open(self.path, os.O_WRONLY | flags, 0o600), "wb")
         file.seek(self._written)
         file.truncate()
@@ -148,16 +130,9 @@ class FileSink:
         if self._file is not None:
             # Closes it although the last flush may fail, on a full disk.
             with self._file as file:
-                if self._durable:
+                if self.durable:
                     file.flush()
                     os.fsync(file.fileno())
-
-    def _truncate(self) -> None:
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
-            assert self._start is not None
-            os.truncate(self.path, self._start.size)
 
     def _delete(self) -> None:
         if self._file is not None:
@@ -173,12 +148,6 @@ def too_large(max_bytes: int, param: str) -> TooLarge:
         param=param,
         code="file_too_large",
     )
-
-
-def raise_if_full(error: OSError) -> None:
-    """Raise DiskFull if `error` means that the disk is full."""
-    if error.errno in NO_SPACE_ERRNOS:
-        raise disk_full() from error
 
 
 def _is_plain_text(data: bytearray) -> bool:

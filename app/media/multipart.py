@@ -37,6 +37,7 @@ class _Part:
     sink: Sink | None = None  # of the file
 
 
+@dataclass(slots=True)
 class Parts:
     """Callbacks for a `MultipartParser`. Each may raise InvalidInput, which passes through the parser.
 
@@ -44,18 +45,14 @@ class Parts:
     ignored. `large_fields`: names of text fields that have a larger limit of their own.
     """
 
-    def __init__(
-        self, file_field: str, open_sink: OpenSink, large_fields: Collection[str] = frozenset()
-    ) -> None:
-        self.fields: dict[str, list[str]] = {}
-        self.complete = False  # the closing boundary was seen
-        self._file_field = file_field
-        self._open_sink = open_sink
-        self._large_fields = large_fields
-        self._count = 0
-        self._field_bytes = 0
-        self._large_bytes = 0
-        self._part = _Part()
+    file_field: str
+    open_sink: OpenSink
+    large_fields: Collection[str] = frozenset()
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    _count: int = 0
+    _field_bytes: int = 0
+    _large_bytes: int = 0
+    _part: _Part = field(default_factory=_Part)
 
     def callbacks(self) -> "MultipartCallbacks":
         return {
@@ -66,7 +63,6 @@ class Parts:
             "on_headers_finished": self._on_headers_finished,
             "on_part_data": self._on_data,
             "on_part_end": self._on_part_end,
-            "on_end": self._on_end,
         }
 
     def _begin_part(self) -> None:
@@ -94,10 +90,10 @@ class Parts:
             raise InvalidInput('A part of the multipart body has no name (Content-Disposition: …; name="…").')
         part.name = _decode(options[b"name"], "The name of a field")
         filename = options.get(b"filename")
-        if part.name == self._file_field:
+        if part.name == self.file_field:
             media_type = part.headers.get(b"content-type", b"text/plain")
             described = filename is not None or not media_type.lower().startswith(b"text/")
-            part.sink = self._open_sink(base_name(filename or b""), described=described)
+            part.sink = self.open_sink(base_name(filename or b""), described=described)
         elif filename is None:
             part.text = bytearray()
 
@@ -110,7 +106,7 @@ class Parts:
             part.text += data[start:end]
 
     def _count_bytes(self, name: str, count: int) -> None:
-        if name in self._large_fields:
+        if name in self.large_fields:
             self._large_bytes += count
             if self._large_bytes > MAX_LARGE_FIELD_BYTES:
                 raise InvalidInput(
@@ -127,9 +123,6 @@ class Parts:
         if part.text is not None:
             text = _decode(bytes(part.text), f"`{part.name}`")
             self.fields.setdefault(part.name, []).append(text)
-
-    def _on_end(self) -> None:
-        self.complete = True
 
 
 def _decode(data: bytes, what: str) -> str:

@@ -9,9 +9,9 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,10 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app import tracing
 from app.concurrency import BackgroundTasks
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
-from app.media.channel_files import channel_paths
-from app.media.disk import DiskSpace
-from app.media.file_sink import raise_if_full
-from app.media.pcm_budget import PcmBudget
+from app.media.disk import DiskSpace, disk_errors
+from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
 from app.media.peaks import PeakCollector
 from app.media.remote_slot import RemoteMediaSlot
 from app.media.speech import CHUNK_FRAMES
@@ -34,14 +31,16 @@ from app.media.worker_slot import Call, MediaWorkerSlot
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import WorkerProcess
-from app.scheduling.tasks import Batch, Outcome, TaskResult
+from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
 from app.shielding import run_shielded
+from app.telemetry import traces
 from workers.media import encode, tasks
 from workers.media.voices import embed
 from workers.messages import (
     BYTES_PER_SAMPLE,
     EVERYTHING,
     FRAME_SAMPLES,
+    SAMPLE_RATE,
     RecordingRefused,
     Selection,
     SoundTrack,
@@ -162,102 +161,53 @@ class MediaPool:
 
         `separate`: each channel by itself at its `channel_path`; of those that are the same, only the first.
 
-        Yields how far it is decoded after each step; `peaks` has the peaks up to there. Raises InvalidInput
-        for a file that has nothing to decode, that lacks what is selected, that has too many channels to
-        separate or that crashes decoders, TooLarge
-        for one that says that it is too long, and DiskFull, or OutgrowsDisk if the decoded audio itself fills
-        the disk.
+        Yields how far it is decoded after each step; `peaks`, if given, has the peaks up to there. Raises
+        InvalidInput for a file that has nothing to decode, that lacks what is selected, that has too many
+        channels to separate or that crashes decoders, TooLarge for one that is longer than `max_duration_s`,
+        or says so, and DiskFull, or OutgrowsDisk if the decoded audio itself fills the disk.
         """
-        # A cancelled caller removes the file afterwards, so it must not be created after the cancellation.
         paths = channel_paths(pcm_path) if separate else (pcm_path,)
-        sizes = await run_shielded(asyncio.to_thread(_create, paths))
-        # The decoder of a job that was cancelled and starts again may not be closed yet.
-        session = uuid.uuid4().hex
-        slot: int | None = None
-        finished = False
-        crashes = 0
+        with disk_errors():
+            # A cancelled caller removes the files afterwards, so none may be created after the cancellation.
+            sizes = await run_shielded(asyncio.to_thread(_create, paths))
+        session = WorkerSession(self, f"decode {job}", tasks.close)
         tracks: tuple[SoundTrack, ...] = ()
-        step: asyncio.Future[TaskResult[Any]] | None = None
         with self._disk.reservation() as space:
             space.written = sum(max(0, size - selection.start * BYTES_PER_SAMPLE) for size in sizes)
             budget = PcmBudget(
                 self._disk, space, pcm_path, STEP_SAMPLES, max_duration_s, selection.start, len(paths)
             )
 
-            async def start_step(slot: int | None) -> asyncio.Future[TaskResult[Any]]:
+            async def start_step() -> None:
                 max_declared = await budget.before_step()
-                args = (session, str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
-                call = Call(tasks.decode, (*args, selection, tuple(map(str, paths[1:]))))
-                return asyncio.ensure_future(self._run(_decoding_line(job), call, slot))
+                args = (str(upload.path), str(pcm_path), STEP_SAMPLES, upload.raw_pcm, max_declared)
+                more = (selection, tuple(map(str, paths[1:])), peaks is not None)
+                session.start_step(tasks.decode, *args, *more)
 
             try:
-                while not finished:
-                    step = step or await start_step(slot)
-                    decoded, slot, crash_count = await asyncio.shield(step)
-                    finished = decoded.finished
+                await start_step()
+                while not session.finished:
+                    decoded = await session.end_step()
                     tracks = decoded.tracks or tracks
                     if peaks is not None:
-                        peaks.add(decoded.samples, decoded.peaks, finished=finished)
-                    # A new process decodes from the start, so it may reach the step before the one that
-                    # crashes.
-                    crashes += crash_count
-                    if crashes >= MAX_CRASHES and not finished:
-                        raise crashes_decoders()
+                        peaks.add(decoded.samples, decoded.peaks, finished=decoded.finished)
+                    if decoded.samples > max_duration_s * SAMPLE_RATE:
+                        raise audio_too_long(max_duration_s)
                     if decoded.warning:
                         log.info("recording is damaged", filename=upload.filename, warning=decoded.warning)
-                    if not finished:
+                    if not decoded.finished:
                         await budget.after_step(decoded.samples, decoded.declared, decoded.channels)
                         # The next step is queued before the chunks of this one: a worker that took such a
                         # chunk first would keep all others waiting for it.
-                        step = await start_step(slot)
+                        await start_step()
                     elif separate:
                         unused = [path for number, path in enumerate(paths) if number not in decoded.distinct]
                         await asyncio.to_thread(_remove, unused)
-                    yield Decoded(decoded.samples, finished, tracks, decoded.distinct)
+                    yield Decoded(decoded.samples, decoded.finished, tracks, decoded.distinct)
             except DiskFull as error:
                 raise await budget.explain(error) from error
             finally:
-                if step is not None and not finished:
-                    self._close_later(tasks.close, session, step, slot)
-
-    def start_encoding_step(
-        self, session: str, encoding: encode.Encoding, seconds: float, slot: int | None
-    ) -> asyncio.Future[TaskResult[encode.EncodeStep]]:
-        """Queue the next step of an encoding: see `workers.media.encode`. The later ones name its slot.
-
-        The result raises as `decode` does.
-        """
-        call = Call(encode.encode, (session, encoding, seconds))
-        return asyncio.ensure_future(self._run(session, call, slot))
-
-    def end_encoding(self, session: str, step: asyncio.Future[TaskResult[Any]], slot: int | None) -> None:
-        """Give up an encoding after its step in flight, if there is one."""
-        self._dispatcher.cancel(session)
-        self._close_later(encode.close, session, step, slot)
-
-    def _close_later(
-        self,
-        function: Callable[[str], None],
-        session: str,
-        step: asyncio.Future[TaskResult[Any]],
-        slot: int | None,
-    ) -> None:
-        self._background.spawn(self._close(function, session, step, slot))
-
-    async def _close(
-        self,
-        function: Callable[[str], None],
-        session: str,
-        step: asyncio.Future[TaskResult[Any]],
-        slot: int | None,
-    ) -> None:
-        """Close the decoder or encoder of a recording in its worker, after the step in flight."""
-        await asyncio.wait([step])
-        if not step.cancelled() and step.exception() is None:
-            slot = step.result().slot
-        if slot is not None:
-            with suppress(Exception):
-                await self._run(f"close {session}", Call(function, (session,)), slot)
+                session.close()
 
     async def speech_probabilities(
         self, job: str, pcm_path: Path, start_frame: int, frames: int
@@ -266,7 +216,7 @@ class MediaPool:
 
         Raises as `decode` does.
         """
-        done = await self._run(job, Call(tasks.speech_probabilities, (str(pcm_path), start_frame, frames)))
+        done = await self.run(job, Call(tasks.speech_probabilities, (str(pcm_path), start_frame, frames)))
         return np.frombuffer(done.result, "<f4")
 
     async def embed_voices(
@@ -282,7 +232,7 @@ class MediaPool:
             return np.zeros((0, 0), np.float32)
         model = await self.speaker_model()
         call = Call(embed.embed, (str(pcm_path), tuple(windows), model))
-        done = await self._submit(_voices_line(job), call)
+        done = await self._dispatcher.submit(f"voices {job}", call, key=object())
         return np.frombuffer(done.result, "<f4").reshape(len(windows), -1)
 
     async def fault_of_speaker_model(self, model: SpeakerModel) -> str | None:
@@ -290,24 +240,22 @@ class MediaPool:
 
         Raises TaskCrashes if the model crashes each worker, and NotReady.
         """
-        done = await self._submit("speaker model", Call(embed.fault_of, (model,)))
+        done = await self._dispatcher.submit("speaker model", Call(embed.fault_of, (model,)), key=object())
         fault: str | None = done.result
         return fault
 
     def cancel(self, job: str) -> None:
         """Remove a job's tasks from the queue."""
-        self._dispatcher.cancel(job)
-        self._dispatcher.cancel(_decoding_line(job))
-        self._dispatcher.cancel(_voices_line(job))
+        # A job has three lines. Only one worker can run its decoding steps, and the voices of many clips may
+        # wait: in one line with its chunks for speech detection, they would keep these from free workers.
+        for line in (job, f"decode {job}", f"voices {job}"):
+            self._dispatcher.cancel(line)
 
-    async def _submit(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
-        """Run a call in its turn; on one slot only, if given."""
-        return await self._dispatcher.submit(line, call, key=object(), affinity=slot)
-
-    async def _run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
-        """As `_submit`. Errors are those of the client's file."""
+    async def run(self, line: str, call: Call, slot: int | None = None) -> TaskResult[Any]:
+        """Run a call in its turn; on one slot only, if given. Errors are those of the client's file."""
         try:
-            return await self._submit(line, call, slot)
+            with disk_errors():
+                return await self._dispatcher.submit(line, call, key=object(), affinity=slot)
         except RecordingRefused as error:
             param = _REFUSED_PARAMS.get(error.code, "file")
             raise InvalidInput(error.message, param=param, code=error.code) from None
@@ -317,65 +265,93 @@ class MediaPool:
                 param="file",
                 code="too_demanding",
             ) from None
-        except OSError as error:
-            raise_if_full(error)
-            raise
         except TaskCrashes:
             raise crashes_decoders() from None
 
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run something in the background; `stop` ends it."""
+        self._background.spawn(work)
 
-def _trace_call(batch: Batch[Call, Any], outcome: Outcome) -> None:
+
+@dataclass(slots=True)
+class WorkerSession:
+    """A recording in a worker that keeps its decoder or encoder open between the steps.
+
+    A new process begins again. `line`: of the steps in the queue; `close_call` closes the decoder or encoder.
+    """
+
+    pool: MediaPool
+    line: str
+    close_call: Callable[[str], None]
+    finished: bool = False
+    # The decoder of a job that was cancelled and starts again may not be closed yet.
+    _id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    _step: asyncio.Future[TaskResult[Any]] | None = None
+    _slot: int | None = None
+    _crashes: int = 0
+
+    def start_step(self, function: Callable[..., Any], *args: object) -> None:
+        """Queue the next step: a call of `function` with the id of the session and `args`."""
+        call = Call(function, (self._id, *args))
+        self._step = asyncio.ensure_future(self.pool.run(self.line, call, self._slot))
+
+    async def end_step(self) -> Any:
+        """What the step returns, once it is done. Raises as `MediaPool.run`."""
+        assert self._step is not None
+        step, self._slot, crash_count = await asyncio.shield(self._step)
+        self.finished = step.finished
+        # A new process works from the start, so it may reach the step before the one that crashes.
+        self._crashes += crash_count
+        if self._crashes >= MAX_CRASHES and not self.finished:
+            raise crashes_decoders()
+        return step
+
+    def close(self) -> None:
+        """Close the decoder or encoder in the background, unless it has finished: after a step in flight."""
+        if self._step is not None and not self.finished:
+            self.pool.spawn(self._close_after(self._step))
+
+    async def _close_after(self, step: asyncio.Future[TaskResult[Any]]) -> None:
+        await asyncio.wait([step])
+        if not step.cancelled() and step.exception() is None:
+            self._slot = step.result().slot
+        if self._slot is not None:
+            with suppress(Exception):
+                await self.pool.run(f"close {self._id}", Call(self.close_call, (self._id,)), self._slot)
+
+
+def _trace_call(slot: Slot[Call, Any], batch: Batch[Call, Any], outcome: Outcome) -> None:
     """Record a call that a worker has answered. Its span begins when the worker got it."""
-    if not tracing.is_on():
+    if not traces.is_on():
         return
     for task in batch.tasks:
         name = _SPAN_NAMES.get(task.payload.function)
         if name is None:
             continue  # it closes what was cancelled, and nobody waits for it
         waited_s = max(0.0, asyncio.get_running_loop().time() - task.queued_at - (time.time() - batch.sent))
-        tracing.add(
-            task.work.span,
+        traces.add(
+            task.span,
             name,
             batch.sent,
             batch.end,
-            media_worker=batch.slot,
-            waited_s=round(waited_s, 3),
-            outcome=outcome.value,
+            {
+                "whisperfleet.media_worker": batch.slot,
+                "whisperfleet.waited_s": round(waited_s, 3),
+                "whisperfleet.outcome": outcome.value,
+            },
         )
 
 
 def _create(paths: Sequence[Path]) -> list[int]:
-    """Create files unless an earlier run did. Returns their sizes in bytes. Raises DiskFull."""
-    try:
-        for path in paths:
-            path.touch()
-        return [path.stat().st_size for path in paths]
-    except OSError as error:
-        raise_if_full(error)
-        raise
+    """Create files unless an earlier run did. Returns their sizes in bytes. Raises OSError."""
+    for path in paths:
+        path.touch()
+    return [path.stat().st_size for path in paths]
 
 
 def _remove(paths: Sequence[Path]) -> None:
     for path in paths:
         path.unlink(missing_ok=True)
-
-
-def _decoding_line(job: str) -> str:
-    """The queue's name for a job's decoding steps.
-
-    Only one worker can run them. In one line with the job's chunks, a step would keep the chunks from the
-    other workers while that one is busy.
-    """
-    return f"decode {job}"
-
-
-def _voices_line(job: str) -> str:
-    """The queue's name for a job's voices.
-
-    The voices of many clips may wait. In one line with the job's chunks, they would keep Whisper waiting for
-    its next clips.
-    """
-    return f"voices {job}"
 
 
 def crashes_decoders() -> InvalidInput:

@@ -74,6 +74,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
         max_declared: float = math.inf,
         selection: Selection = EVERYTHING,
         more_channels: tuple[str, ...] = (),
+        find_peaks: bool = True,
     ) -> DecodeStep:
         """As `tasks.decode`."""
         paths = (pcm_path, *more_channels)
@@ -82,7 +83,7 @@ class RemoteMediaSlot(MediaWorkerSlot):
                 await self._send_recording(job, source)
             found = await self._ask(
                 remote.decode,
-                *(job, max_samples, raw, max_declared, selection, len(paths)),
+                *(job, max_samples, raw, max_declared, selection, len(paths), find_peaks),
                 refused=job,
                 errors=OSError,  # of the node's disk
             )

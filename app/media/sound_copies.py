@@ -107,7 +107,7 @@ class SoundCopies:
     def _find_or_make(self, recording: str, form: str, track: TrackChoice) -> _Copy:
         name = f"{recording}.{form}"
         copy = self._copies.get(name)
-        if copy is None or (copy.size is not None and not _is_file(self._folder / name)):
+        if copy is None or (copy.size is not None and not (self._folder / name).is_file()):
             copy = self._copies[name] = _Copy(name)
             copy.making = asyncio.create_task(
                 self._make(copy, recording, form, track), name=f"sound copy {name}"
@@ -217,10 +217,6 @@ def _mark_used(path: Path, used_ns: int) -> None:
         os.utime(path, ns=(used_ns, path.stat().st_mtime_ns))
     except FileNotFoundError:
         return
-
-
-def _is_file(path: Path) -> bool:
-    return path.is_file()
 
 
 def _rename(path: Path, new: Path) -> None:

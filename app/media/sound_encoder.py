@@ -6,13 +6,11 @@ import uuid
 from pathlib import Path
 
 from app.errors import NOT_KEPT, AudioNotKept, DiskFull, InvalidInput
-from app.media.disk import DiskSpace, Reservation, disk_full
-from app.media.file_sink import raise_if_full
-from app.media.pcm_budget import audio_too_long
-from app.media.pool import MediaPool, crashes_decoders
-from app.scheduling.failure_policy import MAX_CRASHES
-from app.scheduling.tasks import TaskResult
+from app.media.disk import DiskSpace, Reservation, disk_errors, disk_full
+from app.media.pcm_files import audio_too_long
+from app.media.pool import MediaPool, WorkerSession
 from app.shielding import run_shielded
+from workers.media import encode
 from workers.media.encode import EncodeStep, Encoding
 from workers.messages import TrackChoice
 
@@ -52,7 +50,9 @@ class SoundEncoder:
         """
         encoding = Encoding(str(source), str(target), form, is_copy, track, start_s, end_s)
         async with self._turns:
-            await run_shielded(asyncio.to_thread(_create, target))
+            with disk_errors():
+                # Only the service's own user may read it.
+                await run_shielded(asyncio.to_thread(target.touch, 0o600, exist_ok=False))
             with self._disk.reservation() as space:
                 try:
                     step = await self._run(encoding, space)
@@ -62,29 +62,23 @@ class SoundEncoder:
 
     async def _run(self, encoding: Encoding, space: Reservation) -> EncodeStep:
         """Run all steps in one worker, or from the beginning in another one if it crashes."""
-        session = uuid.uuid4().hex
-        slot: int | None = None
-        finished = False
-        crashes = 0
-        in_flight: asyncio.Future[TaskResult[EncodeStep]] | None = None
+        line = uuid.uuid4().hex
+        session = WorkerSession(self._pool, line, encode.close)
+        is_first = True
         try:
-            while not finished:
+            while not session.finished:
                 await asyncio.to_thread(space.check, _STEP_BYTES)
-                is_first = in_flight is None
-                in_flight = self._pool.start_encoding_step(session, encoding, _STEP_S, slot)
-                step, slot, crash_count = await asyncio.shield(in_flight)
-                finished = step.finished
-                crashes += crash_count
-                if crashes >= MAX_CRASHES and not finished:
-                    raise crashes_decoders()
+                session.start_step(encode.encode, encoding, _STEP_S)
+                step: EncodeStep = await session.end_step()
                 space.written = max(space.written, step.size)
                 self._check_duration(step)
-                if is_first and not finished:
+                if is_first and not session.finished:
                     await self._reserve(encoding, step, space)
+                is_first = False
             return step
         finally:
-            if in_flight is not None and not finished:
-                self._pool.end_encoding(session, in_flight, slot)
+            self._pool.cancel(line)
+            session.close()
 
     def _check_duration(self, step: EncodeStep) -> None:
         if max(step.decoded_s, step.declared_s) > self._max_duration_s + _SLACK_S:
@@ -99,15 +93,6 @@ class SoundEncoder:
                 await asyncio.to_thread(space.expect, size)
             except DiskFull:
                 raise disk_full() from None
-
-
-def _create(path: Path) -> None:
-    """Create a file that only the service's own user may read. Raises DiskFull."""
-    try:
-        path.touch(0o600, exist_ok=False)
-    except OSError as error:
-        raise_if_full(error)
-        raise
 
 
 def _check_span(encoding: Encoding, end: EncodeStep) -> None:

@@ -6,18 +6,17 @@ faster than the disk takes it.
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import MultipartParser, MultipartState, parse_options_header
 
 from app.errors import InvalidInput, UnsupportedContentType
 from app.ids import ID
-from app.media.disk import DiskSpace, Reservation
-from app.media.file_sink import FileSink, raise_if_full, too_large
+from app.media.disk import DiskSpace, disk_errors
+from app.media.file_sink import FileSink, too_large
 from app.media.multipart import MAX_FIELD_BYTES, MAX_LARGE_FIELD_BYTES, Parts, base_name
 
 FEED_BYTES = 1 << 16  # parsed at once: a huge chunk would block the event loop
@@ -94,15 +93,26 @@ async def receive_form(
         return sink
 
     parts = Parts(file_field, open_sink, large_fields)
-    async with _reserved(disk, content_length) as space:
+    with disk.reservation() as space:
+        await asyncio.to_thread(space.expect, content_length or 0)
         try:
-            with _translate_errors():
-                await _read(_limited(stream, max_bytes, file_field, overhead), boundary, parts, sinks)
-        except BaseException:
+            with disk_errors():
+                parser = MultipartParser(boundary, parts.callbacks())
+                async for chunk in _limited(stream, max_bytes, file_field, overhead):
+                    parser.write(chunk)
+                    for sink in sinks:
+                        await sink.drain()
+                if parser.state != MultipartState.END:
+                    raise InvalidInput("The multipart body ends before its closing boundary.")
+                for sink in sinks:
+                    await sink.finish()
+        except BaseException as error:
             for sink in sinks:
                 await sink.discard()
+            if isinstance(error, FormParserError):
+                raise InvalidInput(f"The multipart body is malformed: {error}.") from None
             raise
-    uploads = [Upload(sink.path, sink.filename, sink.size, sink.sha256, raw_pcm) for sink in sinks]
+    uploads = [Upload(sink.path, sink.filename, sink.size, sink.hash.hexdigest(), raw_pcm) for sink in sinks]
     return Form(parts.fields, next(iter(uploads), None))
 
 
@@ -124,10 +134,11 @@ async def receive_raw(
         raise too_large(max_bytes, "file")
     name = base_name(filename.encode())
     path = folder / uuid.uuid4().hex
-    async with _reserved(disk, content_length) as space:
+    with disk.reservation() as space:
+        await asyncio.to_thread(space.expect, content_length or 0)
         sink = FileSink(path, name or "recording", max_bytes, "file", space, described=True, durable=durable)
         try:
-            with _translate_errors():
+            with disk_errors():
                 async for chunk in _limited(stream, max_bytes, "file"):
                     sink.feed(chunk)
                     await sink.drain()
@@ -135,7 +146,7 @@ async def receive_raw(
         except BaseException:
             await sink.discard()
             raise
-    return Upload(sink.path, name, sink.size, sink.sha256)
+    return Upload(sink.path, name, sink.size, sink.hash.hexdigest())
 
 
 def remove_leftovers(folder: Path, keep: Collection[str]) -> None:
@@ -162,41 +173,6 @@ def _boundary(content_type: str) -> bytes:
     if not boundary:
         raise InvalidInput("The Content-Type names no multipart boundary.")
     return boundary
-
-
-async def _read(
-    chunks: AsyncIterator[bytes], boundary: bytes, parts: Parts, sinks: Sequence[FileSink]
-) -> None:
-    """Parse the body to its end; `sinks` grows when the file begins."""
-    parser = MultipartParser(boundary, parts.callbacks())
-    async for chunk in chunks:
-        parser.write(chunk)
-        for sink in sinks:
-            await sink.drain()
-    if not parts.complete:
-        raise InvalidInput("The multipart body ends before its closing boundary.")
-    for sink in sinks:
-        await sink.finish()
-
-
-@asynccontextmanager
-async def _reserved(disk: DiskSpace, content_length: int | None) -> AsyncIterator[Reservation]:
-    """The space for a body while it is received. Raises DiskFull if its declared length does not fit."""
-    with disk.reservation() as space:
-        await asyncio.to_thread(space.expect, content_length or 0)
-        yield space
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Raise errors of the parser and the disk as the service's own."""
-    try:
-        yield
-    except FormParserError as error:
-        raise InvalidInput(f"The multipart body is malformed: {error}.") from None
-    except OSError as error:
-        raise_if_full(error)
-        raise
 
 
 async def _limited(

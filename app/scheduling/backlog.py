@@ -52,12 +52,16 @@ class ThroughputEstimator:
         """The slot is removed. Another one with its number starts anew."""
         self._slots.pop(slot, None)
 
-    def begin(self, slot: int, expected_s: float, now: float) -> None:
-        """A slot has got a batch, which it runs after those that it has."""
+    def begin(self, slot: int, cost_s: float, now: float) -> float | None:
+        """A slot has got a batch of this cost, which it runs after those that it has.
+
+        Returns how long that should take (s); None until the slot has run some batches.
+        """
         estimate = self._slots[slot]
         if not estimate.in_flight:
             estimate.began = now
-        estimate.in_flight.append(expected_s)
+        estimate.in_flight.append(cost_s)
+        return cost_s * self.ratio(slot) if estimate.batches >= _BATCHES_TO_KNOW else None
 
     def end(self, slot: int, now: float) -> None:
         """The slot has finished its first batch."""
@@ -80,10 +84,6 @@ class ThroughputEstimator:
         """The slot's ratio; before its first batch, the mean of the other slots'."""
         ratio = self._slots[slot].ratio
         return self._mean if ratio is None else ratio
-
-    def expected(self, slot: int, cost_s: float) -> float | None:
-        """How long a batch of this cost should take (s); None until the slot has run some batches."""
-        return cost_s * self.ratio(slot) if self._slots[slot].batches >= _BATCHES_TO_KNOW else None
 
     def free_in(self, slot: int, now: float) -> float:
         """Seconds until the slot is free, as estimated."""
@@ -157,13 +157,18 @@ class Backlog(FairQueue[Task[P, R]]):
             return []
         if slot.status.state == "draining":
             return self._take_in_turns(slot, 1)
-        few_left = self._few_left()
+        # The last batches are planned.
+        few_left = len(self) <= PLANNED_ROUNDS * self._full_round()
         if any(other.batch_limit() > 1 for other in self._slots):  # else there is nothing to choose
             line = self.only_line(len(self) if few_left else WINDOW_BATCHES * slot.batch_limit())
             if line and all(_can_batch_with_others(task, line[0].key) for task in line):
                 places = self._choose(slot, line, few_left=few_left)
                 return self.take_at(places) if places else []
-        return self._take_in_turns(slot, self._batch_quota(slot, few_left=few_left))
+        weight = next(iter(self)).weight
+        quota = slot.batch_limit(weight)
+        if few_left and quota > 1:
+            quota = len(self._plan_last(slot, self, weight))  # 0: the others are to run them
+        return self._take_in_turns(slot, quota)
 
     def _take_in_turns(self, slot: Slot[P, R], quota: int) -> list[Task[P, R]]:
         """Remove and return the next tasks for a slot, job by job, `quota` at most."""
@@ -174,10 +179,10 @@ class Backlog(FairQueue[Task[P, R]]):
         def fits(task: Task[P, R]) -> bool:
             if not self._can_run(slot, task.payload):
                 return False
+            if task.affinity == slot.index:  # it runs on no other slot, also after an error
+                return True
             if task.failed_on == slot.index and self._others_serve(slot):
                 return False
-            if task.affinity == slot.index:
-                return True
             return not is_draining and (task.affinity is None or self._is_lost_to(task.affinity, task))
 
         def joins(task: Task[P, R]) -> bool:
@@ -229,23 +234,8 @@ class Backlog(FairQueue[Task[P, R]]):
 
     def _full_round(self) -> int:
         """How many tasks like the first one all slots take at once."""
-        weight = self._first_weight()
+        weight = next((task.weight for task in self), 1)
         return sum(slot.batch_limit(weight) for slot in self._slots)
-
-    def _first_weight(self) -> int:
-        return next((task.weight for task in self), 1)
-
-    def _few_left(self) -> bool:
-        """Whether so few tasks wait that the last batches are planned."""
-        return len(self) <= PLANNED_ROUNDS * self._full_round()
-
-    def _batch_quota(self, slot: Slot[P, R], *, few_left: bool) -> int:
-        """How many tasks the slot's next batch may have; 0 if the others are to run them."""
-        weight = self._first_weight()
-        limit = slot.batch_limit(weight)
-        if limit == 1:
-            return 1
-        return len(self._plan_last(slot, self, weight)) if few_left else limit
 
     def _choose(self, slot: Slot[P, R], line: Sequence[Task[P, R]], *, few_left: bool) -> list[int]:
         """The places of the slot's next batch in the only job's line; none if the others are to run them."""

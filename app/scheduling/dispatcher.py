@@ -7,19 +7,21 @@ other. So a cancelled task is never sent, fast slots take more, and a crash puts
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 
 import structlog
 
-from app.concurrency import BackgroundTasks
+from app.concurrency import BackgroundTasks, Wakeup
 from app.errors import DeviceFailed, NotReady, ProcessCrashed
 from app.known_errors import explain
 from app.scheduling.backlog import Backlog, ThroughputEstimator
 from app.scheduling.batching import BatchCost
 from app.scheduling.failure_policy import (
+    MAX_CRASHES,
     Action,
     FailSlot,
     FailTask,
@@ -27,17 +29,37 @@ from app.scheduling.failure_policy import (
     RecordCrash,
     Requeue,
     RestartSlot,
-    check_crash_count,
+    crashes_processes,
     restart_reason,
 )
-from app.scheduling.served_slot import ServedSlot
-from app.scheduling.tasks import Batch, Outcome, RestartReason, Slot, Task, TaskResult
-from app.work import current_work, log_ids
+from app.scheduling.tasks import Batch, Outcome, OverlappingSlot, RestartReason, Slot, Task, TaskResult
+from app.telemetry.work import log_ids
 
 P = TypeVar("P")
 R = TypeVar("R")
 
 log = structlog.get_logger(__name__)
+
+
+class _ServedSlot(Generic[P, R]):
+    """A slot, its loop, and its batches in flight."""
+
+    def __init__(self, slot: Slot[P, R], sleep_after_s: float | None) -> None:
+        """`sleep_after_s`: see `Dispatcher`."""
+        self.slot = slot
+        self.index = slot.index
+        self.sleep_after_s = sleep_after_s
+        # Found once: checking a protocol takes as long as planning a batch.
+        self.overlapping = slot if _overlaps(slot) else None
+        self.wakeup = Wakeup()
+        self.in_flight: deque[Batch[P, R]] = deque()  # in order
+        self.loop: asyncio.Task[None] | None = None
+        self.is_removed = False  # the dispatcher has taken its tasks back, and ignores what it still answers
+        self.closed = asyncio.Event()  # removed, and its process has ended
+
+
+def _overlaps(slot: Slot[P, R]) -> TypeGuard[OverlappingSlot[P, R]]:
+    return isinstance(slot, OverlappingSlot) and slot.overlaps
 
 
 class Dispatcher(Generic[P, R]):
@@ -54,7 +76,7 @@ class Dispatcher(Generic[P, R]):
         always_awake: int = 0,
         waits_for_slots: bool = False,
         can_run: Callable[[Slot[P, R], P], bool] = lambda slot, payload: True,
-        on_batch: Callable[[Batch[P, R], Outcome], None] = lambda batch, outcome: None,
+        on_batch: Callable[[Slot[P, R], Batch[P, R], Outcome], None] = lambda slot, batch, outcome: None,
     ) -> None:
         """`name` says in errors and logs what a slot's process is: "worker", for example.
 
@@ -63,7 +85,7 @@ class Dispatcher(Generic[P, R]):
         it again when there is some; not that of the first `always_awake` slots. None: never.
         `waits_for_slots`: slots come and go, so tasks wait while there are none. `can_run`: whether a slot
         may get a task with a payload; only for slots that take one task at a time. `on_batch` is called when
-        a batch has ended.
+        a batch of a slot has ended.
         """
         self._name = name
         self._cost = cost
@@ -73,7 +95,7 @@ class Dispatcher(Generic[P, R]):
         self._failures = FailurePolicy[P, R](name, retries_errors=retries_errors)
         self._throughput = ThroughputEstimator()
         self._backlog = Backlog[P, R](self._throughput, cost, can_run)
-        self._served: dict[int, ServedSlot[P, R]] = {}  # by number, in order
+        self._served: dict[int, _ServedSlot[P, R]] = {}  # by number, in order
         self._closing = BackgroundTasks()  # of slots that are removed
         self._on_batch = on_batch
         self._is_started = False
@@ -101,7 +123,7 @@ class Dispatcher(Generic[P, R]):
         if slot.index in self._served:
             raise ValueError(f"there is a slot {slot.index}")
         sleep_after_s = None if slot.index < self._always_awake else self._sleep_after_s
-        served = ServedSlot(slot, sleep_after_s)
+        served = _ServedSlot(slot, sleep_after_s)
         self._served = dict(sorted([*self._served.items(), (slot.index, served)]))
         self._backlog.add_slot(slot)
         if self._is_started:
@@ -115,7 +137,7 @@ class Dispatcher(Generic[P, R]):
                 served.slot.status.state = "asleep"
             self._start_loop(served)
 
-    def _start_loop(self, served: ServedSlot[P, R]) -> None:
+    def _start_loop(self, served: _ServedSlot[P, R]) -> None:
         served.loop = asyncio.create_task(self._keep_serving(served), name=f"{self._name}-{served.index}")
 
     async def stop(self) -> None:
@@ -140,13 +162,13 @@ class Dispatcher(Generic[P, R]):
         if served is None:
             return
         slot = served.slot
-        if not served.is_draining and (served.in_flight or slot.status.is_serving):
+        if slot.status.state != "draining" and (served.in_flight or slot.status.is_serving):
             log.info("draining", pool=self._name, slot=index)
             slot.status.state = "draining"
             self._backlog.stop_planning_for(slot)
             served.wakeup.set()
             self._slot_has_left()
-        elif not served.is_draining:
+        elif slot.status.state != "draining":
             self._remove(served)
         await served.closed.wait()
 
@@ -161,7 +183,7 @@ class Dispatcher(Generic[P, R]):
             self._remove(served)
             await served.closed.wait()
 
-    def _remove(self, served: ServedSlot[P, R]) -> None:
+    def _remove(self, served: _ServedSlot[P, R]) -> None:
         log.info("slot removed", pool=self._name, slot=served.index)
         tasks = [task for batch in served.in_flight for task in batch.tasks]
         self._report_aborted(served)
@@ -177,11 +199,11 @@ class Dispatcher(Generic[P, R]):
         self._slot_has_left()
         self._closing.spawn(self._end_process(served))
 
-    def _report_aborted(self, served: ServedSlot[P, R]) -> None:
+    def _report_aborted(self, served: _ServedSlot[P, R]) -> None:
         """End the batches in flight of a slot whose process is gone. The first one has taken time."""
         ended = [self._end(served, batch.tasks, succeeded=False) for batch in [*served.in_flight]]
         if ended and ended[0] is not None:
-            self._report(ended[0], Outcome.REQUEUED)
+            self._report(served.slot, ended[0], Outcome.REQUEUED)
 
     def _unanswered(self) -> Iterator[Task[P, R]]:
         yield from self._backlog
@@ -199,7 +221,7 @@ class Dispatcher(Generic[P, R]):
             self._refuse_waiting()
         self._wake_slots()
 
-    async def _end_process(self, served: ServedSlot[P, R]) -> None:
+    async def _end_process(self, served: _ServedSlot[P, R]) -> None:
         """End the loop and the process of a slot that is removed. Nothing else waits for that."""
         if served.loop is not None:
             served.loop.cancel()
@@ -261,7 +283,8 @@ class Dispatcher(Generic[P, R]):
         task crashes each process that runs it, and the exception that the task itself raises. With
         `waits_for_slots`, a task waits while there is no slot.
         """
-        check_crash_count(crash_count)
+        if crash_count >= MAX_CRASHES:
+            raise crashes_processes(crash_count)
         if self._none_can_serve():
             raise self._not_ready()
         loop = asyncio.get_running_loop()
@@ -279,7 +302,6 @@ class Dispatcher(Generic[P, R]):
             future,
             loop.time(),
             isolated=crash_count > 0,
-            work=current_work(),
         )
         self._backlog.put_task(task)
         self._wake_slots()
@@ -331,7 +353,7 @@ class Dispatcher(Generic[P, R]):
             if not task.future.done():
                 task.future.set_exception(self._not_ready())
 
-    async def _keep_serving(self, served: ServedSlot[P, R]) -> None:
+    async def _keep_serving(self, served: _ServedSlot[P, R]) -> None:
         """Start a slot and let it serve; start it again when its process has ended, until it is removed."""
         slot = served.slot
         while not served.is_removed:
@@ -353,17 +375,19 @@ class Dispatcher(Generic[P, R]):
                 watch.cancel()
             if served.is_removed:
                 return
-            if served.is_draining:
+            if slot.status.state == "draining":
                 self._remove(served)
                 return
             if slot.status.state != "asleep":
-                self._note_end(slot)
+                self._count_restart(slot, slot.status.ending or RestartReason.CRASH)
+                if slot.status.state != "failed":
+                    slot.status.state = "restarting"
             self._wake_slots()  # tasks that only this process could run may go to any slot now
             await self._close(slot)
             if slot.status.state == "failed":
                 await asyncio.sleep(self._failures.next_backoff(slot.index))
 
-    async def _start_process(self, served: ServedSlot[P, R]) -> bool:
+    async def _start_process(self, served: _ServedSlot[P, R]) -> bool:
         """Start a slot's process. Returns False, after a pause, if that fails."""
         slot = served.slot
         slot.needs_restart.clear()
@@ -375,39 +399,22 @@ class Dispatcher(Generic[P, R]):
         except Exception as error:
             await self._close(slot)
             if not served.is_removed:
-                self._note_failed_start(slot, error)
+                if isinstance(error, DeviceFailed):
+                    self._count_restart(slot, restart_reason(error), error=error.message)
+                if slot.status.state != "failed":
+                    slot.status.error = explain(error)
+                self._perform(self._failures.after_failed_start(slot.index, error))
                 await asyncio.sleep(self._failures.next_backoff(slot.index))
             return False
         if not served.is_removed:
-            self._note_start(slot)
+            self._perform(self._failures.after_start(slot.index))
+            slot.status.waking = False
+            slot.status.error = None
         return not served.is_removed
 
-    def _note_end(self, slot: Slot[P, R]) -> None:
-        reason = slot.status.ending or RestartReason.CRASH
-        log.warning("replacing the process", pool=self._name, slot=slot.index, reason=str(reason))
+    def _count_restart(self, slot: Slot[P, R], reason: RestartReason, **details: str) -> None:
+        log.warning("replacing the process", pool=self._name, slot=slot.index, reason=str(reason), **details)
         slot.status.restarts_by[reason] += 1
-        if slot.status.state != "failed":
-            slot.status.state = "restarting"
-
-    def _note_start(self, slot: Slot[P, R]) -> None:
-        self._perform(self._failures.after_start(slot.index))
-        slot.status.waking = False
-        slot.status.error = None
-
-    def _note_failed_start(self, slot: Slot[P, R], error: Exception) -> None:
-        if isinstance(error, DeviceFailed):
-            reason = restart_reason(error)
-            log.warning(
-                "replacing the process",
-                pool=self._name,
-                slot=slot.index,
-                reason=str(reason),
-                error=error.message,
-            )
-            slot.status.restarts_by[reason] += 1
-        if slot.status.state != "failed":
-            slot.status.error = explain(error)
-        self._perform(self._failures.after_failed_start(slot.index, error))
 
     def _perform(self, actions: Sequence[Action[P, R]]) -> None:
         """Do what the failure policy has decided."""
@@ -438,7 +445,7 @@ class Dispatcher(Generic[P, R]):
             self._refuse_waiting()
         self._wake_slots()
 
-    async def _serve(self, served: ServedSlot[P, R]) -> None:
+    async def _serve(self, served: _ServedSlot[P, R]) -> None:
         """Send batch after batch until the slot's process has ended, or the slot has drained or may sleep."""
         slot = served.slot
         now = asyncio.get_running_loop().time
@@ -447,16 +454,18 @@ class Dispatcher(Generic[P, R]):
         while not slot.needs_restart.is_set() or before:
             batch = self._next_batch(served, before)
             if not batch and not before:
-                if served.is_draining:
+                if slot.status.state == "draining":
                     return
                 slot.status.state = "idle"
-                if served.is_idle_too_long(now() - used_at) and not len(self._backlog):
+                idle_s, sleep_after_s = now() - used_at, served.sleep_after_s
+                if sleep_after_s is not None and idle_s >= sleep_after_s and not len(self._backlog):
                     slot.status.state = "asleep"
                     log.info("no work: ending the process", pool=self._name, slot=slot.index)
                     return
-                await served.wakeup.wait(served.sleeps_in(now() - used_at))
+                sleeps_in_s = None if sleep_after_s is None else max(sleep_after_s - idle_s, 0.01)
+                await served.wakeup.wait(sleeps_in_s)
                 continue
-            if not served.is_draining:
+            if slot.status.state != "draining":
                 slot.status.state = "busy"
                 self._wake_sleepers()
             with structlog.contextvars.bound_contextvars(**log_ids(task.work for task in [*before, *batch])):
@@ -469,7 +478,7 @@ class Dispatcher(Generic[P, R]):
                 slot.status.state = "idle"  # tasks that come now wake no other slot
             await asyncio.sleep(0)  # callers submit what continues the tasks that are answered
 
-    def _next_batch(self, served: ServedSlot[P, R], before: Sequence[Task[P, R]]) -> list[Task[P, R]]:
+    def _next_batch(self, served: _ServedSlot[P, R], before: Sequence[Task[P, R]]) -> list[Task[P, R]]:
         """The next batch for a slot that has not answered `before`; empty if it must wait for that."""
         slot = served.slot
         if self._draining or slot.needs_restart.is_set() or any(task.isolated for task in before):
@@ -483,7 +492,7 @@ class Dispatcher(Generic[P, R]):
         return batch
 
     async def _send(
-        self, served: ServedSlot[P, R], before: Sequence[Task[P, R]], batch: list[Task[P, R]]
+        self, served: _ServedSlot[P, R], before: Sequence[Task[P, R]], batch: list[Task[P, R]]
     ) -> bool:
         """Send a batch, and settle the tasks that are answered: its own, or those of the batch before.
 
@@ -505,17 +514,16 @@ class Dispatcher(Generic[P, R]):
                     task.future.set_exception(error)
             return False
 
-    def _begin(self, served: ServedSlot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
+    def _begin(self, served: _ServedSlot[P, R], batch: Sequence[Task[P, R]]) -> float | None:
         """A batch is sent to a slot. Returns what it should take (s), if that is known."""
         now, clock = time.time(), asyncio.get_running_loop().time()
         served.in_flight.append(Batch(served.index, batch, now, sent=now, began=clock))
         self._idle.clear()
         cost_s = self._cost.seconds([task.size for task in batch])
-        self._throughput.begin(served.index, cost_s, clock)
-        return self._throughput.expected(served.index, cost_s)
+        return self._throughput.begin(served.index, cost_s, clock)
 
     def _end(
-        self, served: ServedSlot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool
+        self, served: _ServedSlot[P, R], batch: Sequence[Task[P, R]], *, succeeded: bool
     ) -> Batch[P, R] | None:
         """A batch that was sent is answered, or its process is gone.
 
@@ -540,7 +548,7 @@ class Dispatcher(Generic[P, R]):
 
     async def _settle(
         self,
-        served: ServedSlot[P, R],
+        served: _ServedSlot[P, R],
         batch: Sequence[Task[P, R]],
         answer: Awaitable[list[R] | None],
         following: Sequence[Task[P, R]] = (),
@@ -569,12 +577,17 @@ class Dispatcher(Generic[P, R]):
         if served.is_removed:
             return False  # its tasks are requeued, and perhaps answered by another slot
         outcome = Outcome.OK
-        if error is None:
-            self._succeed(served.slot, batch, results)
-        else:
-            outcome = self._fail(served.slot, batch, following, error, is_gone=is_gone)
+        slot = served.slot
+        if error is not None:
+            outcome = self._fail(slot, batch, following, error, is_gone=is_gone)
+        elif batch:
+            slot.status.batches += 1
+            self._perform(self._failures.after_success(slot.index, batch))
+            for task, result in zip(batch, results, strict=True):
+                if not task.future.done():
+                    task.future.set_result(TaskResult(result, slot.index, task.crash_count))
         if ended is not None:
-            self._report(ended, outcome)
+            self._report(slot, ended, outcome)
         return not is_gone
 
     def _fail(
@@ -597,22 +610,13 @@ class Dispatcher(Generic[P, R]):
         self._perform(actions)
         return Outcome.FAILED if any(isinstance(action, FailTask) for action in actions) else Outcome.REQUEUED
 
-    def _report(self, batch: Batch[P, R], outcome: Outcome) -> None:
+    def _report(self, slot: Slot[P, R], batch: Batch[P, R], outcome: Outcome) -> None:
         try:
-            self._on_batch(batch, outcome)
+            self._on_batch(slot, batch, outcome)
         except Exception:  # a caller's fault must not end the slot's loop
             log.exception("batch not reported", pool=self._name, slot=batch.slot)
 
-    def _succeed(self, slot: Slot[P, R], batch: Sequence[Task[P, R]], results: Sequence[R]) -> None:
-        if not batch:
-            return
-        slot.status.batches += 1
-        self._perform(self._failures.after_success(slot.index, batch))
-        for task, result in zip(batch, results, strict=True):
-            if not task.future.done():
-                task.future.set_result(TaskResult(result, slot.index, task.crash_count))
-
-    async def _wake_for_restart(self, served: ServedSlot[P, R]) -> None:
+    async def _wake_for_restart(self, served: _ServedSlot[P, R]) -> None:
         await served.slot.needs_restart.wait()
         served.wakeup.set()
 

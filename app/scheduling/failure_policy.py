@@ -82,10 +82,6 @@ class _Health(Generic[P, R]):
     backoffs: int = 0
     suspect: Task[P, R] | None = None  # the only task in flight when the device failed
 
-    def reset(self) -> None:
-        """A batch succeeded."""
-        self.start_crashes = self.device_failures = self.errors = self.backoffs = 0
-
 
 class FailurePolicy(Generic[P, R]):
     """Decides what follows from each failure in a pool of slots."""
@@ -139,7 +135,8 @@ class FailurePolicy(Generic[P, R]):
 
     def after_success(self, slot: int, batch: Sequence[Task[P, R]]) -> list[Action[P, R]]:
         """A batch succeeded. If a task of it raised an error on another slot, that slot was at fault."""
-        self._health[slot].reset()
+        health = self._health[slot]
+        health.start_crashes = health.device_failures = health.errors = health.backoffs = 0
         actions: list[Action[P, R]] = []
         for task in batch:
             if task.has_raised and task.failed_on is not None and task.failed_on != slot:
@@ -231,7 +228,7 @@ class FailurePolicy(Generic[P, R]):
         retried = []
         for task in batch:
             if task.crash_count >= MAX_CRASHES:
-                actions.append(FailTask(task, _crashes(task.crash_count)))
+                actions.append(FailTask(task, crashes_processes(task.crash_count)))
             elif task.crash_count + task.open_suspicions >= MAX_CRASHES:
                 self.held.append(task)
             else:
@@ -266,13 +263,8 @@ def restart_reason(error: Exception) -> RestartReason:
     return RestartReason.DEVICE if isinstance(error, DeviceFailed) else RestartReason.CRASH
 
 
-def check_crash_count(count: int) -> None:
-    """Raises TaskCrashes if too many processes crashed on a task."""
-    if count >= MAX_CRASHES:
-        raise _crashes(count)
-
-
-def _crashes(count: int) -> TaskCrashes:
+def crashes_processes(count: int) -> TaskCrashes:
+    """The error of a task on which so many processes crashed."""
     return TaskCrashes(f"{count} processes crashed on it")
 
 

@@ -15,10 +15,10 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from app import logs
 from app.child_environment import hide_secrets
 from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
-from app.work import bound_ids
+from app.telemetry import logs
+from app.telemetry.work import bound_ids
 from workers import calls, log_lines
 from workers.messages import Part
 

@@ -5,9 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar, get_args, runtime_checkable
 
-from app.work import Work
+from opentelemetry.trace import Span, get_current_span
+
+from app.telemetry.work import Work, current_work
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -16,7 +18,8 @@ Payload = TypeVar("Payload", contravariant=True)
 
 # Asleep: started when there is work. Draining: takes no more batches, and ends when it has answered those it
 # has. Failed: retried now and then.
-STATES = ("loading", "idle", "busy", "restarting", "asleep", "draining", "failed")
+State = Literal["loading", "idle", "busy", "restarting", "asleep", "draining", "failed"]
+STATES: tuple[State, ...] = get_args(State)
 
 
 class RestartReason(StrEnum):
@@ -126,7 +129,8 @@ class Task(Generic[P, R]):
     cancelled: bool = False  # its job was cancelled while the task was in flight
     failed_on: int | None = None  # the slot on which it failed last: another one is better, if there is one
     has_raised: bool = False  # an error, which may not have been its own
-    work: Work = Work()  # noqa: RUF009 - frozen; what it is for
+    work: Work = field(default_factory=current_work)  # of its caller
+    span: Span = field(default_factory=get_current_span)  # of its caller, for the spans of its batches
     losses: int = 0  # processes that were lost with this task in flight
     open_suspicions: int = 0  # device failures with only this task in flight, whose cause is not known yet
 

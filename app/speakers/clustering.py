@@ -8,10 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.speakers.alternation import joined_speakers, transitions
-from app.speakers.centroids import centroids
-from app.speakers.linkage import Merge, average_linkage, joined, root, sums_of
-from app.speakers.voices import Embeddings, Voices, distance_scale
-from app.speakers.windows import lengths, window_parts
+from app.speakers.linkage import Merge, average_linkage, centroids, joined, root, sums_of
+from app.speakers.voices import Embeddings, Voices, distance_scale, lengths, window_parts
 from workers.messages import SAMPLE_RATE
 
 MOST_ITEMS = 4000  # that are compared with each other: a matrix of 64 MB

@@ -9,8 +9,7 @@ from app.speakers.clustering import SpeakerCount, find_speakers
 from app.speakers.naming import KnownSpeaker, first_names
 from app.speakers.relabelling import relabelled
 from app.speakers.splitting import speakers_of, split, with_turns
-from app.speakers.voices import unpack_all
-from app.speakers.windows import window_parts
+from app.speakers.voices import unpack_all, window_parts
 from app.speakers.word_labels import label_words
 from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.timeline import Transcript

@@ -1,4 +1,4 @@
-"""Agglomerative clustering with average linkage. Pure."""
+"""Agglomerative clustering with average linkage; of long recordings, in blocks first. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from app.speakers.voices import Embeddings
+
 Vectors = npt.NDArray[np.float32]
+
+_BLOCK = 1000  # windows that are compared with each other: over ten minutes
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -89,3 +93,24 @@ def sums_of(vectors: Vectors, labels: npt.NDArray[np.int64]) -> Vectors:
     firsts = np.searchsorted(labels[order], np.arange(labels.max() + 1))
     sums: Vectors = np.add.reduceat(vectors[order], firsts, axis=0)
     return sums
+
+
+def centroids(embeddings: Embeddings, weights: npt.NDArray[np.float64], most: int) -> npt.NDArray[np.int64]:
+    """The item of each window, numbered from 0: at most `most`, at least 1. Few windows are an item each.
+
+    `weights`: shape (n,), how much each window counts. The most similar windows of each block become one
+    item, until the blocks have equal parts of `most`.
+    """
+    count = len(weights)
+    if count <= most:
+        return np.arange(count)
+    sums = embeddings * weights[:, None].astype(np.float32)
+    blocks = min(-(-count // _BLOCK), most)
+    items, used = np.empty(count, np.int64), 0
+    for block in range(blocks):
+        first, end = block * count // blocks, (block + 1) * count // blocks
+        quota = (block + 1) * most // blocks - block * most // blocks
+        merges = average_linkage(sums[first:end], weights[first:end])
+        items[first:end] = used + joined(end - first, merges[: max(end - first - quota, 0)])
+        used = int(items[first:end].max()) + 1
+    return items

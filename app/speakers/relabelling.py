@@ -2,20 +2,34 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from app.speakers.clustering import SpeakerCount, find_speakers
-from app.speakers.known_speakers import Group, groups_of
+from app.speakers.constraints import Group, groups_of
 from app.speakers.naming import new_names
 from app.speakers.splitting import speakers_of, with_turns
-from app.speakers.voices import Voices, unpack_all
-from app.speakers.windows import window_parts
+from app.speakers.voices import Voices, unpack_all, window_parts
 from app.speakers.word_labels import label_words
 from app.transcript.edited import EditedSegment
 from workers.messages import Span
 
 _MUCH = 0.3  # of all that a speaker says
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerCorrection:
+    """What to change about the speakers of a transcript. `same` and `different` as in `relabelled`."""
+
+    count: SpeakerCount | None = None
+    same: tuple[tuple[str, ...], ...] = ()
+    different: tuple[tuple[str, ...], ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)  # of the speakers, once they are found: by label
+
+    @property
+    def needs_voices(self) -> bool:
+        """Whether voices are compared anew: not to rename speakers."""
+        return self.count is not None or bool(self.same or self.different)
 
 
 def relabelled(

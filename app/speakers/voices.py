@@ -1,20 +1,60 @@
 """The voices in a recording: embeddings of short windows of its speech, and these as bytes. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
-from workers.messages import Span
+from workers.messages import SAMPLE_RATE, Span
 
 Embeddings = npt.NDArray[np.float32]  # shape (n, values), each row of length 1
 
-
+WINDOW = 3 * SAMPLE_RATE // 2  # samples: a voice is hard to tell from less than a second
+STEP = WINDOW // 2  # samples, at most
+SHORTEST = SAMPLE_RATE // 5  # samples: less says nothing of a voice
 # Distance of two windows of one voice near each other, with the bundled model: usual, and the most.
 _NEAR = 0.165
 _FARTHEST_NEAR = 0.3
+
+
+def voice_windows(speech: Iterable[Span]) -> tuple[Span, ...]:
+    """The windows of a clip's speech, in order, in samples of the recording.
+
+    Each span of speech has windows of 1.5 s, evenly spread, that begin 0.75 s apart at most. A shorter span
+    is one window, and a span below 0.2 s has none.
+    """
+    return tuple(window for start, end in speech for window in _windows(start, end))
+
+
+def _windows(start: int, end: int) -> Iterator[Span]:
+    spare = end - start - WINDOW
+    if spare <= 0:
+        if end - start >= SHORTEST:
+            yield start, end
+        return
+    steps = -(-spare // STEP)
+    for step in range(steps + 1):
+        first = start + step * spare // steps
+        yield first, first + WINDOW
+
+
+def window_parts(windows: Sequence[Span]) -> npt.NDArray[np.int64]:
+    """The part of the speech that each window stands for: shape (n, 2), ordered, without overlap.
+
+    Where two windows overlap, the parts meet in the middle. Together, they cover what the windows cover.
+    """
+    parts = np.array(windows, np.int64).reshape(-1, 2)
+    starts, ends = parts[1:, 0].copy(), parts[:-1, 1].copy()
+    overlap = starts < ends
+    parts[1:, 0][overlap] = parts[:-1, 1][overlap] = ((starts + ends) // 2)[overlap]
+    return parts
+
+
+def lengths(parts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """The length of each part, in samples."""
+    return (parts[:, 1] - parts[:, 0]).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any
 
 from workers.messages import Segment, Span
@@ -72,3 +73,31 @@ def clip_start(starts: Sequence[int], sample: int) -> int:
     """Where the clip of a segment starts that starts at this sample, of clips with these starts in order."""
     index = bisect_right(starts, sample) - 1
     return starts[index] if index >= 0 else 0
+
+
+def split_turns(segments: Iterable[Segment]) -> Iterator[Segment]:
+    """The segments, in order, each of one speaker. The parts of one that was timed by hand abut."""
+    for segment in segments:
+        if isinstance(segment, EditedSegment) and segment.turns:
+            yield from _turns(segment)
+        else:
+            yield segment
+
+
+def _turns(segment: EditedSegment) -> Iterator[EditedSegment]:
+    words, speakers = segment.words, word_speakers(segment)
+    begins = [0, *(at for at in range(1, len(words)) if speakers[at] != speakers[at - 1])]
+    start = segment.start
+    for first, last in pairwise([*begins, len(words)]):
+        if last < len(words):
+            next_start = min(max(words[last].start, start), segment.end)
+            spoken = max(min(words[last - 1].end, next_start), start)
+            end = next_start if segment.timed_by_hand else spoken
+            text = "".join(word.text for word in words[first:last])
+        else:
+            next_start = end = segment.end
+            text = segment.text if not first else "".join(word.text for word in words[first:])
+        part = words[first:last]
+        speaker = speakers[first] if speakers else segment.speaker
+        yield replace(segment, start=start, end=end, text=text, words=part, speaker=speaker, turns=())
+        start = next_start

@@ -1,16 +1,37 @@
-"""A transcript as a file, with cues as the options ask for them."""
+"""What the options of a request make of results: segments in its script, and files with cues."""
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from io import BytesIO
 
 from app.options import Options
-from app.transcript.cues import shape_cues
-from app.transcript.formats import FORMATS, FileStyle
-from app.transcript.profiles import cue_style
-from app.transcript.speaker_text import SpeakerPrefix
-from app.transcript.timeline import Transcript
+from app.transcript.cues.profiles import cue_style
+from app.transcript.cues.shaping import shape_cues
+from app.transcript.cues.timing import Cue
+from app.transcript.formats import FORMATS, Format
+from app.transcript.formats.common import FileStyle
+from app.transcript.text.chinese import LANGUAGES as CHINESE
+from app.transcript.text.chinese import convert_segments
+from app.transcript.text.speaker_text import SpeakerPrefix
+from app.transcript.timeline import ClipResult, Transcript, place_segments
+from workers.messages import Segment, Span
+
+# Takes a transcript and its cues, in order, and yields the file in parts: text in UTF-8, or bytes. Raises
+# `UnsuitableFormat` if the format cannot hold the transcript.
+Writer = Callable[[Transcript, Iterable[Cue], FileStyle], Iterator[str | bytes]]
 
 CUE_FORMATS = frozenset(name for name, known in FORMATS.items() if known.has_cues)
+
+
+def clip_segments(clip: Span, result: ClipResult, options: Options) -> tuple[Segment, ...]:
+    """The segments of a clip, in samples of the recording, in the script that the options ask for.
+
+    The pipeline and jobs that still run share them.
+    """
+    segments = place_segments(result.segments, clip)
+    is_chinese_text = result.language in CHINESE and options.task == "transcribe"
+    return convert_segments(segments, options.chinese) if is_chinese_text else segments
 
 
 def with_word_times(options: Options, *file_formats: str) -> Options:
@@ -18,6 +39,13 @@ def with_word_times(options: Options, *file_formats: str) -> Options:
     if CUE_FORMATS.isdisjoint(file_formats) and not options.diarize:
         return options
     return options.model_copy(update={"word_timestamps": True})
+
+
+def writer_of(form: Format) -> Writer:
+    """The function that writes the format, from its module."""
+    module, function = form.writer.split(".")
+    writer: Writer = getattr(import_module(f"app.transcript.formats.{module}"), function)
+    return writer
 
 
 def render_transcript(
@@ -46,6 +74,6 @@ def render_transcript(
         prefix=shown,
     )
     file = BytesIO()  # only this grows with the recording; cues and text are made one by one
-    for part in form.write(transcript, cues, file_style):
+    for part in writer_of(form)(transcript, cues, file_style):
         file.write(part if isinstance(part, bytes) else part.encode())
     return file.getvalue()

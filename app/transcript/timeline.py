@@ -1,9 +1,11 @@
-"""The ordered timeline of a recording, merged from the results of its clips. Pure."""
+"""The ordered timeline of a recording, from the results of its clips. Pure."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TypeVar, overload
 
+from app.files import pack, unpack
 from workers.messages import SAMPLE_RATE, Segment, Span, Word, seconds
 
 # A segment whose clip leaves it no time keeps its text and lasts this long.
@@ -54,50 +56,28 @@ class Transcript:
         return tuple(word for segment in self.segments for word in segment.words)
 
 
-def merge(results: Iterable[tuple[Span, ClipResult]]) -> tuple[Segment, ...]:
-    """One timeline from `(span of the clip in the recording, result of the clip)` pairs in any order.
+def place_segments(segments: Iterable[Segment], clip: Span) -> tuple[Segment, ...]:
+    """The segments of a clip, in samples of the recording instead of the clip.
 
-    Of two results with the same span the later one counts: the clip was retried. Times are samples of the
-    recording. Segments are ordered, each has start < end, none overlaps the next, each is inside its clip,
-    and words are inside their segment. Text is never lost, whatever the times; only segments without text
-    are dropped.
+    They are ordered, each has start < end, none overlaps the next, each is inside the clip, and words are
+    inside their segment. Text is never lost, whatever the times; only segments without text are dropped.
+    Clips of a transcript do not overlap, so in their order they make one timeline.
     """
-    latest = dict(results)
-    merged: list[Segment] = []
-    for bounds, spans in _overlap_groups(latest):
-        segments = [segment for span in spans for segment in _in_recording(latest[span], span)]
-        merged += in_bounds(sorted(segments, key=lambda segment: segment.start), bounds)
-    return tuple(merged)
-
-
-def _overlap_groups(spans: Iterable[Span]) -> Iterator[tuple[Span, list[Span]]]:
-    """`(bounds, spans)` of each group of overlapping spans, in order."""
-    group: list[Span] = []
-    bounds = (0, 0)
-    for span in sorted(spans):
-        if group and span[0] < bounds[1]:
-            group.append(span)
-            bounds = (bounds[0], max(bounds[1], span[1]))
-            continue
-        if group:
-            yield bounds, group
-        group, bounds = [span], span
-    if group:
-        yield bounds, group
-
-
-def _in_recording(result: ClipResult, clip: Span) -> Iterator[Segment]:
-    """The segments of a clip that have text, in samples of the recording, clamped to the clip."""
-
-    def clamped(sample: int) -> int:
-        return min(max(sample + clip[0], clip[0]), clip[1])
-
-    for segment in result.segments:
-        if segment.text.strip():
-            words = tuple(
-                replace(word, start=clamped(word.start), end=clamped(word.end)) for word in segment.words
-            )
-            yield replace(segment, start=clamped(segment.start), end=clamped(segment.end), words=words)
+    first, last = clip
+    placed = [
+        replace(
+            segment,
+            start=segment.start + first,
+            end=segment.end + first,
+            words=tuple(
+                replace(word, start=word.start + first, end=word.end + first) for word in segment.words
+            ),
+        )
+        for segment in segments
+        if segment.text.strip()
+    ]
+    placed.sort(key=lambda segment: min(max(segment.start, first), last))
+    return tuple(in_bounds(placed, clip))
 
 
 def in_bounds(segments: Sequence[S], bounds: Span) -> list[S]:
@@ -148,3 +128,43 @@ def moved(segment: S, start: int, end: int) -> S:
             for word, word_start, limit in zip(words, starts, limits, strict=True)
         ),
     )
+
+
+class PackedSegments(Sequence[Segment]):
+    """A sequence of segments, packed part by part. A part is unpacked each time it is read."""
+
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        self._parts: list[bytes] = []
+        self._ends: list[int] = []  # of each part: number of segments up to its end
+        self.extend(segments)
+
+    def extend(self, segments: Iterable[Segment]) -> None:
+        """Append segments as one part."""
+        part = tuple(segments)
+        if part:
+            self._parts.append(pack(part))
+            self._ends.append((self._ends[-1] if self._ends else 0) + len(part))
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __iter__(self) -> Iterator[Segment]:
+        for part in self._parts:
+            yield from unpack(part)
+
+    @overload
+    def __getitem__(self, index: int) -> Segment: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Segment]: ...
+    def __getitem__(self, index: int | slice) -> Segment | Sequence[Segment]:
+        if isinstance(index, slice):
+            return tuple(self[at] for at in range(*index.indices(len(self))))
+        at = range(len(self))[index]
+        number = bisect_right(self._ends, at)
+        segment: Segment = unpack(self._parts[number])[at - self._ends[number]]
+        return segment
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]

@@ -9,19 +9,22 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.media.channel_files import channel_path
-from app.media.pcm_budget import audio_too_long
-from app.media.peaks import PeakCollector
+import numpy as np
+
+from app.media.pcm_files import channel_path
 from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.speakers.channels import join_channels
 from app.transcript.timeline import Transcript
-from app.transcription.clip_request import ClipKey
+from app.transcription.clip_decoding import ClipKey
 from app.transcription.helper import Helper
 from app.transcription.language_vote import LanguageVote
-from app.transcription.pipeline import Fleet, Observer, Pipeline, Progress, first_error
-from app.transcription.sound_levels import SoundLevels
+from app.transcription.pipeline import Observer, Pipeline, Progress, WindowDispatcher, first_error
 from workers.messages import SAMPLE_RATE, Selection, Span
+
+STEP = SAMPLE_RATE // 100  # samples: 10 ms
+_BLOCK = 6000 * STEP  # read at once: a minute
+_SILENCE = 1e-9  # energy of a sample, instead of none
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,8 @@ class ChannelPipelines:
     job: str
     upload: Upload
     media: MediaPool
-    fleet: Fleet
-    pcm_path: Path  # for the first channel; the caller removes it and the `channel_files` beside it
+    fleet: WindowDispatcher
+    pcm_path: Path  # for the first channel; the caller removes it and those beside it
     observer: Observer
     helper: Helper
     new_pipeline: Callable[..., Pipeline]  # with what all channels have in common
@@ -73,18 +76,21 @@ class ChannelPipelines:
 
     async def _decode(self) -> DecodedAudio:
         """Decode all channels, and report how far that is."""
-        peaks = PeakCollector()
         decoding = self.media.decode(
-            self.job, self.upload, self.pcm_path, self.max_duration_s, peaks, self.selection, separate=True
+            self.job,
+            self.upload,
+            self.pcm_path,
+            self.max_duration_s,
+            self.observer.peaks,
+            self.selection,
+            separate=True,
         )
         async with aclosing(decoding) as steps:
             async for decoded in steps:
-                if decoded.samples > self.max_duration_s * SAMPLE_RATE:
-                    raise audio_too_long(self.max_duration_s)
                 seconds = max(0, decoded.samples - self.selection.start) / SAMPLE_RATE
                 self.observer.progressed(Progress(seconds))
                 if decoded.finished:
-                    self.observer.decoded(decoded, peaks)
+                    self.observer.decoded(decoded)
         return DecodedAudio(decoded.samples, decoded.channels)
 
     async def _transcribe(
@@ -168,3 +174,23 @@ def _join(
 ) -> Transcript:
     """As `join_channels`, with the channels' decoded audio, all of which this reads. Raises OSError."""
     return join_channels(transcripts, channels, [SoundLevels(path) for path in pcm_paths], names)
+
+
+class SoundLevels:
+    """The levels of a file of int16 samples. Takes about 3 MB for each hour."""
+
+    def __init__(self, pcm_path: Path) -> None:
+        """Reads all of the file: call it in a thread or a process. Raises OSError."""
+        energies = [np.zeros(1)]
+        with pcm_path.open("rb") as file:
+            while pcm := file.read(2 * _BLOCK):
+                samples = np.frombuffer(pcm, "<i2").astype(np.float64)
+                energies.append(np.add.reduceat(samples * samples, np.arange(0, len(samples), STEP)))
+        self._sums = np.cumsum(np.concatenate(energies))  # of the energy before each step
+
+    def level(self, start: int, end: int) -> float:
+        """The mean level between two samples, in dB of int16's steps. It is that of the steps of 10 ms."""
+        first = min(start // STEP, len(self._sums) - 1)
+        last = min(max(-(-end // STEP), first + 1), len(self._sums) - 1)
+        energy = (self._sums[last] - self._sums[first]) / max(1, (last - first) * STEP)
+        return float(10 * np.log10(max(energy, _SILENCE)))

@@ -3,18 +3,20 @@
 `decode_clip` is a generator: it yields the next window to decode and is sent that window's result. So the
 code for one clip reads in order, while workers decode windows of many clips in each batch. Positions are
 samples of the recording.
+
+Word times come from cross-attention, which drifts over pauses. Segment times and speech spans are more exact,
+so words are moved into them.
 """
 
-from collections.abc import Generator, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
 from app.transcription.audio_context import context_s, is_doubtful
-from app.transcription.clip_request import ClipRequest
-from app.transcription.words import place_words
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Segment, Span, WindowResult
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult, Word
 
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
@@ -26,6 +28,31 @@ _MISSED_SAMPLES = SAMPLE_RATE
 _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp; less is no progress
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
+
+# What tells the results of a recording's clips apart: first and last sample, the language asked for, and the
+# channel, which is 0 for the mix of all.
+ClipKey = tuple[int, int, str | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRequest:
+    """One clip of a recording to be transcribed. Positions are samples of the recording."""
+
+    pcm_path: Path  # the recording: s16le, mono, 16 kHz
+    start: int
+    end: int
+    speech: tuple[Span, ...]
+    decoding: Decoding
+    late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
+    speculative: bool = False  # queued while the first clips still decide on the language
+    outvoted: bool = False  # has a result in another language; the text after it waits for this one
+    min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
+    channel: int = 0  # of the recording
+
+    @property
+    def key(self) -> ClipKey:
+        """Identifies the clip's result among those of its recording with the same options."""
+        return (self.start, self.end, self.decoding.language, self.channel)
 
 
 DecodedWindows = list[tuple[WindowRequest, WindowResult]]  # in order of time
@@ -184,3 +211,33 @@ def _segments(clip: ClipRequest, windows: DecodedWindows) -> Iterable[Segment]:
 def _shift(segment: Segment, samples: int) -> Segment:
     words = tuple(replace(w, start=w.start + samples, end=w.end + samples) for w in segment.words)
     return replace(segment, start=segment.start + samples, end=segment.end + samples, words=words)
+
+
+def place_words(segment: Segment, speech: Sequence[Span]) -> Segment:
+    """`segment` with its words in order, without overlaps, each inside the segment and in speech.
+
+    If an edge of the segment is in speech, the first word starts or the last word ends at that edge.
+    All times are in samples from the same origin. A segment without a duration loses its words.
+    """
+    if not segment.words or segment.end <= segment.start:
+        return replace(segment, words=())
+    spans = [(max(a, segment.start), min(b, segment.end)) for a, b in speech]
+    spans = [(a, b) for a, b in spans if a < b] or [(segment.start, segment.end)]
+    words = [_move_into_speech(word, spans) for word in segment.words]
+    words[0] = replace(words[0], start=spans[0][0])
+    words[-1] = replace(words[-1], end=spans[-1][1])
+    placed = []
+    earliest = segment.start
+    for word in words:
+        start = min(max(word.start, earliest), segment.end)
+        earliest = min(max(word.end, start), segment.end)
+        placed.append(replace(word, start=start, end=earliest))
+    return replace(segment, words=tuple(placed))
+
+
+def _move_into_speech(word: Word, spans: Sequence[Span]) -> Word:
+    """The part of a word inside the span with the largest overlap, or else the nearest edge of a span."""
+    # Below 0, the overlap is the distance between word and span.
+    start, end = max(spans, key=lambda span: min(word.end, span[1]) - max(word.start, span[0]))
+    word_start = min(max(word.start, start), end)
+    return replace(word, start=word_start, end=max(word_start, min(word.end, end)))

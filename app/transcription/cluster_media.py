@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
@@ -24,24 +25,21 @@ _RETRY_S = 30.0  # after which one that did not is asked again
 _PACKAGES = ("whisperfleet", "ray", "av", "numpy", "onnxruntime", "silero-vad")
 
 
+@dataclass(slots=True)
 class ClusterMedia:
     """Keeps `count` media workers on the nodes that are alive; fewer if these have fewer free CPUs.
 
     While the bridge is away there are none, and the workers of this machine do their work.
     """
 
-    def __init__(
-        self, media: MediaPool, bridge: Bridge, count: int, is_draining: Callable[[str], bool]
-    ) -> None:
-        """`is_draining`: whether the node with an id gets no more workers."""
-        self._media = media
-        self._bridge = bridge
-        self._count = count
-        self._is_draining = is_draining
-        self._workers: dict[int, str] = {}  # by number: the id of its node
-        self._checks: dict[str, asyncio.Task[bool]] = {}  # by id of a node: whether it may have workers
-        self._following: asyncio.Task[None] | None = None
-        self._leaving = BackgroundTasks()
+    media: MediaPool
+    bridge: Bridge
+    count: int
+    is_draining: Callable[[str], bool]  # whether the node with an id gets no more workers
+    _workers: dict[int, str] = field(default_factory=dict)  # by number: the id of its node
+    _checks: dict[str, asyncio.Task[bool]] = field(default_factory=dict)  # by id of a node: may it have any
+    _following: asyncio.Task[None] | None = None
+    _leaving: BackgroundTasks = field(default_factory=BackgroundTasks)
 
     def start(self, reserved_cpus: Callable[[Node], int]) -> None:
         """Add and remove workers from now on. `reserved_cpus`: how many of a node they leave free."""
@@ -65,26 +63,26 @@ class ClusterMedia:
 
     def _reconcile(self, reserved_cpus: Callable[[Node], int]) -> None:
         """Remove, drain and add workers as the nodes need it."""
-        alive = {node.id for node in self._bridge.nodes}
+        alive = {node.id for node in self.bridge.nodes}
         for number, node_id in list(self._workers.items()):
             if node_id not in alive:
-                self._leave(number, self._media.remove_remote(number))
-            elif self._is_draining(node_id):
-                self._leave(number, self._media.drain_remote(number))
+                self._leave(number, self.media.remove_remote(number))
+            elif self.is_draining(node_id):
+                self._leave(number, self.media.drain_remote(number))
         for node_id in self._checks.keys() - alive:
             self._checks.pop(node_id).cancel()
-        nodes = [node for node in self._bridge.nodes if self._may_work(node)]
+        nodes = [node for node in self.bridge.nodes if self._may_work(node)]
         reserved = {node.id: reserved_cpus(node) for node in nodes}
-        while len(self._workers) < self._count:
+        while len(self._workers) < self.count:
             node = least_used(nodes, Counter(self._workers.values()) + Counter(reserved))
             if node is None:
                 return
-            process = RemoteProcess(self._bridge, ActorSpec(node.id, cpus=1), *INITIALIZER)
-            self._workers[self._media.add_remote(process)] = node.id
+            process = RemoteProcess(self.bridge, ActorSpec(node.id, cpus=1), *INITIALIZER)
+            self._workers[self.media.add_remote(process)] = node.id
 
     def _may_work(self, node: Node) -> bool:
         """Whether a node may have workers, as far as is known."""
-        if node.cpus < 1 or self._is_draining(node.id):
+        if node.cpus < 1 or self.is_draining(node.id):
             return False
         if node.id not in self._checks:
             self._checks[node.id] = asyncio.create_task(self._check(node))
@@ -95,7 +93,7 @@ class ClusterMedia:
         """Whether a node has the versions of this machine. If it does not say, it is asked again."""
         try:
             async with asyncio.timeout(_CHECK_S):
-                theirs = await self._bridge.call("run_on_node", node.id, node_checks.versions, _PACKAGES)
+                theirs = await self.bridge.call("run_on_node", node.id, node_checks.versions, _PACKAGES)
         except Exception as error:
             log.warning("a node did not say its versions", node=node.name, error=repr(error))
             await asyncio.sleep(_RETRY_S)

@@ -12,14 +12,14 @@ import numpy.typing as npt
 import structlog
 
 from app.errors import InvalidInput, TaskCrashes, TooLarge
-from app.media.file_sink import raise_if_full
+from app.media.clip_search import find_speech
+from app.media.disk import disk_errors
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
-from app.media.speech_search import find_speech
 from app.media.uploads import Upload
 from app.shielding import run_shielded
 from app.speakers.labelling import KnownSpeaker
-from app.speakers.windows import voice_windows
+from app.speakers.voices import voice_windows
 from app.transcription.data_folder import DataFolder
 
 log = structlog.get_logger(__name__)
@@ -45,73 +45,64 @@ async def find_known_speakers(
     model = (await media.speaker_model()).identity
     return tuple(
         [
-            KnownSpeaker(name, await _Reference(media, folder, name).embedding(reference), model)
+            KnownSpeaker(name, await _voice(media, folder, name, reference), model)
             for name, reference in zip(names, references, strict=True)
         ]
     )
 
 
-class _Reference:
-    """The recording of one speaker."""
+async def _voice(media: MediaPool, folder: DataFolder, name: str, url: str) -> npt.NDArray[np.float32]:
+    """The voice in a data URL: the mean of all windows of speech, of length 1; shape (values,)."""
+    title = f"The reference of {name!r}"
+    job = uuid.uuid4().hex
+    path, pcm_path = folder.uploads / job, folder.pcm / job
+    try:
+        size = await run_shielded(asyncio.to_thread(_write, folder, path, title, url))
+        embeddings = await _embeddings(media, title, job, Upload(path, "", size, ""), pcm_path)
+    finally:
+        media.cancel(job)
+        await asyncio.to_thread(_remove, path, pcm_path)
+    mean: npt.NDArray[np.float32] = embeddings.mean(0)
+    mean /= np.maximum(np.linalg.norm(mean), np.float32(1e-6))
+    return mean
 
-    def __init__(self, media: MediaPool, folder: DataFolder, name: str) -> None:
-        self._media = media
-        self._folder = folder
-        self._title = f"The reference of {name!r}"
-        self._id = uuid.uuid4().hex  # of its work and its files
-        self._pcm_path = folder.pcm / self._id
 
-    async def embedding(self, url: str) -> npt.NDArray[np.float32]:
-        """The voice: the mean of all windows of speech, of length 1; shape (values,)."""
-        path = self._folder.uploads / self._id
-        try:
-            size = await run_shielded(asyncio.to_thread(self._write, path, url))
-            return await self._embed(Upload(path, "", size, ""))
-        finally:
-            self._media.cancel(self._id)
-            await asyncio.to_thread(_remove, path, self._pcm_path)
+def _write(folder: DataFolder, path: Path, title: str, url: str) -> int:
+    """Write the recording in a data URL to a file. Returns its size in bytes."""
+    head = _DATA_URL.match(url)
+    if head is None:
+        raise _invalid(f"{title} is no data URL of a recording: write it as {_EXAMPLE}")
+    try:
+        content = base64.b64decode(url[head.end() :], validate=True)
+    except ValueError:  # also of characters beyond ASCII
+        raise _invalid(f"{title} is not valid base64. Encode all of the file.") from None
+    with disk_errors(), folder.disk.reservation() as space:
+        space.check(len(content))
+        path.write_bytes(content)
+    return len(content)
 
-    def _write(self, path: Path, url: str) -> int:
-        """Write the recording to a file. Returns its size in bytes."""
-        head = _DATA_URL.match(url)
-        if head is None:
-            raise _invalid(f"{self._title} is no data URL of a recording: write it as {_EXAMPLE}")
-        try:
-            content = base64.b64decode(url[head.end() :], validate=True)
-        except ValueError:  # also of characters beyond ASCII
-            raise _invalid(f"{self._title} is not valid base64. Encode all of the file.") from None
-        try:
-            with self._folder.disk.reservation() as space:
-                space.check(len(content))
-                path.write_bytes(content)
-        except OSError as error:
-            raise_if_full(error)
-            raise
-        return len(content)
 
-    async def _embed(self, upload: Upload) -> npt.NDArray[np.float32]:
-        remedy = f"Send {MIN_S} to {MAX_S} s in which this person alone speaks."
-        try:
-            found = await find_speech(
-                self._media, self._id, upload, self._pcm_path, VadParameters(), MAX_S + _SLACK_S
-            )
-        except TooLarge:
-            raise _invalid(f"{self._title} is longer than {MAX_S} s. {remedy}") from None
-        except InvalidInput as error:
-            raise _invalid(f"{self._title} cannot be used. {error.message}") from None
-        if found.seconds < MIN_S - _SLACK_S:
-            raise _invalid(f"{self._title} has {found.seconds:.1f} s. {remedy}")
-        windows = voice_windows(found.spans) or voice_windows([(0, found.samples)])
-        try:
-            embeddings = await self._media.embed_voices(self._id, self._pcm_path, windows)
-        except (TaskCrashes, MemoryError, RuntimeError) as error:
-            log.warning("the model of voices fails on a reference", error=repr(error))
-            raise _invalid(
-                f"{self._title} cannot be used: the model that embeds voices fails on it. Send another one."
-            ) from error
-        mean: npt.NDArray[np.float32] = embeddings.mean(0)
-        mean /= np.maximum(np.linalg.norm(mean), np.float32(1e-6))
-        return mean
+async def _embeddings(
+    media: MediaPool, title: str, job: str, upload: Upload, pcm_path: Path
+) -> npt.NDArray[np.float32]:
+    """The voice in each window of speech: shape (windows, values)."""
+    remedy = f"Send {MIN_S} to {MAX_S} s in which this person alone speaks."
+    try:
+        found = await find_speech(media, job, upload, pcm_path, VadParameters(), MAX_S + _SLACK_S)
+    except TooLarge:
+        raise _invalid(f"{title} is longer than {MAX_S} s. {remedy}") from None
+    except InvalidInput as error:
+        raise _invalid(f"{title} cannot be used. {error.message}") from None
+    if found.seconds < MIN_S - _SLACK_S:
+        raise _invalid(f"{title} has {found.seconds:.1f} s. {remedy}")
+    windows = voice_windows(found.spans) or voice_windows([(0, found.samples)])
+    try:
+        return await media.embed_voices(job, pcm_path, windows)
+    except (TaskCrashes, MemoryError, RuntimeError) as error:
+        log.warning("the model of voices fails on a reference", error=repr(error))
+        raise _invalid(
+            f"{title} cannot be used: the model that embeds voices fails on it. Send another one."
+        ) from error
 
 
 def _remove(*paths: Path) -> None:

@@ -11,21 +11,19 @@ from pathlib import Path
 
 import structlog
 
-from app.engines.window_request import WindowRequest, WindowSource, expected_tokens
+from app.engines.window_request import WindowSource, expected_tokens
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import MAX_SILENCE_SAMPLES, PlannedClip
+from app.media.clip_search import ClipSearch
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
-from app.transcript.clip_segments import clip_segments
-from app.transcript.packed_segments import PackedSegments
-from app.transcript.timeline import ClipResult, Transcript
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipKey, ClipRequest
-from app.transcription.clip_search import ClipSearch
+from app.transcript.rendering import clip_segments
+from app.transcript.timeline import ClipResult, PackedSegments, Transcript
+from app.transcription.clip_decoding import ClipKey, ClipRequest, decode_clip
 from app.transcription.language_vote import VOTERS, LanguageVote
 from app.transcription.result_cache import ClipResults
 from app.transcription.speakers import SpeakerFinder
@@ -42,7 +40,7 @@ from workers.messages import (
 
 log = structlog.get_logger(__name__)
 
-Fleet = Dispatcher[WindowSource, WindowResult]
+WindowDispatcher = Dispatcher[WindowSource, WindowResult]
 
 _SILENT_LANGUAGE = "en"  # of a recording without speech, unless a language was asked for
 
@@ -61,11 +59,10 @@ class Progress:
 class Observer:
     """Is called as a pipeline makes progress. Override what you need."""
 
-    def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
-        """Called once, when the recording is decoded, with its peaks.
+    peaks: PeakCollector | None = None  # gets the peaks of the recording, unless an earlier run decoded it
 
-        Not called if an earlier run decoded it.
-        """
+    def decoded(self, decoded: Decoded) -> None:
+        """Called once, when the recording is decoded. Not called if an earlier run decoded it."""
 
     def progressed(self, progress: Progress) -> None:
         """Called with the new progress, at every change."""
@@ -98,10 +95,10 @@ class Pipeline:
     options: Options
     model: str
     media: MediaPool
-    fleet: Fleet
+    fleet: WindowDispatcher
     pcm_path: Path  # for the decoded audio, which the caller removes
     results: ClipResults
-    observer: Observer = field(default_factory=Observer)
+    observer: Observer | None = None
     max_duration_s: float = math.inf
     max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
@@ -139,7 +136,8 @@ class Pipeline:
             self.max_silence,
             self.selection,
             self.decoded_samples,
-            on_decoded=self.observer.decoded,
+            self.observer.peaks if self.observer is not None else None,
+            on_decoded=self.observer.decoded if self.observer is not None else None,
             on_progress=self._decoded_up_to,
             wants_clips=self._wants_clips,
         )
@@ -155,12 +153,10 @@ class Pipeline:
             planned = 0
             group.create_task(self._publish_in_order())
             async for clip in clips:
-                task = group.create_task(self._transcribe(clip))
-                self._unpublished.put_nowait((clip, task))
+                self._unpublished.put_nowait((clip, group.create_task(self._transcribe(clip))))
                 if self.speakers is not None:
                     group.create_task(self.speakers.embed(clip))
                 self._unfinished += 1
-                task.add_done_callback(self._clip_done)
                 planned += 1
             self.vote.limit(planned, self.channel)
             self._report(clips_total=planned)
@@ -230,6 +226,8 @@ class Pipeline:
                 raise
             log.warning("continuing without a clip", error=error.message)
             self.vote.abstain(clip.index, self.channel)  # the other clips may wait for its vote
+        self._unfinished -= 1
+        self._search.wake()
         self._report(
             done_s=self._progress.done_s + (clip.end - clip.start) / SAMPLE_RATE,
             clips_done=self._progress.clips_done + 1,
@@ -240,29 +238,24 @@ class Pipeline:
         """Transcribe a clip in the language of the recording."""
         requested = self.options.language
         if requested or self.options.multilingual:
-            result = await self._submit(clip, requested)
-            return self._transcribed_clip(clip, requested, result)
+            return await self._submit(clip, requested)
         # No worker waits for the vote: until it is decided, each clip is transcribed in the language detected
         # in it, which is nearly always the one that is elected.
-        result = await (
+        transcribed = await (
             self._cast_vote(clip) if clip.index < VOTERS else self._submit(clip, None, follows_vote=True)
         )
         language = await self.vote.language()
-        if language in (None, result.language):
-            return self._transcribed_clip(clip, None, result)
-        result = await self._submit(clip, language, outvoted=True)
-        return self._transcribed_clip(clip, language, result)
+        if language in (None, transcribed.result.language):
+            return transcribed
+        return await self._submit(clip, language, outvoted=True)
 
-    def _transcribed_clip(self, clip: PlannedClip, language: str | None, result: ClipResult) -> _Transcribed:
-        return _Transcribed((clip.start, clip.end, language, self.channel), result)
-
-    async def _cast_vote(self, clip: PlannedClip) -> ClipResult:
+    async def _cast_vote(self, clip: PlannedClip) -> _Transcribed:
         """Transcribe a clip in the language detected in it, and vote for that language."""
         weight = sum(end - start for start, end in clip.speech)
         self.vote.announce(clip.index, weight, self.channel)
-        result = await self._submit(clip, None)
-        self.vote.cast(clip.index, weight, result, self.channel)
-        return result
+        transcribed = await self._submit(clip, None)
+        self.vote.cast(clip.index, weight, transcribed.result, self.channel)
+        return transcribed
 
     async def _submit(
         self,
@@ -271,7 +264,7 @@ class Pipeline:
         *,
         follows_vote: bool = False,
         outvoted: bool = False,
-    ) -> ClipResult:
+    ) -> _Transcribed:
         """Transcribe a clip in a language. None: in the one that is detected in the clip.
 
         `follows_vote`: in the elected language, if there is one when the clip's turn comes. `outvoted`: after
@@ -301,7 +294,7 @@ class Pipeline:
             channel=self.channel,
         )
         try:
-            return await self.results.get_or_transcribe(request, self._dispatch)
+            return _Transcribed(request.key, await self.results.get_or_transcribe(request, self._dispatch))
         except TaskCrashes as error:
             raise _clip_failed(clip, error) from error
         except WhisperfleetError:
@@ -314,30 +307,22 @@ class Pipeline:
         windows = decode_clip(request)
         window = next(windows)
         while not self._ended:
-            result = await self._decode_window(request, window)
+            answer = await self.fleet.submit(
+                self.job,
+                window,
+                key=window.batch_key,
+                crash_count=self.results.crash_count(request.key),
+                on_crash=partial(self.results.record_crash, request.key),
+                size=expected_tokens(window.speech),
+                weight=window.decoding.beams,
+                continues=window.continues or request.outvoted,
+            )
             try:
-                window = windows.send(result)
+                window = windows.send(answer.result)
             except StopIteration as done:
                 clip_result: ClipResult = done.value
                 return clip_result
         raise asyncio.CancelledError  # the rest of the clip would be for nobody
-
-    async def _decode_window(self, clip: ClipRequest, window: WindowRequest) -> WindowResult:
-        answer = await self.fleet.submit(
-            self.job,
-            window,
-            key=window.batch_key,
-            crash_count=self.results.crash_count(clip.key),
-            on_crash=partial(self.results.record_crash, clip.key),
-            size=expected_tokens(window.speech),
-            weight=window.decoding.beams,
-            continues=window.continues or clip.outvoted,
-        )
-        return answer.result
-
-    def _clip_done(self, task: asyncio.Task[_Transcribed | None]) -> None:
-        self._unfinished -= 1
-        self._search.wake()
 
     async def _publish_in_order(self) -> None:
         """Add each result to the transcript once it and all before it are there.
@@ -349,23 +334,25 @@ class Pipeline:
             await asyncio.wait([task])
             if task.cancelled() or task.exception() is not None:
                 return  # the task group ends all others
-            self._publish(clip, task.result())
+            self._publish((clip.start, clip.end), task.result())
             await asyncio.sleep(0)
 
-    def _publish(self, clip: PlannedClip, transcribed: _Transcribed | None) -> None:
-        span = (clip.start, clip.end)
+    def _publish(self, span: Span, transcribed: _Transcribed | None) -> None:
+        segments: Sequence[Segment] = ()
         if transcribed is not None:
             self._languages[transcribed.result.language] += 1
             segments = clip_segments(span, transcribed.result, self.options)
             self._transcribed.append(span)
             self._segments.extend(segments)
+        if self.observer is not None:
             if segments:
                 self.observer.transcribed(segments)
-        self.observer.published(span, None if transcribed is None else transcribed.key)
+            self.observer.published(span, None if transcribed is None else transcribed.key)
 
     def _report(self, **changes: float | int | None) -> None:
-        self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
-        self.observer.progressed(self._progress)
+        if self.observer is not None:
+            self._progress = replace(self._progress, **changes)  # type: ignore[arg-type]
+            self.observer.progressed(self._progress)
 
 
 def _clip_failed(clip: PlannedClip, error: Exception) -> ClipFailed:

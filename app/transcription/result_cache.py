@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.files import pack, unpack
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_request import ClipKey, ClipRequest
+from app.transcription.clip_decoding import ClipKey, ClipRequest
 from workers.messages import Span
 
 R = TypeVar("R")
@@ -34,16 +35,16 @@ class ClipResults(Protocol):
         """Store the new number of such crashes."""
 
 
+@dataclass(slots=True)
 class CachedRecording:
     """The results of a recording whose request runs, or may be sent again."""
 
-    def __init__(self) -> None:
-        self.users = 0
-        self.expiry: asyncio.TimerHandle | None = None
-        # Results by the clip's key, voices by its span. Packed: most of them are never read again.
-        self._made: dict[ClipKey | Span, bytes] = {}
-        self._running: dict[ClipKey | Span, asyncio.Task[Any]] = {}
-        self._crash_counts: dict[ClipKey, int] = {}
+    users: int = 0
+    expiry: asyncio.TimerHandle | None = None
+    # Results by the clip's key, voices by its span. Packed: most of them are never read again.
+    _made: dict[ClipKey | Span, bytes] = field(default_factory=dict)
+    _running: dict[ClipKey | Span, asyncio.Task[Any]] = field(default_factory=dict)
+    _crash_counts: dict[ClipKey, int] = field(default_factory=dict)
 
     def crash_count(self, clip: ClipKey) -> int:
         """How many workers crashed while this clip was their only one."""

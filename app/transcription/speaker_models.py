@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from app.engines.daemon_thread import in_daemon_thread
+from app.concurrency import in_daemon_thread
 from app.engines.speaker_model import VARIABLE, check_speaker_model, find_speaker_model
 from app.errors import SpeakerModelUnavailable, WhisperfleetError
 from workers.messages import SpeakerModel

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import structlog
 
-from app import tracing
 from app.errors import ClipFailed, TaskCrashes, WhisperfleetError
 from app.media.clip_planner import PlannedClip
 from app.media.pool import MediaPool
 from app.options import Options
 from app.speakers.labelling import KnownSpeaker, SpeakerCount, with_speakers
-from app.speakers.voices import Voices, pack_voices
-from app.speakers.windows import voice_windows
-from app.transcript.packed_segments import PackedSegments
-from app.transcript.timeline import Transcript
+from app.speakers.voices import Voices, pack_voices, voice_windows
+from app.telemetry import traces
+from app.transcript.timeline import PackedSegments, Transcript
 from app.transcription.helper import Helper
 from app.transcription.result_cache import ClipResults
 from workers.messages import SAMPLE_RATE, Segment, Span
@@ -68,7 +66,7 @@ class SpeakerFinder:
     async def label(self, transcript: Transcript) -> Transcript:
         """The transcript with its speakers, once all clips are embedded."""
         voices = [self._voices[span] for span in sorted(self._voices)]
-        with tracing.span("find speakers") as span:
+        with traces.span("find speakers") as span:
             labelled = await self.helper.run(
                 transcript.seconds,
                 _labelled,
@@ -78,7 +76,7 @@ class SpeakerFinder:
                 self.options.names_of_speakers,
                 self.known,
             )
-            span.set(clips=len(voices))
+            span.set_attribute("whisperfleet.clips", len(voices))
         return labelled
 
 

@@ -14,14 +14,16 @@ import langcodes
 
 from app.files import write_whole
 from app.languages import LANGUAGES, language_code, language_name
+from app.transcript.formats import FORMATS
 
 _TEMPORARY = re.compile(r"\.whisperfleet-[0-9a-f]{16}\.tmp")
 
 # Whisper's codes that players do not read. Cantonese is written in Chinese characters.
 _PLAYERS_CODES = {"jw": "jv", "yue": "zh"}
 
-_SUFFIXES = "ass dfxp idx lrc mks sami scc smi srt ssa stl sub sup ttml txt usf vtt webvtt"
-SUBTITLE_SUFFIXES = frozenset(_SUFFIXES.split())
+# Ours that show text at a time, and those of other programs.
+_FOREIGN_SUFFIXES = "dfxp idx mks sami smi ssa sub sup usf webvtt"
+SUBTITLE_SUFFIXES = (FORMATS.keys() - {"json", "tsv"}) | set(_FOREIGN_SUFFIXES.split())
 # Parts of a name that say what a subtitle is for. One of foreign parts only does not subtitle the rest.
 _FLAGS = frozenset({"default", "sdh", "cc"})
 _HEARING_IMPAIRED = "hi"  # and Hindi

@@ -11,11 +11,10 @@ from typing import Any
 
 import httpx
 import pytest
-import structlog
 
-from app.api.admission import Admission
+from app.api.http.admission import Admission
 from app.commands.serve import Server, uvicorn_config
-from app.jobs.database import FILE_NAME
+from app.database.connection import FILE_NAME
 from app.main import create_app
 from app.settings import Settings
 from tests.api.fake_service import FakeService
@@ -24,6 +23,18 @@ from tests.jobs.databases import put_tables
 
 Serve = Callable[..., "Site"]
 RECORDING = b"RIFF\0audio"
+FORM = {"content_type": "multipart/form-data; boundary=b"}  # of what `form` begins
+FORM_END = b"\r\n--b--\r\n"
+
+
+def form(file_field: str = "file", **fields: str) -> bytes:
+    """A form up to the first bytes of its file."""
+    parts = "".join(
+        f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
+        for name, value in fields.items()
+    )
+    head = f'--b\r\nContent-Disposition: form-data; name="{file_field}"; filename="a.wav"'
+    return f"{parts}{head}\r\n\r\nRIFF".encode()
 
 
 class Site:
@@ -40,7 +51,7 @@ class Site:
 
     @property
     def uploads(self) -> list[Path]:
-        return list(self.service.folder.uploads.iterdir())
+        return list(self.service.media.folder.uploads.iterdir())
 
     def reset(self) -> None:
         """Reset the service and delete all jobs. No file may be left then."""
@@ -60,7 +71,7 @@ class Site:
     @property
     def left_files(self) -> list[Path]:
         """The uploads, their copies and decoded recordings in the data folder."""
-        folder = self.service.folder
+        folder = self.service.media.folder
         return [*folder.uploads.iterdir(), *folder.pcm.iterdir(), *folder.copies.iterdir()]
 
     def submit(self, content: bytes = RECORDING, *, headers: Any = None, **fields: Any) -> httpx.Response:
@@ -74,13 +85,26 @@ class Site:
         assert response.status_code == 202, response.text
         return str(response.json()["id"])
 
+    def begin(
+        self, request: str, content: bytes = b"", *, length: int | None = None, **headers: object
+    ) -> socket.socket:
+        """A connection on which a request has begun: `request` is its method and path.
+
+        Its body is `content`, or begins with it if it has a larger `length`.
+        """
+        headers = {"host": "localhost", "content_length": length or len(content)} | headers
+        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+        connection = socket.create_connection(("127.0.0.1", self.port), timeout=15)
+        connection.sendall(f"{request} HTTP/1.1\r\n{lines}\r\n".encode() + content)
+        return connection
+
     def job(self, job_id: str) -> Any:
         return self.client.get(f"/v1/jobs/{job_id}").raise_for_status().json()
 
     def finished(self, job_id: str) -> Any:
         """A job, once it is done and its decoded audio is removed."""
         wait_for(lambda: self.job(job_id)["finished_at"])
-        wait_for(lambda: not (self.service.folder.pcm / job_id).exists())
+        wait_for(lambda: not (self.service.media.folder.pcm / job_id).exists())
         return self.job(job_id)
 
     def transcribe(
@@ -130,21 +154,6 @@ def serve_site(settings: Settings) -> Iterator[Site]:
         listener.close()
     assert not thread.is_alive()
     assert not service.running
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _plain_log() -> Iterator[None]:
-    """Plain tracebacks: rich ones take seconds each."""
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.format_exc_info,
-            structlog.processors.KeyValueRenderer(key_order=["event"]),
-        ]
-    )
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 
@@ -18,10 +18,10 @@ from app.engines.cluster.messages import Node
 from app.engines.cluster.nodes import NO_CLUSTER, find_node, node_row
 from app.engines.gpu_usage import GpuMonitor
 from app.errors import UnknownNode, WhisperfleetError
+from app.media.clip_search import FoundSpeech
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
-from app.media.speech_search import FoundSpeech
 from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import SlotStatus
@@ -31,13 +31,12 @@ from app.speakers.voices import Voices, pack_voices
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.channels import DecodedAudio
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
-from app.transcription.pipeline import Fleet, Observer, Progress
+from app.transcription.ledger import BatchLedger
+from app.transcription.pipeline import Observer, Progress, WindowDispatcher
 from app.transcription.result_cache import ClipResults
-from app.transcription.work_blocks import WorkBlocks
-from app.transcription.work_totals import WorkTotals
 from tests.sample_peaks import collected
 from workers.messages import (
     EVERYTHING,
@@ -126,19 +125,6 @@ SECOND_SEGMENT = {
 }
 
 
-@dataclass(frozen=True)
-class FakeWorker:
-    """Holds one model."""
-
-    model: str
-
-    def holds(self, model: str) -> bool:
-        return model == self.model
-
-    def languages(self, model: str) -> tuple[str, ...] | None:
-        return None
-
-
 def catalogue(
     default: str = "tiny", other: str = OTHER_MODEL, aliases: Mapping[str, str] = MappingProxyType({})
 ) -> ModelCatalogue:
@@ -146,7 +132,7 @@ def catalogue(
     options = {
         name: LoadOptions(name, str(Path(__file__).parent), "cpu", "int8", 1) for name in (default, other)
     }
-    return ModelCatalogue(default, 300.0, options, (other,), aliases, lambda: (FakeWorker(default),))
+    return ModelCatalogue(default, 300.0, options, (other,), aliases, default.__eq__)
 
 
 @dataclass
@@ -198,164 +184,27 @@ class FakeEncoder:
 
 
 @dataclass
-class FakeService:
-    """As the real service, it leaves the file of an upload to the caller."""
+class FakeFleet:
+    """Workers without processes, as a test describes them."""
 
-    settings: Settings
-    transcript: Transcript = TRANSCRIPT
-    detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` returns
-    found: FoundSpeech = FOUND
-    parameters: VadParameters | None = None  # of the last search for speech
-    finds_peaks: bool = False  # while it decodes a job's recording
-    peaks_made: int = 0  # on demand
-    error: BaseException | None = None
-    clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
-    voices: Voices | None = None  # in recordings of jobs with `diarize`
-    no_voices: WhisperfleetError | None = None  # why voices cannot be embedded
-    late_error: BaseException | None = None  # raised after all segments were published
-    reason: str | None = None  # why the service is not ready
-    paused: bool = False  # no transcription ends while this is set
-    jobs_at_once: int = 4
     catalogue: ModelCatalogue = field(default_factory=catalogue)
-    calls: list[Call] = field(default_factory=list)
-    started: threading.Event = field(default_factory=threading.Event)  # a transcription was
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    running: bool = False
-    folder: DataFolder = field(init=False)
+    reason: str | None = None  # why the service is not ready
+    jobs_at_once: int = 4
+    is_asleep: bool = False
     gpus: GpuMonitor = field(default_factory=lambda: GpuMonitor(()))
-    blocks: WorkBlocks = field(default_factory=WorkBlocks)
-    totals: WorkTotals = field(default_factory=WorkTotals)
+    ledger: BatchLedger = field(default_factory=BatchLedger)
     on_nodes: Counter[tuple[str, str]] = field(default_factory=Counter)  # workers: node and state
     statuses: list[SlotStatus] = field(default_factory=lambda: [SlotStatus("idle")])
-    media_busy_ratio: float = 0.0
     waiting: tuple[int, float] = (0, 0.0)  # clips, and how long the oldest has waited
     row: dict[str, object] = field(default_factory=dict)  # what differs in the worker's row
     cluster: Sequence[Node] | None = None  # its nodes; None: another engine
     drained: set[str] = field(default_factory=set)  # ids of nodes
     workers_of_nodes: Sequence[int] = (0, 1)  # slots of each node
-    encoder: FakeEncoder = field(default_factory=FakeEncoder)
-    copies: SoundCopies = field(init=False)
-    helper: Helper = field(default_factory=Helper)
-
-    def __post_init__(self) -> None:
-        self.folder = DataFolder(self.settings.data_dir)
-        self.copies = SoundCopies(
-            self.folder.uploads, self.folder.copies, self.settings.audio_cache_bytes, self.encoder
-        )
-
-    def reset(self) -> None:
-        """Forget what a test set and did."""
-        running, settings, helper = self.running, self.settings, self.helper
-        encoder, copies = self.encoder, self.copies  # these know the files that are there
-        folder = self.folder  # knows the space that uploads have reserved
-        vars(self).clear()
-        self.__init__(settings, running=running, helper=helper)  # type: ignore[misc]
-        encoder.reset()
-        self.encoder, self.copies, self.folder = encoder, copies, folder
-
-    async def start(self) -> None:
-        for folder in (self.folder.uploads, self.folder.pcm, self.folder.copies):
-            folder.mkdir(parents=True, exist_ok=True)
-        self.running = True
-
-    async def stop(self) -> None:
-        await self.copies.stop()
-        await self.helper.stop()
-        self.running = False
 
     async def drain(self, timeout_s: float) -> None: ...
 
-    async def transcribe(
-        self,
-        upload: Upload,
-        options: Options,
-        model: str,
-        observer: Observer | None = None,
-        known: Sequence[KnownSpeaker] = (),
-    ) -> Transcript:
-        try:
-            await self.record(upload, options, model, known)
-            if self.error is not None:
-                raise self.error
-            await self.resumed()
-            for segment in self.transcript.segments:
-                if observer is not None:
-                    observer.transcribed([segment])
-            await asyncio.sleep(0.01)
-            if self.late_error is not None:
-                raise self.late_error
-            return self.transcript
-        except asyncio.CancelledError:
-            self.cancelled.set()
-            raise
-
-    async def detect_language(self, upload: Upload) -> tuple[str, float]:
-        try:
-            await self.record(upload, Options(), self.catalogue.default)
-            if self.error is not None:
-                raise self.error
-            await self.resumed()
-            return self.detected
-        except asyncio.CancelledError:
-            self.cancelled.set()
-            raise
-
-    async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
-        try:
-            self.parameters = parameters
-            await self.record(upload, Options(), "")
-            if self.error is not None:
-                raise self.error
-            await self.resumed()
-            return self.found
-        except asyncio.CancelledError:
-            self.cancelled.set()
-            raise
-
-    async def peaks(self, upload: Upload, selection: Selection = EVERYTHING) -> bytes:
-        self.peaks_made += 1
-        await self.record(upload, Options(), "")
-        await self.resumed()
-        if self.error is not None:
-            raise self.error
-        return collected(TONE).pack()
-
-    def check_diarize(self, options: Options) -> None:
-        if options.diarize and self.no_voices is not None:
-            raise self.no_voices
-
-    async def speaker_model(self) -> SpeakerModel:
-        return SpeakerModel("fake", "", "fake")
-
-    async def known_speakers(
-        self, names: Sequence[str], references: Sequence[str]
-    ) -> tuple[KnownSpeaker, ...]:
-        """Voices that tell the length of the references."""
-        return tuple(
-            KnownSpeaker(name, np.array([len(reference)], np.float32), "fake")
-            for name, reference in zip(names, references, strict=True)
-        )
-
-    async def ready(self, model: str, options: Options) -> tuple[Fleet | None, str]:
+    async def ready(self, model: str, options: Options) -> tuple[WindowDispatcher | None, str]:
         return None, model
-
-    def pipeline(
-        self,
-        job: str,
-        upload: Upload,
-        options: Options,
-        model: str,
-        fleet: Fleet | None,
-        results: ClipResults,
-        observer: Observer,
-        decoded: DecodedAudio | None = None,
-        known: Sequence[KnownSpeaker] = (),
-    ) -> "FakePipeline":
-        return FakePipeline(
-            self, self.folder.pcm / job, upload, options, model, results, observer, decoded, known
-        )
-
-    is_asleep = False
 
     def readiness(self) -> str | None:
         return self.reason
@@ -395,6 +244,160 @@ class FakeService:
 
     def backlog(self) -> tuple[int, float]:
         return self.waiting
+
+
+@dataclass
+class FakeMedia:
+    """The data folder, without media workers."""
+
+    service: "FakeService"
+    folder: DataFolder
+    encoder: FakeEncoder
+    copies: SoundCopies
+    found: FoundSpeech = FOUND
+    parameters: VadParameters | None = None  # of the last search for speech
+    peaks_made: int = 0  # on demand
+    no_voices: WhisperfleetError | None = None  # why voices cannot be embedded
+    pool: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(busy_ratio=0.0))
+
+    @property
+    def speaker_models(self) -> SimpleNamespace:
+        return SimpleNamespace(get=self._speaker_model, check=self._check)
+
+    async def _speaker_model(self) -> SpeakerModel:
+        return SpeakerModel("fake", "", "fake")
+
+    async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
+        self.parameters = parameters
+        await self.service.work(upload)
+        return self.found
+
+    async def peaks(self, upload: Upload, selection: Selection = EVERYTHING) -> bytes:
+        self.peaks_made += 1
+        await self.service.work(upload)
+        return collected(TONE).pack()
+
+    def _check(self) -> None:
+        if self.no_voices is not None:
+            raise self.no_voices
+
+    async def known_speakers(
+        self, names: Sequence[str], references: Sequence[str]
+    ) -> tuple[KnownSpeaker, ...]:
+        """Voices that tell the length of the references."""
+        return tuple(
+            KnownSpeaker(name, np.array([len(reference)], np.float32), "fake")
+            for name, reference in zip(names, references, strict=True)
+        )
+
+
+@dataclass
+class FakeService:
+    """As the real service, it leaves the file of an upload to the caller."""
+
+    settings: Settings
+    transcript: Transcript = TRANSCRIPT
+    detected: tuple[str, float] = ("en", 0.98)  # what `detect_language` returns
+    finds_peaks: bool = False  # while it decodes a job's recording
+    error: BaseException | None = None
+    clips: Sequence[tuple[Span, ClipResult | None]] = ()  # of jobs; None: the clip fails
+    voices: Voices | None = None  # in recordings of jobs with `diarize`
+    late_error: BaseException | None = None  # raised after all segments were published
+    paused: bool = False  # no transcription ends while this is set
+    calls: list[Call] = field(default_factory=list)
+    started: threading.Event = field(default_factory=threading.Event)  # a transcription was
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    running: bool = False
+    fleet: FakeFleet = field(default_factory=FakeFleet)
+    media: FakeMedia = field(init=False)
+    helper: Helper = field(default_factory=Helper)
+
+    def __post_init__(self) -> None:
+        folder, encoder = DataFolder(self.settings.data_dir), FakeEncoder()
+        copies = SoundCopies(folder.uploads, folder.copies, self.settings.audio_cache_bytes, encoder)
+        self.media = FakeMedia(self, folder, encoder, copies)
+
+    def reset(self) -> None:
+        """Forget what a test set and did."""
+        settings, running, helper, fleet, media = (
+            self.settings, self.running, self.helper, self.fleet, self.media
+        )  # fmt: skip
+        vars(fleet).clear()
+        fleet.__init__()  # type: ignore[misc]
+        vars(self).clear()
+        self.__init__(settings, running=running, fleet=fleet, helper=helper)  # type: ignore[misc]
+        # The folder knows the space that uploads have reserved, and the copies know their files.
+        media.encoder.reset()
+        media.__init__(self, media.folder, media.encoder, media.copies)  # type: ignore[misc]
+        self.media = media
+
+    async def start(self) -> None:
+        for folder in (self.media.folder.uploads, self.media.folder.pcm, self.media.folder.copies):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.running = True
+
+    async def stop(self) -> None:
+        await self.media.copies.stop()
+        await self.helper.stop()
+        self.running = False
+
+    async def transcribe(
+        self,
+        upload: Upload,
+        options: Options,
+        model: str,
+        observer: Observer | None = None,
+        known: Sequence[KnownSpeaker] = (),
+    ) -> Transcript:
+        await self.work(upload, options, model, known)
+        try:
+            for segment in self.transcript.segments:
+                if observer is not None:
+                    observer.transcribed([segment])
+            await asyncio.sleep(0.01)
+            if self.late_error is not None:
+                raise self.late_error
+            return self.transcript
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+    async def detect_language(self, upload: Upload) -> tuple[str, float]:
+        await self.work(upload, model=self.fleet.catalogue.default)
+        return self.detected
+
+    async def work(
+        self,
+        upload: Upload,
+        options: Options | None = None,
+        model: str = "",
+        known: Sequence[KnownSpeaker] = (),
+    ) -> None:
+        """Record a call, and wait while the service is paused. Raises the error that the test wants."""
+        try:
+            await self.record(upload, options or Options(), model, known)
+            await self.resumed()
+            if self.error is not None:
+                raise self.error
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+    def pipeline(
+        self,
+        job: str,
+        upload: Upload,
+        options: Options,
+        model: str,
+        fleet: WindowDispatcher | None,
+        results: ClipResults,
+        observer: Observer,
+        decoded: DecodedAudio | None = None,
+        known: Sequence[KnownSpeaker] = (),
+    ) -> "FakePipeline":
+        return FakePipeline(
+            self, self.media.folder.pcm / job, upload, options, model, results, observer, decoded, known
+        )
 
     async def record(
         self, upload: Upload, options: Options, model: str, known: Sequence[KnownSpeaker] = ()
@@ -437,7 +440,8 @@ class FakePipeline:
             if self.options.diarize and service.voices is not None:
                 await self.results.get_or_embed((0, service.transcript.samples), self._voices)
             if service.finds_peaks:
-                self.observer.decoded(Decoded(len(TONE), True, TRACKS), collected(TONE))
+                collected(TONE, self.observer.peaks)
+                self.observer.decoded(Decoded(len(TONE), True, TRACKS))
             half = len(service.clips) // 2
             await self._publish(service.clips[:half])
             self.observer.progressed(Progress(total_s, total_s, total_s / 2, 1, 2))

@@ -1,6 +1,5 @@
-"""Places for requests, uploads and event streams: held before the body is read, released on every path."""
+"""Limits of requests, uploads and event streams: held before the body is read, released on every path."""
 
-import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -8,63 +7,49 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from app.api import receiving
+from app.api.http import receiving
 from app.errors import ClipFailed
+from tests.api.conftest import FORM, FORM_END, form
 from tests.api.fake_service import OTHER_MODEL
 from tests.api.waiting import wait_for
 
 KEYS = ("sk-first", "sk-second")
-FIELD = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
-FILE = b'--b\r\nContent-Disposition: form-data; name="%s"; filename="a.wav"\r\n\r\nRIFF'
-END = b"\r\n--b--\r\n"
-
 # The name of the file's field at each path for recordings, and the fields before the file.
 PATHS = {
-    "/v1/audio/transcriptions": (b"file", FIELD % (b"model", b"whisper-1")),
-    "/v1/audio/translations": (b"file", FIELD % (b"model", b"whisper-1")),
-    "/v1/audio/speech/timestamps": (b"file", b""),
-    "/asr": (b"audio_file", b""),
-    "/detect-language": (b"audio_file", b""),
-    "/v1/jobs": (b"file", b""),
+    "/v1/audio/transcriptions": ("file", {"model": "whisper-1"}),
+    "/v1/audio/translations": ("file", {"model": "whisper-1"}),
+    "/v1/audio/speech/timestamps": ("file", {}),
+    "/asr": ("audio_file", {}),
+    "/detect-language": ("audio_file", {}),
+    "/v1/jobs": ("file", {}),
 }
 REQUESTS = [path for path in PATHS if path != "/v1/jobs"]
 
 
-def head(path, length, *headers):
-    lines = [
-        f"POST {path} HTTP/1.1".encode(),
-        b"Host: x",
-        b"Content-Type: multipart/form-data; boundary=b",
-        b"Content-Length: %d" % length,
-        *headers,
-    ]
-    return b"\r\n".join(lines) + b"\r\n\r\n"
-
-
 def start_of_body(path):
-    field, before = PATHS[path]
-    return before + FILE % field
+    field, fields = PATHS[path]
+    return form(field, **fields)
 
 
-def connect(site):
-    return socket.create_connection(("127.0.0.1", site.port), timeout=10)
+def announce(site, path, length, **headers):
+    """A connection on which the head of an upload was sent."""
+    return site.begin(f"POST {path}", length=length, **FORM, **headers)
 
 
-def begin(site, path, *headers):
+def begin(site, path, **headers):
     """A connection on which an upload has begun; its file is not on disk before it has a mebibyte."""
-    connection = connect(site)
     before = len(site.uploads)
-    connection.sendall(head(path, 9_000_000, *headers) + start_of_body(path) + bytes(2_000_000))
+    content = start_of_body(path) + bytes(2_000_000)
+    connection = site.begin(f"POST {path}", content, length=9_000_000, **FORM, **headers)
     wait_for(lambda: len(site.uploads) > before)
     return connection
 
 
 def post(site, path, *, key=None, **data):
-    field, _ = PATHS[path]
+    field, fields = PATHS[path]
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    fields = ({"model": "whisper-1"} if b"whisper-1" in PATHS[path][1] else {}) | data
-    files = {field.decode(): ("a.wav", b"RIFF\0")}
-    return site.client.post(path, data=fields, files=files, headers=headers)
+    files = {field: ("a.wav", b"RIFF\0")}
+    return site.client.post(path, data=fields | data, files=files, headers=headers)
 
 
 def error(response):
@@ -98,7 +83,7 @@ def full(serve):
     site = serve(max_queued_jobs=1)
     site.service.paused = True
     with ThreadPoolExecutor(8) as threads:
-        count = site.service.jobs_at_once + 1
+        count = site.service.fleet.jobs_at_once + 1
         requests = [threads.submit(site.transcribe) for _ in range(count)]
         wait_for(lambda: len(site.service.calls) == count)
         yield site
@@ -111,19 +96,16 @@ def full(serve):
 
 @pytest.mark.parametrize("path", REQUESTS)
 def test_full_queue_is_reported_before_the_body_is_read(full, path):
-    with connect(full) as connection:
-        connection.sendall(head(path, 4_000_000_000))
+    with announce(full, path, 4_000_000_000) as connection:
         assert answer(connection).startswith(b"HTTP/1.1 429")
-    with connect(full) as connection:
-        connection.sendall(head(path, 4_000_000_000, b"Expect: 100-continue"))
+    with announce(full, path, 4_000_000_000, expect="100-continue") as connection:
         assert answer(connection).startswith(b"HTTP/1.1 429"), "the body was requested"
     check_refusal(post(full, path), "queue_full", "WHISPER_MAX_QUEUED_JOBS")
-    assert len(full.service.calls) == len(full.uploads) == full.service.jobs_at_once + 1
+    assert len(full.service.calls) == len(full.uploads) == full.service.fleet.jobs_at_once + 1
 
 
 def test_the_connection_closes_after_a_refusal_and_others_work(full):
-    with connect(full) as connection:
-        connection.sendall(head("/asr", 1_000_000) + start_of_body("/asr"))
+    with full.begin("POST /asr", start_of_body("/asr"), length=1_000_000, **FORM) as connection:
         response = answer(connection)
         assert b"connection: close" in response.lower()
     assert full.client.get("/health").status_code == 200
@@ -133,7 +115,7 @@ def test_the_connection_closes_after_a_refusal_and_others_work(full):
 def test_an_upload_holds_a_place_in_the_queue(serve, path):
     """Two requests of which one is uploaded are as many as two that are transcribed."""
     site = serve(max_queued_jobs=1)
-    count = site.service.jobs_at_once + 1
+    count = site.service.fleet.jobs_at_once + 1
     with ExitStack() as stack:
         for _ in range(count):
             stack.enter_context(begin(site, path))
@@ -149,7 +131,7 @@ def tiny(serve):
 
 def test_places_are_released_after_every_outcome(tiny, monkeypatch):
     """More times than there are places."""
-    for _ in range(tiny.service.jobs_at_once + 3):
+    for _ in range(tiny.service.fleet.jobs_at_once + 3):
         assert tiny.transcribe().status_code == 200
         assert tiny.transcribe(stream="true").status_code == 200
         assert tiny.transcribe(language="nowhere").status_code == 400
@@ -158,11 +140,11 @@ def test_places_are_released_after_every_outcome(tiny, monkeypatch):
         assert post(tiny, "/detect-language").status_code == 200
         assert tiny.client.post("/asr", content=b"x").status_code == 415
     tiny.service.error = ClipFailed("It failed.")
-    for _ in range(tiny.service.jobs_at_once + 3):
+    for _ in range(tiny.service.fleet.jobs_at_once + 3):
         assert tiny.transcribe().status_code == 500
         assert tiny.transcribe(stream="true").status_code == 500
     tiny.service.error = RuntimeError("unexpected")
-    for _ in range(tiny.service.jobs_at_once + 3):
+    for _ in range(tiny.service.fleet.jobs_at_once + 3):
         assert tiny.transcribe().status_code == 500
     tiny.service.error = None
     assert tiny.transcribe().status_code == 200
@@ -170,15 +152,14 @@ def test_places_are_released_after_every_outcome(tiny, monkeypatch):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_disconnect_and_a_stall_release_places(tiny, path):
-    for _ in range(tiny.service.jobs_at_once + 2):
+    for _ in range(tiny.service.fleet.jobs_at_once + 2):
         begin(tiny, path).close()
         until_idle(tiny)
         assert not tiny.uploads
-    for _ in range(2):
-        with begin(tiny, path) as connection:
-            assert b"upload_stalled" in answer(connection)
-        until_idle(tiny)
-        assert not tiny.uploads
+    with begin(tiny, path) as connection:
+        assert b"upload_stalled" in answer(connection)
+    until_idle(tiny)
+    assert not tiny.uploads
     assert post(tiny, path).status_code in (200, 202)
 
 
@@ -186,9 +167,8 @@ def test_a_disconnected_stream_releases_its_place(serve):
     site = serve(max_event_streams=1)
     site.service.paused = True
     for _ in range(3):
-        with connect(site) as connection:
-            body = FIELD % (b"stream", b"true") + start_of_body("/v1/audio/transcriptions") + END
-            connection.sendall(head("/v1/audio/transcriptions", len(body)) + body)
+        body = form(model="whisper-1", stream="true") + FORM_END
+        with site.begin("POST /v1/audio/transcriptions", body, **FORM):
             assert site.service.started.wait(5)
         assert site.service.cancelled.wait(5)
         until_idle(site)
@@ -205,8 +185,7 @@ def test_limit_of_uploads(serve, path):
     with ExitStack() as stack:
         for other in ("/asr", "/v1/jobs"):
             stack.enter_context(begin(site, other))
-        with connect(site) as connection:
-            connection.sendall(head(path, 4_000_000_000, b"Expect: 100-continue"))
+        with announce(site, path, 4_000_000_000, expect="100-continue") as connection:
             assert answer(connection).startswith(b"HTTP/1.1 429"), "the body was requested"
         check_refusal(post(site, path), "too_many_uploads", "WHISPER_MAX_UPLOADS")
         assert len(site.uploads) == 2
@@ -215,11 +194,7 @@ def test_limit_of_uploads(serve, path):
 
 def test_limit_of_uploads_counts_raw_bodies(serve):
     site = serve(max_uploads=1)
-    with connect(site) as connection:
-        lines = (
-            b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: audio/wav\r\nContent-Length: 9000000\r\n\r\n"
-        )
-        connection.sendall(lines + bytes(2_000_000))
+    with site.begin("POST /v1/jobs", bytes(2_000_000), length=9_000_000, content_type="audio/wav"):
         wait_for(lambda: site.uploads)
         raw = site.client.post("/v1/jobs", content=b"RIFF\0", headers={"content-type": "audio/wav"})
         check_refusal(raw, "too_many_uploads", "WHISPER_MAX_UPLOADS")
@@ -242,7 +217,7 @@ def test_one_key_has_a_tenth_of_the_uploads(serve):
     first, second = KEYS
     with ExitStack() as stack:
         for path in ("/asr", "/v1/jobs"):
-            stack.enter_context(begin(site, path, b"Authorization: Bearer sk-first"))
+            stack.enter_context(begin(site, path, authorization="Bearer sk-first"))
         refused = post(site, "/asr", key=first)
         check_refusal(refused, "too_many_uploads", "WHISPER_MAX_UPLOADS")
         assert "2 of your uploads" in refused.json()["error"]["message"]
@@ -260,8 +235,11 @@ def test_an_upload_that_is_steady_and_never_ends(serve, monkeypatch, path):
     monkeypatch.setattr(receiving, "STEADY_BYTES", 10)
     monkeypatch.setattr(receiving, "MAX_UPLOAD_S", 1.0)
     site = serve(max_uploads=1, upload_stall_s=30)
-    with connect(site) as connection, ThreadPoolExecutor(1) as threads:
-        connection.sendall(head(path, 9_000_000) + start_of_body(path))
+    body = start_of_body(path)
+    with (
+        site.begin(f"POST {path}", body, length=9_000_000, **FORM) as connection,
+        ThreadPoolExecutor(1) as threads,
+    ):
         stop = threading.Event()
 
         def drip():
@@ -323,22 +301,18 @@ def test_a_stream_is_refused_before_the_file_is_read(serve, follow):
     site.service.paused = True
     follow(site, site.submitted())
     before = set(site.uploads)
-    body = FIELD % (b"stream", b"true") + start_of_body("/v1/audio/transcriptions")
-    with connect(site) as connection:
-        connection.sendall(head("/v1/audio/transcriptions", 4_000_000_000) + body)
+    body = form(model="whisper-1", stream="true")
+    with site.begin("POST /v1/audio/transcriptions", body, length=4_000_000_000, **FORM) as connection:
         assert b"too_many_event_streams" in answer(connection)
     assert set(site.uploads) == before
 
 
 @pytest.mark.parametrize(
-    ("path", "fields"),
-    [("/v1/jobs", (b"task", b"translate")), ("/v1/audio/translations", (b"prompt", b"x"))],
+    ("path", "fields"), [("/v1/jobs", {"task": "translate"}), ("/v1/audio/translations", {})]
 )
 def test_a_model_that_cannot_translate_is_refused_before_the_file_is_read(site, path, fields):
-    field, _ = PATHS[path]
-    body = FIELD % fields + FIELD % (b"model", OTHER_MODEL.encode()) + FILE % field
-    with connect(site) as connection:
-        connection.sendall(head(path, 4_000_000_000) + body)
+    body = form(model=OTHER_MODEL, **fields)
+    with site.begin(f"POST {path}", body, length=4_000_000_000, **FORM) as connection:
         assert b"cannot translate" in answer(connection)
     assert not site.uploads
 

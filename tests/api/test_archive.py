@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from app.api import archive as archives
-from app.api.archive import MAX_JOBS
+from app.api.jobs import archive as archives
+from app.api.jobs.archive import MAX_JOBS
 from app.commands.serve import MAX_HEAD_BYTES
 from app.errors import DatabaseUnavailable
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.transcript.formats import FORMATS
 from tests.api.fake_service import TRANSCRIPT, segment
 from tests.api.waiting import wait_for
@@ -158,7 +158,7 @@ def test_a_job_that_is_deleted_meanwhile(site, monkeypatch):
         found = await statuses(store, ids)
         job = await store.get(deleted)
         await store.delete(job)
-        (site.service.folder.uploads / job.submission.file).unlink()
+        (site.service.media.folder.uploads / job.submission.file).unlink()
         return found
 
     monkeypatch.setattr(Store, "statuses", answer_and_delete)

@@ -204,7 +204,7 @@ def test_file_without_a_name(site, path):
 
 
 def test_translation_uses_a_model_that_can_translate(site):
-    site.service.catalogue = catalogue("tiny.en", "Systran/faster-whisper-tiny")
+    site.service.fleet.catalogue = catalogue("tiny.en", "Systran/faster-whisper-tiny")
     site.service.transcript = replace(TRANSCRIPT, task="translate", language="de")
     body = post(site, task="translate", output="json").json()
     assert body["language"] == "de"
@@ -214,7 +214,7 @@ def test_translation_uses_a_model_that_can_translate(site):
 
 @pytest.mark.parametrize(("model", "other"), [("", OTHER_MODEL), ("tiny.en", "Systran/faster-whisper-tiny")])
 def test_translation_without_a_model_that_can_translate(site, model, other):
-    site.service.catalogue = catalogue("tiny.en", other)
+    site.service.fleet.catalogue = catalogue("tiny.en", other)
     response = post(site, task="translate", model=model)
     assert (response.status_code, response.json()["error"]["param"]) == (400, "task")
     assert "WHISPER_MODELS=large-v3" in response.json()["error"]["message"]

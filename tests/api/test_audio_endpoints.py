@@ -4,7 +4,8 @@ import pytest
 
 from app.errors import QueueFull
 from app.media.disk import MARGIN_BYTES
-from tests.api.test_admission import END, REQUESTS, begin, connect, head, start_of_body
+from tests.api.conftest import FORM, FORM_END
+from tests.api.test_admission import PATHS, REQUESTS, begin, start_of_body
 from tests.api.waiting import wait_for
 from tests.media.disks import SmallDisk
 
@@ -12,9 +13,8 @@ pytestmark = pytest.mark.parametrize("path", REQUESTS)
 
 
 def post(site, path, content=b"RIFF\0", *, field=None):
-    name = field or ("audio_file" if path in ("/asr", "/detect-language") else "file")
-    data = {"model": "whisper-1"} if path.endswith(("transcriptions", "translations")) else {}
-    return site.client.post(path, data=data, files={name: ("a.wav", content)})
+    name, data = PATHS[path]
+    return site.client.post(path, data=data, files={field or name: ("a.wav", content)})
 
 
 def error(response):
@@ -23,7 +23,7 @@ def error(response):
 
 
 def test_a_missing_or_empty_file_is_named(site, path):
-    field = "audio_file" if path in ("/asr", "/detect-language") else "file"
+    field, _ = PATHS[path]
     assert error(post(site, path, field="other")) == (400, None, field)
     assert error(post(site, path, b"")) == (400, "empty_file", field)
 
@@ -58,9 +58,7 @@ def test_the_disk_must_have_space(site, monkeypatch, path):
 
 def test_a_disconnect_ends_the_work(site, path):
     site.service.paused = True
-    body = start_of_body(path) + END
-    with connect(site) as connection:
-        connection.sendall(head(path, len(body)) + body)
+    with site.begin(f"POST {path}", start_of_body(path) + FORM_END, **FORM):
         assert site.service.started.wait(5)
         assert not site.service.cancelled.is_set()
     assert site.service.cancelled.wait(5)

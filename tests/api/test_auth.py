@@ -3,11 +3,11 @@
 import contextlib
 import http.client
 import re
-import socket
 
 import httpx
 import pytest
 
+from tests.api.conftest import FORM, form
 from tests.api.fake_service import catalogue
 
 KEYS = ("sk-first", "sk-zweiter-Schlüssel")
@@ -78,13 +78,7 @@ def test_missing_and_wrong_keys(locked, headers):
 
 
 def test_refusal_comes_before_the_body_is_read(locked):
-    head = (
-        b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n"
-        b"Content-Type: multipart/form-data; boundary=b\r\n\r\n"
-        b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF'
-    )
-    with socket.create_connection(("127.0.0.1", locked.port), timeout=5) as connection:
-        connection.sendall(head)
+    with locked.begin("POST /v1/audio/transcriptions", form(), length=1_000_000, **FORM) as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 401")
     assert not locked.uploads
 
@@ -100,9 +94,7 @@ def test_refusal_arrives_despite_a_large_body(locked):
 
 
 def test_refusal_instead_of_100_continue(locked):
-    head = b"POST /v1/models HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", locked.port), timeout=5) as connection:
-        connection.sendall(head)
+    with locked.begin("POST /v1/models", length=9, expect="100-continue") as connection:
         received = b"".join(iter(lambda: connection.recv(4096), b""))
     assert received.startswith(b"HTTP/1.1 401")
 
@@ -152,7 +144,7 @@ def test_valid_request_ids_are_echoed(site, given, kept):
 
 def test_unexpected_errors_have_a_request_id_and_cors_headers(serve):
     site = serve(cors_origins=("*",))
-    site.service.workers = lambda: 1 / 0
+    site.service.fleet.workers = lambda: 1 / 0
     response = site.client.get(
         "/v1/workers", headers={"x-request-id": "mine", "Origin": "https://page.example"}
     )
@@ -162,10 +154,10 @@ def test_unexpected_errors_have_a_request_id_and_cors_headers(serve):
 
 
 def test_every_response_says_that_the_demo_model_is_in_use(site):
-    site.service.catalogue = catalogue("demo")
+    site.service.fleet.catalogue = catalogue("demo")
     responses: list[httpx.Response] = [site.client.get(path) for path in EVERYWHERE]
     assert {response.headers["x-whisperfleet-model"] for response in [*responses, site.transcribe()]} == {
         "demo"
     }
-    site.service.catalogue = catalogue()
+    site.service.fleet.catalogue = catalogue()
     assert "x-whisperfleet-model" not in site.client.get("/health").headers

@@ -1,18 +1,18 @@
 """Requests that web pages of other sites make browsers send."""
 
-import contextlib
-import http.client
 import socket
 
 import pytest
 from structlog.testing import capture_logs
 
-from app.api.browsers import AllowedHosts, BrowserGuard, is_own
+from app.api.http.hosts import AllowedHosts, BrowserGuard, is_own
 from app.errors import InvalidSetting
 from app.settings import load_settings
+from tests.cases import read_cases
 
 FOREIGN = ["https://evil.example", "http://127.0.0.1:1", "http://localhost:3000", "null", "file://", "", "x"]
 OPEN = ("/health", "/ready")
+HOSTS = read_cases("hosts")
 
 
 @pytest.fixture
@@ -30,45 +30,12 @@ def raw(site, request: str) -> tuple[int, bytes]:
 
 
 class TestHosts:
-    @pytest.mark.parametrize(
-        "host",
-        [
-            "127.0.0.1",
-            "10.42.0.17:8000",
-            "[::1]:8000",
-            "[FE80::1%25eth0]",
-            "localhost",
-            "LOCALHOST:9",
-            "localhost.",
-            "whisper.localhost:8000",
-            "whisperfleet:8000",
-            "gpu-box",
-            "gpu_box.",
-            "",
-        ],
-    )
+    @pytest.mark.parametrize("host", HOSTS["own"])
     def test_hosts_that_no_page_of_another_site_can_have(self, site, host):
         for path in ("/v1/models", "/docs", *OPEN):
             assert site.client.get(path, headers={"Host": host}).status_code == 200
 
-    @pytest.mark.parametrize(
-        "host",
-        [
-            "evil.example",
-            "evil.example:8000",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example",
-            "evillocalhost.com",
-            "gpu-box.lan",
-            "whisperfleet.media.svc:8000",
-            "a.b.",
-            "1.2.3",
-            "a b",
-            "a@localhost",
-            "[x]",
-            "localhost:x",
-        ],
-    )
+    @pytest.mark.parametrize("host", HOSTS["other"])
     def test_other_hosts(self, site, host):
         for method, path in [
             ("GET", "/v1/models"),
@@ -138,15 +105,11 @@ class TestHosts:
         upgrade = "GET /v1/jobs HTTP/1.1\nHost: evil.example\nConnection: Upgrade\nUpgrade: websocket\n\n"
         assert raw(site, upgrade)[0] == 421
 
-    def test_the_refusal_comes_before_the_body_and_survives_a_large_one(self, site):
+    def test_the_refusal_comes_before_the_body(self, site):
         head = (
             "POST /v1/audio/transcriptions HTTP/1.1\nHost: a.b\nContent-Length: 99\nExpect: 100-continue\n\n"
         )
         assert raw(site, head)[0] == 421
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", site.port, timeout=10)) as connection:
-            connection.request("POST", "/v1/audio/transcriptions", bytes(20_000_000), {"Host": "a.b"})
-            response = connection.getresponse()
-            assert (response.status, b"host_not_allowed" in response.read()) == (421, True)
 
     def test_an_allowed_page_can_read_the_refusal(self, serve):
         site = serve(cors_origins=("https://page.example",))
@@ -211,23 +174,7 @@ class TestOrigins:
         assert locked.submit(headers=key | {"Origin": "https://page.example"}).status_code == 202
         assert locked.submit(headers=key).status_code == 202
 
-    @pytest.mark.parametrize(
-        ("origin", "host", "own"),
-        [
-            ("https://subs.example.org", "subs.example.org", True),  # a proxy ends TLS
-            ("https://subs.example.org:8443", "subs.example.org", True),  # nginx's $host has no port
-            ("https://subs.example.org", "subs.example.org:80", True),
-            ("https://subs.example.org", "subs.example.org:443", True),
-            ("HTTP://GPU-Box:8000", "gpu-box.:8000", True),
-            ("http://[::1]:8000", "[::1]:8000", True),
-            ("http://gpu-box", "gpu-box:8000", False),
-            ("http://gpu-box:3000", "gpu-box:8000", False),
-            ("https://evil.example", "subs.example.org", False),
-            ("https://subs.example.org.evil.example", "subs.example.org", False),
-            ("null", "null", False),
-            ("http://", "", False),
-        ],
-    )
+    @pytest.mark.parametrize(("origin", "host", "own"), HOSTS["origins"])
     def test_own_origins(self, origin, host, own):
         assert is_own(origin, [host]) is own
 
@@ -236,7 +183,7 @@ class TestOrigins:
 
 
 def test_refusals_are_logged_now_and_then(site, monkeypatch):
-    monkeypatch.setattr("app.api.browsers.WARNING_INTERVAL_S", 3600.0)
+    monkeypatch.setattr("app.api.http.hosts.WARNING_INTERVAL_S", 3600.0)
     with capture_logs() as logs:
         guard = BrowserGuard(None, AllowedHosts([]), ())  # type: ignore[arg-type]
         for _ in range(50):

@@ -99,5 +99,5 @@ def test_wrong_key(connect, locked):
 
 def test_models(locked):
     with openai.OpenAI(api_key=KEY, base_url=f"{locked.url}/v1", max_retries=0, timeout=15) as client:
-        assert [model.id for model in client.models.list()] == list(locked.service.catalogue.listed())
+        assert [model.id for model in client.models.list()] == list(locked.service.fleet.catalogue.listed())
         assert client.models.retrieve(OTHER_MODEL).owned_by == "whisperfleet"

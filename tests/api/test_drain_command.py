@@ -25,7 +25,7 @@ def _quick(monkeypatch):
 
 @pytest.fixture
 def cluster(site):
-    site.service.cluster = NODES
+    site.service.fleet.cluster = NODES
     return site
 
 
@@ -40,16 +40,16 @@ def once_drained(cluster):
     threads = []
 
     def drain_node(name, *, undo=False):
-        if cluster.service.drained:
+        if cluster.service.fleet.drained:
             asks.set()
-        return type(cluster.service).drain_node(cluster.service, name, undo=undo)
+        return type(cluster.service.fleet).drain_node(cluster.service.fleet, name, undo=undo)
 
     def later(action: Callable[[], object]) -> None:
         def wait_and_act() -> None:
             assert asks.wait(10)
             action()
 
-        cluster.service.drain_node = drain_node
+        cluster.service.fleet.drain_node = drain_node
         threads.append(threading.Thread(target=wait_and_act))
         threads[-1].start()
 
@@ -59,7 +59,7 @@ def once_drained(cluster):
 
 
 def test_it_waits_until_the_workers_have_ended(cluster, once_drained, capsys):
-    once_drained(lambda: setattr(cluster.service, "workers_of_nodes", ()))
+    once_drained(lambda: setattr(cluster.service.fleet, "workers_of_nodes", ()))
     assert run(cluster) == 0
     first, last = capsys.readouterr().err.splitlines()
     assert first == "node gpu-1 still has workers: 0 (draining), 1 (draining)"
@@ -67,22 +67,22 @@ def test_it_waits_until_the_workers_have_ended(cluster, once_drained, capsys):
 
 
 def test_a_drained_node_and_one_that_leaves_are_drained(cluster, once_drained, capsys):
-    once_drained(lambda: setattr(cluster.service, "cluster", NODES[1:]))
+    once_drained(lambda: setattr(cluster.service.fleet, "cluster", NODES[1:]))
     assert run(cluster) == 0
-    cluster.service.workers_of_nodes = ()
+    cluster.service.fleet.workers_of_nodes = ()
     assert run(cluster, "gpu-2") == 0
     assert "still" not in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_a_service_that_restarts_meanwhile_drains_the_node_again(cluster, once_drained, capsys):
     def restart() -> None:
-        cluster.service.drained.clear()
-        wait_for(lambda: cluster.service.drained)
-        cluster.service.workers_of_nodes = ()
+        cluster.service.fleet.drained.clear()
+        wait_for(lambda: cluster.service.fleet.drained)
+        cluster.service.fleet.workers_of_nodes = ()
 
     once_drained(restart)
     assert run(cluster) == 0
-    assert cluster.service.drained == {NODES[0].id}
+    assert cluster.service.fleet.drained == {NODES[0].id}
 
 
 def test_the_time_is_limited(cluster, capsys):
@@ -99,7 +99,7 @@ def test_a_wrong_node_is_wrong_usage(cluster, node, capsys):
     assert run(cluster, node) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert ("Its nodes: 10.0.0.3, gpu-1, gpu-2." if node.strip() else "NODE is empty") in line
-    assert not cluster.service.drained
+    assert not cluster.service.fleet.drained
 
 
 @pytest.mark.parametrize(("value", "message"), [(0.0, "--timeout must be above 0"), (-1.0, "--timeout")])
@@ -122,7 +122,7 @@ def test_a_service_with_another_engine(site, capsys):
 
 def test_the_key(serve, capsys):
     locked = serve(api_keys=("sk-key",))
-    locked.service.cluster, locked.service.workers_of_nodes = NODES, ()
+    locked.service.fleet.cluster, locked.service.fleet.workers_of_nodes = NODES, ()
     assert run(locked) == 1
     assert "WHISPER_API_KEY" in capsys.readouterr().err
     assert run(locked, key="sk-key") == 0
@@ -138,12 +138,12 @@ def test_a_signal_ends_the_waiting_and_not_the_draining(cluster, once_drained, n
     finally:
         signal.signal(signal.SIGINT, before)
     assert "the node goes on draining" in capsys.readouterr().err.splitlines()[-1]
-    assert cluster.service.drained == {NODES[0].id}
+    assert cluster.service.fleet.drained == {NODES[0].id}
 
 
 def test_undo(cluster, capsys):
-    cluster.service.drained.add(NODES[0].id)
+    cluster.service.fleet.drained.add(NODES[0].id)
     assert run(cluster, undo=True) == 0
-    assert not cluster.service.drained
+    assert not cluster.service.fleet.drained
     assert capsys.readouterr().err == "node gpu-1 gets workers again\n"
     assert run(cluster, "gpu-9", undo=True) == 2

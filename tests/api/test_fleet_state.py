@@ -4,9 +4,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from app.api.fleet_state import FleetEvent, FleetState
+from app.api.operation.fleet_state import FleetEvent, FleetState
 from app.scheduling.tasks import Outcome
-from app.transcription.work_blocks import KEPT_S, Block
+from app.transcription.ledger import KEPT_S, Block
 
 QUEUE = {"clips": 0, "oldest_s": 0.0, "jobs": 0}
 NOW = 1_790_000_000.0

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -10,10 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from app.api import correction_steps, corrections
+from app.api.transcripts import correction_steps, corrections
 from app.errors import ClipFailed
 from app.jobs.corrections import apply_edits
-from app.jobs.revisions import KEPT
+from app.jobs.storage.revisions import KEPT
 from app.transcript.formats import FORMATS
 from app.transcription.helper import LONG_S
 from tests.api.fake_service import TRANSCRIPT, segment
@@ -36,10 +35,10 @@ def put(site, job, document=None, *, content=None, match="*", **headers):
     return site.client.put(f"/v1/jobs/{job}/segments", content=body, headers=headers)
 
 
-def head(job, length, more=""):
-    """The head of a correction whose body has so many bytes."""
-    lines = "Host: localhost\r\nContent-Type: application/json\r\nIf-Match: *\r\n"
-    return f"PUT /v1/jobs/{job}/segments HTTP/1.1\r\n{lines}Content-Length: {length}\r\n{more}\r\n".encode()
+def begin(site, job, length, **headers):
+    """A connection on which the head of a correction was sent."""
+    headers = {"content_type": "application/json", "if_match": "*"} | headers
+    return site.begin(f"PUT /v1/jobs/{job}/segments", length=length, **headers)
 
 
 def save(site, job, *texts, match="*"):
@@ -417,8 +416,7 @@ def test_other_content_types_are_refused(site, job):
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_sent(site, job):
-    with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
-        connection.sendall(head(job, corrections.MAX_CORRECTION_BYTES + 1))
+    with begin(site, job, corrections.MAX_CORRECTION_BYTES + 1) as connection:
         assert connection.recv(1000).startswith(b"HTTP/1.1 413")
 
 
@@ -444,8 +442,7 @@ def test_corrections_hold_a_place(serve):
     site = serve(max_uploads=1)
     job = site.finished(site.submitted())["id"]
     body = b'{"segments": []}'
-    with socket.create_connection(("127.0.0.1", site.port), timeout=10) as connection:
-        connection.sendall(head(job, len(body), "Expect: 100-continue\r\n"))
+    with begin(site, job, len(body), expect="100-continue") as connection:
         assert connection.recv(1000).startswith(b"HTTP/1.1 100"), "the place is taken, the body awaited"
         connection.sendall(body[:5])
         assert put(site, job, {"segments": []}).status_code == 429

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pytest
 
-from app.api import sse
+from app.api.http import event_streams as sse
 from app.errors import ClipFailed
 from app.jobs.service import JobService
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from tests.api.waiting import wait_for
 
 TYPES = {
@@ -108,10 +108,9 @@ def test_heartbeats_while_there_are_no_events(site, monkeypatch):
     job = site.submitted()
     wait_for(lambda: site.job(job)["progress"]["done_s"])
     with follow(site, job) as response:
-        lines = response.iter_lines()
-        while not (line := next(lines)).startswith(":"):
-            pass
-        assert [line, next(lines), next(lines)] == [": heartbeat", "", ": heartbeat"]
+        lines, seen = response.iter_lines(), []
+        while seen[-3:] != [": heartbeat", "", ": heartbeat"]:
+            seen.append(next(lines))
         site.service.paused = False
         assert [event.type for event in parse(lines)][-1] == "job.succeeded", (
             "a heartbeat must not lose an event"
@@ -121,7 +120,7 @@ def test_heartbeats_while_there_are_no_events(site, monkeypatch):
 @pytest.mark.parametrize("running", [True, False])
 def test_deleting_a_job_publishes_its_cancellation(site, running):
     site.service.paused = True
-    others = [] if running else [site.submitted() for _ in range(site.service.jobs_at_once)]
+    others = [] if running else [site.submitted() for _ in range(site.service.fleet.jobs_at_once)]
     job = site.submitted()
     with follow(site, job) as response:
         upcoming = parse(response.iter_lines())
@@ -161,7 +160,7 @@ def test_stream_of_a_job_that_is_deleted_meanwhile_ends(site, monkeypatch):
 
 def test_job_that_starts_while_it_is_deleted_is_cancelled(site, monkeypatch):
     site.service.paused = True
-    ready, cancel = site.service.ready, Store.cancel
+    ready, cancel = site.service.fleet.ready, Store.cancel
     starting, deleting = threading.Event(), asyncio.Event()
 
     async def ready_late(*arguments):
@@ -175,7 +174,7 @@ def test_job_that_starts_while_it_is_deleted_is_cancelled(site, monkeypatch):
             await asyncio.sleep(0.005)
         return await cancel(store, job)
 
-    site.service.ready = ready_late
+    site.service.fleet.ready = ready_late
     monkeypatch.setattr(Store, "cancel", cancel_late)
     job = site.submitted()
     assert starting.wait(5)

@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import json
-import socket
 import sqlite3
 import threading
 import time
@@ -12,35 +11,34 @@ from contextlib import closing
 
 import pytest
 
-from app.api import receiving
+from app.api.http import receiving
+from app.database.connection import FILE_NAME, Database
 from app.errors import DatabaseUnavailable, DiskFull
-from app.jobs.database import FILE_NAME, Database
 from app.media import file_sink as sinks
 from app.media.disk import MARGIN_BYTES
+from tests.api.conftest import FORM, FORM_END, form
 from tests.api.fake_service import OTHER_MODEL
 from tests.api.waiting import wait_for
 from tests.media.disks import SmallDisk
 
 KEYS = ("sk-first", "sk-second")
 CONTENT = bytes(range(256)) * 40
-FORM = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
-FORM_END = b"\r\n--b--\r\n"
 
 # Content type and body of each way to submit a job.
 KINDS = {
-    "form": (b"multipart/form-data; boundary=b", FORM + CONTENT + FORM_END),
-    "body": (b"audio/wav", CONTENT),
-    "url": (b"application/json", b'{"url": "https://talks.example/a.mp3"}'),
+    "form": (FORM["content_type"], form() + CONTENT + FORM_END),
+    "body": ("audio/wav", CONTENT),
+    "url": ("application/json", b'{"url": "https://talks.example/a.mp3"}'),
 }
 
 
-def head(kind, *headers):
-    lines = [b"POST /v1/jobs HTTP/1.1", b"Host: x", b"Content-Type: " + KINDS[kind][0], *headers]
-    return b"\r\n".join(lines) + b"\r\n\r\n"
+def begin(site, kind, content=b"", **how):
+    """A connection on which a submission has begun."""
+    return site.begin("POST /v1/jobs", content, content_type=KINDS[kind][0], **how)
 
 
 def post(site, kind, *, key=None, content=None, **headers):
-    sent = {"content-type": KINDS[kind][0].decode()} | headers
+    sent = {"content-type": KINDS[kind][0]} | headers
     if key is not None:
         sent["authorization"] = f"Bearer {key}"
     return site.client.post("/v1/jobs", content=content or KINDS[kind][1], headers=sent)
@@ -52,27 +50,6 @@ def listed(site):
 
 def until_running(site, count):
     wait_for(lambda: sum(job["status"] == "running" for job in listed(site)) == count)
-
-
-# Keys
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("key", [None, "sk-wrong"])
-def test_without_a_key_nothing_is_written_to_disk(serve, kind, key):
-    site = serve(api_keys=KEYS)
-    for content in (None, CONTENT * 300):
-        response = post(site, kind, key=key, content=content)
-        assert (response.status_code, response.json()["error"]["code"]) == (401, "invalid_api_key")
-    assert not site.left_files
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_without_a_key_no_body_is_requested(serve, kind):
-    site = serve(api_keys=KEYS)
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(head(kind, b"Content-Length: 1000000", b"Expect: 100-continue"))
-        assert connection.recv(100).startswith(b"HTTP/1.1 401")
 
 
 # Idempotency keys
@@ -159,9 +136,9 @@ def busy(serve):
     """A site that runs as many jobs as it can. Its queue takes two more."""
     site = serve(max_queued_jobs=2)
     site.service.paused = True
-    for _ in range(site.service.jobs_at_once):
+    for _ in range(site.service.fleet.jobs_at_once):
         site.submitted()
-    until_running(site, site.service.jobs_at_once)
+    until_running(site, site.service.fleet.jobs_at_once)
     return site
 
 
@@ -184,8 +161,7 @@ def test_full_queue(full, kind):
 
 
 def test_full_queue_is_reported_before_the_body_is_read(full):
-    with socket.create_connection(("127.0.0.1", full.port), timeout=5) as connection:
-        connection.sendall(head("body", b"Content-Length: 1000000") + b"RIFF")
+    with begin(full, "body", b"RIFF", length=1_000_000) as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 429")
 
 
@@ -208,7 +184,7 @@ def test_concurrent_requests_do_not_overfill_the_queue(busy):
             response.status_code for response in threads.map(lambda _: busy.submit(), range(12))
         )
     assert statuses == [202] * 2 + [429] * 10
-    assert len(busy.uploads) == busy.service.jobs_at_once + 2
+    assert len(busy.uploads) == busy.service.fleet.jobs_at_once + 2
 
 
 def test_limit_of_jobs_per_api_key(serve):
@@ -230,7 +206,7 @@ def test_limit_of_jobs_per_api_key(serve):
 @pytest.mark.parametrize("declared", [True, False])
 def test_upload_that_is_too_large(serve, kind, declared):
     site = serve(max_upload_mb=1)
-    start, end = (FORM, FORM_END) if kind == "form" else (b"", b"")
+    start, end = (form(), FORM_END) if kind == "form" else (b"", b"")
     content = start + bytes(4_000_000) + end
     parts = (content[at : at + 100_000] for at in range(0, len(content), 100_000))
     response = post(site, kind, content=content if declared else parts)
@@ -262,11 +238,10 @@ def received(connection):
 
 @pytest.mark.parametrize("kind", ["form", "body", "url"])
 def test_stalled_upload(impatient, kind):
-    content, length = KINDS[kind][1][:-3], b"9000"
+    content, length = KINDS[kind][1][:-3], 9_000
     if kind != "url":
-        content, length = content[:300] + bytes(3_000_000), b"9000000"
-    with socket.create_connection(("127.0.0.1", impatient.port), timeout=10) as connection:
-        connection.sendall(head(kind, b"Content-Length: " + length) + content)
+        content, length = content[:300] + bytes(3_000_000), 9_000_000
+    with begin(impatient, kind, content, length=length) as connection:
         if kind != "url":
             wait_for(lambda: impatient.uploads)
         assert received(connection).startswith(b"HTTP/1.1 400")
@@ -275,8 +250,7 @@ def test_stalled_upload(impatient, kind):
 
 
 def test_upload_that_trickles(impatient):
-    with socket.create_connection(("127.0.0.1", impatient.port), timeout=10) as connection:
-        connection.sendall(head("body", b"Content-Length: 9000000"))
+    with begin(impatient, "body", length=9_000_000) as connection:
         stop = threading.Event()
 
         def trickle():
@@ -336,11 +310,9 @@ def nearly_full(site, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["form", "body"])
 def test_upload_without_space_is_refused_before_it_is_read(nearly_full, kind):
-    with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
-        connection.sendall(head(kind, b"Content-Length: 2000000", b"Expect: 100-continue"))
+    with begin(nearly_full, kind, length=2_000_000, expect="100-continue") as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 507"), "the body was requested"
-    with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
-        connection.sendall(head(kind, b"Content-Length: 2000000") + b"RIFF")
+    with begin(nearly_full, kind, b"RIFF", length=2_000_000) as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 507")
     response = post(nearly_full, kind, content=bytes(2_000_000))
     assert (response.status_code, response.json()["error"]["code"]) == (507, "disk_full")
@@ -350,8 +322,7 @@ def test_upload_without_space_is_refused_before_it_is_read(nearly_full, kind):
 
 def test_upload_that_is_too_large_for_service_and_disk(nearly_full):
     """Space would not help."""
-    with socket.create_connection(("127.0.0.1", nearly_full.port), timeout=5) as connection:
-        connection.sendall(head("body", b"Content-Length: 9000000000", b"Expect: 100-continue"))
+    with begin(nearly_full, "body", length=9_000_000_000, expect="100-continue") as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 413")
 
 

@@ -254,7 +254,7 @@ def test_jobs_by_status(site):
     site.service.error = ClipFailed("It failed.")
     failed = site.finished(site.submitted())["id"]
     site.service.error, site.service.paused = None, True
-    running = [site.submitted() for _ in range(site.service.jobs_at_once)]
+    running = [site.submitted() for _ in range(site.service.fleet.jobs_at_once)]
     queued = [site.submitted() for _ in range(2)]
     wait_for(lambda: len(listed(site, status="running")["data"]) == len(running))
     by_status = {
@@ -324,7 +324,7 @@ def test_deleted_job_leaves_nothing(site, status):
     if status in ("queued", "running"):
         site.service.paused = True
     if status == "queued":
-        others = [site.submitted() for _ in range(site.service.jobs_at_once)]
+        others = [site.submitted() for _ in range(site.service.fleet.jobs_at_once)]
         wait_for(lambda: len(listed(site, status="running")["data"]) == len(others))
     job = site.submitted(CONTENT)
     if status == "running":
@@ -346,7 +346,7 @@ def test_deleted_job_leaves_nothing(site, status):
 
 def test_deleting_a_running_job_starts_the_next(site):
     site.service.paused = True
-    running = [site.submitted() for _ in range(site.service.jobs_at_once)]
+    running = [site.submitted() for _ in range(site.service.fleet.jobs_at_once)]
     waiting = site.submitted()
     wait_for(lambda: len(listed(site, status="running")["data"]) == len(running))
     assert site.job(waiting)["status"] == "queued"

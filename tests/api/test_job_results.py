@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.api.job_responses import check_done
+from app.api.jobs.results import check_done
 from app.errors import ClipFailed, JobNotDone
 from app.jobs.job import Status
 from app.options import Options
@@ -114,7 +114,7 @@ def test_options_of_files_apply(site):
 
 def test_no_result_before_the_job_is_done(site):
     site.service.paused = True
-    jobs = [site.submitted() for _ in range(site.service.jobs_at_once + 1)]
+    jobs = [site.submitted() for _ in range(site.service.fleet.jobs_at_once + 1)]
     wait_for(lambda: site.job(jobs[-2])["status"] == "running")
     for job, status in ((jobs[-1], "queued"), (jobs[0], "running")):
         response = result(site, job)

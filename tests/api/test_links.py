@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl
 import httpx
 import pytest
 
-from app.api import admission, auth
+from app.api.http import admission
+from app.api.http import keys as auth
 from app.settings import Settings
 from tests.api.conftest import serve_site
 

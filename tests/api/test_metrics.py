@@ -2,10 +2,8 @@
 
 import json
 import re
-import socket
 import threading
 from collections import Counter
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -13,14 +11,14 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.routing import Route
 
-from app import sampler
-from app.api.metric_list import METRICS, PREFIX
-from app.api.request_counts import OTHER, UNMATCHED, RequestCounts
-from app.api.schemas import Worker
+from app.api.http.requests import OTHER, UNMATCHED, RequestCounts
+from app.api.operation.metric_list import METRICS, PREFIX
 from app.engines.gpu_usage import GpuMonitor, GpuUsage
-from app.jobs.webhooks import Attempt
-from app.sampler import Sampler
+from app.jobs.webhooks.delivery import Attempt
 from app.scheduling.tasks import STATES, Outcome, RestartReason, SlotStatus
+from app.telemetry import sampler
+from app.telemetry.sampler import Sampler
+from tests.api.conftest import FORM, FORM_END, form
 from tests.api.waiting import wait_for
 
 KEY = {"Authorization": "Bearer sk-first"}
@@ -53,11 +51,11 @@ def fresh(serve):
 
 
 def test_the_names_kinds_and_labels_are_those_of_the_list(site):
-    site.service.gpus = GpuMonitor(["GPU-aa"], lambda names: [GpuUsage(1, 2, 0.5)])
-    site.service.on_nodes = Counter({("gpu-1", "busy"): 1})
+    site.service.fleet.gpus = GpuMonitor(["GPU-aa"], lambda names: [GpuUsage(1, 2, 0.5)])
+    site.service.fleet.on_nodes = Counter({("gpu-1", "busy"): 1})
     site.client.get("/v1/jobs")
     found = families(site)
-    site.service.on_nodes.clear()
+    site.service.fleet.on_nodes.clear()
     expected = {PREFIX + metric.name.removesuffix("_total"): metric for metric in METRICS}
     assert found.keys() == expected.keys()
     for name, metric in expected.items():
@@ -76,10 +74,6 @@ def test_the_list_is_as_prometheus_recommends():
         assert metric.name.endswith("_total") == (metric.kind == "counter")
         assert metric.help.endswith(".")
     assert len({metric.name for metric in METRICS}) == len(METRICS)
-
-
-def test_metrics_know_the_states_of_workers_that_are_documented():
-    assert get_args(Worker.model_fields["state"].annotation) == STATES
 
 
 def test_the_key_is_needed_where_there_are_keys(serve):
@@ -162,17 +156,8 @@ def test_an_event_stream_counts_when_it_begins(fresh):
 
 def test_a_client_that_leaves_before_the_answer_has_status_499_and_no_time(fresh):
     fresh.service.paused = True
-    head = (
-        "POST /v1/audio/transcriptions HTTP/1.1\r\nHost: localhost\r\n"
-        "Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 156\r\n\r\n"
-    )
-    body = (
-        '--x\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
-        '--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFFaudio\r\n--x--\r\n'
-    )
-    head = head.replace("156", str(len(body)))
-    with socket.create_connection(("127.0.0.1", fresh.port)) as client:
-        client.sendall((head + body).encode())
+    body = form(model="whisper-1") + FORM_END
+    with fresh.begin("POST /v1/audio/transcriptions", body, **FORM):
         assert fresh.service.started.wait(5)
     assert fresh.service.cancelled.wait(5)
     counts = counts_of(fresh)
@@ -192,22 +177,24 @@ def test_jobs_by_status(site):
 
 
 def test_workers_of_a_cluster_have_a_node(fresh):
-    fresh.service.on_nodes = Counter({("gpu-1", "busy"): 2, ("gpu-1", "idle"): 1, ("gpu-2", "loading"): 1})
+    fresh.service.fleet.on_nodes = Counter(
+        {("gpu-1", "busy"): 2, ("gpu-1", "idle"): 1, ("gpu-2", "loading"): 1}
+    )
     found = values(fresh, "node_workers")
     assert len(found) == 2 * len(STATES)
-    assert {labels: count for labels, count in found.items() if count} == fresh.service.on_nodes
+    assert {labels: count for labels, count in found.items() if count} == fresh.service.fleet.on_nodes
 
 
 def test_the_queue_the_workers_and_what_they_have_done(fresh):
     service = fresh.service
-    service.waiting, service.media_busy_ratio = (7, 12.5), 0.25
+    service.fleet.waiting, service.media.pool.busy_ratio = (7, 12.5), 0.25
     failed = SlotStatus("failed")
     failed.restarts_by[RestartReason.DEVICE] += 3
-    service.statuses = [SlotStatus("busy"), failed]
-    service.totals.clips[1, Outcome.REQUEUED] += 4
-    service.totals.samples = 16_000 * 90
+    service.fleet.statuses = [SlotStatus("busy"), failed]
+    service.fleet.ledger.clips[1, Outcome.REQUEUED] += 4
+    service.fleet.ledger.samples = 16_000 * 90
     for clips in (1, 8, 8):
-        service.totals.batch_clips.add(clips)
+        service.fleet.ledger.batch_clips.add(clips)
     assert values(fresh, "queued_clips") == {(): 7}
     assert values(fresh, "queue_oldest_seconds") == {(): 12.5}
     assert values(fresh, "media_busy_ratio") == {(): 0.25}
@@ -224,7 +211,7 @@ def test_the_queue_the_workers_and_what_they_have_done(fresh):
 
 
 def test_a_service_without_workers_yet(site):
-    site.service.statuses = []
+    site.service.fleet.statuses = []
     assert values(site, "worker_state") == {}
     assert values(site, "queued_clips") == {(): 0}
 
@@ -237,7 +224,7 @@ def test_gpus_by_name_and_those_that_nvml_does_not_know(site):
         calls.append(names)
         return usages
 
-    site.service.gpus = GpuMonitor(["GPU-aa", "GPU-aa", "GPU-bb", "MIG-1"], read)
+    site.service.fleet.gpus = GpuMonitor(["GPU-aa", "GPU-aa", "GPU-bb", "MIG-1"], read)
     assert values(site, "gpu_memory_bytes") == {
         ("GPU-aa", "used"): 1_000,
         ("GPU-aa", "total"): 80_000,
@@ -251,11 +238,7 @@ def test_gpus_by_name_and_those_that_nvml_does_not_know(site):
 
 
 def test_uploads_in_progress(site):
-    with socket.create_connection(("127.0.0.1", site.port)) as client:
-        client.sendall(
-            b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: audio/wav\r\n"
-            b"Content-Length: 1000\r\n\r\nRIFF"
-        )
+    with site.begin("POST /v1/jobs", b"RIFF", length=1000, content_type="audio/wav"):
         wait_for(lambda: values(site, "uploads_in_progress") == {(): 1})
     wait_for(lambda: values(site, "uploads_in_progress") == {(): 0})
 
@@ -266,7 +249,7 @@ def test_outcomes_of_webhooks_begin_at_0(fresh):
 
 def test_a_disk_that_hangs_holds_nobody_up(site, monkeypatch):
     monkeypatch.setattr(sampler, "_PATIENCE_S", 0.05)
-    disk, answers = site.service.folder.disk, threading.Event()
+    disk, answers = site.service.media.folder.disk, threading.Event()
     assert values(site, "disk_free_bytes")[()] > 0
     monkeypatch.setattr(disk, "free_bytes", Sampler("the disk", "statvfs", lambda: answers.wait(30) and 1))
     try:
@@ -283,5 +266,5 @@ def test_a_disk_that_does_not_say(site, monkeypatch, fault):
         if fault is not None:
             raise fault
 
-    monkeypatch.setattr(site.service.folder.disk, "free_bytes", Sampler("the disk", "statvfs", read))
+    monkeypatch.setattr(site.service.media.folder.disk, "free_bytes", Sampler("the disk", "statvfs", read))
     assert values(site, "disk_free_bytes") == {}

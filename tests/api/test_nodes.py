@@ -27,13 +27,13 @@ def row(node, state="ready", worker_state="busy"):
 
 def test_the_nodes_are_listed(site):
     assert site.client.get("/v1/nodes").json() == {"object": "list", "data": []}
-    site.service.cluster = NODES
+    site.service.fleet.cluster = NODES
     assert site.client.get("/v1/nodes").json() == {"object": "list", "data": [row(node) for node in NODES]}
 
 
 @pytest.mark.parametrize("node", [NODES[0].id, NODES[0].name])
 def test_a_node_is_drained_as_often_as_one_likes_and_used_again(site, node):
-    site.service.cluster = NODES
+    site.service.fleet.cluster = NODES
     for _ in range(2):
         answer = site.client.post(f"/v1/nodes/{node}/drain")
         assert answer.status_code == 202
@@ -47,7 +47,7 @@ def test_a_node_is_drained_as_often_as_one_likes_and_used_again(site, node):
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 @pytest.mark.parametrize("name", ["gpu-3", "gpu", "..%2F", "%00", "ä" * 3000])
 def test_an_unknown_node_names_those_that_are_there(site, method, name):
-    site.service.cluster = NODES
+    site.service.fleet.cluster = NODES
     answer = site.client.request(method, f"/v1/nodes/{quote(name, safe='%')}/drain")
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (404, "node_not_found")
@@ -57,13 +57,13 @@ def test_an_unknown_node_names_those_that_are_there(site, method, name):
 
 def test_a_name_of_several_nodes_is_refused_with_their_ids(site):
     twin = Node("0099", "gpu-1", "10.0.0.9")
-    site.service.cluster = (*NODES, twin)
+    site.service.fleet.cluster = (*NODES, twin)
     answer = site.client.post("/v1/nodes/gpu-1/drain")
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "ambiguous_node")
     assert "ab12, 0099" in answer.json()["error"]["message"]
-    assert not site.service.drained
+    assert not site.service.fleet.drained
     assert site.client.post("/v1/nodes/0099/drain").status_code == 202
-    assert site.service.drained == {"0099"}
+    assert site.service.fleet.drained == {"0099"}
 
 
 def test_other_engines_have_no_nodes(site):
@@ -73,7 +73,7 @@ def test_other_engines_have_no_nodes(site):
 
 
 def test_no_page_of_another_site_can_drain_a_node(site):
-    site.service.cluster = NODES
+    site.service.fleet.cluster = NODES
     foreign = {"Origin": "https://page.example"}
     assert site.client.post("/v1/nodes/gpu-1/drain", headers=foreign).status_code == 403
-    assert not site.service.drained
+    assert not site.service.fleet.drained

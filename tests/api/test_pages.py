@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from app.api.pages import WEB, json_in_html
+from app.api.page.pages import WEB, json_in_html
 from app.options import Options
 
 KEY = "sk-first"

@@ -35,7 +35,7 @@ def test_probes_and_pollers_are_logged_at_debug_level(site):
 
 def test_log_lines_of_a_request_have_its_id(site):
     seen = {}
-    site.service.workers = lambda: seen.update(structlog.contextvars.get_contextvars()) or []
+    site.service.fleet.workers = lambda: seen.update(structlog.contextvars.get_contextvars()) or []
     site.client.get("/v1/workers", headers={"x-request-id": "mine"})
     assert seen["request_id"] == "mine"
 

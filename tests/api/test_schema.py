@@ -7,6 +7,7 @@ from tests.openapi_checks import KEY, check, operations
 
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize("phases", ["coverage", pytest.param("coverage,stateful", marks=pytest.mark.soak)])
+@pytest.mark.server
 def test_service_conforms_to_its_openapi_document(serve, tmp_path, phases):
     site = serve(api_keys=(KEY,), data_dir=tmp_path / "data")
     document = site.client.get("/openapi.json", headers={"authorization": f"Bearer {KEY}"}).json()

@@ -8,18 +8,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.segment_documents import (
+from app.api.transcripts.segment_documents import (
     published_document,
     published_event,
     segments_document,
     transcript_document,
     transcript_events,
 )
-from app.jobs.published_clips import PackedClip
 from app.jobs.serialization import PackedTranscript, pack_result, pack_transcript
+from app.jobs.storage.published_clips import PackedClip
 from app.options import Options
-from app.transcript.clip_segments import clip_segments
 from app.transcript.edited import EditedSegment
+from app.transcript.rendering import clip_segments
 from app.transcript.timeline import ClipResult, Transcript
 from tests.api.fake_service import segment
 from workers.messages import SAMPLE_RATE, Segment, Span, Word

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from app.errors import ClipFailed
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.options import Options
-from app.transcript.clip_segments import clip_segments
+from app.transcript.rendering import clip_segments
 from app.transcript.timeline import ClipResult
 from app.transcription.helper import LONG_S, Helper
 from tests.api.fake_service import TRANSCRIPT, segment
@@ -163,7 +163,7 @@ def test_the_tag_changes_with_the_segments(site, running_job):
 
 def test_jobs_that_have_not_started_have_an_empty_list(site, entries):
     site.service.paused = True
-    jobs = [site.submitted() for _ in range(site.service.jobs_at_once + 1)]
+    jobs = [site.submitted() for _ in range(site.service.fleet.jobs_at_once + 1)]
     wait_for(lambda: site.job(jobs[-2])["status"] == "running")
     response = get(site, jobs[-1])
     assert response.json() == {"revision": 0, "complete": False, "segments": []}

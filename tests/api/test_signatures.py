@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.signatures import check_link, has_signature, signed_query
+from app.api.jobs.signatures import check_link, has_signature, signed_query
 from app.errors import LinkRefused
 
 SECRET = bytes(range(32))

@@ -1,7 +1,6 @@
 """`GET /v1/jobs/{id}/audio?format=`: copies and spans, with a fake encoder."""
 
 import asyncio
-import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -36,7 +35,7 @@ def test_a_copy(site, job, form):
     assert response.headers["accept-ranges"] == "bytes"
     again = audio(site, job, format=form)
     assert again.headers["etag"] == response.headers["etag"]
-    assert len(site.service.encoder.made) == 1
+    assert len(site.service.media.encoder.made) == 1
 
 
 def test_ranges_of_a_copy(site, job):
@@ -46,7 +45,7 @@ def test_ranges_of_a_copy(site, job):
         assert (response.status_code, response.text) == (206, WHOLE[start:end])
     assert audio(site, job, {"range": "bytes=900-"}).status_code == 416
     assert audio(site, job, {"range": "bytes=x"}).status_code == 400
-    assert site.service.encoder.made == [WHOLE]
+    assert site.service.media.encoder.made == [WHOLE]
 
 
 def test_a_span(site, job):
@@ -54,7 +53,7 @@ def test_a_span(site, job):
     assert audio(site, job, end=0.5, format="ogg").text == "ogg 0-0.5 of the recording"
     assert audio(site, job, start=0).text == WHOLE, "all of it is no span"
     assert audio(site, job, {"range": "bytes=-4"}, start=4.1999).text == "copy"
-    wait_for(lambda: len(list(site.service.folder.copies.iterdir())) == 1)
+    wait_for(lambda: len(list(site.service.media.folder.copies.iterdir())) == 1)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_bad_parameters_are_named(site, job, query, param):
     response = audio(site, job, **query)
     assert error(response)[:2] == (400, param)
     assert f"`{param}`" in response.json()["error"]["message"]
-    assert not site.service.encoder.made
+    assert not site.service.media.encoder.made
 
 
 def test_a_span_needs_a_format(site, job):
@@ -90,10 +89,10 @@ def test_a_span_needs_a_format(site, job):
     [(DiskFull("Full."), 507), (TooLarge("Long."), 413), (InvalidInput("Broken."), 400)],
 )
 def test_errors_of_the_encoder(site, job, failure, status):
-    site.service.encoder.error = failure
+    site.service.media.encoder.error = failure
     for query in ({}, {"start": 1}):
         assert audio(site, job, **query).status_code == status
-    assert not list(site.service.folder.copies.iterdir())
+    assert not list(site.service.media.folder.copies.iterdir())
 
 
 def test_a_copy_of_a_job_that_runs(site):
@@ -119,7 +118,7 @@ def test_a_recording_that_is_not_downloaded_yet(serve, monkeypatch):
     async def download(*args):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("app.jobs.executor.download", download)
+    monkeypatch.setattr("app.jobs.running.executor.download", download)
     site = serve(allow_urls=True)
     job = site.client.post("/v1/jobs", json={"url": "https://media.invalid/talk.mp3"}).json()["id"]
     wait_for(lambda: site.job(job)["progress"]["stage"] == "downloading")
@@ -137,7 +136,7 @@ def test_copies_go_with_their_job(site, job):
 
 
 def test_deleting_a_job_ends_the_making_of_its_copy(site, job):
-    encoder = site.service.encoder
+    encoder = site.service.media.encoder
     encoder.paused = True
     with ThreadPoolExecutor(1) as background:
         asked = background.submit(audio, site, job)
@@ -150,29 +149,29 @@ def test_deleting_a_job_ends_the_making_of_its_copy(site, job):
 
 @pytest.mark.parametrize("query", ["", "&start=1"])
 def test_a_span_ends_with_its_client_and_a_copy_does_not(site, job, query):
-    encoder = site.service.encoder
+    encoder = site.service.media.encoder
     encoder.paused = True
-    with socket.create_connection(("127.0.0.1", site.port)) as connection:
-        connection.sendall(
-            f"GET /v1/jobs/{job}/audio?format=flac{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-        )
+    with site.begin(f"GET /v1/jobs/{job}/audio?format=flac{query}"):
         wait_for(lambda: encoder.made)
     wait_for(lambda: not site.server.server_state.tasks)
     assert encoder.cancelled == bool(query)
     encoder.paused = False
     wait_for(
-        lambda: [path.suffix for path in site.service.folder.copies.iterdir()] == ([] if query else [".flac"])
+        lambda: (
+            [path.suffix for path in site.service.media.folder.copies.iterdir()]
+            == ([] if query else [".flac"])
+        )
     )
 
 
 def test_a_copy_holds_a_place_while_it_is_made(serve):
     site = serve(max_queued_jobs=1)
     job = site.finished(site.submitted())["id"]
-    site.service.encoder.paused = True
+    site.service.media.encoder.paused = True
     with ThreadPoolExecutor(5) as background:
         asked = [background.submit(audio, site, job) for _ in range(5)]
         wait_for(lambda: site.admission.requests.held == 5)
         assert error(audio(site, job)) == (429, None, "queue_full")
-        site.service.encoder.paused = False
+        site.service.media.encoder.paused = False
         assert [one.result().status_code for one in asked] == [200] * 5
     assert audio(site, job).status_code == 200

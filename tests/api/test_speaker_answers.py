@@ -1,7 +1,6 @@
 """Who speaks, in answers to requests that are not stored, and how requests ask for it."""
 
 import json
-import socket
 from dataclasses import replace
 
 import openai
@@ -10,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.audio import TranscriptionDiarized
 
-from app.api.speaker_labels import letters, speaker_00, with_labels
+from app.api.audio.speaker_labels import letters, speaker_00, with_labels
 from app.errors import SpeakerModelUnavailable
 from app.options import Options
+from tests.api.conftest import FORM, form
 from tests.api.fake_service import DIALOGUE, TRANSCRIPT, catalogue, segment, spoken
 
 MODEL = "gpt-4o-transcribe-diarize"
@@ -23,7 +23,7 @@ FOX, DOG, AMEN = "The quick brown fox.", "Über the lazy dog.", "Amen."
 def dialogue(site):
     """A site whose recordings have three speakers, with OpenAI's name for a model that knows them."""
     site.service.transcript = DIALOGUE
-    site.service.catalogue = catalogue(aliases={MODEL: ""})
+    site.service.fleet.catalogue = catalogue(aliases={MODEL: ""})
     return site
 
 
@@ -181,18 +181,9 @@ def test_translations_have_no_diarized_json(site):
 )
 def test_without_a_speaker_model_the_refusal_comes_before_the_recording(site, path, field, fields):
     remedy = "There is no such model. Name another one."
-    site.service.no_voices = SpeakerModelUnavailable(remedy)
-    parts = "".join(
-        f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
-        for name, value in fields.items()
-    )
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n"
-        f"Content-Type: multipart/form-data; boundary=b\r\n\r\n{parts}"
-        f'--b\r\nContent-Disposition: form-data; name="{field}"; filename="a"\r\n\r\nRIFF'
-    )
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(head.encode())
+    site.service.media.no_voices = SpeakerModelUnavailable(remedy)
+    body = form(field, **fields)
+    with site.begin(f"POST {path}", body, length=1_000_000, **FORM) as connection:
         answer = connection.recv(4096)
         while remedy.encode() not in answer:
             answer += connection.recv(4096)
@@ -201,7 +192,7 @@ def test_without_a_speaker_model_the_refusal_comes_before_the_recording(site, pa
 
 
 def test_without_a_speaker_model_other_requests_pass(site):
-    site.service.no_voices = SpeakerModelUnavailable("There is no such model.")
+    site.service.media.no_voices = SpeakerModelUnavailable("There is no such model.")
     assert site.transcribe(num_speakers="2").status_code == 200
     assert site.transcribe(response_format="diarized_json", channels="separate").status_code == 200
     late = [("model", (None, "whisper-1")), ("file", ("a.wav", b"RIFF")), ("diarize", (None, "1"))]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from app.api import speakers as api_speakers
+from app.api.transcripts import speakers as api_speakers
 from app.speakers.voices import Voices
 from tests.api.fake_service import DIALOGUE
 from workers.messages import SAMPLE_RATE

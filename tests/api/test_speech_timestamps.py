@@ -1,12 +1,11 @@
 """Where somebody speaks, asked as clients of speaches ask."""
 
 import hashlib
-import socket
 
 import pytest
 
 from app.media.speech import VadParameters
-from tests.api.conftest import RECORDING
+from tests.api.conftest import FORM, RECORDING, form
 
 PATH = "/v1/audio/speech/timestamps"
 DEFAULTS = VadParameters(threshold=0.75, min_speech_ms=0, min_silence_ms=1000, speech_pad_ms=0)
@@ -21,7 +20,7 @@ def test_the_answer_and_the_defaults_are_those_of_speaches(site):
     assert response.status_code == 200, response.text
     assert response.headers["content-type"] == "application/json"
     assert response.json() == [{"start": 500, "end": 18_000}]
-    assert site.service.parameters == DEFAULTS
+    assert site.service.media.parameters == DEFAULTS
     assert site.service.calls[0].sha256 == hashlib.sha256(RECORDING).hexdigest()
     assert not site.uploads
 
@@ -37,7 +36,7 @@ def test_every_field_of_speaches(site):
         min_silence_duration_ms="100",
         speech_pad_ms="30",
     )
-    assert site.service.parameters == VadParameters(0.6, 250, 100, 30, 0.2)
+    assert site.service.media.parameters == VadParameters(0.6, 250, 100, 30, 0.2)
     assert response.json() == [{"start": 500, "end": 10_000}, {"start": 10_000, "end": 18_000}]
 
 
@@ -49,7 +48,7 @@ def test_speech_that_is_short_enough_is_not_divided(site, limit):
 def test_blank_fields_count_as_absent(site):
     fields = dict.fromkeys(["model", "threshold", "neg_threshold", "speech_pad_ms"], " ")
     assert post(site, **fields, unknown="x").status_code == 200
-    assert site.service.parameters == DEFAULTS
+    assert site.service.media.parameters == DEFAULTS
 
 
 @pytest.mark.parametrize(
@@ -78,17 +77,11 @@ def test_wrong_fields_are_named(site, fields, param, hint):
 def test_a_lower_threshold_may_come_before_the_threshold_itself(site):
     parts = {"neg_threshold": (None, "0.8"), "file": ("a", RECORDING), "threshold": (None, "0.9")}
     assert site.client.post(PATH, files=parts).status_code == 200
-    assert site.service.parameters == VadParameters(0.9, 0, 1000, 0, 0.8)
+    assert site.service.media.parameters == VadParameters(0.9, 0, 1000, 0, 0.8)
 
 
 def test_a_wrong_field_is_refused_before_the_upload(site):
-    head = (
-        f"POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
-        "Content-Length: 1000000\r\n\r\n"
-        '--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nwhisper-1\r\n'
-        '--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\nRIFF'
-    )
-    with socket.create_connection(("127.0.0.1", site.port), timeout=5) as connection:
-        connection.sendall(head.encode())
+    body = form(model="whisper-1")
+    with site.begin(f"POST {PATH}", body, length=1_000_000, **FORM) as connection:
         assert connection.recv(100).startswith(b"HTTP/1.1 400")
     assert not site.uploads

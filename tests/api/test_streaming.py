@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api import sse
-from app.api.streaming import Deltas
+from app.api.audio.streaming import Deltas
+from app.api.http import event_streams as sse
 from app.errors import ClipFailed, InvalidInput
 from app.transcript.timeline import Transcript
 from tests.api.fake_service import TRANSCRIPT
@@ -26,8 +26,10 @@ def events(text):
 def test_concatenated_deltas_are_the_text(batches):
     deltas = Deltas()
     parts = [[Segment(0, 1, text, (), 0, 0, 1, 0) for text in texts] for texts in batches]
-    text = "".join(deltas.of(part) for part in parts)
-    assert text == "".join(text for texts in batches for text in texts).strip()
+    for part in parts:
+        deltas.transcribed(part)
+    text = "".join(deltas.queue.get_nowait() for _ in range(deltas.queue.qsize()))
+    assert text == deltas.text == "".join(text for texts in batches for text in texts).strip()
 
 
 def test_one_delta_per_clip_then_the_text(site):

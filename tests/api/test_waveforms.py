@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from app.database.connection import FILE_NAME
 from app.errors import DiskFull, InvalidInput, TooLarge
-from app.jobs.database import FILE_NAME
 from tests.api.fake_service import TONE
 from tests.api.waiting import wait_for
 
@@ -68,7 +68,7 @@ def test_as_many_points_as_asked_for(site, job, points):
 def test_a_wrong_number_of_points(site, job, points):
     answer = peaks(site, job, points=points)
     assert error(answer)[:2] == (400, "points")
-    assert not site.service.peaks_made
+    assert not site.service.media.peaks_made
 
 
 @pytest.mark.parametrize("job_id", ["0" * 32, "nobody", "%00"])
@@ -86,7 +86,7 @@ def test_they_are_there_while_the_job_still_runs(site):
     site.service.paused = False
     site.finished(job)
     assert peaks(site, job).content == running.content
-    assert not site.service.peaks_made
+    assert not site.service.media.peaks_made
 
 
 def test_a_recording_that_is_not_decoded_yet(site):
@@ -107,14 +107,14 @@ def test_a_recording_that_is_not_kept_has_the_peaks_that_were_found(serve):
     wait_for(lambda: not site.left_files)
     assert peaks(site, found).status_code == 200
     assert error(peaks(site, without)) == (409, None, "audio_not_kept")
-    assert not site.service.peaks_made
+    assert not site.service.media.peaks_made
 
 
 def test_a_recording_that_is_not_downloaded_yet(serve, monkeypatch):
     async def download(*args):
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("app.jobs.executor.download", download)
+    monkeypatch.setattr("app.jobs.running.executor.download", download)
     site = serve(allow_urls=True)
     job = site.client.post("/v1/jobs", json={"url": "https://media.invalid/talk.mp3"}).json()["id"]
     assert error(peaks(site, job)) == (409, None, "audio_not_decoded")
@@ -125,7 +125,7 @@ def test_they_are_made_once_and_kept(site, job):
     first = peaks(site, job)
     assert peaks(site, job).content == first.content
     assert peaks(site, job, points=5).json()["points"] == 5
-    assert site.service.peaks_made == 1
+    assert site.service.media.peaks_made == 1
     assert rows(site) == 1
     site.client.delete(f"/v1/jobs/{job}").raise_for_status()
     assert rows(site) == 0
@@ -162,7 +162,7 @@ def test_deleting_the_job_ends_the_making(site, job):
     site.service.paused = True
     with ThreadPoolExecutor(1) as background:
         asked = background.submit(peaks, site, job)
-        wait_for(lambda: site.service.peaks_made)
+        wait_for(lambda: site.service.media.peaks_made)
         assert site.client.delete(f"/v1/jobs/{job}").status_code == 204
         assert error(asked.result()) == (409, None, "audio_not_kept")
     assert rows(site) == 0

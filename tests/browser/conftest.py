@@ -33,13 +33,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=MISSING))
 
 
-# A module's: Playwright's event loop would be in the way of other modules' asynchronous tests.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Looked for before a server is started."""
     path = find_chromium()
     assert path is not None, f"{MISSING}."
+    return path
+
+
+# A module's: Playwright's event loop would be in the way of other modules' asynchronous tests.
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        yield playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
 
 
 @pytest.fixture(scope="module")

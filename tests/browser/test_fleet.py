@@ -102,6 +102,7 @@ def test_pointing_at_a_block_names_its_job_and_a_click_keeps_the_link(simulated,
 def test_the_keyboard_alone_reaches_blocks_and_other_workers(simulated, new_page, five_minutes, job):
     page = fleet(new_page(simulated))
     wait_for(lambda: is_painted(lane(page, 1)))
+    page.locator(".legend a", has_text=five_minutes.name).first.wait_for()  # its name is known by then
     page.locator(".legend :is(a, button)").last.focus()
     page.keyboard.press("Tab")
     expect(lane(page, 0).locator(".track")).to_be_focused()
@@ -124,6 +125,7 @@ def test_direct_requests_have_no_link(simulated, new_page, talk):
     expect(page.locator(".legend a", has_text="Direct requests")).to_have_count(0)
 
 
+@pytest.mark.soak
 def test_a_quarantined_worker_is_red_and_says_why_and_what_comes_next(commands, new_page, five_minutes):
     server = commands.ready(**TWO, WHISPER_SIMULATED=f"{SLOW},poisoned_for_good=1")
     page = fleet(new_page(server))
@@ -221,6 +223,7 @@ def test_an_idle_fleet_forgets_its_work(simulated, new_page, job):
     expect(page.get_by_text("No work in the last five minutes.")).to_be_visible()
 
 
+@pytest.mark.soak
 def test_a_fleet_without_a_worker_in_service_says_that_jobs_wait(commands, new_page, talk):
     server = commands.ready(**TWO, WHISPER_SIMULATED="poisoned_for_good=0+1")
     page = fleet(new_page(server))

@@ -552,6 +552,7 @@ def test_it_stays_in_view(new_page: NewPage, site: Server, job_id: str) -> None:
     assert box["height"] < 120
 
 
+@pytest.mark.soak
 def test_two_hours_need_little_memory(page: Page, site: Server, job_id: str) -> None:
     """The peaks of two hours at the highest zoom: some canvases and a few megabytes, whatever the length."""
     points = 100_000

@@ -5,8 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.server
+
 ROOT = Path(__file__).parents[2]
-QUICK = ("-p", "no:schemathesis")  # it takes a second to import
 
 
 def run(*options, **variables):
@@ -14,7 +17,7 @@ def run(*options, **variables):
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     inherited.pop("REQUIRE_BROWSER", None)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "tests/browser/test_page.py::test_it_opens", *QUICK, *options],
+        [sys.executable, "-m", "pytest", "tests/browser/test_page.py::test_it_opens", *options],
         cwd=ROOT,
         env=inherited | {"CHROMIUM": "/nowhere/chromium"} | variables,
         capture_output=True,

@@ -28,9 +28,10 @@ class FakeBridge(Bridge):
             raise ProcessLost(self.fault or "the node is gone")
         return self.answers.get((node_id, function), function)(*rest)
 
-    def list_nodes(self, nodes: Sequence[Node]) -> None:
-        """These nodes are alive from now on."""
+    def list_nodes(self, nodes: Sequence[Node], draining: Sequence[Node] = ()) -> None:
+        """These nodes are alive from now on; Ray drains some of them."""
         self.nodes, self.fault = tuple(nodes), None
+        self.draining = frozenset(node.id for node in draining)
         self.on_nodes()
 
     def disconnect(self, fault: str) -> None:

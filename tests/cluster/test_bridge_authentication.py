@@ -61,6 +61,7 @@ async def test_no_process_shows_the_token(ray_cluster: RayCluster) -> None:
         assert token not in process.environ().values()
 
 
+@pytest.mark.server
 async def test_a_cluster_without_tokens_is_refused_unless_the_settings_accept_it() -> None:
     with new_cluster(0, has_token=False) as cluster:
         os.environ["RAY_AUTH_TOKEN"] = "1" * 32

@@ -106,6 +106,7 @@ async def test_a_process_knows_nothing_of_ray_and_has_no_secret(bridge: Bridge) 
             await process.call(node_functions.divide, 1, 0)
 
 
+@pytest.mark.soak
 async def test_crashes_and_hangs_are_noticed_on_the_node(bridge: Bridge) -> None:
     process = new_process(bridge)
     async with started(process) as ended:
@@ -121,6 +122,7 @@ async def test_crashes_and_hangs_are_noticed_on_the_node(bridge: Bridge) -> None
         assert not isinstance(crashed.value, ProcessLost)
 
 
+@pytest.mark.soak
 async def test_the_end_of_a_process_between_two_calls_is_noticed(bridge: Bridge) -> None:
     process = new_process(bridge)
     async with started(process) as ended:
@@ -131,6 +133,7 @@ async def test_the_end_of_a_process_between_two_calls_is_noticed(bridge: Bridge)
         assert "on node node0 crashed" in process.exit_error.message
 
 
+@pytest.mark.soak
 async def test_an_actor_that_is_killed_takes_its_process_with_it_and_is_lost(bridge: Bridge) -> None:
     process = new_process(bridge)
     async with started(process) as ended:
@@ -209,6 +212,7 @@ async def test_a_gpu_that_the_model_would_not_see_is_an_error(
     await until(lambda: len(bridge.nodes) == 3, bridge)
 
 
+@pytest.mark.soak
 async def test_a_node_that_is_killed_loses_its_processes(ray_cluster: RayCluster, bridge: Bridge) -> None:
     added = ray_cluster.add("brief")
     await until(lambda: len(bridge.nodes) == 4, bridge)

@@ -1,7 +1,8 @@
-"""The slots of a dispatcher follow the nodes of a cluster."""
+"""The slots of a dispatcher follow the nodes of a cluster, and what the fleet says of its nodes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 from app.engines.cluster.fleet import ClusterFleet
 from app.engines.cluster.messages import Node
 from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.places import Place, worker_places
+from app.engines.cluster.nodes import Place, worker_places
+from app.errors import AmbiguousNode, NotReady, UnknownNode
 from app.scheduling.dispatcher import Dispatcher
 from tests.cluster.fake_bridge import FakeBridge
-from tests.engines.catalogues import new_catalogue
+from tests.engines.fake_slot import new_catalogue
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import FakeSlot
 from workers.messages import LoadOptions
@@ -62,6 +64,7 @@ class Cluster:
         self.bridge = FakeBridge()
         self.dispatcher = Dispatcher[str, str]("worker", [], waits_for_slots=True)
         self.fleet = ClusterFleet(self.bridge)
+        self.answers: list[asyncio.Task[Any]] = []
 
     async def start(self) -> None:
         await self.fleet.start()
@@ -72,9 +75,11 @@ class Cluster:
         await self.fleet.stop_serving()
         await self.dispatcher.stop()
         await self.fleet.stop()
+        for answer in self.answers:
+            answer.cancel()
 
-    async def nodes(self, *nodes: Node) -> None:
-        self.bridge.list_nodes(nodes)
+    async def nodes(self, *nodes: Node, draining: Sequence[Node] = ()) -> None:
+        self.bridge.list_nodes(nodes, draining)
         await let_tasks_run()
 
     def slots(self) -> dict[int, tuple[str, int]]:
@@ -83,6 +88,28 @@ class Cluster:
 
     def states(self) -> list[str]:
         return [slot.status.state for slot in self.dispatcher.slots]
+
+    async def keep_busy(self) -> None:
+        """Give each slot a batch that does not end before `end`."""
+        for slot in self.dispatcher.slots:
+            slot.unblocked.clear()  # type: ignore[attr-defined]
+            task = asyncio.create_task(self.dispatcher.submit("job", "clip", affinity=slot.index))
+            self.answers.append(task)
+        await let_tasks_run()
+
+    async def end(self, number: int) -> None:
+        """End the batch of a slot."""
+        [slot] = [slot for slot in self.dispatcher.slots if slot.index == number]
+        slot.unblocked.set()  # type: ignore[attr-defined]
+        await let_tasks_run()
+
+    def row(self, node: Node) -> tuple[object, list[int]]:
+        """The state of a node, and the numbers of its workers."""
+        row = self.fleet.row(self.fleet.find(node.id), {s.index: s.status for s in self.dispatcher.slots})
+        workers: list[dict[str, Any]] = row["workers"]  # type: ignore[assignment]
+        is_draining = row["state"] == "draining"
+        assert all((worker["state"] == "draining") == is_draining for worker in workers)
+        return row["state"], [worker["slot"] for worker in workers]
 
 
 @pytest.fixture
@@ -165,24 +192,96 @@ async def test_a_cluster_whose_nodes_are_all_drained_says_so(cluster: Cluster) -
     assert cluster.fleet.fault is None
 
 
-async def test_a_node_that_drains_gets_no_slots_until_it_is_used_again(cluster: Cluster) -> None:
+async def test_a_node_drains_and_gets_no_new_workers(cluster: Cluster) -> None:
     await cluster.nodes(ONE, TWO)
-    cluster.dispatcher.slots[0].unblocked.clear()  # type: ignore[attr-defined]
-    answer = asyncio.create_task(cluster.dispatcher.submit("job", "clip"))
+    await cluster.keep_busy()
+    assert cluster.row(ONE) == ("ready", [0, 1])
+    for _ in range(2):
+        cluster.fleet.drain("a")
+        assert cluster.fleet.is_draining("a")
+        assert cluster.row(ONE) == ("draining", [0, 1]), "at once"
+        await let_tasks_run()
+    assert cluster.states() == ["draining", "draining", "busy", "busy"]
+    await cluster.end(0)
+    assert cluster.row(ONE) == ("draining", [1])
+    await cluster.end(1)
+    await cluster.nodes(ONE, TWO)
+    assert cluster.row(ONE) == ("drained", [])
+    assert cluster.slots() == {2: ("b", 0), 3: ("b", 1)}
+    assert cluster.row(TWO) == ("ready", [2, 3])
+
+
+async def test_a_node_that_joins_again_has_workers(cluster: Cluster) -> None:
+    await cluster.nodes(ONE, TWO)
+    cluster.fleet.drain("b")
     await let_tasks_run()
+    again = Node("d", TWO.name, TWO.address, cpus=2)
+    await cluster.nodes(ONE, again)
+    assert cluster.row(again) == ("ready", [2, 3])
+
+
+async def test_a_node_that_is_used_again_gets_workers_once_the_old_ones_have_ended(cluster: Cluster) -> None:
+    await cluster.nodes(ONE, TWO)
+    await cluster.keep_busy()
+    cluster.fleet.drain("b")
+    await let_tasks_run()
+    old = cluster.dispatcher.slots[2:]
+    cluster.fleet.undrain("b")
+    await let_tasks_run()
+    assert cluster.dispatcher.slots[2:] == old
+    for number in (2, 3):
+        await cluster.end(number)
+    assert cluster.row(TWO) == ("ready", [2, 3])
+    assert not set(old) & set(cluster.dispatcher.slots)
+
+
+async def test_a_node_that_ray_drains_is_drained(cluster: Cluster) -> None:
+    await cluster.nodes(ONE, TWO)
+    await cluster.keep_busy()
+    await cluster.nodes(ONE, TWO, draining=[TWO])
+    assert cluster.row(TWO) == ("draining", [2, 3])
+    cluster.fleet.undrain("b")
+    await let_tasks_run()
+    assert cluster.row(TWO) == ("draining", [2, 3]), "Ray goes on"
+    for number in (2, 3):
+        await cluster.end(number)
+    assert cluster.row(TWO) == ("drained", [])
+
+
+async def test_a_node_lost_while_it_drains_takes_no_slot_of_another(cluster: Cluster) -> None:
+    """Its slots have ended, and their processes not yet: other slots may have their numbers."""
+    await cluster.nodes(ONE)
+    ended = asyncio.Event()
+    for slot in cluster.dispatcher.slots:
+        slot.close = ended.wait  # type: ignore[assignment, method-assign]
     cluster.fleet.drain("a")
-    await cluster.nodes(ONE, TWO, THREE)
-    assert cluster.fleet.is_draining("a")
-    assert sorted(cluster.slots().values()) == [("a", 0), ("b", 0), ("b", 1), ("c", 0), ("c", 1)]
-    assert cluster.states()[0] == "draining"
-    cluster.dispatcher.slots[0].unblocked.set()  # type: ignore[attr-defined]
-    assert (await answer).result == "CLIP"
     await let_tasks_run()
-    assert "a" not in {node for node, _ in cluster.slots().values()}
-    cluster.fleet.undrain("a")
-    await let_tasks_run()
-    assert sorted(cluster.slots().values()).count(("a", 0)) == 1
-    assert len(cluster.slots()) == 6
+    await cluster.nodes(ONE, THREE)
+    before = cluster.row(THREE)
+    await cluster.nodes(THREE)
+    after, slots = cluster.row(THREE), cluster.slots()
+    ended.set()
+    assert before == after == ("ready", [0, 1])
+    assert slots == {0: ("c", 0), 1: ("c", 1)}
+
+
+async def test_a_node_is_found_by_its_id_or_name(cluster: Cluster) -> None:
+    await cluster.nodes(ONE, TWO)
+    assert cluster.fleet.find("b").node is cluster.fleet.find("node b").node is TWO
+    with pytest.raises(UnknownNode, match="Its nodes: node a, node b"):
+        cluster.fleet.find("node c")
+    await cluster.nodes(ONE, TWO, Node("d", "node b", "10.0.0.3"))
+    with pytest.raises(AmbiguousNode, match="b, d"):
+        cluster.fleet.find("node b")
+
+
+async def test_before_the_nodes_are_known_nobody_can_say_that_one_is_missing() -> None:
+    fleet = ClusterFleet(FakeBridge())
+    with pytest.raises(NotReady, match="looked up"):
+        fleet.find("cpu-1")
+    fleet.bridge.fault = None  # connected, while the service looks for its model
+    with pytest.raises(NotReady, match="looked up"):
+        fleet.find("cpu-1")
 
 
 async def test_the_device_is_known_once_a_node_has_one() -> None:

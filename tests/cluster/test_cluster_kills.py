@@ -60,6 +60,7 @@ def test_a_node_dies_and_another_one_joins(
     assert restarts(service) == {}
 
 
+@pytest.mark.soak
 def test_an_actor_and_the_bridge_are_killed(service: Server, disturbed: Disturbed) -> None:
     os.kill(service.workers()[0]["pid"], signal.SIGKILL)
     wait_for(lambda: service.workers()[0]["restarts"])
@@ -68,6 +69,7 @@ def test_an_actor_and_the_bridge_are_killed(service: Server, disturbed: Disturbe
     disturbed.check()
 
 
+@pytest.mark.soak
 def test_a_node_that_nobody_reaches_is_lost_and_answers_too_late(
     ray_cluster: RayCluster, service: Server, disturbed: Disturbed
 ) -> None:
@@ -85,6 +87,7 @@ def test_a_node_that_nobody_reaches_is_lost_and_answers_too_late(
     wait_for(lambda: ray_cluster.raylet(ray_cluster.node("node1")).poll() is not None, BACK_S)
 
 
+@pytest.mark.soak
 def test_the_head_dies_and_comes_back(ray_cluster: RayCluster, service: Server, disturbed: Disturbed) -> None:
     """It knows no node. They end by themselves, and what keeps them running starts them again."""
     ray_cluster.kill_head()

@@ -189,6 +189,7 @@ async def wait_for(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.05)
 
 
+@pytest.mark.soak
 async def test_a_node_dies_in_mid_file(
     ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

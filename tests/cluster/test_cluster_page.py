@@ -54,23 +54,6 @@ def test_every_start_has_the_ports_and_the_variables_that_are_shipped() -> None:
             assert options["address"].endswith(f":{ray_ports.HEAD['port']}")
 
 
-def test_the_table_of_ports_has_all_of_them() -> None:
-    from ray.autoscaler._private.constants import AUTOSCALER_METRIC_PORT
-
-    table = TEXT.partition("## Ports")[2].partition("\n## ")[0]
-    rows = [line.split(" | ")[0].lstrip("| ") for line in table.splitlines() if re.match(r"\| \d", line)]
-    node = ray_ports.NODE
-    assert rows == [
-        ray_ports.HEAD["port"],
-        f"{node['node-manager-port']}, {node['object-manager-port']}",
-        f"{node['min-worker-port']} to {node['max-worker-port']}",
-        str(AUTOSCALER_METRIC_PORT),
-        "8000",
-    ]
-    first = f"{ray_ports.HEAD['port']}:{node['object-manager-port']}"
-    assert f"to any port {first},{node['min-worker-port']}:{node['max-worker-port']} proto tcp" in table
-
-
 def test_the_secrets_of_the_page_are_those_of_the_manifests() -> None:
     manifests = list(yaml.safe_load_all((ROOT / "deploy" / "kuberay.yaml").read_text()))
     named = set(re.findall(r"'(?:secretKeyRef|secret)': \{'(?:name|secretName)': '([\w-]+)'", str(manifests)))

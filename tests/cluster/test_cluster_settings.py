@@ -27,11 +27,11 @@ async def test_an_alias_of_a_model_that_the_cluster_does_not_run_is_named(tmp_pa
     )
     service = TranscriptionService(settings, make_plan(settings))
     bridge = FakeBridge()
-    service.cluster = ClusterFleet(bridge)
+    service.fleet.cluster = ClusterFleet(bridge)
     bridge.list_nodes([Node("a", "node a", "127.0.0.1", cpus=2)])
-    await service._start_workers()
-    reason = service.readiness()
+    await service.fleet._start_workers()
+    reason = service.fleet.readiness()
     assert reason is not None
     assert reason.startswith("WHISPER_MODEL_ALIASES=best=large-v3-turbo: ")
     with pytest.raises(NotReady, match="WHISPER_MODEL_ALIASES"):
-        await service.ready("best", Options())
+        await service.fleet.ready("best", Options())

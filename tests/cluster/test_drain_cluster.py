@@ -77,6 +77,7 @@ def test_a_node_is_drained_in_mid_file_and_used_again(
     server.wait_until_ready()
 
 
+@pytest.mark.soak
 def test_a_node_that_ray_drains_ends_by_itself_when_its_workers_have(
     ray_cluster: RayCluster, server: Server, expected: str
 ) -> None:

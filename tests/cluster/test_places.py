@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engines.cluster.messages import Node
-from app.engines.cluster.places import usable_device, worker_places
+from app.engines.cluster.nodes import usable_device, worker_places
 
 GPU_NODE = Node("a", "one", "10.0.0.1", gpus=2, cpus=16)
 CPU_NODE = Node("b", "two", "10.0.0.2", cpus=4)

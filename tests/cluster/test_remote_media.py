@@ -17,8 +17,8 @@ from app.engines.speaker_model import find_speaker_model
 from app.errors import InvalidInput, ProcessCrashed, RequeueBatch
 from app.media import pool as media_pool
 from app.media import remote_slot
-from app.media.channel_files import channel_path
 from app.media.disk import DiskSpace
+from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded, MediaPool
 from app.media.remote_slot import RemoteMediaSlot

@@ -143,9 +143,7 @@ class Chaos:
 
     def _kill_server(self) -> None:
         killed = self.server
-        killed.kill(killed.pid)
-        killed.wait(10)
-        wait_for(lambda: not killed.running(), 5)
+        killed.die()
         counts = Counter(self._sabotage.decoded())
         stored = self._stored(killed.data)
         self.report.stored += len(stored)

@@ -1,17 +1,19 @@
 """Servers: shared ones for tests that only send requests, others for tests that kill."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from app.cli import cli
 from tests.e2e.reading import Talk
-from tests.e2e.running import DATA, Command, Server
+from tests.e2e.running import DATA, Command, Server, environment
 from tests.e2e.sabotage import Sabotage
 from tests.media_files import RATE, Pcm, read_pcm, wav_header
 
@@ -30,6 +32,10 @@ class Commands:
     def ready(self, **settings: Any) -> Server:
         """A server whose workers are loaded."""
         return self.serve(**settings).wait_until_ready()
+
+    def restart(self, server: Server, **settings: Any) -> Server:
+        """A new server on the folder of one that has ended, which answers."""
+        return self.serve(folder=server.folder, **settings).wait_until_up()
 
     def run(self, *arguments: object, **settings: Any) -> Command:
         """Any other command, after it has ended by itself."""
@@ -63,6 +69,26 @@ def commands(tmp_path: Path) -> Iterator[Commands]:
         yield started
     finally:
         started.end()
+
+
+class Outcome(NamedTuple):
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def run_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Outcome]:
+    """Runs commands in this process that end before they start another one."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object, **settings: Any) -> Outcome:
+        done = CliRunner().invoke(
+            cli, [str(argument) for argument in arguments], env=environment(tmp_path, **settings)
+        )
+        return Outcome(done.exit_code, done.stdout, done.stderr)
+
+    return run
 
 
 @pytest.fixture

@@ -32,7 +32,8 @@ SIMULATED: dict[str, Any] = {
 # Those of most servers that need no model, and with a key: tests with the same settings share a server.
 ONE_SIMULATED = SIMULATED | {"WHISPER_CPU_WORKERS": 1}
 KEY = "open-sesame"
-KEYED = ONE_SIMULATED | {"key": KEY, "WHISPER_API_KEYS": KEY}
+OTHER_KEY = "sk-other"
+KEYED = ONE_SIMULATED | {"key": KEY, "WHISPER_API_KEYS": f"{OTHER_KEY}, {KEY}"}
 
 PORTS = range(20_000, 32_000)
 _turn = itertools.count(7919 * os.getpid())  # tests that run side by side begin at different ports
@@ -257,6 +258,12 @@ class Server(Command):
 
     def kill(self, pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
+
+    def die(self) -> None:
+        """Kill the server itself, and wait until its children have ended."""
+        self.kill(self.pid)
+        self.wait(10)
+        wait_for(lambda: not self.running(), 10)
 
     @contextlib.contextmanager
     def killed(self, pid: int) -> Iterator[None]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.commands import backup
+from app.database.connection import Database
 from app.errors import InvalidSetting
-from app.jobs.database import Database
 from tests.e2e.fixtures import Commands, SharedServers, without_jobs
 from tests.e2e.running import DATA, ONE_SIMULATED, SIMULATED, Server
 

@@ -3,15 +3,17 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.fixtures import Commands
+from tests.e2e.fixtures import Commands, Outcome
 
 pytestmark = pytest.mark.timeout(170)
 
 
+@pytest.mark.soak
 def test_a_part_of_the_bench(commands: Commands, tmp_path: Path) -> None:
     figures = tmp_path / "figures.json"
     run = commands.run("bench", "media", "--quick", "--json", figures)
@@ -61,7 +63,7 @@ def test_the_latency_bench_measures_the_loop_of_a_checkout(tmp_path: Path) -> No
     assert "p99 after / before" in run.stdout
 
 
-def test_an_unknown_part_is_refused(commands: Commands) -> None:
-    run = commands.run("bench", "sightseeing")
-    assert run.process.returncode == 2
+def test_an_unknown_part_is_refused(run_here: Callable[..., Outcome]) -> None:
+    run = run_here("bench", "sightseeing")
+    assert run.code == 2
     assert "no such part: sightseeing" in run.stderr

@@ -11,7 +11,7 @@ import soundfile
 
 from tests.e2e.reading import Talk, median_miss, word_error_rate
 from tests.e2e.running import DATA, Server, wait_for
-from tests.e2e.test_jobs import has_transcribed_clips, kill, restart
+from tests.e2e.test_jobs import has_transcribed_clips
 from tests.e2e.test_segments_of_running_jobs import ONE_WORKER, Reader
 from tests.media_files import RATE
 
@@ -80,19 +80,27 @@ def test_deltas_of_channels_are_the_text(emptied):
     assert not emptied.left_files()
 
 
-def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(emptied, commands):
+@pytest.fixture(scope="module")
+def segments(emptied: Server) -> list[dict[str, Any]]:
+    """Those of both channels, on two workers."""
     job = emptied.finished(emptied.submit(DIALOGUE.path, **SEPARATE)["id"])
     assert job["progress"]["done_s"] == job["progress"]["total_s"] == job["duration"] == END_S
-    segments = segments_of(emptied, job)
-    check(segments)
     assert {path.parent.name for path in emptied.left_files()} == {"uploads"}
+    return segments_of(emptied, job)
 
+
+def test_a_job_has_what_each_speaker_says(segments):
+    check(segments)
+
+
+@pytest.mark.soak
+def test_a_job_shows_both_channels_while_it_runs_and_survives_a_kill(segments, commands):
     server = commands.ready(**ONE_WORKER)
     job = server.submit(DIALOGUE.path, **SEPARATE)
     wait_for(lambda: has_transcribed_clips(server, job["id"]), pause_s=0.01)
-    kill(server)
+    server.die()
     assert {path.name for path in server.left_files()} >= {job["id"], f"{job['id']}.1"}
-    server = restart(commands, server, **ONE_WORKER)
+    server = commands.restart(server, **ONE_WORKER)
     reader = Reader(server, job["id"])
     kinds = list(reader.follow())
     assert kinds[-2:] == ["job.segments", "job.succeeded"]

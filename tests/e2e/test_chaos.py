@@ -15,19 +15,6 @@ def undisturbed(server: Server, recordings: dict[str, Path]) -> dict[str, str]:
         return dict(zip(recordings, clients.map(server.srt, recordings.values()), strict=True))
 
 
-@pytest.mark.timeout(240)
-@pytest.mark.parametrize("overlap", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_jobs_survive_kills(commands, server, sabotage, talk_pcm, tmp_path, overlap):
-    sabotage.plan(overlap=overlap)
-    recordings = mixed_recordings(talk_pcm, tmp_path, (4, 60, 20, 40))
-    chaos = Chaos(commands, tmp_path, sabotage, seed=1, pause_s=(0.3, 3))
-    results = chaos.run(recordings, ("server", "worker", "media"))
-    assert results == undisturbed(server, recordings)
-    assert chaos.report.transcribed_again == []
-    assert sabotage.overlapped == overlap
-    assert chaos.left() == []
-
-
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("overlap", [False, True])

@@ -8,7 +8,7 @@ import pytest
 from bench.diarization import Spoken, by_segments, by_words, error_rate, true_speech
 from tests.e2e.running import DATA, Server
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = [pytest.mark.timeout(120), pytest.mark.soak]
 
 TRUTH = json.loads((DATA / "dialogue.json").read_text())
 

@@ -101,6 +101,7 @@ def test_a_worker_that_hangs_is_replaced(poisonable, server, hanging):
     assert "did not answer within" in poisonable.stderr
 
 
+@pytest.mark.soak
 def test_too_little_memory_costs_speed_and_precision_but_no_words(
     commands, sabotage, shorts, undisturbed, background
 ):
@@ -134,6 +135,7 @@ def test_too_little_memory_costs_speed_and_precision_but_no_words(
     assert the_worker(short)["restarts"] == 2
 
 
+@pytest.mark.soak
 def test_safe_mode_and_a_worker_that_starts_late(commands, sabotage, shorts, undisturbed, background):
     sabotage.plan(too_large=["auto"])
     safe = commands.serve(

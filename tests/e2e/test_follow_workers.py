@@ -9,14 +9,11 @@ from typing import Any
 import pytest
 
 from tests.e2e.fixtures import Commands
-from tests.e2e.running import Server, wait_for
+from tests.e2e.running import ONE_SIMULATED, SIMULATED, Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
 
-SIMULATED = {
-    "WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None,
-    "WHISPER_GPUS": "a,b,c,d,e,f,g,h",
-}  # fmt: skip
+EIGHT = SIMULATED | {"WHISPER_GPUS": "a,b,c,d,e,f,g,h"}
 
 
 class Fleet:
@@ -123,18 +120,9 @@ def test_a_killed_worker_restarts_and_says_why(with_kills, two_minutes):
         assert {block["outcome"] for block in fleet.blocks} <= {"ok", "requeued"}
 
 
-def test_an_idle_worker_that_is_killed_says_why(with_kills):
-    server = with_kills.wait_until_ready()
-    with following(server) as fleet:
-        victim = fleet.rows[0]
-        with server.killed(victim["pid"]):
-            while fleet.rows[0]["state"] != "restarting":
-                fleet.advance()
-        assert f"process {victim['pid']} crashed" in fleet.rows[0]["error"]
-
-
+@pytest.mark.soak
 def test_eight_simulated_lanes(commands, ten_minutes):
-    server = commands.ready(**SIMULATED, WHISPER_SIMULATED="speed=0.3,batch=2,crash=0.1,seed=1")
+    server = commands.ready(**EIGHT, WHISPER_SIMULATED="speed=0.3,batch=2,crash=0.1,seed=1")
     with following(server) as fleet:
         jobs = [server.submit(ten_minutes)["id"] for _ in range(2)]
         for job in jobs:
@@ -146,20 +134,23 @@ def test_eight_simulated_lanes(commands, ten_minutes):
     assert {"ok", "requeued"} <= {block["outcome"] for block in fleet.blocks}
 
 
-def test_the_queue_behind_a_slow_worker(commands, two_minutes):
-    server = commands.ready(**SIMULATED | {"WHISPER_GPUS": "a"}, WHISPER_SIMULATED="speed=0.05,batch=1")
-    with following(server) as fleet:
+@pytest.fixture(scope="module")
+def slow(module_commands: Commands) -> Server:
+    return module_commands.ready(**ONE_SIMULATED, WHISPER_SIMULATED="speed=0.05,batch=1")
+
+
+def test_the_queue_behind_a_slow_worker(slow, two_minutes):
+    with following(slow) as fleet:
         assert fleet.queue == {"clips": 0, "oldest_s": 0.0, "jobs": 0}
-        server.submit(two_minutes)
+        slow.submit(two_minutes)
         while not (fleet.queue["clips"] and fleet.queue["oldest_s"]):
             fleet.advance()
 
 
-def test_a_stopping_server_ends_the_stream(commands):
-    server = commands.ready(**SIMULATED)
-    with server.client.stream("GET", "/v1/workers/events") as response:
+def test_a_stopping_server_ends_the_stream(slow):
+    with slow.client.stream("GET", "/v1/workers/events") as response:
         lines = response.iter_lines()
         assert next(lines) == "event: fleet"
-        server.process.terminate()
+        slow.process.terminate()
         wait_for(lambda: next(lines, None) is None)
-    assert server.wait(10) == 0
+    assert slow.wait(10) == 0

@@ -18,10 +18,11 @@ def auto(module_commands: Commands) -> Server:
 
 
 def test_the_words_are_those_of_the_full_context(server, auto, shorts):
-    for recording in (*TALKS, *shorts):
+    for recording in (TALKS[0], *shorts[:3]):
         assert auto.text(recording) == server.text(recording) != "", recording.name
 
 
+@pytest.mark.soak
 def test_the_subtitles_depend_neither_on_batches_nor_on_other_files(
     auto, commands, shorts, two_minutes, background
 ):
@@ -36,9 +37,3 @@ def test_the_subtitles_depend_neither_on_batches_nor_on_other_files(
     assert long.result()
     [row] = batched.workers()
     assert row["clips"] > row["batches"]
-
-
-def test_an_unknown_context_ends_the_start_with_an_explanation(commands):
-    run = commands.run("serve", WHISPER_AUDIO_CONTEXT="short")
-    assert run.process.returncode == 2
-    assert "WHISPER_AUDIO_CONTEXT='short': Input should be 'full' or 'auto'" in run.stderr

@@ -79,8 +79,8 @@ def check(server: Server, good: Path, count: int) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_damaged_files(commands, shorts):
-    check(commands.ready(WHISPER_LOG_LEVEL="error"), shorts[0], 50)
+def test_damaged_files(emptied, shorts):
+    check(emptied, shorts[0], 2 * len(GOOD))
 
 
 @pytest.mark.soak

@@ -64,22 +64,7 @@ def restarts(server: Server) -> int:
     return sum(row["restarts"] for row in server.workers())
 
 
-def test_killing_a_worker_costs_only_time(calm, two_minutes, two_minutes_srt, background):
-    before = restarts(calm)
-    clips = transcribed(calm)
-    work = background.submit(calm.srt, two_minutes)
-    victim = wait_for(lambda: busy(calm, clips), pause_s=0.005)
-    calm.kill(victim["pid"])
-    assert not work.done()
-    assert work.result() == two_minutes_srt
-    wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()))
-    row = calm.workers()[victim["slot"]]
-    assert (row["restarts"], row["visible_devices"]) == (victim["restarts"] + 1, victim["visible_devices"])
-    assert row["pid"] != victim["pid"]
-    assert restarts(calm) - before == 1
-    assert not calm.left_files()
-
-
+@pytest.mark.soak
 def test_killing_media_workers_costs_only_time(calm, ten_minutes_with_breaks, watched, background):
     before, children = restarts(calm), calm.media_workers()
     work = background.submit(calm.srt, ten_minutes_with_breaks)
@@ -119,6 +104,7 @@ def test_a_worker_killed_while_idle_is_replaced(calm, shorts):
     assert calm.srt(shorts[0])
 
 
+@pytest.mark.soak
 def test_clients_that_disconnect_early_leave_no_files(calm, ten_minutes):
     """Their recordings are being decoded then."""
     content = ten_minutes.read_bytes()
@@ -159,22 +145,19 @@ def test_the_children_of_a_killed_server_exit(commands, ten_minutes, background)
     server = commands.ready()
     work = background.submit(server.post, ten_minutes)
     wait_for(lambda: busy(server), pause_s=0.005)
-    server.kill(server.pid)
-    server.wait(5)
-    wait_for(lambda: not server.running(), 2)
+    server.die()
     assert isinstance(work.exception(), httpx.TransportError)
     # The next server on this folder removes the leftovers.
     assert server.left_files()
-    successor = commands.serve(folder=server.folder, WHISPER_DATA_DIR=server.data).wait_until_up()
+    successor = commands.restart(server, WHISPER_DATA_DIR=server.data)
     assert not successor.left_files()
 
 
+@pytest.mark.soak
 def test_the_children_of_a_server_killed_while_it_starts_exit(commands):
     server = commands.serve()
     wait_for(lambda: len(psutil.Process(server.pid).children()) >= 4)
-    server.kill(server.pid)
-    server.wait(5)
-    wait_for(lambda: not server.running(), 5)
+    server.die()
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])
@@ -198,7 +181,7 @@ def test_a_server_stops_within_ten_seconds(commands, half_an_hour, background, n
     assert "Traceback" not in server.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.soak), signal.SIGTERM])
 def test_a_server_can_be_stopped_while_it_starts(commands, number):
     server = commands.serve().wait_until_up()
     os.killpg(server.pid, number) if number == signal.SIGINT else os.kill(server.pid, number)

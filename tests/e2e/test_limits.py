@@ -5,12 +5,12 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.e2e.running import wait_for
+from tests.e2e.fixtures import without_jobs
+from tests.e2e.running import ONE_SIMULATED, wait_for
 from tests.media_files import flac_of_silence
 
 pytestmark = pytest.mark.timeout(120)
 
-ENGINE = {"WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None, "WHISPER_GPUS": "a"}
 AT_ONCE = 8  # requests that run at the same time with so few workers
 HEAD = (
     b"POST /asr HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
@@ -23,8 +23,8 @@ def transcribe(server, content):
     return server.client.post("/v1/audio/transcriptions", data=fields, files={"file": ("a.flac", content)})
 
 
-def test_a_day_of_silence_in_a_small_file(commands, tmp_path):
-    server = commands.ready(**ENGINE)
+def test_a_day_of_silence_in_a_small_file(shared, tmp_path):
+    server = without_jobs(shared(**ONE_SIMULATED))
     bomb = tmp_path / "bomb.flac"
     bomb.write_bytes(flac_of_silence(25))
     assert bomb.stat().st_size < 100_000
@@ -39,15 +39,17 @@ def test_a_day_of_silence_in_a_small_file(commands, tmp_path):
 
 
 def test_a_small_file_that_hides_its_length(commands):
-    server = commands.ready(**ENGINE, WHISPER_MAX_DURATION_S=600)
-    refused = transcribe(server, flac_of_silence(2, declared=False))
-    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "audio_too_long")
-    assert not list((server.data / "pcm").iterdir())
+    server = commands.ready(**ONE_SIMULATED, WHISPER_MAX_DURATION_S=600)
+    content = flac_of_silence(2, declared=False)
+    speech = server.client.post("/v1/audio/speech/timestamps", files={"file": ("a.flac", content)})
+    for refused in (transcribe(server, content), speech):
+        assert (refused.status_code, refused.json()["error"]["code"]) == (413, "audio_too_long")
+    assert not server.left_files()
     assert transcribe(server, flac_of_silence(0.1, declared=False)).status_code == 200
 
 
 def test_a_full_queue_is_reported_before_the_body_is_read(commands):
-    server = commands.ready(**ENGINE, WHISPER_MAX_QUEUED_JOBS=1)
+    server = commands.ready(**ONE_SIMULATED, WHISPER_MAX_QUEUED_JOBS=1)
 
     def connect(head):
         connection = socket.create_connection(("127.0.0.1", server.port), timeout=15)

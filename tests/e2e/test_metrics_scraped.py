@@ -11,7 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.api.metric_list import METRICS, PREFIX
+from app.api.operation.metric_list import METRICS, PREFIX
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, SIMULATED, Server, free_port, wait_for
 from tests.monitoring import ALERTS, FOLDER, QUERIES

@@ -24,7 +24,7 @@ def test_auto_falls_back_to_the_demo_if_allowed(commands, shorts):
 @pytest.mark.parametrize(
     ("settings", "model"),
     [
-        ({"WHISPER_MODEL": "auto"}, "small"),
+        pytest.param({"WHISPER_MODEL": "auto"}, "small", marks=pytest.mark.soak),
         ({"WHISPER_MODEL": "small", "WHISPER_DEMO_FALLBACK": 1}, "small"),
     ],
     ids=["auto", "a named size"],

@@ -19,7 +19,10 @@ GRANULARITIES: list[list[str]] = [[], ["segment"], ["word"], ["segment", "word"]
 Ask = Callable[..., Any]
 
 
-@pytest.fixture(params=["sync", "async"])
+BOTH = pytest.mark.parametrize("ask", ["sync", "async"], indirect=True)
+
+
+@pytest.fixture
 def ask(request, server) -> Ask:
     """Calls `client.audio.transcriptions.create` or, with `to="translations"`, that of translations."""
     options = {"base_url": f"{server.url}/v1", "max_retries": 0, "timeout": 60}
@@ -37,9 +40,10 @@ def ask(request, server) -> Ask:
     def async_(to: str = "transcriptions", key: str = "unused", **fields: Any) -> Any:
         return asyncio.run(anew(to, key, fields))
 
-    return sync if request.param == "sync" else async_
+    return async_ if getattr(request, "param", "sync") == "async" else sync
 
 
+@BOTH
 @pytest.mark.parametrize("to", ["transcriptions", "translations"])
 def test_every_format(ask, to):
     said = SAID if to == "transcriptions" else ask(to).text
@@ -63,6 +67,7 @@ def test_every_granularity(ask, granularities):
     assert answer.usage.type == "duration"
 
 
+@BOTH
 def test_a_stream(ask):
     events = ask(stream=True)
     assert [event.type for event in events] == ["transcript.text.delta", "transcript.text.done"]
@@ -73,14 +78,9 @@ def test_a_stream(ask):
     ("fields", "error", "param"),
     [
         ({"model": "gpt-4"}, openai.NotFoundError, "model"),
-        ({"model": ""}, openai.BadRequestError, "model"),
         ({"response_format": "docx"}, openai.BadRequestError, "response_format"),
-        ({"language": "klingon"}, openai.BadRequestError, "language"),
-        ({"temperature": 7}, openai.BadRequestError, "temperature"),
         ({"temperature": "hot"}, openai.BadRequestError, "temperature"),
-        ({"timestamp_granularities": ["line"]}, openai.BadRequestError, "timestamp_granularities[]"),
         ({"timestamp_granularities": ["word"]}, openai.BadRequestError, "timestamp_granularities[]"),
-        ({"file": ("empty.wav", b"")}, openai.BadRequestError, "file"),
         ({"file": ("notes.txt", b"no recording at all " * 50)}, openai.BadRequestError, "file"),
     ],
 )
@@ -91,15 +91,3 @@ def test_errors_raise_the_clients_own_exceptions(ask, fields, error, param):
     assert refused.value.param == param
     assert refused.value.request_id
     assert len(refused.value.body["message"]) > 20
-
-
-def test_keys(commands):
-    server = commands.ready(key="first", WHISPER_API_KEYS="first,second")
-    for key, accepted in (("first", True), ("second", True), ("third", False)):
-        with openai.OpenAI(api_key=key, base_url=f"{server.url}/v1", max_retries=0) as client:
-            if accepted:
-                assert client.models.retrieve("demo").id == "demo"
-                continue
-            with pytest.raises(openai.AuthenticationError) as refused:
-                client.audio.transcriptions.create(file=SHORT, model="whisper-1")
-            assert refused.value.code == "invalid_api_key"

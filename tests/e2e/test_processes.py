@@ -142,6 +142,7 @@ def test_a_log_that_nobody_reads_stops_neither_answers_nor_the_end(commands, tmp
         log.touch()  # the log of a failed test is printed
 
 
+@pytest.mark.soak
 def test_the_event_loop_is_never_blocked(watched):
     """Other requests are answered at once while ten minutes of talk are transcribed."""
     assert len(watched.health_s) > 20

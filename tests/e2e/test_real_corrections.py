@@ -25,10 +25,9 @@ from tokenizers import Tokenizer
 
 from app.engines.model_files import DEMO_PATH
 from app.transcript.formats import FORMATS
-from tests.e2e.documentation import Reader, section
 from tests.e2e.reading import read_srt, read_vtt
 from tests.e2e.running import SIMULATED, Server, wait_for
-from tests.e2e.test_jobs import SECRET, Receiver, kill, restart
+from tests.e2e.test_jobs import SECRET, Receiver
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -139,20 +138,6 @@ def test_verbose_json_of_a_correction(server, job):
     assert changed.tokens[1:-2] == old.tokens[1:-2]
 
 
-def test_the_commands_in_the_documentation(server, tmp_path):
-    reader = Reader(tmp_path, [], server)
-    corrected, restored = [reader.run(block) for block in section("docs/http.md", "Correct the transcript")]
-    assert "The captain writes" in corrected
-    assert "The captain writes" in restored
-    job = reader.job(0)
-    texts = [get(server, job).json()["segments"][0]["text"]]
-    for revision in ("original", 1, 2):
-        params = {"revision": revision}
-        document = server.client.get(f"/v1/jobs/{job}/segments", params=params).json()
-        texts.append(document["segments"][0]["text"])
-    assert texts == [SAID, SAID, "The captain writes a long letter.", SAID]
-
-
 def test_a_webhook_announces_a_correction(commands, shorts):
     receiver = Receiver(refused=0)
     try:
@@ -172,6 +157,7 @@ def test_a_webhook_announces_a_correction(commands, shorts):
         receiver.close()
 
 
+@pytest.mark.soak
 def test_a_server_killed_in_the_middle_has_the_old_or_the_new_revision(commands, shorts):
     """At whatever moment: before the answer, all or nothing is stored; after it, all."""
     server = commands.ready()
@@ -196,9 +182,9 @@ def test_a_server_killed_in_the_middle_has_the_old_or_the_new_revision(commands,
         writer.start()
         time.sleep(moment * lasts_s)
         must_be_there = answered.is_set()
-        kill(server)
+        server.die()
         writer.join(30)
-        server = restart(commands, server, **SIMULATED)  # which transcribes nothing
+        server = commands.restart(server, **SIMULATED)  # which transcribes nothing
         document = get(server, job).json()
         assert document["revision"] in ({newest + 1} if must_be_there else {newest, newest + 1})
         if document["revision"] > newest:

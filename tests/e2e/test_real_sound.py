@@ -117,6 +117,7 @@ def test_a_file_that_is_no_recording_has_no_copy(emptied, tmp_path):
     assert not emptied.left_files()
 
 
+@pytest.mark.soak
 def test_ten_minutes_are_encoded_in_flat_memory(emptied, tmp_path, talk_pcm, shorts):
     """48 kHz stereo: 115 MB of samples."""
     path = tmp_path / "ten_minutes.wav"
@@ -151,6 +152,7 @@ def test_ten_minutes_are_encoded_in_flat_memory(emptied, tmp_path, talk_pcm, sho
     assert not emptied.left_files()
 
 
+@pytest.mark.soak
 def test_a_killed_service_leaves_no_broken_copy(commands, tmp_path, ten_minutes, shorts, background):
     settings = {"folder": tmp_path / "service", "WHISPER_ENGINE": "simulated", "WHISPER_LOG_LEVEL": "error"}
     first = commands.ready(**settings)

@@ -8,7 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from app.jobs.database import FILE_NAME
+from app.database.connection import FILE_NAME
 from tests.e2e.fixtures import write_wav
 from tests.e2e.running import SIMULATED, wait_for
 from tests.media_files import RATE
@@ -98,7 +98,8 @@ def test_peaks_stay_when_the_recording_does_not(commands, shorts):
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "audio_not_kept")
 
 
-@pytest.mark.parametrize("how", [pytest.param(signal.SIGTERM, marks=pytest.mark.soak), signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.soak
 def test_a_restart_between_decoding_and_the_end(commands, talk_pcm, tmp_path, how):
     """The job resumes from its decoded audio, and its peaks are those of before."""
     pcm = np.resize(talk_pcm, 300 * RATE)

@@ -5,17 +5,16 @@ import socket
 import pytest
 
 from app.engines.devices import list_gpus
-from tests.e2e.running import wait_for
+from tests.e2e.fixtures import Outcome
 
 pytestmark = pytest.mark.timeout(60)
 
 needs_no_gpu = pytest.mark.skipif(bool(list_gpus()), reason="there is a GPU")
 
 
-def assert_refused(command, *names: str) -> None:
-    assert command.process.returncode == 2, command.stderr
-    assert command.stdout == ""
-    (line,) = command.stderr.splitlines()
+def assert_refused(outcome: Outcome, *names: str) -> None:
+    assert (outcome.code, outcome.stdout) == (2, "")
+    (line,) = outcome.stderr.splitlines()
     assert line.startswith("whisperfleet: ")
     assert len(line) < 1000
     for name in names:
@@ -38,44 +37,44 @@ def assert_refused(command, *names: str) -> None:
         pytest.param("WHISPER_DEVICE", "cuda", marks=needs_no_gpu),
     ],
 )
-def test_a_bad_setting(commands, name, value):
-    assert_refused(commands.run("serve", **{name: value}), name, value)
+def test_a_bad_setting(run_here, name, value):
+    assert_refused(run_here("serve", **{name: value}), name, value)
 
 
-def test_a_folder_without_a_model(commands, tmp_path):
+def test_a_folder_without_a_model(run_here, tmp_path):
     (tmp_path / "model").mkdir()
-    refused = commands.run("serve", WHISPER_MODEL=tmp_path / "model")
+    refused = run_here("serve", WHISPER_MODEL=tmp_path / "model")
     assert_refused(refused, "WHISPER_MODEL", str(tmp_path / "model"))
 
 
-def test_a_data_folder_that_is_a_file(commands, tmp_path):
+def test_a_data_folder_that_is_a_file(run_here, tmp_path):
     (tmp_path / "file").touch()
-    refused = commands.run("serve", WHISPER_DATA_DIR=tmp_path / "file")
+    refused = run_here("serve", WHISPER_DATA_DIR=tmp_path / "file")
     assert_refused(refused, "WHISPER_DATA_DIR", str(tmp_path / "file"))
 
 
 def test_two_bad_settings_in_one_line(commands):
     refused = commands.run("serve", WHISPER_DEVICE="tpu", WHISPER_PORT="70000")
-    assert_refused(refused, "WHISPER_DEVICE", "WHISPER_PORT")
+    outcome = Outcome(refused.process.returncode, refused.stdout, refused.stderr)
+    assert_refused(outcome, "WHISPER_DEVICE", "WHISPER_PORT")
+    assert not refused.running()
 
 
-def test_a_data_folder_that_is_in_use(commands, server):
-    refused = commands.run("serve", WHISPER_DATA_DIR=server.data)
-    assert_refused(refused, "WHISPER_DATA_DIR", str(server.data))
+def test_a_data_folder_that_is_in_use(run_here, server):
+    assert_refused(run_here("serve", WHISPER_DATA_DIR=server.data), "WHISPER_DATA_DIR", str(server.data))
     assert server.client.get("/ready").status_code == 200
 
 
-def test_a_port_that_is_in_use(commands):
+def test_a_port_that_is_in_use(run_here):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        refused = commands.run("serve", "--port", port)
-    assert refused.process.returncode == 1
+        refused = run_here("serve", "--port", port)
+    assert refused.code == 1
     [line] = refused.stderr.splitlines()
     assert line.startswith(f"whisperfleet: port {port} is in use on 127.0.0.1. ")
     assert "set WHISPER_PORT" in line
-    wait_for(lambda: not refused.running(), 5)
 
 
 @pytest.mark.parametrize("name", ["WHISPER_MODEL", "WHISPER_COMPUTE_TYPE"])
-def test_transcribe_refuses_the_same_settings(commands, shorts, name):
-    assert_refused(commands.run("transcribe", shorts[0], **{name: "nonsense"}), name, "nonsense")
+def test_transcribe_refuses_the_same_settings(run_here, shorts, name):
+    assert_refused(run_here("transcribe", shorts[0], **{name: "nonsense"}), name, "nonsense")

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.timeout(120)
 
 
 def test_only_the_missing_clips_are_transcribed(commands, one_window_each):
-    server = commands.ready(**SIMULATED, WHISPER_SIMULATED="clip_ms=200,batch=1")
+    server = commands.ready(**SIMULATED, WHISPER_SIMULATED="clip_ms=100,batch=1")
     undisturbed = server.srt(one_window_each)
     complete = clips(server)
     cut_off_midway(server, one_window_each)

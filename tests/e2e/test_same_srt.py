@@ -36,7 +36,11 @@ def test_among_ten_others(server, talk, shorts, expected, background):
 @pytest.mark.parametrize(
     ("settings", "devices"),
     [
-        ({"WHISPER_GPUS": "0,0,GPU-4711", "WHISPER_BATCH_SIZE": 1}, ["0", "0", "GPU-4711"]),
+        pytest.param(
+            {"WHISPER_GPUS": "0,0,GPU-4711", "WHISPER_BATCH_SIZE": 1},
+            ["0", "0", "GPU-4711"],
+            marks=pytest.mark.soak,
+        ),
         ({"WHISPER_ENGINE": "inline"}, [None]),
     ],
     ids=["three workers without batches", "inline"],
@@ -100,7 +104,8 @@ def scores(value: Any) -> list[float]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("sizes", [(1, 16), pytest.param((2, 4, 8), marks=pytest.mark.soak)])
+@pytest.mark.parametrize("sizes", [(1, 16), (2, 4, 8)])
+@pytest.mark.soak
 def test_in_batches_of_any_size(commands, server, sabotage, shorts, half_noisy, background, sizes):
     """Windows of several clips are decoded together, and so are further windows with first ones."""
     srt, expected = results(server, half_noisy, background)
@@ -132,6 +137,7 @@ def one_core() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("one_core")
+@pytest.mark.soak
 def test_without_parallel_work(commands, sabotage, talk, expected):
     server = commands.ready(WHISPER_GPUS=None, WHISPER_BATCH_SIZE=1, **sabotage.settings)
     assert server.srt(talk.path) == expected

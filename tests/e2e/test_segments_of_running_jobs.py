@@ -14,7 +14,7 @@ from tests.e2e.fixtures import write_wav
 from tests.e2e.running import DATA, Server, wait_for
 from tests.e2e.saboteur.sitecustomize import POISON
 from tests.e2e.test_faults import POISONED_S, with_pattern
-from tests.e2e.test_jobs import events, kill, restart
+from tests.e2e.test_jobs import events
 from tests.media_files import RATE, read_pcm
 
 pytestmark = pytest.mark.timeout(120)
@@ -124,7 +124,8 @@ def test_polled_and_by_events_the_segments_come_to_the_transcript(commands, sabo
     assert late.states == by_events.states
 
 
-@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+@pytest.mark.soak
 def test_a_killed_server_goes_on_with_the_same_events(commands, two_minutes, database, request):
     url = request.getfixturevalue("postgresql")() if database == "postgresql" else None
     settings = {"WHISPER_DATABASE_URL": url, **ONE_WORKER}
@@ -135,8 +136,8 @@ def test_a_killed_server_goes_on_with_the_same_events(commands, two_minutes, dat
         if reader.segments:
             break
     polled.poll()
-    kill(first)
-    second = restart(commands, first, **settings)
+    first.die()
+    second = commands.restart(first, **settings)
     before = len(reader.spans)
     reader.server = polled.server = second
     polled.poll()
@@ -157,8 +158,8 @@ def test_another_model_replaces_the_text(commands, two_minutes):
     for _ in reader.follow():
         if reader.segments:
             break
-    kill(first)
-    reader.server = restart(commands, first, WHISPER_COMPUTE_TYPE="float32", **ONE_WORKER)
+    first.die()
+    reader.server = commands.restart(first, WHISPER_COMPUTE_TYPE="float32", **ONE_WORKER)
     list(reader.follow())
     assert (0, 0) in reader.spans
     shown = [(segment["start"], segment["end"], segment["text"]) for segment in reader.segments]
@@ -168,6 +169,7 @@ def test_another_model_replaces_the_text(commands, two_minutes):
     assert late.segments == reader.segments
 
 
+@pytest.mark.soak
 def test_a_clip_that_fails(commands, sabotage, talk_pcm, tmp_path):
     """The text stops before it, or goes on behind it with `allow_partial`."""
     poisoned = write_wav(tmp_path, with_pattern(np.resize(talk_pcm, 100 * RATE), POISONED_S, POISON))

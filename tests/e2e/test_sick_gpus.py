@@ -27,6 +27,7 @@ def hanging(talk_pcm: Pcm, tmp_path: Path) -> Path:
     return write_wav(tmp_path, with_pattern(talk_pcm[: 8 * RATE], 3, HANGING))
 
 
+@pytest.mark.soak
 def test_a_gpu_that_fails_each_call_is_quarantined_and_costs_no_clip(
     commands, sabotage, two_minutes, two_minutes_srt
 ):
@@ -56,6 +57,7 @@ def test_a_gpu_that_fails_each_call_is_quarantined_and_costs_no_clip(
     assert sick.client.get("/ready").status_code == 200
 
 
+@pytest.mark.soak
 def test_a_process_that_cannot_be_killed_is_left_behind(commands, sabotage, hanging, shorts, server):
     stuck = commands.ready(WHISPER_BATCH_TIMEOUT_S=3, **sabotage.settings)
     sabotage.plan(unkillable=True)
@@ -84,6 +86,7 @@ def test_a_slot_goes_on_once_its_stuck_process_has_ended(commands, sabotage, han
     assert stuck.result(job["id"]) == server.srt(hanging)
 
 
+@pytest.mark.soak
 def test_a_wide_search_leaves_the_batches_of_others_alone_and_limits_recover(
     commands, sabotage, two_minutes, two_minutes_srt
 ):
@@ -105,7 +108,7 @@ def test_a_wide_search_leaves_the_batches_of_others_alone_and_limits_recover(
     assert short.srt(two_minutes, beam_size=20) == wide
 
 
-def test_idle_workers_end_and_the_next_request_starts_them(commands, two_minutes, two_minutes_srt, shorts):
+def test_idle_workers_end_and_the_next_request_starts_them(commands, server, talk, shorts):
     sleepy = commands.serve(WHISPER_KEEP_DEFAULT_MODEL="false", WHISPER_MODEL_IDLE_S=1).wait_until_up()
     wait_for(lambda: rows(sleepy, "state") == ["asleep", "asleep"], 60)
     assert sleepy.client.get("/ready").json() == {"status": "asleep"}
@@ -116,18 +119,19 @@ def test_idle_workers_end_and_the_next_request_starts_them(commands, two_minutes
     wait_for(lambda: len(psutil.Process(sleepy.pid).children()) == 2)
 
     states = set()
-    job = sleepy.submit(two_minutes)
+    job = sleepy.submit(talk.path)
     while sleepy.job(job["id"])["status"] not in ("succeeded", "failed"):
         states.add(sleepy.client.get("/ready").status_code)
         time.sleep(0.02)  # each answer takes time that the workers need
     assert states == {200}
-    assert sleepy.result(job["id"]) == two_minutes_srt
+    assert sleepy.result(job["id"]) == server.srt(talk.path)
     wait_for(lambda: rows(sleepy, "state") == ["asleep", "asleep"])
     assert sleepy.srt(shorts[0])
     assert min(rows(sleepy, "loads")) >= 1
     assert rows(sleepy, "restarts") == [0, 0]
 
 
+@pytest.mark.soak
 def test_the_first_upload_needs_one_media_worker(commands, shorts, two_minutes):
     one = commands.ready()
     assert len(one.media_workers()) == 1

@@ -2,15 +2,13 @@
 
 import pytest
 
-from tests.e2e.running import wait_for
+from tests.e2e.running import ONE_SIMULATED, SIMULATED, wait_for
 
 pytestmark = pytest.mark.timeout(120)
 
-ENGINE = {"WHISPER_ENGINE": "simulated", "WHISPER_MODEL": None, "WHISPER_DEVICE": None}
 
-
-def test_subtitles_with_made_up_text_have_the_times_of_the_speech(commands, server, talk):
-    simulated = commands.ready(**ENGINE, WHISPER_GPUS="a,b,c")
+def test_subtitles_with_made_up_text_have_the_times_of_the_speech(shared, server, talk):
+    simulated = shared(**ONE_SIMULATED)
     srt = simulated.srt(talk.path)
     assert "Simulated" in srt
     assert srt == simulated.srt(talk.path)
@@ -27,7 +25,7 @@ def test_subtitles_with_made_up_text_have_the_times_of_the_speech(commands, serv
 
 
 def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
-    simulated = commands.ready(**ENGINE, WHISPER_GPUS=None, WHISPER_CPU_WORKERS=64)
+    simulated = commands.ready(**SIMULATED, WHISPER_CPU_WORKERS=64)
     rows = simulated.workers()
     assert len(rows) == 64
     assert {(row["device"], row["model"], row["pid"]) for row in rows} == {
@@ -38,50 +36,25 @@ def test_simulated_workers_are_shown_as_such_and_have_no_processes(commands):
     assert [model["id"] for model in models] == ["simulated", *aliases]
 
 
-def test_a_job_survives_a_kill(commands, talk, two_minutes):
-    settings = {**ENGINE, "WHISPER_GPUS": "a,b"}
-    first = commands.ready(**settings)
-    done = first.finished(first.submit(talk.path)["id"])
-    assert (done["status"], done["model"]) == ("succeeded", "simulated")
-    srt = first.result(done["id"])
-    assert srt == first.srt(talk.path)
-    slow = commands.ready(**settings, WHISPER_SIMULATED="speed=0.2,batch=1")
-    job = slow.submit(two_minutes)
-    wait_for(lambda: slow.job(job["id"])["progress"]["clips_done"])
-    slow.kill(slow.pid)
-    slow.wait(10)
-    restarted = commands.serve(folder=slow.folder, **settings).wait_until_up()
-    assert restarted.finished(job["id"])["status"] == "succeeded"
-    clips = restarted.job(job["id"])["progress"]["clips_total"]
-    assert sum(row["clips"] for row in restarted.workers()) < clips
-    assert restarted.result(job["id"]) == first.srt(two_minutes)
-
-
 @pytest.mark.soak
 def test_crashes_do_not_change_the_subtitles(commands, talk):
-    calm = commands.ready(**ENGINE)
+    calm = commands.ready(**SIMULATED)
     # A single worker crashes at the same clips in each run.
-    crashing = commands.ready(**ENGINE, WHISPER_GPUS="0", WHISPER_SIMULATED="crash=0.2,seed=1,batch=1")
+    crashing = commands.ready(**ONE_SIMULATED, WHISPER_SIMULATED="crash=0.2,seed=1,batch=1")
     assert crashing.srt(talk.path) == calm.srt(talk.path)
     assert sum(row["restarts"] for row in crashing.workers()) > 0
 
 
-def test_an_invalid_setting_ends_the_start_with_one_line(commands):
-    refused = commands.run("serve", **ENGINE, WHISPER_SIMULATED="clip_ms=fast")
-    assert refused.process.returncode == 2
+def test_an_invalid_setting_ends_the_start_with_one_line(run_here):
+    refused = run_here("serve", **SIMULATED, WHISPER_SIMULATED="clip_ms=fast")
+    assert refused.code == 2
     assert refused.stderr.count("\n") == 1
     assert "WHISPER_SIMULATED=clip_ms=fast" in refused.stderr
 
 
-def test_doctor_says_so(commands):
-    examined = commands.run("doctor", **ENGINE)
-    assert examined.process.returncode == 0
-    assert "their transcripts are made up" in examined.stdout
-
-
-def test_a_poisoned_slot_fails_no_job(commands, ten_minutes):
-    settings = {**ENGINE, "WHISPER_GPUS": "a,b"}
-    srt = commands.ready(**settings).srt(ten_minutes)
+def test_a_poisoned_slot_fails_no_job(commands, shared, ten_minutes):
+    srt = shared(**ONE_SIMULATED).srt(ten_minutes)
+    settings = SIMULATED | {"WHISPER_CPU_WORKERS": 2}
     poisoned = commands.ready(
         **settings, WHISPER_SIMULATED="poisoned_at=0:1+1:1.5,poisoned_for_good=0,speed=0.5"
     )
@@ -93,16 +66,3 @@ def test_a_poisoned_slot_fails_no_job(commands, ten_minutes):
     assert (first["clips"], "quarantined" in first["error"]) == (0, True)
     assert second["restarts"] > 0
     assert poisoned.client.get("/ready").status_code == 200
-
-
-def test_jobs_wait_while_all_slots_are_poisoned(commands, ten_minutes):
-    poisoned = commands.serve(
-        **ENGINE, WHISPER_GPUS="a,b", WHISPER_SIMULATED="poisoned_for_good=0+1"
-    ).wait_until_ready()
-    job = poisoned.submit(ten_minutes)
-    wait_for(lambda: [row["state"] for row in poisoned.workers()] == ["failed", "failed"])
-    answer = poisoned.client.get("/ready")
-    assert answer.status_code == 503
-    assert "quarantined" in answer.json()["error"]["message"]
-    assert "an illegal memory access" in poisoned.post(ten_minutes).json()["error"]["message"]
-    assert poisoned.job(job["id"])["status"] in ("queued", "running")

@@ -6,17 +6,14 @@ import av
 import numpy as np
 import pytest
 
-from tests.e2e.running import wait_for
+from tests.e2e.running import SIMULATED, wait_for
 from tests.media_files import RATE
 
 pytestmark = pytest.mark.timeout(300)
 
 # Two slots that transcribe about two clips in a second together.
-SLOW = {
-    "WHISPER_ENGINE": "simulated",
-    "WHISPER_MODEL": None,
-    "WHISPER_DEVICE": None,
-    "WHISPER_GPUS": "a,b",
+SLOW = SIMULATED | {
+    "WHISPER_CPU_WORKERS": 2,
     "WHISPER_SIMULATED": "fixed_ms=100,clip_ms=900,token_ms=0,batch=4",
 }
 

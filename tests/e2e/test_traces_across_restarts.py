@@ -14,7 +14,7 @@ from tests.e2e.running import DATA, SIMULATED, Server, free_port, wait_for
 SLOW = SIMULATED | {"WHISPER_SIMULATED": "clip_ms=800,batch=1", "WHISPER_CPU_WORKERS": 1}
 FAST = SIMULATED | {"WHISPER_SIMULATED": "clip_ms=1", "WHISPER_CPU_WORKERS": 1}
 LOST = "spans are lost"
-MODULES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http", "app.otel")
+MODULES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http", "app.telemetry.otlp")
 
 
 def check_cancelled(server: Server, collector: Collector) -> None:
@@ -61,6 +61,7 @@ def hung() -> Iterator[Event]:
     event.set()
 
 
+@pytest.mark.soak
 def test_a_collector_that_hangs_costs_spans_alone(commands: Commands, hung: Event) -> None:
     def hang() -> int:
         hung.wait(60)
@@ -80,6 +81,7 @@ def test_a_collector_that_hangs_costs_spans_alone(commands: Commands, hung: Even
     assert "Queue full" in server.stderr
 
 
+@pytest.mark.soak
 def test_a_collector_that_refuses_is_one_line(commands: Commands) -> None:
     with collecting(lambda: 401) as collector:
         settings = collector.settings | {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=hunter2"}
@@ -112,6 +114,6 @@ def test_without_a_collector_in_the_settings_nothing_is_imported(commands: Comma
     """FastAPI itself imports the interface of OpenTelemetry; that has no exporter and no threads."""
     server = commands.ready(**FAST, PYTHONPROFILEIMPORTTIME=1)
     assert server.post(DATA / "short00.flac").status_code == 200
-    assert " app.tracing\n" in server.stderr
+    assert " app.telemetry.traces\n" in server.stderr
     for module in MODULES:
         assert f" {module}\n" not in server.stderr

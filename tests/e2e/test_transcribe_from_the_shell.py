@@ -47,20 +47,15 @@ def test_on_a_server(commands, server, shorts, tmp_path):
     assert written == {f"{short.stem}.srt": server.srt(short) for short in shorts}
 
 
-def test_plain_text_is_the_same_here_and_on_a_server(commands, server, shorts):
-    options = ["-f", "txt", "--option", "max_line_chars=25", "--language", "english"]
-    local = commands.run("transcribe", shorts[1], *options)
-    remote = commands.run("transcribe", shorts[1], *options, "--server", server.url)
-    assert (local.process.returncode, remote.process.returncode) == (0, 0), local.stderr + remote.stderr
-    assert local.stdout == remote.stdout != ""
-
-
 def test_subtitles_by_profile_are_the_same_here_and_on_a_server(commands, server, shorts):
     options = ["--option", "profile=social", "--option", "max_line_chars=Auto", "--option", "max_lines=2"]
+    options += ["--language", "english"]
     local = commands.run("transcribe", shorts[1], *options)
     remote = commands.run("transcribe", shorts[1], *options, "--server", server.url)
     assert (local.process.returncode, remote.process.returncode) == (0, 0), local.stderr + remote.stderr
     assert local.stdout == remote.stdout == server.srt(shorts[1], profile="social", max_lines=2)
+    text = commands.run("transcribe", shorts[1], "-f", "txt", "--server", server.url)
+    assert text.stdout.split() == server.text(shorts[1]).split()
     lines = local.stdout.splitlines()
     assert max(len(line) for line in lines if "-->" not in line) <= 20
     assert local.stdout != server.srt(shorts[1])
@@ -79,6 +74,7 @@ def test_wrong_usage(commands):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.server
 def test_a_stopped_command_leaves_no_files_and_no_processes(tmp_path, ten_minutes, number):
     (tmp_path / "tmp").mkdir()
     command = Command(tmp_path, "transcribe", ten_minutes, "-o", "out.srt", TMPDIR=tmp_path / "tmp")

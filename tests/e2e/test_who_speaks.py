@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from tests.e2e.running import DATA, SIMULATED, Server, wait_for
-from tests.e2e.test_jobs import kill, restart
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -56,14 +55,15 @@ def speaker_at(time_s: float) -> str | None:
     return next((cue["speaker"] for cue in DIALOGUE["cues"] if cue["start"] <= time_s < cue["end"]), None)
 
 
+@pytest.mark.soak
 def test_labels_do_not_depend_on_the_number_of_workers_and_a_kill_costs_no_voice(commands):
     slow = commands.ready(**workers(2), **SLOW)
     job = slow.submit(RECORDING, diarize="true", language="en")["id"]
     wait_for(lambda: stored_voices(slow), pause_s=0.005)
-    kill(slow)
+    slow.die()
     before = stored_voices(slow)
 
-    restarted = restart(commands, slow, **workers(3))
+    restarted = commands.restart(slow, **workers(3))
     expected = outcome(restarted, job)
     voices = stored_voices(restarted)
     assert 0 < len(before) < len(voices), "the kill was not in mid-way"

@@ -1,12 +1,12 @@
 """The models that requests may name."""
 
 import asyncio
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from app.engines.catalogue import ModelCatalogue, ModelHolder, check_aliases, parse_aliases
+from app.engines.catalogue import ModelCatalogue, check_aliases, parse_aliases
 from app.engines.model_files import ModelFiles
 from app.errors import InvalidInput, InvalidSetting, UnknownModel
 from workers.messages import LoadOptions
@@ -14,22 +14,8 @@ from workers.messages import LoadOptions
 TURBO = "large-v3-turbo"
 
 
-@dataclass
-class FakeHolder:
-    """A `ModelHolder` with these models in memory, and the languages of those that it ever loaded."""
-
-    models: tuple[str, ...] = ()
-    known: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def holds(self, model: str) -> bool:
-        return model in self.models
-
-    def languages(self, model: str) -> tuple[str, ...] | None:
-        return self.known.get(model)
-
-
-def new_catalogue(*holders: ModelHolder) -> ModelCatalogue:
-    return ModelCatalogue("demo", idle_s=600, others=(TURBO,), holders=lambda: holders)
+def new_catalogue(**others: Any) -> ModelCatalogue:
+    return ModelCatalogue("demo", idle_s=600, others=(TURBO,), **others)
 
 
 def test_models_are_known_by_name() -> None:
@@ -52,7 +38,7 @@ ALIASES = {"gpt-4o-transcribe": "", "gpt-4o-mini-transcribe": TURBO, "lost": "la
 
 
 def test_an_alias_means_its_model_and_does_as_much() -> None:
-    catalogue = ModelCatalogue("demo", idle_s=600, others=(TURBO,), aliases=ALIASES)
+    catalogue = new_catalogue(aliases=ALIASES)
     assert catalogue.resolve("gpt-4o-transcribe") == "demo"
     assert catalogue.resolve("gpt-4o-mini-transcribe") == TURBO
     assert catalogue.resolve("gpt-4o-transcribe", "translate") == "demo"
@@ -63,8 +49,7 @@ def test_an_alias_means_its_model_and_does_as_much() -> None:
 
 
 def test_names_are_listed_with_the_states_of_their_models() -> None:
-    holders = (FakeHolder(models=(TURBO,)),)
-    catalogue = ModelCatalogue("demo", idle_s=600, others=(TURBO,), aliases=ALIASES, holders=lambda: holders)
+    catalogue = new_catalogue(aliases=ALIASES, is_loaded=TURBO.__eq__)
     assert list(catalogue.listed().items()) == [
         ("demo", "unloaded"),
         (TURBO, "loaded"),
@@ -119,15 +104,15 @@ def test_only_the_demo_model_is_a_demo() -> None:
     assert not ModelCatalogue(TURBO, idle_s=600, others=("demo",)).is_demo
 
 
-def test_a_model_is_loaded_if_any_worker_holds_it() -> None:
+def test_a_model_is_loaded_if_a_worker_holds_it() -> None:
     assert new_catalogue().states() == {"demo": "unloaded", TURBO: "unloaded"}
-    catalogue = new_catalogue(FakeHolder(), FakeHolder(models=(TURBO,)))
+    catalogue = new_catalogue(is_loaded=TURBO.__eq__)
     assert catalogue.states() == {"demo": "unloaded", TURBO: "loaded"}
     assert list(catalogue.states()) == ["demo", TURBO]  # the default one first
 
 
 def test_a_language_that_the_model_does_not_know_is_refused() -> None:
-    catalogue = new_catalogue(FakeHolder(), FakeHolder(known={"demo": ("en", "de")}))
+    catalogue = new_catalogue(languages={"demo": ("en", "de")})
     catalogue.check_language("demo", "de")
     catalogue.check_language("demo", None)
     with pytest.raises(InvalidInput, match="does not know french") as raised:
@@ -137,7 +122,7 @@ def test_a_language_that_the_model_does_not_know_is_refused() -> None:
 
 def test_any_language_passes_before_the_model_was_loaded() -> None:
     new_catalogue().check_language("demo", "fr")
-    new_catalogue(FakeHolder(known={"demo": ("en",)})).check_language(TURBO, "fr")
+    new_catalogue(languages={"demo": ("en",)}).check_language(TURBO, "fr")
 
 
 @pytest.mark.anyio

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from app import sampler
 from app.engines.gpu_usage import GpuMonitor, GpuUsage, Usages, read_usage
 from app.engines.plan import make_plan
 from app.settings import load_settings
+from app.telemetry import sampler
 from tests.fake_nvml import FakeGpu, FakeNvml, mig_gpu, whole_gpu
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]

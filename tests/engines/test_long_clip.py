@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from app.engines.catalogue import ModelCatalogue
-from app.engines.simulated import SIMULATED, SimulatedProcess, SimulatedSlot, Simulation
+from app.engines.simulated import SIMULATED, SimulatedProcess, Simulation
 from app.engines.slot import Limits
 from app.engines.window_request import WindowSource
 from app.media.clip_planner import PlannedClip
 from app.scheduling.dispatcher import Dispatcher
 from bench import virtual_clock
-from bench.simulated_fleet import transcribe
+from bench.simulated_fleet import SimulatedSlot, transcribe
 from workers.messages import SAMPLE_RATE, LoadOptions, Segment, Window, WindowResult
 
 pytestmark = pytest.mark.timeout(60)

@@ -61,6 +61,8 @@ def clock() -> Clock:
     + [
         RuntimeError("cuBLAS failed with status CUBLAS_STATUS_EXECUTION_FAILED"),
         RuntimeError("cuBLAS failed with status CUBLAS_STATUS_INTERNAL_ERROR"),
+        RuntimeError("parallel_for failed: cudaErrorIllegalAddress: an illegal memory access"),
+        RuntimeError("transform: failed to synchronize: device lost"),
         RuntimeError("GPU 0 has fallen off the bus"),
     ],
 )

@@ -12,7 +12,7 @@ from app.engines.plan import Plan, check_compute_type, make_plan, media_workers
 from app.errors import InvalidSetting
 from app.known_errors import diagnose
 from app.settings import load_settings
-from tests.engines.catalogues import new_catalogue
+from tests.engines.fake_slot import new_catalogue
 from workers.messages import LoadOptions
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory, WindowRequest
 from app.errors import DeviceFailed, ProcessHung, RequeueBatch
-from tests.engines.catalogues import new_catalogue
-from workers.messages import Decoding, LoadOptions, Window, WindowResult, WorkerInfo
+from tests.engines.fake_slot import FakeSlot
+from workers.messages import Decoding, Window, WindowResult
 from workers.whisper import worker as whisper
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -20,43 +19,26 @@ OUT_OF_MEMORY = RuntimeError("CUDA failed with error out of memory")
 DEVICE_ERROR = RuntimeError("CUDA failed with error an illegal memory access was encountered")
 
 
-class FakeSlot(WhisperSlot):
-    """Its worker answers as `worker.exchange` does, with an error for the batches of some models."""
+class ExchangingSlot(FakeSlot):
+    """Its worker answers as `worker.exchange` does, with an error for the batches of some languages."""
 
-    def __init__(self, *, idle_s: float = 99, batch_timeout_s: float | None = None) -> None:
-        limits = Limits(8, batch_timeout_s=batch_timeout_s, overlap=True)
-        super().__init__(0, new_catalogue(idle_s, "int8"), limits)
-        self.calls: list[str] = []
+    def __init__(self, **limits: Any) -> None:
+        super().__init__(overlap=True, **limits)
         self.errors: dict[str, Exception] = {}  # by language of a batch
-        self.deadlines_s: list[float] = []
         self.failing_exchanges = 0
         self._worker: Sequence[Window] | None = None
 
-    async def _spawn(self) -> None: ...
-
-    async def _end(self) -> None: ...
-
     async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
-        await asyncio.sleep(0)
-        if function is whisper.load:
-            options: LoadOptions = args[0]
-            self.calls.append(f"load {options.model}")
-            return WorkerInfo(1, "0", options.model, "cuda", "int8", 1, ("en", "de"))
-        if function is whisper.unload:
-            self.calls.append(f"unload {args[0]}")
-            return None
-        if function is whisper.smaller_compute_type:
-            return None
+        if function is not whisper.exchange:
+            return await super()._call(function, *args, deadline_s=deadline_s)
         self.deadlines_s.append(deadline_s)
-        if function is whisper.decode:
-            return self._decoded("decode", args[0])
         if self.failing_exchanges:
             self.failing_exchanges -= 1
             raise ProcessHung("no answer")
         before, self._worker = self._worker, args[0]
-        return None if before is None else self._decoded("exchange", before)
+        return None if before is None else self.decode_batch(before, "exchange")
 
-    def _decoded(self, call: str, windows: Sequence[Window]) -> list[WindowResult]:
+    def decode_batch(self, windows: Sequence[Window], call: str = "decode") -> list[WindowResult]:
         name = str(windows[0].decoding.language)
         self.calls.append(f"{call} {name}")
         if name in self.errors:
@@ -74,39 +56,39 @@ def names(results: list[WindowResult] | None) -> list[str] | None:
 
 
 @pytest.fixture
-async def slot() -> FakeSlot:
-    slot = FakeSlot()
+async def slot() -> ExchangingSlot:
+    slot = ExchangingSlot()
     await slot.start()
     return slot
 
 
-async def test_an_exchange_answers_the_batch_before(slot: FakeSlot) -> None:
+async def test_an_exchange_answers_the_batch_before(slot: ExchangingSlot) -> None:
     assert await slot.exchange(batch("a", windows=2)) is None
     assert names(await slot.exchange(batch("b"))) == ["a", "a"]
     assert names(await slot.exchange(None)) == ["b"]
     assert await slot.exchange(None) is None
     assert slot.overlaps
-    assert slot.calls == ["load main", "exchange a", "exchange b"]
-    assert (slot.row()["clips"], slot.row()["audio_s"]) == (3, 3.0)
+    assert slot.calls == ["spawn", "load main", "exchange a", "exchange b"]
 
 
-async def test_only_the_first_windows_of_clips_are_counted(slot: FakeSlot) -> None:
-    [first] = batch("a")
-    await slot.exchange([first, WindowInMemory(first.window, continues=True)])
-    await slot.exchange(None)
-    assert (slot.row()["clips"], slot.row()["audio_s"]) == (1, 1.0)
-
-
-async def test_a_batch_of_a_model_that_is_not_loaded_runs_when_it_is_answered(slot: FakeSlot) -> None:
+async def test_a_batch_of_a_model_that_is_not_loaded_runs_when_it_is_answered(slot: ExchangingSlot) -> None:
     assert await slot.exchange(batch("a")) is None
     assert names(await slot.exchange(batch("b", "a"))) == ["a"]
     assert names(await slot.exchange(batch("c", "a"))) == ["b"]
     assert names(await slot.exchange(batch("d"))) == ["c"], "handed over: its model is loaded by now"
     assert names(await slot.exchange(None)) == ["d"]
-    assert slot.calls == ["load main", "exchange a", "load a", "decode b", "exchange c", "exchange d"]
+    assert slot.calls == [
+        "spawn",
+        "load main",
+        "exchange a",
+        "load a",
+        "decode b",
+        "exchange c",
+        "exchange d",
+    ]
 
 
-async def test_a_failed_handing_over_costs_no_results(slot: FakeSlot) -> None:
+async def test_a_failed_handing_over_costs_no_results(slot: ExchangingSlot) -> None:
     await slot.exchange(batch("a", "a"))  # its model is not loaded: it runs when it is answered
     slot.failing_exchanges = 1
     assert names(await slot.exchange(batch("b", "a"))) == ["a"]
@@ -114,7 +96,7 @@ async def test_a_failed_handing_over_costs_no_results(slot: FakeSlot) -> None:
     assert slot.calls[-1] == "decode b"
 
 
-async def test_memory_that_is_short_requeues_one_batch(slot: FakeSlot) -> None:
+async def test_memory_that_is_short_requeues_one_batch(slot: ExchangingSlot) -> None:
     slot.errors["a"] = OUT_OF_MEMORY
     await slot.exchange(batch("a", windows=8))
     with pytest.raises(RequeueBatch):
@@ -123,7 +105,7 @@ async def test_memory_that_is_short_requeues_one_batch(slot: FakeSlot) -> None:
     assert names(await slot.exchange(None)) == ["b"], "the following one is not lost"
 
 
-async def test_the_other_models_are_unloaded_before_batches_become_smaller(slot: FakeSlot) -> None:
+async def test_the_other_models_are_unloaded_before_batches_become_smaller(slot: ExchangingSlot) -> None:
     await slot.exchange(batch("a", "a"))
     await slot.exchange(None)
     slot.errors["b"] = OUT_OF_MEMORY
@@ -133,7 +115,7 @@ async def test_the_other_models_are_unloaded_before_batches_become_smaller(slot:
     assert (slot.calls[-1], slot.batch_limit()) == ("unload a", 8)
 
 
-async def test_a_device_error_and_a_hang_are_the_devices(slot: FakeSlot) -> None:
+async def test_a_device_error_and_a_hang_are_the_devices(slot: ExchangingSlot) -> None:
     slot.errors |= {"a": DEVICE_ERROR, "b": ProcessHung("no answer")}
     for name in ("a", "b"):
         await slot.exchange(batch(name))
@@ -141,7 +123,7 @@ async def test_a_device_error_and_a_hang_are_the_devices(slot: FakeSlot) -> None
             await slot.exchange(None)
 
 
-async def test_a_batch_that_was_taken_over_ends_with_the_process(slot: FakeSlot) -> None:
+async def test_a_batch_that_was_taken_over_ends_with_the_process(slot: ExchangingSlot) -> None:
     await slot.exchange(batch("a"))
     await slot.close()
     await slot.start()
@@ -150,7 +132,7 @@ async def test_a_batch_that_was_taken_over_ends_with_the_process(slot: FakeSlot)
     assert names(await slot.exchange(None)) == ["b"]
 
 
-async def test_audio_that_is_gone_is_an_error_of_its_own_batch(slot: FakeSlot, tmp_path: Path) -> None:
+async def test_audio_that_is_gone_is_an_error_of_its_own_batch(slot: ExchangingSlot, tmp_path: Path) -> None:
     gone = WindowRequest(tmp_path / "gone", 0, 16_000, ((0, 16_000),), Decoding("main", language="g"))
     await slot.exchange(batch("a"))
     assert names(await slot.exchange([gone])) == ["a"]
@@ -160,7 +142,7 @@ async def test_audio_that_is_gone_is_an_error_of_its_own_batch(slot: FakeSlot, t
 
 
 async def test_a_model_with_a_batch_in_flight_is_not_idle() -> None:
-    slot = FakeSlot(idle_s=0.05)
+    slot = ExchangingSlot(idle_s=0.05)
     await slot.start()
     for name in ("a", "b", "c"):  # the first one loads the model
         await slot.exchange(batch(name, "a"))
@@ -172,13 +154,13 @@ async def test_a_model_with_a_batch_in_flight_is_not_idle() -> None:
 
 
 async def test_the_deadline_is_that_of_the_longer_batch() -> None:
-    slot = FakeSlot()
+    slot = ExchangingSlot()
     await slot.start()
     await slot.exchange(batch("a"), 10)
     await slot.exchange(batch("b"), 2)
     await slot.exchange(None)
     assert slot.deadlines_s == [500, 500, 100]
-    fixed = FakeSlot(batch_timeout_s=7)
+    fixed = ExchangingSlot(batch_timeout_s=7)
     await fixed.start()
     await fixed.exchange(batch("a"), 10)
     assert fixed.deadlines_s == [7]

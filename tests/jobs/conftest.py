@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs.database import Database
-from app.jobs.store import Store
+from app.database.connection import Database
+from app.jobs.storage.store import Store
 from tests.jobs.databases import opened, put_tables
 from tests.jobs.sites import Site, opened_site
 

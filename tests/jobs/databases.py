@@ -13,9 +13,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.connection import FILE_NAME, Database, _migrate
+from app.database.engine import sqlite_url
 from app.errors import DatabaseUnavailable
-from app.jobs.database import FILE_NAME, Database, _migrate
-from app.jobs.sql_engine import sqlite_url
 
 # For tests of what the two kinds do differently: SQL that has dialects, types, locks, errors and concurrency.
 ON_BOTH = pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
@@ -57,7 +57,7 @@ def lost_commits(database: Database, *, committed: bool, reads: bool = False) ->
 
     def do_commit(connection: Any) -> None:
         nonlocal is_lost
-        if not database._write_turn.locked():  # the connection that holds PostgreSQL's lock
+        if not database._write_lock.locked():  # the connection that holds PostgreSQL's lock
             return commit(connection)
         commit(connection) if committed else dialect.do_rollback(connection)
         is_lost = True

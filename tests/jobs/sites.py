@@ -9,21 +9,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import FILE_NAME, Database
+from app.database.connection import FILE_NAME, Database
 from app.jobs.events import Event
 from app.jobs.job import Job
-from app.jobs.runner import JobRunner
-from app.jobs.store import Store
-from app.media.sound_copies import SoundCopies
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.runner import JobRunner
+from app.jobs.storage.store import Store
 from app.media.uploads import Upload
 from app.options import Options
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript
 from app.transcription.channels import DecodedAudio
-from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
+from app.transcription.media_service import MediaService
 from app.transcription.pipeline import Observer
 from app.transcription.result_cache import ClipResults
 from tests.jobs.databases import put_tables
@@ -72,26 +71,13 @@ class FakeCatalogue:
         self.options = defaultdict(lambda: LoadOptions("demo", "", "cpu", "int8", 1))
 
 
-class NoEncoder:
-    """Nobody asks for copies."""
+class FakeFleet:
+    """Workers without processes, as job runners see them."""
 
-    async def encode(self, *args: object, **options: object) -> None:
-        raise AssertionError
-
-
-class FakeService:
-    """A transcription service without workers, as job runners use it."""
-
-    def __init__(self, settings: Settings, work: Work = succeed) -> None:
-        self.folder = DataFolder(settings.data_dir)
-        self.folder.lock()  # creates the folders
-        self.copies = SoundCopies(self.folder.uploads, self.folder.copies, 0, NoEncoder())
+    def __init__(self) -> None:
         self.catalogue = FakeCatalogue()
         self.jobs_at_once = 4
-        self.helper = Helper()
         self.not_ready: str | None = None
-        self.work = work
-        self.speakers = SimpleNamespace(identity="first model")
 
     def readiness(self) -> str | None:
         return self.not_ready
@@ -99,10 +85,23 @@ class FakeService:
     async def ready(self, model: str, options: Options) -> tuple[None, str]:
         return None, model
 
+    async def drain(self, timeout_s: float) -> None: ...
+
+
+class FakeService:
+    """A transcription service without workers, as job runners use it."""
+
+    def __init__(self, settings: Settings, work: Work = succeed) -> None:
+        self.media = MediaService(settings, workers=1)  # which is not started
+        self.media.folder.lock()  # creates the folders
+        self.media.speaker_models.get = self.speaker_model  # type: ignore[method-assign]
+        self.fleet = FakeFleet()
+        self.helper = Helper()
+        self.work = work
+        self.speakers = SimpleNamespace(identity="first model")
+
     async def speaker_model(self) -> Any:
         return self.speakers
-
-    async def drain(self, timeout_s: float) -> None: ...
 
     def pipeline(
         self,
@@ -116,7 +115,7 @@ class FakeService:
         decoded: DecodedAudio | None,
         known: Sequence[KnownSpeaker],
     ) -> FakePipeline:
-        pcm_path = self.folder.pcm / job
+        pcm_path = self.media.folder.pcm / job
         return FakePipeline(self, upload, options, observer, decoded, pcm_path, results, known)
 
 
@@ -126,7 +125,7 @@ class Site:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.service = FakeService(settings)
-        self.folder = self.service.folder
+        self.folder = self.service.media.folder
         self.database = Database(settings.database_url, settings.data_dir)
         self.store = Store(self.database)
         self.store.on_event = self._on_event

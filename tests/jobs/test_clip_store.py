@@ -10,19 +10,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.connection import Database
 from app.errors import DatabaseUnavailable
-from app.jobs import clip_store as module
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import Database
 from app.jobs.job import Job
+from app.jobs.running import clip_store as module
+from app.jobs.running.clip_store import ClipStore
 from app.jobs.serialization import pack_result, pack_transcript, unpack_result, unpack_transcript
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
 from workers.messages import Decoding, Segment, Word
 
@@ -50,6 +50,7 @@ probabilities = st.lists(st.tuples(st.text(), floats)).map(tuple)
 results = st.builds(ClipResult, st.text(), probabilities, st.lists(segments).map(tuple))
 
 
+@settings(max_examples=30)
 @given(results)
 def test_a_result_is_unpacked_as_it_was(result: ClipResult) -> None:
     assert unpack_result(pack_result(result)) == result
@@ -142,7 +143,7 @@ async def test_stored_results_are_unpacked_one_by_one(
         unpacked.append(content)
         return unpack_result(content)
 
-    monkeypatch.setattr("app.jobs.clip_store.unpack_result", unpack)
+    monkeypatch.setattr("app.jobs.running.clip_store.unpack_result", unpack)
     recording = await clip_store.load(job)
     assert not unpacked
     assert await recording.get_or_transcribe(request(*CLIP), transcribe) == RESULT

@@ -9,16 +9,15 @@ from typing import Any
 import psutil
 import pytest
 import sqlalchemy as sa
-from alembic import command, op
+from alembic import op
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 
+from app.database import engine as sql_engine
+from app.database.connection import Database
+from app.database.tables import metadata
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting
-from app.jobs import sql_engine
-from app.jobs.database import Database
-from app.jobs.store import Store
-from app.jobs.tables import metadata
+from app.jobs.storage.store import Store
 from tests.jobs.databases import ON_BOTH, backends, opened, stopped
 from tests.jobs.samples import SUBMISSION
 from tests.postgresql import NewDatabase
@@ -41,22 +40,8 @@ async def test_migrations_create_the_tables_of_the_code(database: Database) -> N
         assert await connection.run_sync(compare) == []
 
 
-async def test_migrations_can_be_reverted(database: Database) -> None:
-    def downgrade(connection: sa.Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", "app/jobs/migrations")
-        config.attributes["connection"] = connection
-        command.downgrade(config, "base")
-
-    async with database.write() as connection:
-        await connection.run_sync(downgrade)
-    async with database.read() as connection:
-        tables = await connection.run_sync(lambda sync: sa.inspect(sync).get_table_names())
-    assert tables == ["alembic_version"]
-
-
 async def test_sqlite_without_full_text_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.jobs.database.SEARCH_MODULE", "fts0")
+    monkeypatch.setattr("app.database.connection.SEARCH_MODULE", "fts0")
     with pytest.raises(InvalidSetting, match=r"lacks FTS5.*set WHISPER_DATABASE_URL to a PostgreSQL"):
         await Database(None, tmp_path).open()
     monkeypatch.undo()
@@ -192,11 +177,15 @@ def test_a_first_start_that_is_killed_midway_does_no_harm(
     asyncio.run(start_again())
 
 
-async def test_a_database_of_a_newer_version(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "what"), [("9999", "a newer version"), ("0005", "Start it once with the commit")]
+)
+async def test_a_database_of_another_version(url: str, tmp_path: Path, version: str, what: str) -> None:
     async with opened(url) as database, database.write() as connection:
-        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(InvalidSetting, match="9999") as refused:
+        await connection.execute(sa.text(f"UPDATE alembic_version SET version_num = '{version}'"))
+    with pytest.raises(InvalidSetting, match=rf"{what}.*") as refused:
         await Database(url, tmp_path).open()
+    assert version in refused.value.message
     assert "\n" not in refused.value.message
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs import download_turns, executor
-from app.jobs import runner as module
-from app.jobs.download_turns import MAX_DOWNLOADS
 from app.jobs.job import Job, Stage, Status
+from app.jobs.running import executor, order
+from app.jobs.running import runner as module
+from app.jobs.running.order import MAX_DOWNLOADS
 from app.media.downloads import download as real_download
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
@@ -67,7 +67,7 @@ async def until_dripping(site: Site, sites: Sites, job: Job) -> None:
 
 
 async def test_downloads_occupy_no_place_of_other_jobs(site: Site, sites: Sites) -> None:
-    site.service.jobs_at_once = 1
+    site.service.fleet.jobs_at_once = 1
     dripping = [await site.add(url=DRIP) for _ in range(MAX_DOWNLOADS)]
     site.runner.start()
     await until_downloading(site, dripping)
@@ -89,7 +89,7 @@ async def test_transcriptions_occupy_no_place_of_downloads(site: Site, sites: Si
         await ended.wait()
         return TRANSCRIPT
 
-    site.service.jobs_at_once = 1
+    site.service.fleet.jobs_at_once = 1
     site.service.work = work
     first = await site.add()
     site.runner.start()
@@ -115,7 +115,7 @@ async def test_a_job_goes_on_after_its_download_if_there_is_a_place(site: Site, 
 async def test_a_dripping_download_gives_way_and_is_repeated(
     site: Site, sites: Sites, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download_turns, "FIRST_TURN_S", 0.2)
+    monkeypatch.setattr(order, "FIRST_SLICE_S", 0.2)
     monkeypatch.setattr(module, "_POLL_S", 0.05)
     dripping = [await site.add(url=DRIP) for _ in range(MAX_DOWNLOADS)]
     site.runner.start()

@@ -8,11 +8,11 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.jobs.database import Database
+from app.database.connection import Database
+from app.database.tables import events
 from app.jobs.events import Event, restore, shorten
 from app.jobs.job import Failure, Job, JobProgress, Stage
-from app.jobs.store import Store
-from app.jobs.tables import events
+from app.jobs.storage.store import Store
 from tests.jobs.samples import submission
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from app.errors import ClipFailed, DatabaseUnavailable
-from app.jobs import executor as module
-from app.jobs import runner
 from app.jobs.job import Status
-from app.jobs.store import Store
-from app.media.channel_files import channel_path
+from app.jobs.running import executor as module
+from app.jobs.running import runner
+from app.jobs.storage.store import Store
+from app.media.pcm_files import channel_path
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
 from app.transcription.channels import DecodedAudio

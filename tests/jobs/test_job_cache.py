@@ -9,8 +9,8 @@ import pytest
 
 from app.errors import IllegalTransition, UnknownJob
 from app.jobs.job import Job
-from app.jobs.job_cache import JobCache
-from app.jobs.store import Store
+from app.jobs.storage.cache import JobCache
+from app.jobs.storage.store import Store
 from tests.jobs.databases import opened
 from tests.jobs.samples import SUBMISSION
 

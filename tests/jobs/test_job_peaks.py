@@ -8,14 +8,13 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 from structlog.testing import capture_logs
 
+from app.database.connection import Database
 from app.errors import AudioNotKept, InvalidInput, JobNotDone, NotReady
-from app.jobs.database import Database
-from app.jobs.executor import JobObserver
 from app.jobs.job import Failure, Job
-from app.jobs.lengths import Lengths
 from app.jobs.peaks import _AT_ONCE, JobPeaks
-from app.jobs.progress_buffer import ProgressBuffer
-from app.jobs.store import Store
+from app.jobs.running.executor import JobObserver
+from app.jobs.running.progress import Lengths, ProgressBuffer
+from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.media.uploads import Upload
 from tests.jobs.databases import opened
@@ -27,7 +26,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 PACKED = PEAKS.pack()
 
 
-class FakeService:
+class FakeMedia:
     """Makes peaks when it may; the file of a recording is its name."""
 
     def __init__(self, folder: Path) -> None:
@@ -52,13 +51,13 @@ class FakeService:
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> FakeService:
-    return FakeService(tmp_path)
+def media(tmp_path: Path) -> FakeMedia:
+    return FakeMedia(tmp_path)
 
 
 @pytest.fixture
-async def peaks(service: FakeService, store: Store) -> AsyncIterator[JobPeaks]:
-    peaks = JobPeaks(service, store)  # type: ignore[arg-type]
+async def peaks(media: FakeMedia, store: Store) -> AsyncIterator[JobPeaks]:
+    peaks = JobPeaks(media, store)  # type: ignore[arg-type]
     yield peaks
     await peaks.stop()
 
@@ -76,9 +75,8 @@ async def test_a_decoded_recording_is_stored_with_its_peaks(store: Store, peaks:
         await peaks.stored(job)
     assert early.value.code == "audio_not_decoded"
     buffer = ProgressBuffer(store)
-    JobObserver(job.id, buffer, Lengths(lambda: None), frozenset()).decoded(
-        Decoded(16_000, True, (TRACK,)), PEAKS
-    )
+    observer = JobObserver(job.id, buffer, Lengths(lambda: None), frozenset(), PEAKS)
+    observer.decoded(Decoded(16_000, True, (TRACK,)))
     await buffer.store()
     job = await store.get(job.id)
     assert (job.pcm or "").startswith("16000 ")
@@ -122,14 +120,12 @@ async def test_a_deletion_while_peaks_are_stored(store: Store) -> None:
 
 
 async def test_peaks_of_an_older_job_are_made_and_kept(
-    store: Store, peaks: JobPeaks, service: FakeService
+    store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
     job = await done(store)
     assert await peaks.stored(job) is None
     assert await peaks.compute(job) == PACKED
-    assert [(made.path, made.filename) for made in service.made] == [
-        (service.uploads / ("0" * 32), "talk.flac")
-    ]
+    assert [(made.path, made.filename) for made in media.made] == [(media.uploads / ("0" * 32), "talk.flac")]
     assert await peaks.stored(job) == PACKED
 
 
@@ -143,97 +139,97 @@ async def test_a_running_job_whose_audio_was_decoded_without_peaks(store: Store,
 
 
 async def test_a_failed_job_has_peaks_if_its_recording_can_be_decoded(
-    store: Store, peaks: JobPeaks, service: FakeService
+    store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
     job = await store.begin(await store.add(submission()))
     job = await store.fail(job, Failure("broken", "broken_file"), [], keep_file=True)
-    service.error = InvalidInput("The file is broken.", code="broken_file")
+    media.error = InvalidInput("The file is broken.", code="broken_file")
     with capture_logs() as logs, pytest.raises(InvalidInput):
         await peaks.compute(job)
     assert [(log["job"], log["reason"]) for log in logs] == [(job.id, "The file is broken.")]
-    service.error = None
+    media.error = None
     assert await peaks.compute(job) == PACKED, "the error is not kept"
 
 
 @pytest.mark.parametrize("keep_file", [True, False])
-async def test_no_recording(store: Store, peaks: JobPeaks, service: FakeService, keep_file: bool) -> None:
-    service.error = FileNotFoundError("gone")
+async def test_no_recording(store: Store, peaks: JobPeaks, media: FakeMedia, keep_file: bool) -> None:
+    media.error = FileNotFoundError("gone")
     job = await done(store, keep_file=keep_file)
     assert await peaks.stored(job) is None
     with pytest.raises(AudioNotKept):
         await peaks.compute(job)
-    assert len(service.made) == keep_file
+    assert len(media.made) == keep_file
 
 
 async def test_all_who_ask_share_one_making_and_some_may_leave(
-    store: Store, peaks: JobPeaks, service: FakeService
+    store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
-    service.may_end.clear()
+    media.may_end.clear()
     job = await done(store)
     asked = [asyncio.create_task(peaks.compute(job)) for _ in range(3)]
-    await until(service, 1)
+    await until(media, 1)
     asked[0].cancel()
     await asyncio.gather(asked[0], return_exceptions=True)
-    service.may_end.set()
+    media.may_end.set()
     assert await asyncio.gather(*asked[1:]) == [PACKED] * 2
-    assert len(service.made) == 1
+    assert len(media.made) == 1
 
 
 async def test_a_making_that_nobody_waits_for_goes_on(
-    store: Store, peaks: JobPeaks, service: FakeService
+    store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
-    service.may_end.clear()
+    media.may_end.clear()
     job = await done(store)
     asked = asyncio.create_task(peaks.compute(job))
-    await until(service, 1)
+    await until(media, 1)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
-    service.may_end.set()
+    media.may_end.set()
     while peaks._tasks:  # noqa: ASYNC110 - nobody is left to wait for it
         await asyncio.sleep(0.001)
     assert await peaks.stored(job) == PACKED
 
 
 async def test_only_a_few_recordings_are_decoded_at_once(
-    store: Store, peaks: JobPeaks, service: FakeService
+    store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
-    service.may_end.clear()
+    media.may_end.clear()
     asked = [asyncio.create_task(peaks.compute(await done(store))) for _ in range(_AT_ONCE + 2)]
-    await until(service, _AT_ONCE)
+    await until(media, _AT_ONCE)
     for _ in range(20):
         await asyncio.sleep(0)
-    assert service.in_progress == len(service.made) == _AT_ONCE
-    service.may_end.set()
+    assert media.in_progress == len(media.made) == _AT_ONCE
+    media.may_end.set()
     assert await asyncio.gather(*asked) == [PACKED] * (_AT_ONCE + 2)
 
 
 async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
-    store: Store, peaks: JobPeaks, service: FakeService
+    store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
-    service.may_end.clear()
+    media.may_end.clear()
     job = await done(store)
     asked = asyncio.create_task(peaks.compute(job))
-    await until(service, 1)
+    await until(media, 1)
     await store.delete(job)
     await peaks.cancel(job)
     with pytest.raises(AudioNotKept):
         await asked
-    assert service.in_progress == 0
+    assert media.in_progress == 0
     assert await store.packed_peaks(job) is None
 
 
-async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, service: FakeService) -> None:
-    service.may_end.clear()
+async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, media: FakeMedia) -> None:
+    media.may_end.clear()
     asked = asyncio.create_task(peaks.compute(await done(store)))
-    await until(service, 1)
+    await until(media, 1)
     await peaks.stop()
     with pytest.raises(NotReady):
         await asked
-    assert service.in_progress == 0
+    assert media.in_progress == 0
 
 
-async def until(service: FakeService, count: int) -> None:
+async def until(media: FakeMedia, count: int) -> None:
     """Wait until so many recordings are being decoded, or more."""
     async with asyncio.timeout(20):
-        while service.in_progress < count:  # noqa: ASYNC110
+        while media.in_progress < count:  # noqa: ASYNC110
             await asyncio.sleep(0.001)

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from app.database.connection import Database
 from app.errors import NotReady
-from app.jobs.database import Database
 from app.jobs.job import Job, Status
 from app.jobs.service import FINISHED, JobService
-from app.jobs.store import Store
-from app.media.channel_files import channel_paths
+from app.jobs.storage.store import Store
+from app.media.pcm_files import channel_paths
 from app.media.uploads import Upload
 from app.settings import Settings
 from tests.jobs.samples import TRANSCRIPT, submission
@@ -29,7 +29,7 @@ ORPHAN = "e" * 32
 def new_service(settings: Settings) -> JobService:
     """A job service whose jobs stay queued, for no worker is ready."""
     service = FakeService(settings)
-    service.not_ready = "the model is being loaded"
+    service.fleet.not_ready = "the model is being loaded"
     database = Database(settings.database_url, settings.data_dir)
     return JobService(service, settings, database)  # type: ignore[arg-type]
 
@@ -42,7 +42,7 @@ async def started(folder: Path, **settings: Any) -> AsyncIterator[JobService]:
         yield jobs
     finally:
         await jobs.stop()
-        jobs._service.folder.release()
+        jobs._service.media.folder.release()
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ async def test_an_end_while_a_subscription_begins_is_published(
 
 async def test_a_deleted_job_leaves_no_audio_of_any_channel(jobs: JobService) -> None:
     job, _ = await jobs.submit(submission())
-    pcm = jobs._service.folder.pcm
+    pcm = jobs._service.media.folder.pcm
     for path in channel_paths(pcm / job.id):
         path.touch()
     await jobs.delete(job.id)
@@ -159,7 +159,7 @@ async def test_expired_jobs_are_read_in_parts_and_all_deleted(
             await asyncio.sleep(0.01)
     finally:
         await jobs.stop()
-        jobs._service.folder.release()
+        jobs._service.media.folder.release()
     assert sizes == [2, 2, 1, 0]
 
 
@@ -172,7 +172,7 @@ async def test_a_stop_ends_the_making_of_peaks(tmp_path: Path) -> None:
         raise AssertionError
 
     async with started(tmp_path) as jobs:
-        jobs._service.peaks = peaks  # type: ignore[method-assign]
+        jobs._service.media.peaks = peaks  # type: ignore[method-assign]
         job, _ = await jobs.submit(submission())
         await end(jobs, job)
         asked = asyncio.create_task(jobs.peaks.compute(await jobs.store.get(job.id)))

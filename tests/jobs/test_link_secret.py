@@ -5,9 +5,9 @@ import asyncio
 import pytest
 import sqlalchemy as sa
 
+from app.database import tables
+from app.database.connection import Database
 from app.errors import OutcomeUnknown
-from app.jobs import tables
-from app.jobs.database import Database
 from app.jobs.link_secret import LinkSecret
 from tests.jobs.databases import ON_BOTH, lost_commits
 

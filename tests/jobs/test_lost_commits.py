@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from app.database.connection import Database
 from app.errors import DatabaseUnavailable, OutcomeUnknown
 from app.jobs import service as module
-from app.jobs.database import Database
 from app.jobs.job import Job, Status, Submission
 from app.jobs.service import JobService
-from app.jobs.store import Store
+from app.jobs.storage.store import Store
 from app.settings import Settings
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
@@ -33,29 +33,29 @@ async def started(url: str, folder: Path) -> AsyncIterator[JobService]:
     """A job service whose workers become ready once `not_ready` is None."""
     settings = Settings(data_dir=folder, database_url=url, _env_file=None)
     service = FakeService(settings)
-    service.not_ready = "the model is being loaded"
+    service.fleet.not_ready = "the model is being loaded"
     jobs = JobService(service, settings, Database(url, folder))  # type: ignore[arg-type]
     await jobs.start()
     try:
         yield jobs
     finally:
         await jobs.stop()
-        service.folder.release()
+        service.media.folder.release()
 
 
 def upload(jobs: JobService, name: str) -> Submission:
     """A submission with an idempotency key and a file of its own."""
     file = name * 32
-    (jobs._service.folder.uploads / file).write_bytes(b"RIFF")
+    (jobs._service.media.folder.uploads / file).write_bytes(b"RIFF")
     return replace(SUBMISSION, idempotency_key="key", file=file)
 
 
 def uploads(jobs: JobService) -> set[str]:
-    return {path.name[0] for path in jobs._service.folder.uploads.iterdir()}
+    return {path.name[0] for path in jobs._service.media.folder.uploads.iterdir()}
 
 
 async def succeeded(jobs: JobService, job: Job) -> Job:
-    jobs._service.not_ready = None  # type: ignore[attr-defined]
+    jobs._service.fleet.not_ready = None  # type: ignore[attr-defined]
     while (job := await jobs.store.get(job.id)).status is not Status.SUCCEEDED:
         assert job.error is None
         await asyncio.sleep(0.01)
@@ -80,14 +80,14 @@ async def test_a_repeated_request_gets_the_job_with_its_first_file(jobs: JobServ
 
 async def test_a_repeated_request_replaces_a_file_that_is_gone(jobs: JobService) -> None:
     job, _ = await jobs.submit(upload(jobs, "a"))
-    (jobs._service.folder.uploads / ("a" * 32)).unlink()
+    (jobs._service.media.folder.uploads / ("a" * 32)).unlink()
     again, keeps_file = await jobs.submit(upload(jobs, "b"))
     assert keeps_file
     assert (again.id, again.submission.file) == (job.id, "b" * 32)
     await succeeded(jobs, job)
     last, keeps_file = await jobs.submit(upload(jobs, "c"))
     assert (last.id, keeps_file) == (job.id, False)
-    (jobs._service.folder.uploads / ("b" * 32)).unlink()
+    (jobs._service.media.folder.uploads / ("b" * 32)).unlink()
     _, keeps_file = await jobs.submit(upload(jobs, "c"))
     assert not keeps_file, "a job that is done needs no file"
 

@@ -11,14 +11,14 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
+from app.database.connection import Database
+from app.database.tables import jobs
 from app.errors import DatabaseUnavailable, IllegalTransition, OutcomeUnknown, UnknownJob
 from app.jobs import service as module
-from app.jobs.database import Database
-from app.jobs.job import TRANSITIONS, Failure, Job, Status
-from app.jobs.job_counts import JobCounts
+from app.jobs.job import Failure, Job, Status
 from app.jobs.service import JobService
-from app.jobs.store import Store
-from app.jobs.tables import jobs
+from app.jobs.storage.cache import JobCounts
+from app.jobs.storage.store import Store
 from app.settings import Settings
 from tests.jobs.databases import ON_BOTH, lost_commits, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
@@ -72,21 +72,6 @@ async def test_after_any_changes_at_the_same_time(database: Database, seed: int)
     assert store.counts.by_status() == await stored(database)
     assert not store.counts.is_doubtful
     assert min(store.counts.by_status().values()) >= 0
-
-
-async def test_each_transition_and_each_that_is_refused(database: Database) -> None:
-    store = Store(database)
-    for before in (Status.QUEUED, Status.RUNNING):
-        for after in Status:
-            job = await store.add(SUBMISSION)
-            if before is Status.RUNNING:
-                job = await store.begin(job)
-            if after in TRANSITIONS[before]:
-                await move(store, job, after)
-            else:
-                with pytest.raises(IllegalTransition):
-                    await move(store, job, after)
-    assert store.counts.by_status() == await stored(database)
 
 
 async def test_after_a_restart(url: str) -> None:
@@ -157,7 +142,7 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
     monkeypatch.setattr(module, "_SWEEP_S", 0.02)
     settings = Settings(data_dir=tmp_path / "data", database_url=url, _env_file=None)
     service = FakeService(settings)
-    service.not_ready = "the model is being loaded"
+    service.fleet.not_ready = "the model is being loaded"
     running = JobService(service, settings, Database(url, tmp_path / "data"))  # type: ignore[arg-type]
     await running.start()
     try:
@@ -177,4 +162,4 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
         assert counts.by_status() == await stored(running._database)
     finally:
         await running.stop()
-        service.folder.release()
+        service.media.folder.release()

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from app.errors import DatabaseUnavailable
-from app.jobs import progress_buffer as module
 from app.jobs.job import JobProgress, Stage
-from app.jobs.progress_buffer import ProgressBuffer
-from app.jobs.published_clips import PublishedClip
+from app.jobs.running import progress as module
+from app.jobs.running.progress import ProgressBuffer
+from app.jobs.storage.published_clips import PublishedClip
 from app.media.peaks import PeakCollector, Peaks
 from tests.jobs.samples import TRACK
 from tests.sample_peaks import collected

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from app.database.connection import Database
 from app.errors import UnknownJob
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import Database
 from app.jobs.events import SEGMENTS, Event
 from app.jobs.job import Failure, Job, JobProgress, Stage
-from app.jobs.published_clips import PublishedClip
+from app.jobs.running.clip_store import ClipStore
 from app.jobs.serialization import unpack_result
-from app.jobs.store import Store
-from app.transcription.clip_request import ClipKey
+from app.jobs.storage.published_clips import PublishedClip
+from app.jobs.storage.store import Store
+from app.transcription.clip_decoding import ClipKey
 from tests.jobs.databases import lost_commits
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
 from workers.messages import Span

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs.result_digest import _files, result_digest
+from app.jobs.running.result_digest import _files, result_digest
 from app.options import CUE_OPTIONS, SPEAKER_OPTIONS, Options
 from workers.messages import LoadOptions
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from app.database.connection import Database
+from app.database.tables import revisions, transcripts
 from app.errors import OutcomeUnknown, PreconditionFailed, UnknownJob
 from app.jobs.corrections import PackedCorrection
-from app.jobs.database import Database
 from app.jobs.job import Job
-from app.jobs.outbox import DatabaseOutbox
 from app.jobs.serialization import (
     PackedTranscript,
     identified,
@@ -20,8 +20,8 @@ from app.jobs.serialization import (
     pack_with_words,
     unpack_transcript,
 )
-from app.jobs.store import Store
-from app.jobs.tables import revisions, transcripts
+from app.jobs.storage.store import Store
+from app.jobs.webhooks.outbox import Outbox
 from app.transcript.timeline import Transcript
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import TRANSCRIPT, submission
@@ -82,9 +82,9 @@ async def test_a_deleted_job_loses_its_corrections(store: Store, database: Datab
 async def test_a_correction_queues_a_webhook_and_adds_no_event(store: Store, database: Database) -> None:
     job = await finished(store, webhook_url=WEBHOOK)
     events = await store.events(job, 0)
-    outbox = DatabaseOutbox(database)
+    outbox = Outbox(database)
     [succeeded] = await outbox.due(1e12)
-    await outbox.delivered(succeeded.id)
+    await outbox.remove(succeeded.id)
     calls: list[None] = []
     store.on_delivery = lambda: calls.append(None)
     job = await store.correct(job, correction(1))

@@ -8,17 +8,17 @@ from typing import Any
 import psutil
 import pytest
 
+from app.database import engine as sql_engine
 from app.errors import DatabaseUnavailable, DiskFull, ModelUnavailable, NotReady, OutgrowsDisk
-from app.jobs import runner as module
-from app.jobs import sql_engine
-from app.jobs import store as store_module
 from app.jobs.job import Job, Status
-from app.jobs.store import Store
+from app.jobs.running import runner as module
+from app.jobs.storage import store as store_module
+from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Progress
 from tests.jobs.databases import backends, stopped
-from tests.jobs.samples import PEAKS, TRANSCRIPT
+from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FakePipeline, Site, block, opened_site, succeed
 from tests.postgresql import NewDatabase
 
@@ -72,7 +72,9 @@ async def test_a_job_that_filled_the_disk_by_itself_is_not_retried(site: Site) -
     assert site.events[job.id] == ["queued", "running", "failed"]
     await site.wait_until_idle()
     assert site.decoded == []
-    await site.wait_for(await site.add(file="1" * 32), "succeeded")
+    other = await site.add(file="1" * 32)
+    site.runner.wake()
+    await site.wait_for(other, "succeeded")
 
 
 async def test_decoded_audio_is_removed_if_the_disk_is_full_and_other_jobs_run(
@@ -83,7 +85,7 @@ async def test_decoded_audio_is_removed_if_the_disk_is_full_and_other_jobs_run(
     async def fill_the_disk(pipeline: FakePipeline) -> Transcript:
         raise DiskFull("full")
 
-    site.service.jobs_at_once = 1
+    site.service.fleet.jobs_at_once = 1
     site.service.work = fill_the_disk
     large = await site.add()
     site.runner.start()
@@ -206,7 +208,7 @@ async def test_a_stop_requeues_jobs_and_stores_their_progress(site: Site) -> Non
     began = asyncio.Event()
 
     async def work(pipeline: FakePipeline) -> Transcript:
-        pipeline.observer.decoded(Decoded(50, True, ()), PEAKS)
+        pipeline.observer.decoded(Decoded(50, True, ()))
         pipeline.observer.progressed(Progress(60.0, 60.0, 30.0, 1, 2))
         began.set()
         return await block(pipeline)
@@ -281,7 +283,7 @@ async def test_owners_take_turns(site: Site) -> None:
         await both.wait()
         return TRANSCRIPT
 
-    site.service.jobs_at_once = 2
+    site.service.fleet.jobs_at_once = 2
     site.service.work = work
     jobs = [await site.add(owner=owner) for owner in ("many", "many", "many", "one")]
     site.runner.start()
@@ -305,7 +307,7 @@ async def test_a_long_job_gives_way_to_a_short_one(site: Site) -> None:
         if pipeline.upload.path.name == "a" * 32:
             return TRANSCRIPT
         if pipeline.pcm_path.name == jobs[3].id:
-            pipeline.observer.decoded(Decoded(50, True, ()), PEAKS)
+            pipeline.observer.decoded(Decoded(50, True, ()))
         pipeline.observer.progressed(Progress(7200.0))
         return await block(pipeline)
 
@@ -383,13 +385,13 @@ async def test_no_job_starts_before_a_worker_is_ready(site: Site, monkeypatch: p
 
     def readiness() -> str | None:
         asked.set()
-        return site.service.not_ready
+        return site.service.fleet.not_ready
 
-    monkeypatch.setattr(site.service, "readiness", readiness)
-    site.service.not_ready = "the model is being loaded"
+    monkeypatch.setattr(site.service.fleet, "readiness", readiness)
+    site.service.fleet.not_ready = "the model is being loaded"
     job = await site.add()
     site.runner.start()
     await asked.wait()
     assert site.events[job.id] == ["queued"]
-    site.service.not_ready = None
+    site.service.fleet.not_ready = None
     await site.wait_for(job, "succeeded")

@@ -3,8 +3,6 @@
 import asyncio
 import random
 import string
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
@@ -12,15 +10,12 @@ import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.database.connection import Database
 from app.errors import DatabaseUnavailable
-from app.jobs.database import Database
 from app.jobs.job import Job, Status
-from app.jobs.search import index_text
-from app.jobs.search_backfill import SearchBackfill
 from app.jobs.search_terms import text_words
-from app.jobs.store import Store
-from app.jobs.tables import jobs, transcripts
-from app.transcription.helper import Helper
+from app.jobs.storage.search import index_text
+from app.jobs.storage.store import Store
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SEGMENT, SUBMISSION, TRANSCRIPT, submission
 
@@ -160,7 +155,7 @@ async def test_no_query_is_an_error(store: Store, database: Database) -> None:
     await transcribed(store, " Some text.")
     job = await store.add(SUBMISSION)
 
-    @settings(max_examples=150, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=60, suppress_health_check=list(HealthCheck), database=None)
     @given(text)
     def check(query: str) -> None:
         async def search() -> list[int]:
@@ -179,119 +174,3 @@ async def test_no_query_is_an_error(store: Store, database: Database) -> None:
         'NEAR("a" b)',
     ):
         await found(store, query)
-
-
-# Jobs of a version without search
-
-
-async def unindexed(database: Database) -> int:
-    async with database.read() as connection:
-        query = sa.select(sa.func.count()).select_from(jobs).where(~jobs.c.indexed)
-        return int(await connection.scalar(query) or 0)
-
-
-async def forget_words(database: Database) -> None:
-    """All jobs look as if a version without search had made them."""
-    async with database.write() as connection:
-        await connection.execute(sa.text("DELETE FROM search"))
-        await connection.execute(sa.update(jobs).values(indexed=False))
-
-
-@asynccontextmanager
-async def backfill(database: Database) -> AsyncIterator[SearchBackfill]:
-    """A backfill that runs."""
-    helper = Helper()
-    filling = SearchBackfill(database, helper)
-    filling.start()
-    try:
-        yield filling
-    finally:
-        await filling.stop()
-        await helper.stop()
-
-
-async def wait_until_indexed(database: Database) -> None:
-    while await unindexed(database):  # noqa: ASYNC110 (it has no event)
-        await asyncio.sleep(0.01)
-
-
-async def test_jobs_of_a_version_without_search_are_indexed(
-    store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.jobs.search_backfill._AT_ONCE", 2)
-    done = [await transcribed(store, f" Text number {number}.") for number in range(3)]
-    queued = await store.add(submission(filename="waiting.mp3"))
-    await forget_words(database)
-    assert await found(store, "text") == await found(store, "waiting") == []
-    async with backfill(database):
-        await wait_until_indexed(database)
-    assert await found(store, "text talk") == [job.number for job in done[::-1]]
-    assert await found(store, "waiting") == [queued.number]
-    assert await found(store, "number 1") == [done[1].number]
-
-
-async def test_a_backfill_goes_on_after_a_restart(
-    store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.jobs.search_backfill._PAUSE_S", 60.0)
-    for number in range(3):
-        await store.add(submission(filename=f"talk {number}"))
-    await forget_words(database)
-    for left in (2, 1, 0):
-        async with backfill(database):
-            async with asyncio.timeout(10):
-                while await unindexed(database) > left:  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-        assert await found(store, "talk") == [3, 2, 1][: 3 - left]
-
-
-async def test_a_backfill_leaves_newer_words_alone(
-    store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A job ends, another is deleted, while their words are computed."""
-    ended = await store.begin(await store.add(submission(filename="one.mp3")))
-    deleted = await store.add(submission(filename="two.mp3"))
-    await forget_words(database)
-
-    async def index(filling: SearchBackfill, job: object) -> None:
-        if await unindexed(database) == 2:
-            await store.succeed(ended, TRANSCRIPT, keep_file=True)
-            await store.delete(deleted)
-        await store_words(filling, job, "outdated")  # type: ignore[arg-type]
-
-    store_words = SearchBackfill._store
-    monkeypatch.setattr(SearchBackfill, "_index", index)
-    async with backfill(database):
-        await wait_until_indexed(database)
-        await asyncio.sleep(0.1)
-    assert await found(store, "outdated") == []
-    assert await found(store, "one grüße") == [ended.number]
-    async with database.read() as connection:
-        assert await connection.scalar(sa.text("SELECT count(*) FROM search")) == 1
-
-
-async def test_a_broken_transcript_does_not_hold_up_the_others(store: Store, database: Database) -> None:
-    first, broken = await transcribed(store, " first"), await transcribed(store, " broken")
-    await forget_words(database)
-    async with database.write() as connection:
-        change = sa.update(transcripts).where(transcripts.c.job_number == broken.number)
-        await connection.execute(change.values(content=b"broken"))
-    async with backfill(database):
-        while await unindexed(database) > 1:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-    assert await found(store, "first") == [first.number]
-
-
-async def test_a_backfill_outlives_errors_of_the_database(
-    store: Store, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.jobs.search_backfill._RETRY_S", 0.01)
-    await store.add(SUBMISSION)
-    await forget_words(database)
-    with lost_commits(database, committed=False, reads=True):
-        async with backfill(database):
-            await asyncio.sleep(0.2)
-            assert await unindexed(database) == 1
-    async with backfill(database):
-        await wait_until_indexed(database)
-    assert await found(store, "talk") == [1]

@@ -2,21 +2,27 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.database.connection import Database
+from app.database.tables import jobs, metadata
 from app.errors import IllegalTransition, UnknownJob
-from app.jobs.database import Database
+from app.jobs.document import public
 from app.jobs.events import Event
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status
-from app.jobs.outbox import DatabaseOutbox
+from app.jobs.link_secret import LinkSecret
 from app.jobs.serialization import unpack_transcript
-from app.jobs.store import QueuedRow, Store
-from app.jobs.tables import jobs, metadata
+from app.jobs.storage.store import QueuedRow, Store
+from app.jobs.webhooks.outbox import Outbox
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT, submission
 
@@ -69,7 +75,7 @@ async def test_options_stored_by_a_version_with_fewer_of_them(store: Store, data
         await connection.execute(sa.update(jobs).where(jobs.c.id == job.id).values(options=stored))
     loaded = await Store(database).get(job.id)
     assert loaded.submission.options == SUBMISSION.options.model_copy(update=numbers)
-    options = loaded.public(0.0)["options"]
+    options = public(loaded, 0.0)["options"]
     assert options == SUBMISSION.options.model_dump(mode="json") | numbers
 
 
@@ -104,10 +110,10 @@ async def test_times_of_a_job(database: Database) -> None:
     assert (job.started_at, job.finished_at) == (101, 111)
     assert (job.duration, job.language, job.submission.file) == (5.0, "de", None)
     assert (job.progress.done_s, job.progress.total_s) == (5.0, 5.0)
-    public = job.public(200.0)
-    assert public["created_at"] == "1970-01-01T00:01:40.000Z"
-    assert public["progress"]["realtime_factor"] == 0.5
-    assert public["failed_spans"] == [{"start": 3.75, "end": 4.375}]
+    shown = public(job, 200.0)
+    assert shown["created_at"] == "1970-01-01T00:01:40.000Z"
+    assert shown["progress"]["realtime_factor"] == 0.5
+    assert shown["failed_spans"] == [{"start": 3.75, "end": 4.375}]
 
 
 async def test_progress_never_decreases(store: Store) -> None:
@@ -210,7 +216,7 @@ async def test_deleting_a_job_leaves_its_webhook_only(database: Database, store:
 
 @pytest.mark.parametrize("status", [Status.SUCCEEDED, Status.FAILED, Status.CANCELLED])
 async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: Status) -> None:
-    store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
+    store, outbox = Store(database, clock=lambda: 1000.0), Outbox(database)
     calls = []
     store.on_delivery = lambda: calls.append(True)
     await new_job(store, status)  # without a webhook
@@ -221,13 +227,13 @@ async def test_a_webhook_announces_the_end_of_a_job(database: Database, status: 
     message = json.loads(delivery.body)
     assert message["type"] == f"job.{status}"
     assert message["timestamp"] == "1970-01-01T00:16:40.000Z"
-    assert message["data"] == job.public(1000.0)
+    assert message["data"] == public(job, 1000.0)
     assert (delivery.url, delivery.attempts) == ("https://example.org/hook", 0)
 
 
 @ON_BOTH
 async def test_the_outbox(database: Database) -> None:
-    store, outbox = Store(database, clock=lambda: 1000.0), DatabaseOutbox(database)
+    store, outbox = Store(database, clock=lambda: 1000.0), Outbox(database)
     await new_job(store, Status.FAILED, webhook_url="https://example.org/1")
     await new_job(store, Status.FAILED, webhook_url="https://example.org/2")
     assert await outbox.due(999.0) == []
@@ -235,10 +241,10 @@ async def test_the_outbox(database: Database) -> None:
     await outbox.postpone(first.id, 1, 1005.0)
     assert [delivery.id for delivery in await outbox.due(1000.0)] == [second.id]
     assert await outbox.next_due() == 1000.0
-    await outbox.delivered(second.id)
+    await outbox.remove(second.id)
     assert await outbox.next_due() == 1005.0
     assert await outbox.due(1005.0) == [replace(first, attempts=1)]
-    await outbox.give_up(first.id)
+    await outbox.remove(first.id)
     assert await outbox.next_due() is None
 
 
@@ -254,6 +260,60 @@ async def test_a_cancelled_caller_does_not_leave_sqlite_locked(tmp_path: Path) -
             async with asyncio.timeout(2):
                 await store.add(SUBMISSION)
             assert await store.count([Status.QUEUED]) == before + 1
+
+
+async def cancelled_after_the_commit(database: Database, change: Coroutine[Any, Any, object]) -> None:
+    """Run a change. Its caller is cancelled when the transaction is committed, before what follows."""
+    write, is_committed = database.write, False
+
+    @asynccontextmanager
+    async def write_and_cancel() -> AsyncIterator[AsyncConnection]:
+        nonlocal is_committed
+        async with write() as connection:
+            yield connection
+        caller.cancel()
+        await asyncio.sleep(0)
+        is_committed = True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(database, "write", write_and_cancel)
+        caller = asyncio.ensure_future(change)
+        with pytest.raises(asyncio.CancelledError):
+            await caller
+    assert is_committed
+
+
+async def test_what_follows_a_commit_follows_although_the_caller_is_cancelled(database: Database) -> None:
+    store = Store(database)
+    seen: list[str] = []
+    store.on_event = lambda job_id, event: seen.append(event.type)
+    store.on_delivery = lambda: seen.append("webhook")
+
+    def counted() -> dict[Status, int]:
+        return {status: count for status, count in store.counts.by_status().items() if count}
+
+    await cancelled_after_the_commit(database, store.add(submission(webhook_url="https://example.org")))
+    assert (counted(), seen) == ({Status.QUEUED: 1}, ["job.queued"])
+    [job] = (await store.page(None, 1, None))[0]
+    await cancelled_after_the_commit(database, store.begin(job))
+    assert (counted(), seen[1:]) == ({Status.RUNNING: 1}, ["job.running"])
+    await cancelled_after_the_commit(database, store.succeed(job, TRANSCRIPT, keep_file=True))
+    assert (counted(), seen[2:]) == ({Status.SUCCEEDED: 1}, ["job.succeeded", "webhook"])
+    assert (await store.get(job.id)).status is Status.SUCCEEDED, "the cached job"
+    await cancelled_after_the_commit(database, store.delete(job))
+    assert counted() == {}
+    with pytest.raises(UnknownJob):
+        await store.get(job.id)
+    assert not store.counts.is_doubtful
+
+
+async def test_a_withdrawn_secret_is_replaced_although_the_caller_is_cancelled(database: Database) -> None:
+    secret = LinkSecret(database)
+    before = secret.value
+    await cancelled_after_the_commit(database, secret.rotate())
+    stored = LinkSecret(database)
+    await stored.load()
+    assert secret.value == stored.value != before
 
 
 @ON_BOTH

@@ -2,8 +2,7 @@
 
 import asyncio
 
-from app.jobs.events import Event
-from app.jobs.subscriptions import Subscriptions
+from app.jobs.events import Event, Subscriptions
 
 FIRST, SECOND = Event(1, "job.queued", "{}"), Event(2, "job.running", "{}")
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from app.database.connection import Database
+from app.database.tables import uploads as table
 from app.errors import (
     DiskFull,
     OutcomeUnknown,
@@ -19,14 +21,11 @@ from app.errors import (
     UploadExpired,
 )
 from app.jobs import service as service_module
-from app.jobs.database import Database
 from app.jobs.job import Job, Submission
 from app.jobs.service import JobService
-from app.jobs.tables import uploads as table
-from app.jobs.uploads import LIFETIME_S, REMEMBERED_S
 from app.media.disk import MARGIN_BYTES
-from app.media.partial_file import Checksum
 from app.settings import Settings
+from app.uploads.uploads import LIFETIME_S, REMEMBERED_S
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
 from tests.jobs.sites import FakeService
@@ -61,7 +60,7 @@ def start(url: str, tmp_path: Path, clock: Clock) -> Callable[..., object]:
     async def started(**values: object) -> AsyncIterator[JobService]:
         settings = Settings(data_dir=tmp_path / "data", database_url=url, _env_file=None, **values)
         service = FakeService(settings)
-        service.not_ready = "the model is being loaded"
+        service.fleet.not_ready = "the model is being loaded"
         jobs = JobService(service, settings, Database(url, settings.data_dir))  # type: ignore[arg-type]
         jobs.uploads._clock = clock
         jobs.store._clock = clock
@@ -70,7 +69,7 @@ def start(url: str, tmp_path: Path, clock: Clock) -> Callable[..., object]:
             yield jobs
         finally:
             await jobs.stop()
-            service.folder.release()
+            service.media.folder.release()
 
     return started
 
@@ -88,7 +87,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
 
 async def append(jobs: JobService, upload_id: str, content: bytes, **options: object) -> int:
     """Append what is missing of `content`."""
-    async with jobs.uploads.turn(OWNER, upload_id) as (upload, file):
+    async with jobs.uploads.lock(OWNER, upload_id) as (upload, file):
         at = await file.received()
         return await jobs.uploads.append(upload, file, at, chunks(content[at:]), **options)
 
@@ -119,11 +118,11 @@ async def submitted(jobs: JobService, upload_id: str, key: str | None = None) ->
 
 
 def files(jobs: JobService) -> set[str]:
-    return {path.name for path in jobs._service.folder.uploads.iterdir()}
+    return {path.name for path in jobs._service.media.folder.uploads.iterdir()}
 
 
 def reserved(jobs: JobService) -> int:
-    return sum(space.outstanding for space in jobs._service.folder.disk._reservations)
+    return sum(space.outstanding for space in jobs._service.media.folder.disk.reservations)
 
 
 async def row(jobs: JobService, upload_id: str) -> object:
@@ -176,7 +175,7 @@ async def test_a_repeated_request_does_not_share_an_unused_upload(jobs: JobServi
     """The recording of the first request is gone: the upload of the second one stays its own."""
     first = await uploaded(jobs)
     job = await submitted(jobs, first, "key")
-    (jobs._service.folder.uploads / first).unlink()
+    (jobs._service.media.folder.uploads / first).unlink()
     second = await uploaded(jobs)
     assert (await submitted(jobs, second, "key")).submission.file == first
     assert (await submitted(jobs, second)).id != job.id
@@ -193,7 +192,7 @@ async def test_an_incomplete_upload_is_refused_without_ending_its_request(jobs: 
         yield bytes(40)
 
     async def send() -> int:
-        async with jobs.uploads.turn(OWNER, upload.id) as (found, file):
+        async with jobs.uploads.lock(OWNER, upload.id) as (found, file):
             return await jobs.uploads.append(found, file, 0, slowly())
 
     request = asyncio.create_task(send())
@@ -244,7 +243,7 @@ async def test_a_restart_keeps_live_uploads_and_removes_files_without_a_row(star
         begun = await jobs.uploads.create(OWNER, 1000, "", "")
         await append(jobs, begun.id, bytes(300))
         empty = await jobs.uploads.create(OWNER, 500, "", "")
-        (jobs._service.folder.uploads / ("f" * 32)).write_bytes(b"no row")
+        (jobs._service.media.folder.uploads / ("f" * 32)).write_bytes(b"no row")
         assert reserved(jobs) == 700 + 500
     async with start() as jobs:
         assert files(jobs) == {complete, begun.id}
@@ -255,41 +254,6 @@ async def test_a_restart_keeps_live_uploads_and_removes_files_without_a_row(star
         assert (await submitted(jobs, begun.id)).submission.sha256 == hashlib.sha256(bytes(1000)).hexdigest()
         assert (await submitted(jobs, complete)).submission.sha256 == hashlib.sha256(CONTENT).hexdigest()
         assert reserved(jobs) == 500
-
-
-async def test_bytes_whose_checksum_nobody_compared_do_not_outlive_the_process(start) -> None:
-    """The process was killed in the middle of a request with a checksum."""
-    async with start() as jobs:
-        upload = await jobs.uploads.create(OWNER, len(CONTENT), "", "")
-        await append(jobs, upload.id, CONTENT[:100])
-        await jobs.uploads._rows.set_unchecked(upload.id, 100)
-        path = jobs._service.folder.uploads / upload.id
-        path.write_bytes(CONTENT[:100] + b"damaged")
-    async with start() as jobs:
-        assert (await jobs.uploads.offset(OWNER, upload.id))[1] == 100
-        digest = hashlib.sha1(CONTENT[100:]).digest()
-        await append(jobs, upload.id, CONTENT, checksum=Checksum("sha1", digest))
-    async with start() as jobs:
-        assert (await jobs.uploads.offset(OWNER, upload.id))[1] == len(CONTENT)
-        assert path.read_bytes() == CONTENT
-
-
-async def test_a_request_with_a_checksum_is_noted_while_it_runs(jobs: JobService) -> None:
-    upload = await jobs.uploads.create(OWNER, 20, "", "")
-    await append(jobs, upload.id, bytes(5))
-    noted = []
-
-    async def body() -> AsyncIterator[bytes]:
-        found = await jobs.uploads._rows.get(upload.id)
-        assert found is not None
-        noted.append(found.unchecked_from)
-        yield bytes(15)
-
-    async with jobs.uploads.turn(OWNER, upload.id) as (found, file):
-        checksum = Checksum("sha1", hashlib.sha1(bytes(15)).digest())
-        await jobs.uploads.append(found, file, 5, body(), checksum=checksum)
-    assert noted == [5]
-    assert (await jobs.uploads.find(OWNER, upload.id)).unchecked_from is None
 
 
 # The end of an upload
@@ -308,7 +272,7 @@ async def test_an_upload_ends_after_a_day_and_is_forgotten_a_day_later(
             await request(OWNER, upload_id)
     await jobs.uploads.sweep()
     assert not files(jobs)
-    assert not jobs._service.folder.disk._reservations
+    assert not jobs._service.media.folder.disk.reservations
     with pytest.raises(UploadExpired):
         await jobs.uploads.find(OWNER, upload_id)
     clock.now += REMEMBERED_S + 1
@@ -366,7 +330,7 @@ async def test_an_upload_that_a_commit_of_unknown_end_has_used_is_not_removed(
     clock.now += LIFETIME_S
     await jobs.uploads.sweep()
     assert files(jobs) == {upload_id}
-    assert not jobs._service.folder.disk._reservations
+    assert not jobs._service.media.folder.disk.reservations
 
 
 async def test_an_upload_that_has_ended_is_not_used(jobs: JobService, clock: Clock) -> None:

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from app.jobs.clip_store import ClipStore
-from app.jobs.database import Database
+from app.database.connection import Database
+from app.database.tables import known_speakers, voices
 from app.jobs.job import Failure, Job
-from app.jobs.store import Store
-from app.jobs.tables import known_speakers, voices
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.storage.store import Store
 from app.options import Options
 from app.speakers.labelling import KnownSpeaker
 from app.transcript.timeline import Transcript

@@ -15,9 +15,10 @@ import pytest
 from standardwebhooks import Webhook
 
 from app.errors import InvalidInput
-from app.jobs import webhook_client, webhooks
-from app.jobs.webhook_client import check_webhook_url
-from app.jobs.webhooks import RETRY_AFTER_S, Attempt, Delivery, Webhooks
+from app.jobs.webhooks import client, delivery
+from app.jobs.webhooks.client import check_webhook_url
+from app.jobs.webhooks.delivery import RETRY_AFTER_S, Attempt, Webhooks
+from app.jobs.webhooks.outbox import Delivery
 from tests.event_loop import let_tasks_run
 from tests.internet import MEDIA, Internet
 
@@ -38,7 +39,6 @@ class MemoryOutbox:
 
     def __init__(self) -> None:
         self.rows: dict[str, Row] = {}
-        self.given_up: list[str] = []
         self.failures = 0  # the number of calls that will fail
         self.changed = asyncio.Event()
 
@@ -53,7 +53,7 @@ class MemoryOutbox:
     async def next_due(self) -> float | None:
         return min((row.next_at for row in self.rows.values()), default=None)
 
-    async def delivered(self, id: str) -> None:
+    async def remove(self, id: str) -> None:
         await self._fail()
         del self.rows[id]
         self.changed.set()
@@ -61,12 +61,6 @@ class MemoryOutbox:
     async def postpone(self, id: str, attempts: int, next_at: float) -> None:
         await self._fail()
         self.rows[id] = Row(replace(self.rows[id].delivery, attempts=attempts), next_at)
-        self.changed.set()
-
-    async def give_up(self, id: str) -> None:
-        await self._fail()
-        del self.rows[id]
-        self.given_up.append(id)
         self.changed.set()
 
     async def _fail(self) -> None:
@@ -153,8 +147,8 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(autouse=True)
 def _short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks, "_OUTBOX_RETRY_S", 0.01)
-    monkeypatch.setattr(webhooks, "_OVERDUE_POLL_S", 0.01)
+    monkeypatch.setattr(delivery, "_OUTBOX_RETRY_S", 0.01)
+    monkeypatch.setattr(delivery, "_OVERDUE_POLL_S", 0.01)
 
 
 @dataclass
@@ -224,7 +218,7 @@ async def test_all_retries(receiver: Receiver, outbox: MemoryOutbox) -> None:
             waits.append(outbox.rows["msg_1"].next_at - clock.now)
             clock.now = outbox.rows["msg_1"].next_at
             running.wake()
-        await outbox.wait_until(lambda: outbox.given_up == ["msg_1"])
+        await outbox.wait_until(lambda: not outbox.rows)
     assert running.attempts == {Attempt.RETRIED: 7, Attempt.GIVEN_UP: 1}
     assert waits == pytest.approx(expected)
     assert outbox.rows == {}
@@ -261,7 +255,7 @@ async def test_status_410_ends_the_retries(receiver: Receiver, outbox: MemoryOut
 
     outbox.put(Delivery("msg_1", receiver.url, BODY, 0), 0)
     async with delivering(outbox) as running:
-        await outbox.wait_until(lambda: outbox.given_up == ["msg_1"])
+        await outbox.wait_until(lambda: not outbox.rows)
 
     assert running.attempts == {Attempt.GIVEN_UP: 1}
     assert len(receiver.requests) == 1
@@ -280,7 +274,7 @@ async def test_the_body_of_the_answer_is_not_read(receiver: Receiver, outbox: Me
 async def test_a_slow_receiver_times_out(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, outbox: MemoryOutbox
 ) -> None:
-    monkeypatch.setattr(webhook_client, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(client, "TIMEOUT_S", 0.2)
 
     outbox.put(Delivery("msg_1", receiver.url.replace("/hook", "/slow"), BODY, 0), 0)
     async with delivering(outbox, Clock(1000)):
@@ -305,7 +299,7 @@ async def test_a_slow_receiver_does_not_delay_others(receiver: Receiver, outbox:
             clock.now += 10
             running.wake()
             await outbox.wait_until(lambda: len(outbox.rows) < left)  # noqa: B023
-    assert receiver.busiest <= webhooks.MAX_IN_FLIGHT
+    assert receiver.busiest <= delivery.MAX_IN_FLIGHT
 
     assert sum(request.path == "/slow" for request in receiver.requests) == 30
 
@@ -383,8 +377,8 @@ class OvertakenOutbox(MemoryOutbox):
 async def test_a_webhook_is_not_sent_again_because_the_outbox_was_read_before_its_outcome_was_stored(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, late: str, status: int
 ) -> None:
-    monkeypatch.setattr(webhooks, "MAX_PER_HOST", 1 if late == "postpone" else 4)
-    monkeypatch.setattr(webhooks, "_OVERDUE_POLL_S", 3600.0)
+    monkeypatch.setattr(delivery, "MAX_PER_HOST", 1 if late == "postpone" else 4)
+    monkeypatch.setattr(delivery, "_OVERDUE_POLL_S", 3600.0)
     receiver.statuses = [status, 204]
     outbox = OvertakenOutbox(receiver, late)
     clock = Clock(1000)

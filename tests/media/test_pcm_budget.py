@@ -15,14 +15,14 @@ import pytest
 import soundfile
 
 from app.errors import DiskFull, OutgrowsDisk, TooLarge
-from app.media.channel_files import channel_paths, remove_channels
 from app.media.disk import MARGIN_BYTES, DiskSpace
+from app.media.pcm_files import channel_paths, remove_channels
 from app.media.pool import STEP_SAMPLES, Decoded, MediaPool
 from app.media.uploads import Upload, remove_leftovers
 from app.media.worker_slot import Call
 from app.scheduling.dispatcher import Dispatcher
 from tests.media.disks import SmallDisk
-from tests.media_files import RATE, flac_of_silence
+from tests.media_files import RATE, encode, flac_of_silence
 from tests.scheduling.fake_slots import StubSlot
 from workers.media import tasks
 from workers.messages import BYTES_PER_SAMPLE
@@ -93,6 +93,18 @@ async def test_a_day_of_silence_in_some_kilobytes_is_refused_before_it_is_decode
     error, decoded = await refused(pool, upload(tmp_path, content), pcm)
     assert isinstance(error, TooLarge)
     assert (error.code, decoded) == ("audio_too_long", 0)
+
+
+async def test_a_recording_that_declares_no_length_is_refused_once_it_is_too_long(
+    pool: MediaPool, tmp_path: Path, pcm: Path
+) -> None:
+    content = encode(np.zeros(130 * RATE, np.int16), "mp3", "mp3")
+    for separate in (False, True):
+        with pytest.raises(TooLarge, match="longer than 100 s"):
+            async for _ in pool.decode("job", upload(tmp_path, content), pcm, 100, separate=separate):
+                pass
+        await asyncio.gather(*pool._background)
+        assert size(pcm) >= 100 * RATE * BYTES_PER_SAMPLE
 
 
 async def test_raw_pcm_has_its_length_from_its_size(pool: MediaPool, tmp_path: Path, pcm: Path) -> None:

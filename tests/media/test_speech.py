@@ -58,7 +58,7 @@ def total_samples(probabilities: Probabilities, data: st.DataObject) -> int:
     return (len(probabilities) - 1) * FRAME_SAMPLES + data.draw(st.integers(1, FRAME_SAMPLES), "last frame")
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(runs, parameters, st.data())
 def test_spans_are_those_of_silero_whatever_the_chunks(
     runs: list[tuple[float, int]], chosen: VadParameters, data: st.DataObject
@@ -73,7 +73,6 @@ def test_spans_are_those_of_silero_whatever_the_chunks(
     assert spans == silero_spans(probabilities, chosen, total)
 
 
-@settings(max_examples=200)
 @given(runs, parameters, lower, st.integers(1, FRAME_SAMPLES))
 def test_spans_are_those_of_silero_with_a_threshold_for_the_end_of_speech(
     runs: list[tuple[float, int]], chosen: VadParameters, low: float, last: int
@@ -86,7 +85,6 @@ def test_spans_are_those_of_silero_with_a_threshold_for_the_end_of_speech(
     assert spans == silero_spans(probabilities, chosen, total)
 
 
-@settings(max_examples=200)
 @given(
     st.lists(st.integers(0, 200 * FRAME_SAMPLES), max_size=8, unique=True).map(sorted),
     st.floats(SAMPLE_RATE, 10 * SAMPLE_RATE),
@@ -114,7 +112,6 @@ def test_speech_is_divided_where_it_is_least_likely_speech() -> None:
     assert divide([span], probabilities, 80 * FRAME_SAMPLES) == [span]
 
 
-@settings(max_examples=200)
 @given(runs, parameters, st.data())
 def test_settled_spans_do_not_change(
     runs: list[tuple[float, int]], chosen: VadParameters, data: st.DataObject

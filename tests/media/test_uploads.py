@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import DiskFull, InvalidInput, TooLarge, UnsupportedContentType
@@ -86,7 +86,6 @@ async def test_single_bytes(tmp_path):
     check_form(await receive(tmp_path, *(BODY[i : i + 1] for i in range(len(BODY)))), tmp_path)
 
 
-@settings(max_examples=150)
 @given(st.lists(st.integers(0, len(BODY)), max_size=12), st.sampled_from([1, 7, 64, 1 << 20]))
 async def test_any_split(tmp_path_factory, cuts, buffer_bytes):
     folder = tmp_path_factory.mktemp("uploads")
@@ -97,7 +96,6 @@ async def test_any_split(tmp_path_factory, cuts, buffer_bytes):
     check_form(form, folder)
 
 
-@settings(max_examples=150)
 @given(st.integers(0, len(BODY) - 1), st.binary(min_size=1, max_size=8))
 async def test_broken_bodies_are_refused_or_read_and_leave_nothing(tmp_path_factory, at, garbage):
     folder = tmp_path_factory.mktemp("uploads")
@@ -108,7 +106,6 @@ async def test_broken_bodies_are_refused_or_read_and_leave_nothing(tmp_path_fact
 
 
 @given(st.integers(0, len(BODY) - 5))
-@settings(max_examples=60)
 async def test_truncated_bodies_are_refused(tmp_path_factory, end):
     folder = tmp_path_factory.mktemp("uploads")
     with pytest.raises(InvalidInput, match="closing boundary"):

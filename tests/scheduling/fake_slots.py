@@ -40,6 +40,7 @@ class FakeSlot(StubSlot):
         self.failing_starts = failing_starts  # before one succeeds
         self.starts = 0
         self.probes = 0
+        self.closes = 0  # how often its process was ended
         self.started = asyncio.Event()
         self.batches: list[list[str]] = []
         self.unblocked = asyncio.Event()  # batches wait for it
@@ -66,6 +67,29 @@ class FakeSlot(StubSlot):
         if "raise" in payloads:
             raise ValueError("cannot be done")
         return [payload.upper() for payload in payloads]
+
+    async def close(self) -> None:
+        self.closes += 1
+
+
+async def submit_all(
+    dispatcher: Dispatcher[str, str], *payloads: str, own_jobs: bool = False
+) -> list[str | BaseException]:
+    """The results of payloads that are submitted at once, or their errors. `own_jobs`: each is a job."""
+    answers = await asyncio.gather(
+        *(
+            dispatcher.submit(f"job{number}" if own_jobs else "job", payload, key="k")
+            for number, payload in enumerate(payloads)
+        ),
+        return_exceptions=True,
+    )
+    return [answer if isinstance(answer, BaseException) else answer.result for answer in answers]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the other tasks run until a condition is true."""
+    while not condition():  # noqa: ASYNC110 (it has no event)
+        await asyncio.sleep(0)
 
 
 class SickSlot(FakeSlot):
@@ -116,4 +140,5 @@ class OverlappingFakeSlot(FakeSlot):
         return await super().run(payloads, expected_s)
 
     async def close(self) -> None:
+        await super().close()
         self._taken = None

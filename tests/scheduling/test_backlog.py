@@ -17,10 +17,9 @@ from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
-async def test_waiting_tasks_are_spread_over_all_idle_slots(new_dispatcher: NewDispatcher) -> None:
+async def test_waiting_tasks_are_spread_over_all_idle_slots(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index, batch_limit=8) for index in range(3)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     await let_tasks_run()
     await asyncio.gather(*(dispatcher.submit("job", payload) for payload in "abcdef"))
     assert [slot.batches for slot in slots] == [[["a", "b"]], [["c", "d"]], [["e", "f"]]]
@@ -267,10 +266,10 @@ def test_jobs_take_turns_while_one_of_them_continues() -> None:
 def test_a_ratio_is_measured_and_a_new_slot_gets_the_mean_of_the_others() -> None:
     throughput = ThroughputEstimator()
     assert throughput.ratio(0) == 1
-    throughput.begin(0, expected_s=2, now=10)
+    throughput.begin(0, cost_s=2, now=10)
     throughput.end(0, now=16)
     assert [throughput.ratio(slot) for slot in range(3)] == [3, 3, 3]
-    throughput.begin(1, expected_s=2, now=10)
+    throughput.begin(1, cost_s=2, now=10)
     throughput.end(1, now=12)
     assert [throughput.ratio(slot) for slot in range(3)] == [3, 1, 2]
 
@@ -278,29 +277,29 @@ def test_a_ratio_is_measured_and_a_new_slot_gets_the_mean_of_the_others() -> Non
 def test_one_slow_batch_changes_the_ratio_only_in_part() -> None:
     throughput = ThroughputEstimator()
     for seconds in (1, 1, 5):
-        throughput.begin(0, expected_s=1, now=0)
+        throughput.begin(0, cost_s=1, now=0)
         throughput.end(0, now=seconds)
     assert throughput.ratio(0) == pytest.approx(2.2)
 
 
 def test_an_answer_within_no_time_leaves_a_ratio_to_divide_by() -> None:
     throughput = ThroughputEstimator()
-    throughput.begin(0, expected_s=2, now=5)
+    throughput.begin(0, cost_s=2, now=5)
     throughput.end(0, now=5)
     assert 0 < throughput.ratio(0) < 0.01
 
 
 def test_a_discarded_batch_leaves_the_ratio_as_it_was() -> None:
     throughput = ThroughputEstimator()
-    throughput.begin(0, expected_s=2, now=0)
+    throughput.begin(0, cost_s=2, now=0)
     throughput.discard(0, now=1)
     assert (throughput.ratio(0), throughput.free_in(0, now=0)) == (1, 0)
 
 
 def test_a_second_batch_begins_when_the_first_ends() -> None:
     throughput = ThroughputEstimator()
-    throughput.begin(0, expected_s=2, now=0)
-    throughput.begin(0, expected_s=3, now=1)
+    throughput.begin(0, cost_s=2, now=0)
+    throughput.begin(0, cost_s=3, now=1)
     assert throughput.free_in(0, now=1) == 4
     throughput.end(0, now=2)
     assert (throughput.ratio(0), throughput.free_in(0, now=4)) == (1, 1)
@@ -310,5 +309,5 @@ def test_a_second_batch_begins_when_the_first_ends() -> None:
 
 def test_the_longer_a_batch_is_overdue_the_longer_it_may_take() -> None:
     throughput = ThroughputEstimator()
-    throughput.begin(0, expected_s=2, now=0)
+    throughput.begin(0, cost_s=2, now=0)
     assert [throughput.free_in(0, now=now) for now in (0, 1.5, 2, 10)] == [2, 0.5, 0, 8]

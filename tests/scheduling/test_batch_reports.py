@@ -8,9 +8,9 @@ import pytest
 
 from app.errors import ProcessCrashed
 from app.scheduling.dispatcher import Dispatcher
-from app.scheduling.tasks import Batch, Outcome
+from app.scheduling.tasks import Batch, Outcome, Slot
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot, SickSlot
+from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot, SickSlot, submit_all, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -24,7 +24,8 @@ class Reports:
         self.batches: list[Batch[str, str]] = []
         self.outcomes: list[Outcome] = []
 
-    def __call__(self, batch: Batch[str, str], outcome: Outcome) -> None:
+    def __call__(self, slot: Slot[str, str], batch: Batch[str, str], outcome: Outcome) -> None:
+        assert slot.index == batch.slot
         self.batches.append(batch)
         self.outcomes.append(outcome)
 
@@ -57,17 +58,6 @@ async def start(reports: Reports) -> AsyncIterator[Start]:
     yield make
     for dispatcher in made:
         await dispatcher.stop()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 (it has no event)
-        await asyncio.sleep(0)
-
-
-async def submit_all(dispatcher: Dispatcher[str, str], *payloads: str) -> None:
-    """Submit payloads of one job at once, and wait for all of them."""
-    tasks = (dispatcher.submit("job", payload, key="k") for payload in payloads)
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_a_batch_is_reported_with_its_tasks_and_times(start: Start, reports: Reports) -> None:
@@ -113,7 +103,7 @@ async def test_a_crash_with_two_batches_in_flight_reports_the_one_that_ran(
 
 
 async def test_a_report_that_raises_ends_nothing(start: Start, reports: Reports) -> None:
-    def fail(batch: Batch[str, str], outcome: Outcome) -> None:
+    def fail(slot: FakeSlot, batch: Batch[str, str], outcome: Outcome) -> None:
         raise ValueError("a fault")
 
     slot = FakeSlot(0)

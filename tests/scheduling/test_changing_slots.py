@@ -45,15 +45,6 @@ def blocked(slot: FakeSlot) -> FakeSlot:
     return slot
 
 
-class ClosedSlot(FakeSlot):
-    """Counts how often its process was ended."""
-
-    closed = 0
-
-    async def close(self) -> None:
-        self.closed += 1
-
-
 class LostSlot(FakeSlot):
     """Its node is out of reach while `is_lost`."""
 
@@ -86,9 +77,8 @@ async def test_slots_are_served_whether_they_are_added_before_the_start_or_after
     assert (early.batches, late.batches) == ([["a"]], [["b"]])
 
 
-async def test_numbers_may_have_gaps_and_the_lowest_free_one_is_reused(new_dispatcher: NewDispatcher) -> None:
-    dispatcher = new_dispatcher(FakeSlot(0), FakeSlot(1), FakeSlot(5))
-    dispatcher.start()
+async def test_numbers_may_have_gaps_and_the_lowest_free_one_is_reused(serve: NewDispatcher) -> None:
+    dispatcher = serve(FakeSlot(0), FakeSlot(1), FakeSlot(5))
     assert dispatcher.free_index == 2
     await dispatcher.remove_slot(0)
     await dispatcher.remove_slot(3)  # there is none
@@ -102,11 +92,10 @@ async def test_numbers_may_have_gaps_and_the_lowest_free_one_is_reused(new_dispa
 
 @pytest.mark.parametrize("kind", [FakeSlot, OverlappingFakeSlot])
 async def test_the_tasks_of_a_removed_slot_go_to_others_in_order(
-    new_dispatcher: NewDispatcher, kind: type[FakeSlot]
+    serve: NewDispatcher, kind: type[FakeSlot]
 ) -> None:
     lost, other = blocked(kind(0, batch_limit=2)), FakeSlot(1, batch_limit=2)
-    dispatcher = new_dispatcher(lost, waits_for_slots=True)
-    dispatcher.start()
+    dispatcher = serve(lost, waits_for_slots=True)
     await let_tasks_run()
     answers = submit(dispatcher, *"abcdef")
     await let_tasks_run()
@@ -118,12 +107,9 @@ async def test_the_tasks_of_a_removed_slot_go_to_others_in_order(
     assert dispatcher.running(0) is None
 
 
-async def test_a_removed_slot_counts_no_crash_against_the_only_task_in_flight(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_a_removed_slot_counts_no_crash_against_the_only_task_in_flight(serve: NewDispatcher) -> None:
     counts: list[int] = []
-    dispatcher = new_dispatcher(*(blocked(FakeSlot(index)) for index in range(5)))
-    dispatcher.start()
+    dispatcher = serve(*(blocked(FakeSlot(index)) for index in range(5)))
     await let_tasks_run()
     task = asyncio.create_task(dispatcher.submit("job", "a", on_crash=counts.append))
     await let_tasks_run()
@@ -138,7 +124,7 @@ async def test_a_removed_slot_counts_no_crash_against_the_only_task_in_flight(
     assert counts == []
 
 
-async def test_an_answer_that_comes_after_the_removal_is_ignored(new_dispatcher: NewDispatcher) -> None:
+async def test_an_answer_that_comes_after_the_removal_is_ignored(serve: NewDispatcher) -> None:
     class Stubborn(FakeSlot):
         """Answers although it is cancelled."""
 
@@ -150,8 +136,7 @@ async def test_an_answer_that_comes_after_the_removal_is_ignored(new_dispatcher:
             return ["late"] * len(payloads)
 
     stubborn, other = blocked(Stubborn(0)), blocked(FakeSlot(1))
-    dispatcher = new_dispatcher(stubborn)
-    dispatcher.start()
+    dispatcher = serve(stubborn)
     await let_tasks_run()
     [answer] = submit(dispatcher, "a")
     await let_tasks_run()
@@ -166,7 +151,7 @@ async def test_an_answer_that_comes_after_the_removal_is_ignored(new_dispatcher:
     assert await answer == "A"
 
 
-async def test_a_process_that_does_not_end_holds_nobody(new_dispatcher: NewDispatcher) -> None:
+async def test_a_process_that_does_not_end_holds_nobody(serve: NewDispatcher) -> None:
     class Stuck(FakeSlot):
         ended = asyncio.Event()
 
@@ -174,8 +159,7 @@ async def test_a_process_that_does_not_end_holds_nobody(new_dispatcher: NewDispa
             await self.ended.wait()
             raise OSError("no such process")
 
-    dispatcher = new_dispatcher(Stuck(0), Stuck(1))
-    dispatcher.start()
+    dispatcher = serve(Stuck(0), Stuck(1))
     await let_tasks_run()
     removals = [asyncio.create_task(dispatcher.remove_slot(index)) for index in range(2)]
     await let_tasks_run()
@@ -187,11 +171,10 @@ async def test_a_process_that_does_not_end_holds_nobody(new_dispatcher: NewDispa
     await removals[0]
 
 
-async def test_a_reused_number_has_no_past(new_dispatcher: NewDispatcher) -> None:
+async def test_a_reused_number_has_no_past(serve: NewDispatcher) -> None:
     """Neither failures of its device, nor tasks that keep away from it or wait for it."""
     sick, sound = SickSlot(0), FakeSlot(1)
-    dispatcher = new_dispatcher(sick, sound, waits_for_slots=True)
-    dispatcher.start()
+    dispatcher = serve(sick, sound, waits_for_slots=True)
     await let_tasks_run()
     sound.unblocked.clear()
     [bound] = submit(dispatcher, "bound", affinity=1)
@@ -208,11 +191,10 @@ async def test_a_reused_number_has_no_past(new_dispatcher: NewDispatcher) -> Non
 
 @pytest.mark.parametrize("kind", [FakeSlot, OverlappingFakeSlot])
 async def test_a_slot_that_drains_answers_what_it_has_and_goes(
-    new_dispatcher: NewDispatcher, kind: type[FakeSlot]
+    serve: NewDispatcher, kind: type[FakeSlot]
 ) -> None:
     slot, other = blocked(kind(0)), blocked(FakeSlot(1))
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await let_tasks_run()
     answers = submit(dispatcher, *"abcd")
     await let_tasks_run()
@@ -230,31 +212,28 @@ async def test_a_slot_that_drains_answers_what_it_has_and_goes(
     assert slot.batches == [["a"], ["b"]][:in_flight]
 
 
-async def test_an_idle_slot_drains_at_once(new_dispatcher: NewDispatcher) -> None:
-    slot = ClosedSlot(0)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+async def test_an_idle_slot_drains_at_once(serve: NewDispatcher) -> None:
+    slot = FakeSlot(0)
+    dispatcher = serve(slot)
     await let_tasks_run()
     await dispatcher.drain_slot(0)
-    assert (dispatcher.slots, slot.closed) == ([], 1)
+    assert (dispatcher.slots, slot.closes) == ([], 1)
     await dispatcher.drain_slot(0)  # there is none
 
 
-async def test_a_slot_that_has_no_process_drains_at_once(new_dispatcher: NewDispatcher) -> None:
-    failed, asleep = ClosedSlot(0, failing_starts=99), ClosedSlot(1)
-    dispatcher = new_dispatcher(failed, asleep)
-    dispatcher.start(awake=1)
+async def test_a_slot_that_has_no_process_drains_at_once(serve: NewDispatcher) -> None:
+    failed, asleep = FakeSlot(0, failing_starts=99), FakeSlot(1)
+    dispatcher = serve(failed, asleep, awake=1)
     await let_tasks_run()
     assert [slot.status.state for slot in dispatcher.slots] == ["failed", "asleep"]
     await asyncio.gather(dispatcher.drain_slot(0), dispatcher.drain_slot(1))
     assert dispatcher.slots == []
-    assert asleep.closed == 1
+    assert asleep.closes == 1
 
 
-async def test_what_a_slot_has_begun_goes_on_there_while_it_drains(new_dispatcher: NewDispatcher) -> None:
+async def test_what_a_slot_has_begun_goes_on_there_while_it_drains(serve: NewDispatcher) -> None:
     slot, other = blocked(FakeSlot(0)), FakeSlot(1)
-    dispatcher = new_dispatcher(slot, other)
-    dispatcher.start()
+    dispatcher = serve(slot, other)
     await let_tasks_run()
     bound = submit(dispatcher, *"ab", affinity=0)
     await let_tasks_run()
@@ -270,12 +249,9 @@ async def test_what_a_slot_has_begun_goes_on_there_while_it_drains(new_dispatche
     assert await asyncio.gather(*submit(dispatcher, "f", affinity=0)) == ["F"]
 
 
-async def test_a_slot_whose_process_ends_while_it_drains_is_not_started_again(
-    new_dispatcher: NewDispatcher,
-) -> None:
-    slot, other = blocked(ClosedSlot(0)), FakeSlot(1)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+async def test_a_slot_whose_process_ends_while_it_drains_is_not_started_again(serve: NewDispatcher) -> None:
+    slot, other = blocked(FakeSlot(0)), FakeSlot(1)
+    dispatcher = serve(slot)
     await let_tasks_run()
     [answer] = submit(dispatcher, "crash")
     await let_tasks_run()
@@ -289,9 +265,8 @@ async def test_a_slot_whose_process_ends_while_it_drains_is_not_started_again(
     assert await asyncio.gather(*submit(dispatcher, "a")) == ["A"]
 
 
-async def test_slots_that_drain_do_not_count_for_the_prefetch_limit(new_dispatcher: NewDispatcher) -> None:
-    dispatcher = new_dispatcher(*(blocked(FakeSlot(index, batch_limit=4)) for index in range(2)))
-    dispatcher.start()
+async def test_slots_that_drain_do_not_count_for_the_prefetch_limit(serve: NewDispatcher) -> None:
+    dispatcher = serve(*(blocked(FakeSlot(index, batch_limit=4)) for index in range(2)))
     await let_tasks_run()
     both = dispatcher.prefetch_limit
     answers = submit(dispatcher, "a", "b")
@@ -308,9 +283,8 @@ async def test_slots_that_drain_do_not_count_for_the_prefetch_limit(new_dispatch
         answer.cancel()
 
 
-async def test_without_slots_tasks_wait_if_slots_come_and_go(new_dispatcher: NewDispatcher) -> None:
-    dispatcher = new_dispatcher(waits_for_slots=True)
-    dispatcher.start()
+async def test_without_slots_tasks_wait_if_slots_come_and_go(serve: NewDispatcher) -> None:
+    dispatcher = serve(waits_for_slots=True)
     [answer] = submit(dispatcher, "a")
     await let_tasks_run()
     assert dispatcher.backlog()[0] == 1
@@ -323,9 +297,8 @@ async def test_without_slots_tasks_wait_if_slots_come_and_go(new_dispatcher: New
         await answer
 
 
-async def test_without_slots_tasks_fail_if_slots_do_not_come_and_go(new_dispatcher: NewDispatcher) -> None:
-    dispatcher = new_dispatcher(blocked(FakeSlot(0)))
-    dispatcher.start()
+async def test_without_slots_tasks_fail_if_slots_do_not_come_and_go(serve: NewDispatcher) -> None:
+    dispatcher = serve(blocked(FakeSlot(0)))
     await let_tasks_run()
     answers = submit(dispatcher, "a", "b")
     await let_tasks_run()
@@ -361,13 +334,12 @@ async def test_a_task_does_not_keep_away_from_a_new_slot_with_the_number_of_the_
 
 
 async def test_a_lost_process_is_replaced_and_its_tasks_run_on_as_they_were(
-    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+    serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.001)
     slot = LostSlot(0, batch_limit=4)
     slot.is_lost = False
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await let_tasks_run()
     blocked(slot)
     answers = submit(dispatcher, *"abcd")
@@ -385,10 +357,9 @@ async def test_a_lost_process_is_replaced_and_its_tasks_run_on_as_they_were(
     assert slot.status.restarts_by == {RestartReason.LOST: 1}
 
 
-async def test_stop_ends_the_processes_that_drain(new_dispatcher: NewDispatcher) -> None:
-    slot = blocked(ClosedSlot(0))
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+async def test_stop_ends_the_processes_that_drain(serve: NewDispatcher) -> None:
+    slot = blocked(FakeSlot(0))
+    dispatcher = serve(slot)
     await let_tasks_run()
     [answer] = submit(dispatcher, "a")
     await let_tasks_run()
@@ -396,16 +367,13 @@ async def test_stop_ends_the_processes_that_drain(new_dispatcher: NewDispatcher)
     await let_tasks_run()
     await dispatcher.stop()
     await draining
-    assert slot.closed > 0
+    assert slot.closes > 0
     answer.cancel()
 
 
-async def test_drain_waits_for_the_slots_that_drain_and_not_for_removed_ones(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_drain_waits_for_the_slots_that_drain_and_not_for_removed_ones(serve: NewDispatcher) -> None:
     slots = [blocked(FakeSlot(0)), blocked(FakeSlot(1))]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     await let_tasks_run()
     answers = submit(dispatcher, "a", "b")
     await let_tasks_run()
@@ -421,10 +389,9 @@ async def test_drain_waits_for_the_slots_that_drain_and_not_for_removed_ones(
     assert isinstance(answers[1].exception(), NotReady)
 
 
-async def test_a_task_is_not_taken_by_a_slot_that_is_removed_as_well(new_dispatcher: NewDispatcher) -> None:
+async def test_a_task_is_not_taken_by_a_slot_that_is_removed_as_well(serve: NewDispatcher) -> None:
     """The removal of the first wakes the second, whose loop has not ended yet when it is removed."""
-    dispatcher = new_dispatcher(blocked(FakeSlot(0)), blocked(FakeSlot(1)), waits_for_slots=True)
-    dispatcher.start()
+    dispatcher = serve(blocked(FakeSlot(0)), blocked(FakeSlot(1)), waits_for_slots=True)
     [answer] = submit(dispatcher, "a")
     await let_tasks_run()
     await asyncio.gather(dispatcher.remove_slot(0), dispatcher.remove_slot(1))

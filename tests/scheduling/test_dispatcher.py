@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from app.errors import NotReady, ProcessCrashed, RequeueBatch, TaskCrashes
-from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -24,33 +23,22 @@ def pair() -> list[FakeSlot]:
     return [FakeSlot(0), FakeSlot(1)]
 
 
-async def submit_all(dispatcher: Dispatcher[str, str], *payloads: str) -> list[str | BaseException]:
-    """The results of the payloads, or their errors. Each is a job of its own; all are submitted at once."""
-    answers = await asyncio.gather(
-        *(dispatcher.submit(f"job{i}", payload, key="k") for i, payload in enumerate(payloads)),
-        return_exceptions=True,
-    )
-    return [answer if isinstance(answer, BaseException) else answer.result for answer in answers]
-
-
 def batches(slots: Sequence[FakeSlot]) -> list[list[list[str]]]:
     """The batches that each slot got."""
     return [list(slot.batches) for slot in slots]
 
 
-async def test_each_task_gets_its_result(new_dispatcher: NewDispatcher) -> None:
+async def test_each_task_gets_its_result(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index, batch_limit=4) for index in range(2)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
-    assert await submit_all(dispatcher, *"abcdefg") == list("ABCDEFG")
+    dispatcher = serve(*slots)
+    assert await submit_all(dispatcher, *"abcdefg", own_jobs=True) == list("ABCDEFG")
     assert sum(slot.status.batches for slot in slots) == sum(len(slot.batches) for slot in slots)
 
 
-async def test_only_the_task_that_crashes_processes_fails(new_dispatcher: NewDispatcher) -> None:
+async def test_only_the_task_that_crashes_processes_fails(serve: NewDispatcher) -> None:
     slots = [FakeSlot(index, batch_limit=8) for index in range(2)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
-    answers = await submit_all(dispatcher, "a", "crash", "b", "c")
+    dispatcher = serve(*slots)
+    answers = await submit_all(dispatcher, "a", "crash", "b", "c", own_jobs=True)
     assert isinstance(answers[1], TaskCrashes)
     assert [answers[i] for i in (0, 2, 3)] == ["A", "B", "C"]
     isolated = [batch for slot in slots for batch in slot.batches if batch == ["crash"]]
@@ -58,21 +46,19 @@ async def test_only_the_task_that_crashes_processes_fails(new_dispatcher: NewDis
     assert sum(slot.status.restarts for slot in slots) >= MAX_CRASHES
 
 
-async def test_an_error_of_one_task_does_not_fail_the_others(new_dispatcher: NewDispatcher) -> None:
+async def test_an_error_of_one_task_does_not_fail_the_others(serve: NewDispatcher) -> None:
     slot = FakeSlot(0, batch_limit=8)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
-    answers = await submit_all(dispatcher, "a", "raise", "b")
+    dispatcher = serve(slot)
+    answers = await submit_all(dispatcher, "a", "raise", "b", own_jobs=True)
     assert isinstance(answers[1], ValueError)
     assert [answers[0], answers[2]] == ["A", "B"]
     assert slot.status.restarts == 0
 
 
 async def test_a_slot_whose_process_ends_while_idle_is_restarted(
-    new_dispatcher: NewDispatcher, slot: FakeSlot
+    serve: NewDispatcher, slot: FakeSlot
 ) -> None:
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await let_tasks_run()
     slot.needs_restart.set()
     await let_tasks_run()
@@ -80,42 +66,34 @@ async def test_a_slot_whose_process_ends_while_idle_is_restarted(
     assert await dispatcher.submit("job", "a") == ("A", 0, 0)
 
 
-async def test_tasks_go_to_the_slots_that_start(new_dispatcher: NewDispatcher) -> None:
+async def test_tasks_go_to_the_slots_that_start(serve: NewDispatcher) -> None:
     slots = [FakeSlot(0, failing_starts=99, batch_limit=4), FakeSlot(1, batch_limit=4)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
-    assert await submit_all(dispatcher, *"abc") == ["A", "B", "C"]
+    dispatcher = serve(*slots)
+    assert await submit_all(dispatcher, *"abc", own_jobs=True) == ["A", "B", "C"]
     assert slots[0].status.state == "failed"
     assert slots[0].status.error == "no such model"
 
 
-async def test_tasks_fail_at_once_if_no_slot_starts(new_dispatcher: NewDispatcher) -> None:
-    dispatcher = new_dispatcher(FakeSlot(0, failing_starts=99), FakeSlot(1, failing_starts=99))
-    dispatcher.start()
+async def test_tasks_fail_at_once_if_no_slot_starts(serve: NewDispatcher) -> None:
+    dispatcher = serve(FakeSlot(0, failing_starts=99), FakeSlot(1, failing_starts=99))
     for _ in range(2):  # one that waits in the queue, one that comes later
         with pytest.raises(NotReady, match="no such model"):
             await dispatcher.submit("job", "a")
 
 
-async def test_a_slot_that_starts_late_is_used(
-    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slot_that_starts_late_is_used(serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
     slot = FakeSlot(0, failing_starts=2)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await asyncio.sleep(0.2)
     assert slot.starts == 3
     assert (slot.status.state, slot.status.error) == ("idle", None)
     assert await dispatcher.submit("job", "a") == ("A", 0, 0)
 
 
-async def test_cancel_removes_the_waiting_tasks_of_one_job(
-    new_dispatcher: NewDispatcher, slot: FakeSlot
-) -> None:
+async def test_cancel_removes_the_waiting_tasks_of_one_job(serve: NewDispatcher, slot: FakeSlot) -> None:
     slot.unblocked.clear()
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await let_tasks_run()
     cancelled = [
         asyncio.create_task(dispatcher.submit("cancelled", payload)) for payload in ("in flight", "x", "y")
@@ -132,18 +110,14 @@ async def test_cancel_removes_the_waiting_tasks_of_one_job(
     assert slot.batches == [["in flight"], ["b"]]
 
 
-async def test_a_task_runs_on_the_slot_of_its_affinity(
-    new_dispatcher: NewDispatcher, pair: list[FakeSlot]
-) -> None:
-    dispatcher = new_dispatcher(*pair)
-    dispatcher.start()
+async def test_a_task_runs_on_the_slot_of_its_affinity(serve: NewDispatcher, pair: list[FakeSlot]) -> None:
+    dispatcher = serve(*pair)
     assert [await dispatcher.submit("job", "a", affinity=1) for _ in range(3)] == [("A", 1, 0)] * 3
 
 
-async def test_a_cancelled_task_is_not_retried(new_dispatcher: NewDispatcher, slot: FakeSlot) -> None:
+async def test_a_cancelled_task_is_not_retried(serve: NewDispatcher, slot: FakeSlot) -> None:
     slot.unblocked.clear()
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await let_tasks_run()
     cancelled = asyncio.create_task(dispatcher.submit("cancelled", "crash"))
     await let_tasks_run()
@@ -154,9 +128,8 @@ async def test_a_cancelled_task_is_not_retried(new_dispatcher: NewDispatcher, sl
     assert slot.batches == [["crash"]]
 
 
-async def test_affinity_ends_with_the_process(new_dispatcher: NewDispatcher, pair: list[FakeSlot]) -> None:
-    dispatcher = new_dispatcher(*pair)
-    dispatcher.start()
+async def test_affinity_ends_with_the_process(serve: NewDispatcher, pair: list[FakeSlot]) -> None:
+    dispatcher = serve(*pair)
     await let_tasks_run()
     pair[0].failing_starts = 99
     pair[0].needs_restart.set()
@@ -164,7 +137,7 @@ async def test_affinity_ends_with_the_process(new_dispatcher: NewDispatcher, pai
     assert await dispatcher.submit("job", "a", affinity=0) == ("A", 1, 0)
 
 
-async def test_affinity_ends_with_the_process_while_the_task_waits(new_dispatcher: NewDispatcher) -> None:
+async def test_affinity_ends_with_the_process_while_the_task_waits(serve: NewDispatcher) -> None:
     class StartsOnce(FakeSlot):
         async def start(self) -> None:
             await super().start()
@@ -172,20 +145,18 @@ async def test_affinity_ends_with_the_process_while_the_task_waits(new_dispatche
                 await asyncio.Event().wait()
 
     slots = [FakeSlot(0), StartsOnce(1)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     await let_tasks_run()
     task = asyncio.create_task(dispatcher.submit("job", "a", affinity=1))
     slots[1].needs_restart.set()
     assert await task == ("A", 0, 0)
 
 
-async def test_drain_finishes_the_batches_in_flight_and_sends_no_more(new_dispatcher: NewDispatcher) -> None:
+async def test_drain_finishes_the_batches_in_flight_and_sends_no_more(serve: NewDispatcher) -> None:
     slots = [FakeSlot(0), FakeSlot(1, batch_limit=2)]
     for slot in slots:
         slot.unblocked.clear()
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     await let_tasks_run()
     tasks = [asyncio.create_task(dispatcher.submit("job", p)) for p in ("a", "b", "c", "crash", "d")]
     await let_tasks_run()
@@ -208,10 +179,9 @@ async def test_drain_finishes_the_batches_in_flight_and_sends_no_more(new_dispat
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_drain_times_out(new_dispatcher: NewDispatcher, slot: FakeSlot) -> None:
+async def test_drain_times_out(serve: NewDispatcher, slot: FakeSlot) -> None:
     slot.unblocked.clear()
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await let_tasks_run()
     task = asyncio.create_task(dispatcher.submit("job", "a"))
     await let_tasks_run()
@@ -220,7 +190,7 @@ async def test_drain_times_out(new_dispatcher: NewDispatcher, slot: FakeSlot) ->
     task.cancel()
 
 
-async def test_a_result_comes_with_the_number_of_crashes_before_it(new_dispatcher: NewDispatcher) -> None:
+async def test_a_result_comes_with_the_number_of_crashes_before_it(serve: NewDispatcher) -> None:
     class CrashesTwice(FakeSlot):
         async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             if len(self.batches) < 2:
@@ -228,16 +198,14 @@ async def test_a_result_comes_with_the_number_of_crashes_before_it(new_dispatche
                 raise ProcessCrashed("killed")
             return await super().run(payloads, expected_s)
 
-    dispatcher = new_dispatcher(CrashesTwice(0))
-    dispatcher.start()
+    dispatcher = serve(CrashesTwice(0))
     assert await dispatcher.submit("job", "a") == ("A", 0, 2)
 
 
 async def test_a_process_that_ends_while_its_slot_waits_for_tasks_is_restarted(
-    new_dispatcher: NewDispatcher, pair: list[FakeSlot]
+    serve: NewDispatcher, pair: list[FakeSlot]
 ) -> None:
-    dispatcher = new_dispatcher(*pair)
-    dispatcher.start()
+    dispatcher = serve(*pair)
     await let_tasks_run()
     assert await dispatcher.submit("job", "a") == ("A", 0, 0)
     pair[1].needs_restart.set()
@@ -281,14 +249,11 @@ async def test_crashes_before_a_restart_of_the_service_count(new_dispatcher: New
     assert len(slot.batches) == 2
 
 
-async def test_an_on_crash_that_fails_does_not_stop_the_slot(
-    new_dispatcher: NewDispatcher, slot: FakeSlot
-) -> None:
+async def test_an_on_crash_that_fails_does_not_stop_the_slot(serve: NewDispatcher, slot: FakeSlot) -> None:
     def fail(crash_count: int) -> None:
         raise OSError("disk full")
 
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     with pytest.raises(TaskCrashes):
         await dispatcher.submit("job", "crash", on_crash=fail)
     assert await dispatcher.submit("job", "a") == ("A", 0, 0)
@@ -365,12 +330,11 @@ async def test_the_tasks_of_a_cancelled_job_are_not_requeued(new_dispatcher: New
 
 
 async def test_a_requeued_task_fails_if_no_slot_starts_again(
-    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+    serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
     slots = [FakeSlot(0, failing_starts=99), FakeSlot(1)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     await let_tasks_run()
     assert [slot.status.state for slot in slots] == ["failed", "idle"]
     slots[1].failing_starts = 3  # after its process has crashed
@@ -384,27 +348,23 @@ async def test_a_requeued_task_fails_if_no_slot_starts_again(
 
 
 async def test_starts_are_retried_without_limit(
-    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+    serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 1e-9)
     monkeypatch.setattr("app.scheduling.failure_policy._MAX_BACKOFF_S", 1e-9)
     slot = FakeSlot(0, failing_starts=2000)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await slot.started.wait()
     await let_tasks_run()
     assert await dispatcher.submit("job", "a") == ("A", 0, 0)
 
 
-async def test_a_batch_with_a_missing_result_fails_and_the_slot_goes_on(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_a_batch_with_a_missing_result_fails_and_the_slot_goes_on(serve: NewDispatcher) -> None:
     class DropsAResult(FakeSlot):
         async def run(self, payloads: Sequence[str], expected_s: float | None) -> list[str]:
             return (await super().run(payloads, expected_s))[1:]
 
-    dispatcher = new_dispatcher(DropsAResult(0))
-    dispatcher.start()
+    dispatcher = serve(DropsAResult(0))
     for _ in range(2):
         with pytest.raises(ValueError, match="0 results for 1 tasks"):
             await dispatcher.submit("job", "a")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from structlog.testing import capture_logs
@@ -11,7 +11,7 @@ from app.errors import DeviceFailed, ProcessCrashed, ProcessHung
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import restart_reason
 from app.scheduling.tasks import Batch, RestartReason
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
@@ -42,11 +42,6 @@ def short_backoffs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 (it has no event)
-        await asyncio.sleep(0)
-
-
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -57,21 +52,19 @@ async def until(condition: Callable[[], bool]) -> None:
     ],
 )
 async def test_a_process_that_fails_with_a_batch(
-    new_dispatcher: NewDispatcher, error: Exception, reason: RestartReason
+    serve: NewDispatcher, error: Exception, reason: RestartReason
 ) -> None:
     assert restart_reason(error) is reason
     slot = EndingSlot(error)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     assert (await dispatcher.submit("job", "a")).result == "A"
     assert slot.status.restarts_by == {reason: 1}
     assert slot.status.restarts == 1
 
 
-async def test_reasons_of_processes_that_end_between_two_batches(new_dispatcher: NewDispatcher) -> None:
+async def test_reasons_of_processes_that_end_between_two_batches(serve: NewDispatcher) -> None:
     slot = FakeSlot(0)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    serve(slot)
     for number, ending in enumerate([None, RestartReason.MEMORY, None], start=1):
         await until(lambda: slot.status.state == "idle")
         slot.status.ending = ending
@@ -98,11 +91,10 @@ async def test_a_probe_that_fails_counts_as_the_device(new_dispatcher: NewDispat
 
 
 async def test_a_fault_of_the_service_is_no_fault_of_the_process(
-    new_dispatcher: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+    serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slot = FakeSlot(0)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     await until(lambda: slot.status.state == "idle")
     with monkeypatch.context() as patch:
         patch.setattr(dispatcher, "_next_batch", lambda *_: 1 / 0)
@@ -116,7 +108,9 @@ async def test_a_batch_takes_the_same_time_when_the_clock_is_set(monkeypatch: py
     now = 1000.0
     ended: list[Batch[str, str]] = []
     slot = OverlappingFakeSlot(0)
-    dispatcher = Dispatcher[str, str]("worker", [slot], on_batch=lambda batch, outcome: ended.append(batch))
+    dispatcher = Dispatcher[str, str](
+        "worker", [slot], on_batch=lambda slot, batch, outcome: ended.append(batch)
+    )
     dispatcher.start()
     slot.unblocked.clear()
     work = [asyncio.create_task(dispatcher.submit("job", payload)) for payload in "ab"]

@@ -11,24 +11,15 @@ from app.errors import TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
-async def submit_all(dispatcher: Dispatcher[str, str], *payloads: str) -> list[str | BaseException]:
-    """The results of one job's payloads, or their errors."""
-    answers = await asyncio.gather(
-        *(dispatcher.submit("job", payload, key="k") for payload in payloads), return_exceptions=True
-    )
-    return [answer if isinstance(answer, BaseException) else answer.result for answer in answers]
-
-
-async def test_a_batch_is_handed_over_while_the_one_before_runs(new_dispatcher: NewDispatcher) -> None:
+async def test_a_batch_is_handed_over_while_the_one_before_runs(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
     slot.unblocked.clear()
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     answers = asyncio.create_task(submit_all(dispatcher, *"abcdef"))
     await let_tasks_run()
     assert slot.batches == [["a", "b"]], "running"
@@ -39,21 +30,17 @@ async def test_a_batch_is_handed_over_while_the_one_before_runs(new_dispatcher: 
     assert (slot.status.batches, slot.status.state) == (3, "idle")
 
 
-async def test_without_overlap_a_batch_waits_for_the_one_before(new_dispatcher: NewDispatcher) -> None:
+async def test_without_overlap_a_batch_waits_for_the_one_before(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
     slot.overlaps = False
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     assert await submit_all(dispatcher, *"abcd") == list("ABCD")
     assert (slot.batches, slot.in_flight) == ([["a", "b"], ["c", "d"]], [])
 
 
-async def test_both_batches_are_requeued_singly_when_the_process_crashes(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_both_batches_are_requeued_singly_when_the_process_crashes(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     counts: list[int] = []
     tasks = [
         asyncio.create_task(dispatcher.submit("job", payload, key="k", on_crash=counts.append))
@@ -70,10 +57,9 @@ async def test_both_batches_are_requeued_singly_when_the_process_crashes(
             assert (len(before), following) == (1, [])
 
 
-async def test_the_only_task_in_flight_is_counted_at_once(new_dispatcher: NewDispatcher) -> None:
+async def test_the_only_task_in_flight_is_counted_at_once(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=4)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     counts: list[int] = []
     with pytest.raises(TaskCrashes):
         await dispatcher.submit("job", "crash", on_crash=counts.append)
@@ -81,10 +67,9 @@ async def test_the_only_task_in_flight_is_counted_at_once(new_dispatcher: NewDis
     assert slot.starts == 1 + MAX_CRASHES
 
 
-async def test_an_error_of_a_batch_costs_the_following_one_nothing(new_dispatcher: NewDispatcher) -> None:
+async def test_an_error_of_a_batch_costs_the_following_one_nothing(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     answers = await submit_all(dispatcher, "raise", "b", "c", "d")
     assert isinstance(answers[0], ValueError)
     assert answers[1:] == ["B", "C", "D"]
@@ -92,31 +77,26 @@ async def test_an_error_of_a_batch_costs_the_following_one_nothing(new_dispatche
     assert slot.status.restarts == 0
 
 
-async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_a_batch_that_lacks_memory_is_requeued_and_the_following_one_runs(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=2)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     assert await submit_all(dispatcher, "no memory", "b", "c", "d") == ["NO MEMORY", "B", "C", "D"]
     assert slot.batches[0] == ["c", "d"]
     assert slot.status.restarts == 0
 
 
-async def test_a_failed_device_is_no_fault_of_two_batches(new_dispatcher: NewDispatcher) -> None:
+async def test_a_failed_device_is_no_fault_of_two_batches(serve: NewDispatcher) -> None:
     slot, sound = OverlappingFakeSlot(0, batch_limit=2), OverlappingFakeSlot(1, batch_limit=2)
-    dispatcher = new_dispatcher(slot, sound)
-    dispatcher.start()
+    dispatcher = serve(slot, sound)
     answers = await submit_all(dispatcher, "sick", "b", "c", "d", "e", "f", "g", "h")
     assert isinstance(answers[0], TaskCrashes), "each device fails on it, and works after it"
     assert answers[1:] == list("BCDEFGH")
 
 
-async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(new_dispatcher: NewDispatcher) -> None:
+async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=1)
     slot.unblocked.clear()
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     answers = asyncio.create_task(submit_all(dispatcher, *"abc"))
     await let_tasks_run()
     slot.needs_restart.set()
@@ -125,11 +105,10 @@ async def test_a_restart_that_a_slot_asks_for_comes_after_both_batches(new_dispa
     assert (slot.batches, slot.starts) == ([["a"], ["b"], ["c"]], 2)
 
 
-async def test_cancel_and_drain_with_two_batches_in_flight(new_dispatcher: NewDispatcher) -> None:
+async def test_cancel_and_drain_with_two_batches_in_flight(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=1)
     slot.unblocked.clear()
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     tasks = [asyncio.create_task(dispatcher.submit(job, job)) for job in ("a", "b", "c", "d")]
     await let_tasks_run()
     dispatcher.cancel("b")  # in flight: runs on
@@ -144,11 +123,10 @@ async def test_cancel_and_drain_with_two_batches_in_flight(new_dispatcher: NewDi
     assert tasks[2].cancelled()
 
 
-async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(new_dispatcher: NewDispatcher) -> None:
+async def test_a_cancelled_task_is_not_retried_when_both_batches_crash(serve: NewDispatcher) -> None:
     slot = OverlappingFakeSlot(0, batch_limit=1)
     slot.unblocked.clear()
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     first = asyncio.create_task(dispatcher.submit("x", "crash"))
     second = asyncio.create_task(dispatcher.submit("y", "y"))
     await let_tasks_run()
@@ -185,11 +163,10 @@ async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
             await asyncio.sleep(0.01)
 
 
-async def test_tasks_that_continue_come_first_and_in_order(new_dispatcher: NewDispatcher) -> None:
+async def test_tasks_that_continue_come_first_and_in_order(serve: NewDispatcher) -> None:
     slot = FakeSlot(0)
     slot.unblocked.clear()
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     submitted = [asyncio.create_task(dispatcher.submit("film", "film 1"))]
     await let_tasks_run()
     submitted += [

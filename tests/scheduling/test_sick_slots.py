@@ -47,10 +47,9 @@ class BrokenSlot(FakeSlot):
         raise ValueError("this slot cannot do anything")
 
 
-async def test_a_slot_whose_device_fails_drains_no_queue(new_dispatcher: NewDispatcher) -> None:
+async def test_a_slot_whose_device_fails_drains_no_queue(serve: NewDispatcher) -> None:
     sick, sound = SickSlot(0, batch_limit=4), FakeSlot(1, batch_limit=4)
-    dispatcher = new_dispatcher(sick, sound)
-    dispatcher.start()
+    dispatcher = serve(sick, sound)
     assert await submit_all(dispatcher, ["a"] * 200) == ["A"] * 200
     assert len(sick.batches) == 1
     await until_state(sick, "failed")
@@ -60,12 +59,9 @@ async def test_a_slot_whose_device_fails_drains_no_queue(new_dispatcher: NewDisp
     assert sound.status.restarts == 0
 
 
-async def test_a_quarantined_slot_serves_again_when_its_probe_succeeds(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_a_quarantined_slot_serves_again_when_its_probe_succeeds(serve: NewDispatcher) -> None:
     slots = [SickSlot(0), SickSlot(1)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     with pytest.raises(NotReady, match="no worker could be started: quarantined"):
         await submit_all(dispatcher, ["a"] * 20)
     assert [slot.status.state for slot in slots] == ["failed", "failed"]
@@ -80,7 +76,7 @@ async def test_a_quarantined_slot_serves_again_when_its_probe_succeeds(
     assert await submit_all(dispatcher, ["a"] * 20) == ["A"] * 20
 
 
-async def test_a_device_that_fails_now_and_then_is_never_quarantined(new_dispatcher: NewDispatcher) -> None:
+async def test_a_device_that_fails_now_and_then_is_never_quarantined(serve: NewDispatcher) -> None:
     class NowAndThen(SickSlot):
         async def start(self) -> None:
             await super().start()
@@ -91,33 +87,28 @@ async def test_a_device_that_fails_now_and_then_is_never_quarantined(new_dispatc
             return await super().run(payloads, expected_s)
 
     slot = NowAndThen(0)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     assert await submit_all(dispatcher, ["a"] * 40) == ["A"] * 40
     assert slot.status.restarts >= 10
     assert slot.probes == slot.status.restarts
     assert slot.status.state == "idle"
 
 
-async def test_a_device_that_passes_its_probes_and_fails_is_quarantined(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_a_device_that_passes_its_probes_and_fails_is_quarantined(serve: NewDispatcher) -> None:
     sick, sound = SickSlot(0, batch_limit=4, passes_probes=True), FakeSlot(1)
     sound.unblocked.clear()
-    dispatcher = new_dispatcher(sick, sound)
-    dispatcher.start()
+    dispatcher = serve(sick, sound)
     work = asyncio.create_task(submit_all(dispatcher, ["a"] * 40))
     await until_state(sick, "failed")
     sound.unblocked.set()
     assert await work == ["A"] * 40
 
 
-async def test_a_task_that_makes_sound_devices_fail_is_found(new_dispatcher: NewDispatcher) -> None:
+async def test_a_task_that_makes_sound_devices_fail_is_found(serve: NewDispatcher) -> None:
     slots = [SickSlot(index, batch_limit=4) for index in range(2)]
     for slot in slots:
         slot.is_sick = False
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     counts: list[int] = []
     answers = await asyncio.gather(
         *(dispatcher.submit("job", "a", key="k") for _ in range(10)),
@@ -131,13 +122,10 @@ async def test_a_task_that_makes_sound_devices_fail_is_found(new_dispatcher: New
     assert all(slot.status.state != "failed" for slot in slots)
 
 
-async def test_on_a_single_slot_such_a_task_fails_and_the_slot_goes_on(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_on_a_single_slot_such_a_task_fails_and_the_slot_goes_on(serve: NewDispatcher) -> None:
     slot = SickSlot(0)
     slot.is_sick = False
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     poison = asyncio.create_task(dispatcher.submit("job", "poison"))
     others = [asyncio.create_task(dispatcher.submit("other", "a")) for _ in range(5)]
     with pytest.raises(TaskCrashes):
@@ -146,11 +134,10 @@ async def test_on_a_single_slot_such_a_task_fails_and_the_slot_goes_on(
     assert slot.batches.count(["poison"]) == MAX_CRASHES
 
 
-async def test_tasks_are_not_at_fault_while_every_device_fails(new_dispatcher: NewDispatcher) -> None:
+async def test_tasks_are_not_at_fault_while_every_device_fails(serve: NewDispatcher) -> None:
     """A driver that crashes takes all GPUs with it, also those that were idle."""
     slots = [SickSlot(index) for index in range(6)]
-    dispatcher = new_dispatcher(*slots)
-    dispatcher.start()
+    dispatcher = serve(*slots)
     counts: list[int] = []
     with pytest.raises(NotReady):
         await dispatcher.submit("job", "a", on_crash=counts.append)
@@ -161,9 +148,7 @@ async def test_tasks_are_not_at_fault_while_every_device_fails(new_dispatcher: N
     assert (await dispatcher.submit("job", "a")).result == "A"
 
 
-async def test_cancel_ends_a_task_that_waits_for_the_verdict_on_its_devices(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_cancel_ends_a_task_that_waits_for_the_verdict_on_its_devices(serve: NewDispatcher) -> None:
     class StartsOnce(SickSlot):
         async def start(self) -> None:
             await super().start()
@@ -171,8 +156,7 @@ async def test_cancel_ends_a_task_that_waits_for_the_verdict_on_its_devices(
                 await asyncio.Event().wait()
 
     slots = [StartsOnce(index) for index in range(MAX_CRASHES)]
-    dispatcher = new_dispatcher(*slots, FakeSlot(MAX_CRASHES, failing_starts=99))
-    dispatcher.start()
+    dispatcher = serve(*slots, FakeSlot(MAX_CRASHES, failing_starts=99))
     task = asyncio.create_task(dispatcher.submit("job", "a"))
     for slot in slots:
         await until_state(slot, "restarting")
@@ -182,47 +166,41 @@ async def test_cancel_ends_a_task_that_waits_for_the_verdict_on_its_devices(
         await task
 
 
-async def test_an_error_is_tried_once_more_on_another_slot(new_dispatcher: NewDispatcher) -> None:
+async def test_an_error_is_tried_once_more_on_another_slot(serve: NewDispatcher) -> None:
     broken, sound = BrokenSlot(0), FakeSlot(1)
-    dispatcher = Dispatcher("worker", [broken, sound], retries_errors=True)
-    dispatcher.start()
+    dispatcher = serve(broken, sound, retries_errors=True)
     assert await submit_all(dispatcher, ["a"] * 4) == ["A"] * 4
     assert broken.batches
     assert (broken.status.restarts, sound.status.restarts) == (0, 0)
-    await dispatcher.stop()
 
 
-async def test_a_slot_that_raises_errors_nobody_knows_is_quarantined_as_well() -> None:
+async def test_a_slot_that_raises_errors_nobody_knows_is_quarantined_as_well(serve: NewDispatcher) -> None:
     broken, sound = BrokenSlot(0), FakeSlot(1)
-    dispatcher = Dispatcher("worker", [broken, sound], retries_errors=True)
-    dispatcher.start()
+    dispatcher = serve(broken, sound, retries_errors=True)
     # It serves again after its probe, when all tasks may be done already.
     quarantined = asyncio.create_task(until_error(broken, "succeed on other slots"))
     assert await submit_all(dispatcher, ["a"] * 200) == ["A"] * 200
     await quarantined
     assert broken.probes >= 2
     assert len(broken.batches) < 100, "a share as large as the sound one's"
-    await dispatcher.stop()
 
 
-async def test_a_device_that_fails_under_a_known_suspect_is_probed_all_the_same(
-    new_dispatcher: NewDispatcher,
-) -> None:
+async def test_a_device_that_fails_under_a_known_suspect_is_probed_all_the_same(serve: NewDispatcher) -> None:
     slot = SickSlot(0)
-    dispatcher = new_dispatcher(slot)
-    dispatcher.start()
+    dispatcher = serve(slot)
     counts: list[int] = []
     with pytest.raises(NotReady):
         await dispatcher.submit("job", "a", crash_count=1, on_crash=counts.append)
     assert counts == []
 
 
-@pytest.mark.parametrize("slots", [1, 2])
-async def test_a_task_that_raises_twice_has_failed(slots: int) -> None:
-    pair = [FakeSlot(index, batch_limit=4) for index in range(slots)]
-    dispatcher = Dispatcher("worker", pair, retries_errors=True)
-    dispatcher.start()
+@pytest.mark.parametrize(("bound_to", "batches"), [(None, [2]), (None, [1, 1]), (0, [2, 0])])
+async def test_a_task_that_raises_twice_has_failed(
+    serve: NewDispatcher, bound_to: int | None, batches: list[int]
+) -> None:
+    """A task that is bound to a slot runs there both times."""
+    pair = [FakeSlot(index, batch_limit=4) for index in range(len(batches))]
+    dispatcher = serve(*pair, retries_errors=True)
     with pytest.raises(ValueError, match="cannot be done"):
-        await dispatcher.submit("job", "raise")
-    assert [len(slot.batches) for slot in pair] == ([2] if slots == 1 else [1, 1])
-    await dispatcher.stop()
+        await dispatcher.submit("job", "raise", affinity=bound_to)
+    assert [len(slot.batches) for slot in pair] == batches

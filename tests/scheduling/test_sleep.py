@@ -5,36 +5,25 @@ import asyncio
 import pytest
 
 from app.errors import NotReady
-from app.scheduling.dispatcher import Dispatcher
 from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 
 
-class ClosableSlot(FakeSlot):
-    """Counts how often its process was ended."""
-
-    closes = 0
-
-    async def close(self) -> None:
-        self.closes += 1
-
-
-def states(slots: list[ClosableSlot]) -> list[str]:
+def states(slots: list[FakeSlot]) -> list[str]:
     return [slot.status.state for slot in slots]
 
 
-async def until_asleep(slots: list[ClosableSlot]) -> None:
+async def until_asleep(slots: list[FakeSlot]) -> None:
     async with asyncio.timeout(5):
         while set(states(slots)) != {"asleep"}:  # noqa: ASYNC110 (they have no event)
             await asyncio.sleep(0.01)
 
 
-async def test_an_idle_slot_ends_its_process_and_wakes_for_work() -> None:
-    slots = [ClosableSlot(index) for index in range(3)]
-    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.5)
-    dispatcher.start()
+async def test_an_idle_slot_ends_its_process_and_wakes_for_work(serve: NewDispatcher) -> None:
+    slots = [FakeSlot(index) for index in range(3)]
+    dispatcher = serve(*slots, sleep_after_s=0.5)
     await let_tasks_run()
     assert states(slots) == ["idle"] * 3
     await until_asleep(slots)
@@ -43,26 +32,22 @@ async def test_an_idle_slot_ends_its_process_and_wakes_for_work() -> None:
     assert states(slots) == ["idle", "asleep", "asleep"]
     assert (slots[0].starts, slots[0].status.restarts, slots[0].status.waking) == (2, 0, False)
     await until_asleep(slots)
-    await dispatcher.stop()
 
 
-async def test_a_task_that_continues_another_wakes_no_other_slot() -> None:
-    slots = [ClosableSlot(index) for index in range(3)]
-    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=60)
-    dispatcher.start(awake=1)
+async def test_a_task_that_continues_another_wakes_no_other_slot(serve: NewDispatcher) -> None:
+    slots = [FakeSlot(index) for index in range(3)]
+    dispatcher = serve(*slots, awake=1, sleep_after_s=60)
     await let_tasks_run()
     for number in range(5):
         await dispatcher.submit("job", "a", continues=number > 0)
     assert [slot.starts for slot in slots] == [1, 0, 0]
-    await dispatcher.stop()
 
 
-async def test_as_many_slots_wake_as_the_work_needs() -> None:
-    slots = [ClosableSlot(index, batch_limit=4) for index in range(4)]
+async def test_as_many_slots_wake_as_the_work_needs(serve: NewDispatcher) -> None:
+    slots = [FakeSlot(index, batch_limit=4) for index in range(4)]
     for slot in slots:
         slot.unblocked.clear()
-    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=60)
-    dispatcher.start(awake=0)
+    dispatcher = serve(*slots, awake=0, sleep_after_s=60)
     await let_tasks_run()
     tasks = [asyncio.create_task(dispatcher.submit("job", "a", key="k")) for _ in range(9)]
     await let_tasks_run()
@@ -71,13 +56,11 @@ async def test_as_many_slots_wake_as_the_work_needs() -> None:
         slot.unblocked.set()
     assert [(await task).result for task in tasks] == ["A"] * 9
     assert slots[3].starts == 0
-    await dispatcher.stop()
 
 
-async def test_some_slots_never_sleep() -> None:
-    slots = [ClosableSlot(index) for index in range(2)]
-    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.05, always_awake=1)
-    dispatcher.start(awake=1)
+async def test_some_slots_never_sleep(serve: NewDispatcher) -> None:
+    slots = [FakeSlot(index) for index in range(2)]
+    dispatcher = serve(*slots, awake=1, sleep_after_s=0.05, always_awake=1)
     await let_tasks_run()
     assert states(slots) == ["idle", "asleep"]
     slots[0].unblocked.clear()
@@ -89,24 +72,22 @@ async def test_some_slots_never_sleep() -> None:
     assert (await first).slot == 0
     await asyncio.sleep(0.15)
     assert states(slots) == ["idle", "asleep"]
-    await dispatcher.stop()
 
 
-async def test_work_of_a_process_that_went_to_sleep_may_go_to_any_slot() -> None:
-    slots = [ClosableSlot(index) for index in range(2)]
-    dispatcher = Dispatcher[str, str]("worker", slots, sleep_after_s=0.05, always_awake=1)
-    dispatcher.start()
+async def test_work_of_a_process_that_went_to_sleep_may_go_to_any_slot(serve: NewDispatcher) -> None:
+    slots = [FakeSlot(index) for index in range(2)]
+    dispatcher = serve(*slots, sleep_after_s=0.05, always_awake=1)
     assert (await dispatcher.submit("job", "a", affinity=1)).slot == 1
     await until_asleep(slots[1:])
     assert (await dispatcher.submit("job", "a", affinity=1)).slot == 0
-    await dispatcher.stop()
 
 
-async def test_a_slot_that_cannot_wake_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slot_that_cannot_wake_has_failed(
+    serve: NewDispatcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("app.scheduling.failure_policy._FIRST_BACKOFF_S", 0.01)
-    slot = ClosableSlot(0)
-    dispatcher = Dispatcher[str, str]("worker", [slot], sleep_after_s=0.05)
-    dispatcher.start()
+    slot = FakeSlot(0)
+    dispatcher = serve(slot, sleep_after_s=0.05)
     await until_asleep([slot])
     slot.failing_starts = 2
     with pytest.raises(NotReady, match="no such model"):
@@ -114,17 +95,14 @@ async def test_a_slot_that_cannot_wake_has_failed(monkeypatch: pytest.MonkeyPatc
     assert (slot.status.state, slot.status.waking) == ("failed", False)
     await until_asleep([slot])
     assert (await dispatcher.submit("job", "a")).result == "A"
-    await dispatcher.stop()
 
 
-async def test_nothing_wakes_while_the_service_stops() -> None:
-    slot = ClosableSlot(0)
-    dispatcher = Dispatcher[str, str]("worker", [slot], sleep_after_s=0.05)
-    dispatcher.start()
+async def test_nothing_wakes_while_the_service_stops(serve: NewDispatcher) -> None:
+    slot = FakeSlot(0)
+    dispatcher = serve(slot, sleep_after_s=0.05)
     await until_asleep([slot])
     await dispatcher.drain(1)
     task = asyncio.create_task(dispatcher.submit("job", "a"))
     await let_tasks_run()
     assert slot.starts == 1
-    await dispatcher.stop()
     task.cancel()

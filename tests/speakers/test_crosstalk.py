@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.speakers.crosstalk import SAME_WORD_DB, TOLERANCE, without_crosstalk
 from app.transcript.edited import EditedSegment, with_ids
-from app.transcription.sound_levels import SoundLevels
+from app.transcription.channels import SoundLevels
 from workers.messages import SAMPLE_RATE, Segment, Word
 
 WORD = SAMPLE_RATE // 4  # samples

@@ -6,12 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.speakers.alternation import joined_speakers, transitions
-from app.speakers.centroids import centroids
 from app.speakers.clustering import MOST_ITEMS, find_speakers
 from app.speakers.labelling import SpeakerCount
-from app.speakers.linkage import average_linkage, joined, sums_of
-from app.speakers.voices import Voices
-from app.speakers.windows import STEP, WINDOW
+from app.speakers.linkage import average_linkage, centroids, joined, sums_of
+from app.speakers.voices import STEP, WINDOW, Voices
 from tests.speakers.conversation import Line, conversation, voice
 
 NAMES = "ABCDEF"

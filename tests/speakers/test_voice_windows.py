@@ -6,8 +6,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.speakers.voices import Voices, pack_voices, unpack_all
-from app.speakers.windows import SHORTEST, STEP, WINDOW, voice_windows, window_parts
+from app.speakers.voices import (
+    SHORTEST,
+    STEP,
+    WINDOW,
+    Voices,
+    pack_voices,
+    unpack_all,
+    voice_windows,
+    window_parts,
+)
 from workers.messages import Span
 
 

@@ -1,45 +1,20 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transcript_cases import BREAKS
 
-from app.transcript.break_points import Break, break_between, break_units, may_join, rate_breaks
-from app.transcript.lines import break_lines
-from app.transcript.timed_text import TimedText
-from app.transcript.width import width
+from app.transcript.cues.lines import break_lines
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.text.breaks import Break, break_between, break_units, may_join, rate_breaks
+from app.transcript.text.scripts import width
 
 
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [
-        ("abc", 3),
-        ("你好", 4),
-        ("ｱｲ", 2),
-        ("ＡＢ", 4),
-        ("e\u0301te\u0301", 3),
-        ("กำ้", 2),
-        ("a\u200bb", 2),
-        ("😀", 2),
-    ],
-)
+@pytest.mark.parametrize(("text", "columns"), BREAKS["widths"])
 def test_width(text: str, columns: int) -> None:
     assert width(text) == columns
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (" It's well-known.", [" It's", " well-known."]),
-        (" Quoi ? Non !", [" Quoi ?", " Non !"]),
-        (" « Oui » dit-il", [" « Oui »", " dit-il"]),
-        (" dix\u00a0000 fois", [" dix\u00a0000", " fois"]),
-        ("「你好。」他说，", ["「你", "好。」", "他", "说，"]),
-        ("ちょっと待って", ["ちょっ", "と", "待っ", "て"]),
-        ("用GPU算3次", ["用", "GPU", "算", "3", "次"]),
-        ("ไปน้ำ", ["ไป", "น้ำ"]),
-        (" مرحبا بكم", [" مرحبا", " بكم"]),
-        ("", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), BREAKS["units"])
 def test_units(text: str, expected: list[str]) -> None:
     assert break_units(text) == expected
 
@@ -49,62 +24,9 @@ def test_units_hold_all_of_the_text(text: str) -> None:
     assert "".join(break_units(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "language", "expected"),
-    [
-        (" done.", " And", "en", Break.SENTENCE),
-        ("好。」", "他", "zh", Break.SENTENCE),
-        (" you?»", " Oui", "fr", Break.SENTENCE),
-        (" Mr.", " Smith", "en", Break.POOR),
-        (" J.", " Smith", "en", Break.POOR),
-        (" А.", " Пушкин", "ru", Break.POOR),
-        (" morgen", " u.a.", "de", Break.PLAIN),
-        (" u.a.", " im", "de", Break.POOR),
-        (" т.", " е.", "ru", Break.POOR),
-        (" 19.", " yüzyılın", "tr", Break.POOR),
-        (" 3.", " Oktober", "de", Break.POOR),
-        (" approx.", " 40", "en", Break.POOR),
-        (" ul.", " Długiej", "pl", Break.POOR),
-        (" no.", " 5", "en", Break.POOR),
-        (" no.", " We", "en", Break.SENTENCE),
-        (" I.", " You", "en", Break.SENTENCE),
-        (" but...", " but", "en", Break.CLAUSE),
-        (" 와...", " 그래서", "ko", Break.CLAUSE),
-        (" Wait!", " he", "en", Break.CLAUSE),
-        (" unbelievable.", " and", "en", Break.CLAUSE),
-        (" river ♪", " ♪ Where", "en", Break.SENTENCE),
-        (" CREAKS]", " Shh!", "en", Break.CLAUSE),
-        (" there?", " - It's", "en", Break.SENTENCE),
-        (" house", " – and", "en", Break.CLAUSE),
-        (" 3,200", " meters", "en", Break.POOR),
-        (" 3,", " 1984", "en", Break.POOR),
-        (" March", " 3,", "en", Break.POOR),
-        (" 14", " of", "en", Break.POOR),
-        (" 14", " houses", "en", Break.POOR),
-        (" 1984", " we", "en", Break.PLAIN),
-        (" 1984", " meters", "en", Break.POOR),
-        (" page", " 14", "en", Break.POOR),
-        (" Mme", " Le", "fr", Break.POOR),
-        (" 김", " 서연", "ko", Break.POOR),
-        (" दूर", " के", "hi", Break.POOR),
-        (" söz", " için", "tr", Break.POOR),
-        (" الكتاب", " الذي", "ar", Break.PHRASE),
-        ("十", "年", "zh", Break.POOR),
-        ("安定", "的", "zh", Break.POOR),
-        ("เมตร", " 80", "th", Break.POOR),
-        (" house,", " the", "en", Break.CLAUSE),
-        ("說，", "他", "zh", Break.CLAUSE),
-        ("นี้", " ไป", "th", Break.CLAUSE),
-        (" house", " because", "en", Break.PHRASE),
-        (" Haus", " und", "de", Break.PHRASE),
-        (" casa", " pero", "es", Break.PHRASE),
-        (" the", " house", "en", Break.POOR),
-        (" house", " und", "en", Break.PLAIN),
-        (" house", " and", "xx", Break.PLAIN),
-    ],
-)
-def test_quality_of_breaks(before: str, after: str, language: str, expected: Break) -> None:
-    assert break_between(before, after, language) is expected
+@pytest.mark.parametrize(("before", "after", "language", "expected"), BREAKS["ratings"])
+def test_quality_of_breaks(before: str, after: str, language: str, expected: str) -> None:
+    assert break_between(before, after, language) is Break[expected]
 
 
 def test_a_name_is_kept_together_but_not_the_first_word_of_a_sentence() -> None:
@@ -116,17 +38,7 @@ def test_a_name_is_kept_together_but_not_the_first_word_of_a_sentence() -> None:
     assert break_between(" Anna", " I", "en", starts_sentence=False) is Break.PLAIN
 
 
-@pytest.mark.parametrize(
-    ("text", "language", "phrases"),
-    [
-        ("ねじを作り続けている。", "ja", ["ねじを", "作り続けている。"]),
-        ("昭和58年の春", "ja", ["昭和58年の", "春"]),
-        ("巴黎是法国的首都。", "zh", ["巴黎", "是", "法国", "的", "首都。"]),
-        ("我們應該開始工作", "zh", ["我們", "應該", "開始", "工作"]),
-        ("ตลาดน้ำ แห่งนี้", "th", ["ตลาด", "น้ำ", " แห่ง", "นี้"]),
-        ("ភាសា", "km", ["ភា", "សា"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "language", "phrases"), BREAKS["phrases"])
 def test_phrases_of_scripts_without_spaces(text: str, language: str, phrases: list[str]) -> None:
     assert break_units(text, language) == phrases
 
@@ -137,16 +49,7 @@ def test_a_phrase_wider_than_a_line_is_broken_inside() -> None:
     assert all(width(unit) <= 8 for unit in units)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (" - Who's there? - Me.", [" - Who's", " there?", " - Me."]),
-        (" so – he said – it was", [" so", " – he", " said", " – it", " was"]),
-        (" ♪ la la ♪ ♪ da ♪", [" ♪ la", " la ♪", " ♪ da ♪"]),
-        (" he said –", [" he", " said –"]),
-        (" -", [" -"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), BREAKS["dashes_and_notes"])
 def test_dashes_and_notes_belong_to_a_word(text: str, expected: list[str]) -> None:
     assert break_units(text) == expected
 

@@ -19,9 +19,10 @@ from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.errors import InvalidInput, UnsuitableFormat
 from app.options import Options
-from app.transcript.cues import Cue
-from app.transcript.formats import FileStyle, narrow
-from app.transcript.lines import SHORTEST_CUE
+from app.transcript.cues.lines import SHORTEST_CUE
+from app.transcript.cues.timing import Cue
+from app.transcript.formats import narrow
+from app.transcript.formats.common import FileStyle
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE

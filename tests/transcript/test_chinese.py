@@ -1,7 +1,7 @@
 import pytest
 from transcript_cases import segment
 
-from app.transcript.chinese import Script, convert_segments, convert_text
+from app.transcript.text.chinese import Script, convert_segments, convert_text
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from app.transcript.corrections import diff
 from app.transcript.corrections.diff import kept_tokens, longest_increasing
-from app.transcript.corrections.tokens import tokens_of
+from app.transcript.corrections.matching import tokens_of
 
 TOKENS = st.lists(st.sampled_from("abc"), max_size=40)
 

@@ -7,27 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import (
+    ALL,
     STYLE,
     clip_results,
     letters,
     samples,
     segment,
+    shown_cues,
     span,
     speech_spans,
     spoken,
+    styles,
 )
 
 from app.options import Options
-from app.transcript import cues
-from app.transcript.cues import Cue, CueStyle
-from app.transcript.lines import MIN_GAP, begins_line
-from app.transcript.profiles import cue_style
-from app.transcript.timed_text import timed_units
-from app.transcript.timeline import ClipResult, merge
-from app.transcript.width import width
+from app.transcript.cues import shaping
+from app.transcript.cues.lines import MIN_GAP, CueStyle, begins_line
+from app.transcript.cues.profiles import cue_style
+from app.transcript.cues.timed_text import timed_units
+from app.transcript.cues.timing import Cue
+from app.transcript.text.scripts import width
+from app.transcript.timeline import ClipResult, place_segments
 from workers.messages import SAMPLE_RATE, Segment, Span
-
-ALL = (span(0, 1000),)
 
 
 def shape_cues(
@@ -37,15 +38,11 @@ def shape_cues(
     language: str = "en",
     recording: int = samples(1000),
 ) -> tuple[Cue, ...]:
-    return tuple(cues.shape_cues(segments, speech, style, language, recording))
+    return tuple(shaping.shape_cues(segments, speech, style, language, recording))
 
 
 def shaped(*segments: Segment, style: CueStyle = STYLE, language: str = "en") -> str:
-    """The cues as text: times in seconds, a bar between lines."""
-    return "".join(
-        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n"
-        for cue in shape_cues(segments, style=style, language=language)
-    )
+    return shown_cues(shape_cues(segments, style=style, language=language))
 
 
 def test_a_segment_that_fits_is_a_cue() -> None:
@@ -230,7 +227,7 @@ def test_a_long_passage_without_sentences_ends_at_its_best_break_so_far() -> Non
             read += 1
             yield spoken(3 * number, 3 * number + 3, "and so it goes, on and on")
 
-    first = next(cues.shape_cues(segments(), ALL, STYLE, "en", samples(3000)))
+    first = next(shaping.shape_cues(segments(), ALL, STYLE, "en", samples(3000)))
     assert first.lines[0].startswith("and so it goes,")
     assert read < 40
 
@@ -309,25 +306,6 @@ def test_no_cues_without_segments() -> None:
     assert shape_cues([]) == ()
 
 
-@pytest.mark.parametrize("language", ["en", "ja", "xx"])
-def test_the_same_input_gives_the_same_cues(language: str) -> None:
-    segments = [spoken(0, 20, "one two three, four five six and seven eight nine. ten " * 4)]
-    assert shape_cues(segments, language=language) == shape_cues(segments, language=language)
-
-
-styles = st.builds(
-    CueStyle,
-    max_line_chars=st.integers(10, 60),
-    max_lines=st.integers(1, 4),
-    max_cps=st.floats(5, 100),
-    min_samples=st.integers(samples(0.1), samples(5)),
-    max_samples=st.integers(samples(1), samples(30)),
-    min_gap=st.integers(0, samples(1)),
-    fps=st.sampled_from([None, 23.976, 25, 60]),
-    start_offset=st.integers(0, samples(1)),
-)
-
-
 languages = st.sampled_from(["en", "de", "ja", "zh", "th", "ko", "ar", "he", "hi", "ru", "tr", "km", "xx"])
 
 
@@ -336,7 +314,11 @@ def test_any_segments_make_valid_cues(
     results: list[ClipResult], speech: tuple[Span, ...], style: CueStyle, language: str
 ) -> None:
     clip = 12 * SAMPLE_RATE
-    segments = merge(((n * clip, (n + 1) * clip), result) for n, result in enumerate(results))
+    segments = [
+        segment
+        for n, result in enumerate(results)
+        for segment in place_segments(result.segments, (n * clip, (n + 1) * clip))
+    ]
     shaped = shape_cues(segments, speech, style, language)
     assert letters([line for cue in shaped for line in cue.lines]) == letters(
         [segment.text for segment in segments]

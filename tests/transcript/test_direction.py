@@ -3,7 +3,7 @@
 import pytest
 from transcript_cases import render, samples, span
 
-from app.transcript.cues import Cue
+from app.transcript.cues.timing import Cue
 from app.transcript.timeline import Transcript
 
 MIXED = "המחשב של Microsoft טוב"

@@ -24,9 +24,10 @@ from transcript_cases import raw_segment, render
 from ttconv.filters.doc.imsc11text import IMSC11TextFilter
 from ttconv.imsc.designators import IMSC_11_TEXT_PROFILE_DESIGNATOR
 
-from app.transcript.cues import Cue
-from app.transcript.formats import FORMATS, FileStyle
-from app.transcript.timed_text import TimedText
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.cues.timing import Cue
+from app.transcript.formats import FORMATS
+from app.transcript.formats.common import FileStyle
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE
 

@@ -16,19 +16,30 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from test_broadcast import read as read_broadcast
 from test_format_readers import READERS, comparable
-from transcript_cases import STYLE, letters, samples, segment, span, spoken, spoken_words, words_by_speaker
+from transcript_cases import (
+    ALL,
+    STYLE,
+    letters,
+    samples,
+    segment,
+    shown_cues,
+    span,
+    spoken,
+    spoken_words,
+    styles,
+    words_by_speaker,
+)
 
 from app.options import Options
 from app.transcript.corrections import correct
-from app.transcript.cues import Cue, CueStyle, shape_cues
+from app.transcript.cues.lines import CueStyle
+from app.transcript.cues.shaping import shape_cues, without_overlap
+from app.transcript.cues.timing import Cue
 from app.transcript.edited import EditedSegment
 from app.transcript.formats import FORMATS
-from app.transcript.overlaps import without_overlap
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
 from workers.messages import SAMPLE_RATE, Segment, Span
-
-ALL = (span(0, 1000),)
 
 
 def by_hand(part: Segment, speaker: str | None = None) -> EditedSegment:
@@ -39,11 +50,7 @@ def by_hand(part: Segment, speaker: str | None = None) -> EditedSegment:
 def shaped(
     *segments: Segment, speech: Sequence[Span] = ALL, style: CueStyle = STYLE, recording: float = 1000
 ) -> str:
-    """The cues as text: times in seconds, a bar between lines."""
-    return "".join(
-        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n"
-        for cue in shape_cues(segments, speech, style, "en", samples(recording))
-    )
+    return shown_cues(shape_cues(segments, speech, style, "en", samples(recording)))
 
 
 def test_cues_start_and_end_with_a_segment_timed_by_hand() -> None:
@@ -170,17 +177,6 @@ def test_without_them_every_byte_stays() -> None:
     assert digest.hexdigest() == "44f943094ea6a096dc20facaae2a48675f5801a2849d52dc3377af475ffe6b8f"
 
 
-styles = st.builds(
-    CueStyle,
-    max_line_chars=st.integers(10, 60),
-    max_lines=st.integers(1, 4),
-    max_cps=st.floats(5, 100),
-    min_samples=st.integers(samples(0.1), samples(5)),
-    max_samples=st.integers(samples(1), samples(30)),
-    min_gap=st.integers(0, samples(1)),
-    fps=st.sampled_from([None, 23.976, 25, 60]),
-    start_offset=st.integers(0, samples(1)),
-)
 _TIMESTAMP = re.compile(r"<\d\d:\d\d:\d\d\.\d{3}>")  # of a word, in WebVTT
 _SPEAKER = re.compile("S[12][:∶] ?|-")  # what says who speaks
 NEW_TEXTS = st.sampled_from(["new", " words. And more", "新しい。", "ใหม่", "- Who?", "x" * 90, "the river,"])

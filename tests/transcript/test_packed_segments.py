@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from app.transcript.packed_segments import PackedSegments
+from app.transcript.timeline import PackedSegments
 from workers.messages import Segment, Word
 
 SEGMENTS = [

@@ -8,136 +8,33 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from transcript_cases import clip_results, letters, samples, segment, span, speech_spans
+from transcript_cases import DATA, clip_results, letters, samples, segment, span, speech_spans
 
-from app.api.openai_responses import brief_response, verbose_response
+from app.api.audio.openai_responses import brief_response, verbose_response
 from app.errors import InvalidInput
 from app.options import Options
 from app.transcript.formats import FORMATS
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import CUE_FORMATS, render_transcript
-from app.transcript.timeline import ClipResult, Transcript, merge
+from app.transcript.timeline import ClipResult, Transcript, place_segments
 from workers.messages import SAMPLE_RATE, Segment, Word
 
+
+def document(name: str) -> Any:
+    return json.loads((DATA / "transcripts" / f"{name}.json").read_text(encoding="utf-8"))
+
+
 # --- openai-whisper: `whisper talk.mp3 --output_format json --word_timestamps True`
-OPENAI_WHISPER = {
-    "text": " And so my fellow Americans, ask not what your country can do for you.",
-    "segments": [
-        {
-            "id": 0,
-            "seek": 0,
-            "start": 0.0,
-            "end": 2.2,
-            "text": " And so my fellow Americans,",
-            "tokens": [50364, 400, 370, 452, 7177, 6280, 11, 50474],
-            "temperature": 0.0,
-            "avg_logprob": -0.18,
-            "compression_ratio": 1.2,
-            "no_speech_prob": 0.01,
-            "words": [
-                {"word": " And", "start": 0.0, "end": 0.52, "probability": 0.61},
-                {"word": " so", "start": 0.52, "end": 0.84, "probability": 0.98},
-                {"word": " my", "start": 0.84, "end": 1.2, "probability": 0.98},
-                {"word": " fellow", "start": 1.2, "end": 1.6, "probability": 0.99},
-                {"word": " Americans,", "start": 1.6, "end": 2.2, "probability": 0.99},
-            ],
-        },
-        {
-            "id": 1,
-            "seek": 0,
-            "start": 3.38,
-            "end": 5.0,
-            "text": " ask not what your country can do for you.",
-            "tokens": [50474, 1029, 406],
-            "temperature": 0.0,
-            "avg_logprob": -0.18,
-            "compression_ratio": 1.2,
-            "no_speech_prob": 0.01,
-            "words": [],
-        },
-    ],
-    "language": "en",
-}
+OPENAI_WHISPER = document("openai_whisper")
 
 # --- OpenAI's API: response_format=verbose_json, both granularities; the duration was once a text
-OPENAI = {
-    "task": "transcribe",
-    "language": "english",
-    "duration": "8.470000267028809",
-    "text": "The beach was, popular: it's 'my' place. Twenty-one people splashed.",
-    "segments": [
-        {"id": 0, "seek": 0, "start": 0.0, "end": 3.3, "text": " The beach was, popular: it's 'my' place."},
-        {"id": 1, "seek": 0, "start": 3.3, "end": 8.4, "text": " Twenty-one people splashed."},
-    ],
-    "words": [
-        {"word": "The", "start": 0.0, "end": 0.24},
-        {"word": "beach", "start": 0.24, "end": 0.64},
-        {"word": "was", "start": 0.64, "end": 0.9},
-        {"word": "popular", "start": 1.1, "end": 1.5},
-        {"word": "it's", "start": 1.6, "end": 1.8},
-        {"word": "my", "start": 1.8, "end": 2.0},
-        {"word": "place", "start": 2.0, "end": 2.5},
-        {"word": "Twenty", "start": 3.4, "end": 3.9},
-        {"word": "one", "start": 3.9, "end": 4.2},
-        {"word": "people", "start": 4.2, "end": 4.6},
-        {"word": "splashed", "start": 4.6, "end": 5.6},
-    ],
-}
+OPENAI = document("openai")
 
 # --- whisperX: `whisperx talk.wav --output_format json`; numbers have no times
-WHISPERX = {
-    "segments": [
-        {
-            "start": 1.0,
-            "end": 3.0,
-            "text": " In 2019 we won.",
-            "words": [
-                {"word": "In", "start": 1.0, "end": 1.2, "score": 0.8},
-                {"word": "2019"},
-                {"word": "we", "start": 2.0, "end": 2.2, "score": 0.9},
-                {"word": "won.", "start": 2.2, "end": 3.0, "score": 0.7},
-            ],
-        },
-        {
-            "start": 3.2,
-            "end": 4.0,
-            "text": "Twice.",
-            "speaker": "SPEAKER_00",
-            "words": [{"word": "Twice.", "start": 3.2, "end": 4.0, "score": 0.9, "speaker": "SPEAKER_00"}],
-        },
-    ],
-    "word_segments": [{"word": "In", "start": 1.0, "end": 1.2, "score": 0.8}, {"word": "2019"}],
-    "language": "en",
-}
+WHISPERX = document("whisperx")
 
 # --- faster-whisper: `{"info": asdict(info), "segments": [asdict(segment) for segment in segments]}`
-FASTER_WHISPER = {
-    "info": {
-        "language": "de",
-        "language_probability": 0.99,
-        "duration": 20.0,
-        "duration_after_vad": 18.5,
-        "transcription_options": {"beam_size": 5},
-    },
-    "segments": [
-        {
-            "id": 1,
-            "seek": 0,
-            "start": 0.5,
-            "end": 2.3,
-            "text": " Schöne Grüße.",
-            "tokens": [50365],
-            "avg_logprob": -0.2,
-            "compression_ratio": 1.0,
-            "no_speech_prob": 0.02,
-            "words": [
-                {"start": 0.5, "end": 1.25, "word": " Schöne", "probability": 0.9},
-                {"start": 1.25, "end": 2.3, "word": " Grüße.", "probability": 0.8},
-            ],
-            "temperature": 0.0,
-        }
-    ],
-}
+FASTER_WHISPER = document("faster_whisper")
 
 BROADCAST = {"scc", "stl"}
 
@@ -343,7 +240,7 @@ def transcripts(draw: st.DrawFn) -> Transcript:
         (),
         tuple(replace(moved(part), words=tuple(map(moved, part.words))) for part in result.segments),
     )
-    segments = merge([((0, samples(12)), clip)])
+    segments = place_segments(clip.segments, (0, samples(12)))
     speech = tuple((rounded(start), rounded(end) + 16) for start, end in draw(speech_spans()))
     return Transcript("transcribe", "demo", "en", samples(12), speech, segments)
 

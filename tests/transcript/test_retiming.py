@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import raw_segment, speech_spans
 
-from app.transcript.break_points import Break
-from app.transcript.missed_speech import missed_speech
-from app.transcript.retiming import retime
-from app.transcript.speech_clock import SpeechClock
+from app.transcript.cues.speech_clock import SpeechClock, missed_speech
+from app.transcript.cues.timed_text import retime
+from app.transcript.text.breaks import Break
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 LENGTH = 8 * SAMPLE_RATE

@@ -8,15 +8,16 @@ from textwrap import dedent
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transcript_cases import STYLE, letters, samples, segment, span, spoken, words_by_speaker
+from transcript_cases import ALL, STYLE, letters, samples, segment, shown_cues, span, spoken, words_by_speaker
 
-from app.transcript.cues import Cue, CueStyle, shape_cues
+from app.transcript.cues.lines import CueStyle
+from app.transcript.cues.shaping import shape_cues
+from app.transcript.cues.timing import Cue
 from app.transcript.edited import EditedSegment, speaker_of
-from app.transcript.speaker_text import SpeakerPrefix
-from app.transcript.width import width
+from app.transcript.text.scripts import width
+from app.transcript.text.speaker_text import SpeakerPrefix
 from workers.messages import SAMPLE_RATE, Segment
 
-ALL = (span(0, 1000),)
 NAMES = SpeakerPrefix()
 WHISPERX = SpeakerPrefix("[{name}]: ", {"Ann": "SPEAKER_00", "Bob": "SPEAKER_01"}, is_repeated=True)
 
@@ -43,11 +44,7 @@ def cues_of(
 def shaped(
     *segments: Segment, prefix: SpeakerPrefix | None = None, style: CueStyle = STYLE, language: str = "en"
 ) -> str:
-    """The cues as text: times in seconds, a bar between lines."""
-    return "".join(
-        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n"
-        for cue in cues_of(*segments, prefix=prefix, style=style, language=language)
-    )
+    return shown_cues(cues_of(*segments, prefix=prefix, style=style, language=language))
 
 
 QUICK = (ann(0, 0.9, "Are you coming?"), bob(1, 1.6, "In a minute."))

@@ -20,7 +20,7 @@ from app.transcript.edited import word_speakers
 from app.transcript.formats import FORMATS
 from app.transcript.reading import read_transcript
 from app.transcript.rendering import render_transcript
-from app.transcript.speaker_text import SpeakerPrefix
+from app.transcript.text.speaker_text import SpeakerPrefix
 from app.transcript.timeline import Transcript
 
 QUICK = (ann(0, 0.9, "Are you coming?"), bob(1, 1.6, "In a minute."), ann(3, 5, "Then I go."))

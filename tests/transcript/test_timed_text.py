@@ -1,12 +1,12 @@
 from itertools import pairwise
 
 from hypothesis import given
-from transcript_cases import clip_result, clip_segments, letters, samples, segment, span, speech_spans
+from transcript_cases import clip_segments, letters, samples, segment, span, speech_spans
 
-from app.transcript import timed_text
-from app.transcript.speech_clock import SpeechClock
-from app.transcript.timed_text import TimedText
-from app.transcript.timeline import merge
+from app.transcript.cues import timed_text
+from app.transcript.cues.speech_clock import SpeechClock
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.timeline import place_segments
 from workers.messages import Segment, Span
 
 ALL = (span(0, 1000),)
@@ -98,7 +98,7 @@ def test_the_clock_of_speech() -> None:
 
 @given(clip_segments(), speech_spans())
 def test_units_are_ordered_and_hold_all_text(segment: Segment, speech: tuple[Span, ...]) -> None:
-    for placed in merge([(span(0, 12), clip_result(segment))]):
+    for placed in place_segments([segment], span(0, 12)):
         units = timed_units(placed, speech)
         assert letters([unit.text for unit in units]) == letters([placed.text])
         assert all(placed.start <= unit.start <= unit.end <= placed.end for unit in units)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transcript_cases import render, samples, span
 
-from app.transcript.cues import Cue
-from app.transcript.formats import FileStyle
-from app.transcript.timed_text import TimedText
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.cues.timing import Cue
+from app.transcript.formats.common import FileStyle
 from app.transcript.timeline import Transcript
 
 EMPTY = Transcript("transcribe", "demo", "en", samples(60), (), ())

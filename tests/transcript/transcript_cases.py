@@ -1,14 +1,22 @@
 """Segments and speech for tests: written in seconds, or drawn by hypothesis."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from hypothesis import strategies as st
 
-from app.transcript.cues import Cue, CueStyle
+from app.transcript.cues.lines import CueStyle
+from app.transcript.cues.timing import Cue
 from app.transcript.edited import speaker_of
-from app.transcript.formats import FORMATS, FileStyle
+from app.transcript.formats import FORMATS
+from app.transcript.formats.common import FileStyle
+from app.transcript.rendering import writer_of
 from app.transcript.timeline import ClipResult, Transcript
+from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
+
+DATA = Path(__file__).parents[1] / "data"
+BREAKS = read_cases("breaks")
 
 
 def render(
@@ -21,7 +29,7 @@ def render(
 def render_bytes(
     transcript: Transcript, cues: Iterable[Cue], file_format: str, style: FileStyle = FileStyle()
 ) -> bytes:
-    parts = FORMATS[file_format].write(transcript, cues, style)
+    parts = writer_of(FORMATS[file_format])(transcript, cues, style)
     return b"".join(part if isinstance(part, bytes) else part.encode() for part in parts)
 
 
@@ -36,6 +44,28 @@ STYLE = CueStyle(
 
 def span(start: float, end: float) -> Span:
     return samples(start), samples(end)
+
+
+ALL = (span(0, 1000),)  # speech wherever a test has segments
+
+styles = st.builds(
+    CueStyle,
+    max_line_chars=st.integers(10, 60),
+    max_lines=st.integers(1, 4),
+    max_cps=st.floats(5, 100),
+    min_samples=st.integers(samples(0.1), samples(5)),
+    max_samples=st.integers(samples(1), samples(30)),
+    min_gap=st.integers(0, samples(1)),
+    fps=st.sampled_from([None, 23.976, 25, 60]),
+    start_offset=st.integers(0, samples(1)),
+)
+
+
+def shown_cues(cues: Iterable[Cue]) -> str:
+    """Cues as text: times in seconds, a bar between lines."""
+    return "".join(
+        f"{cue.start / 16_000:.2f} {cue.end / 16_000:.2f} {' | '.join(cue.lines)}\n" for cue in cues
+    )
 
 
 def segment(start: float, end: float, text: str, *words: tuple[str, float, float]) -> Segment:
@@ -96,37 +126,7 @@ def _words(text: str) -> str:
     return letters([text]).replace("-", "")
 
 
-_COMMON = st.sampled_from(
-    [
-        "the",
-        "end.",
-        "and,",
-        "but",
-        "of",
-        "a",
-        "Extraordinarily?",
-        "1984",
-        "–",
-        "«",
-        "mot",
-        "»",
-        "-",
-        "- Oui.",
-        "♪",
-        "[DOOR CREAKS]",
-        "approx.",
-        "u.a.",
-        "19.",
-        "Mme",
-        "New",
-        "York",
-        "مرحبا",
-        "שלום",
-        "में",
-        "것입니다.",
-        "который",
-    ]
-)
+_COMMON = st.sampled_from(BREAKS["drawn_words"])
 _WORDS = st.one_of(
     _COMMON,
     st.text("abcdefghij", min_size=1, max_size=60),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.transcription.audio_context import context_s, is_doubtful
+from tests.cases import read_cases
 from workers.messages import (
     FULL_CONTEXT_S,
     LOWEST_LOGPROB,
@@ -16,6 +17,8 @@ from workers.messages import (
     Thresholds,
     WindowResult,
 )
+
+TEXTS = read_cases("repetitions")
 
 
 def segment(text: str) -> Segment:
@@ -95,27 +98,7 @@ def test_a_probable_text_is_not_doubtful() -> None:
     assert is_doubtful(doubted)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        " Thank you. Thank you.",
-        " Thanks for watching! Thanks for watching!",
-        " I said that you, that you, that you would come.",
-        " So we went to the market, and we went to the market, and we bought some fish.",
-        " The good bridge remains small. The good bridge remains small",
-        " El puente queda pequeño, el puente queda pequeño y ya.",
-        " Das ist es. Das ist es.",
-        " Спасибо за просмотр. Спасибо за просмотр.",
-        "谢谢大家，谢谢大家。",
-        "今天我们请来了王建国教授，今天我们请来了王建国教授来聊聊。",
-        "ご視聴ありがとうございました。ご視聴ありがとうございました。",
-        " 시청해 주셔서 감사합니다. 시청해 주셔서 감사합니다.",
-        " شكرا على المشاهدة شكرا على المشاهدة",
-        " देखने के लिए धन्यवाद। देखने के लिए धन्यवाद।",
-        "ขอบคุณที่รับชมขอบคุณที่รับชม",
-        " no no no no no no no no",
-    ],
-)
+@pytest.mark.parametrize("text", TEXTS["repeated"])
 def test_text_that_repeats_itself_is_doubtful(text: str) -> None:
     assert is_doubtful(result(text))
 
@@ -126,27 +109,7 @@ def test_a_repetition_may_span_segments_and_the_tail() -> None:
     assert not is_doubtful(result(" The bridge remains small.", tail=" The house remains large"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        " It is a very very long way, and I had had enough of it.",
-        " Wait, wait, you said that that was it. Come in, come in, sit down.",
-        " Where is she? Where is she? I have not seen her.",
-        " Duran Duran played in New York, New York, and in Walla Walla too.",
-        " In 2020 we had 20 200 of them, and 1,000,000 more.",
-        " Ha ha, no no, bye bye.",
-        " They sold the dog. Twelve nine nine.",
-        " Nein, nein, so so war es nicht. Sehr, sehr gut.",
-        " Через год, через год обещали, и всё.",
-        "我们研究研究，看看再说，高高兴兴地走了。",
-        "いろいろな人がますますわくわくしています。",
-        " 빨리빨리 오세요, 천천히 천천히 하세요.",
-        " बार बार वही बात, धीरे धीरे चलो।",
-        " شيئا فشيئا، بالك بالك يا ناس",
-        "มากๆ เร็วเร็วหน่อย เดี๋ยวเดี๋ยวก่อน",
-        " one two three four five six seven eight nine ten eleven twelve",
-    ],
-)
+@pytest.mark.parametrize("text", TEXTS["ordinary"])
 def test_ordinary_sentences_are_not_doubtful(text: str) -> None:
     assert not is_doubtful(result(text))
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from app.errors import ClipFailed, TooLarge
-from app.media.channel_files import channel_path
+from app.errors import ClipFailed
+from app.media.pcm_files import channel_path
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
 from app.media.uploads import Upload
@@ -17,7 +17,7 @@ from app.options import Options
 from app.transcript.edited import EditedSegment
 from app.transcript.timeline import Transcript
 from app.transcription.channels import ChannelPipelines, DecodedAudio
-from app.transcription.clip_request import ClipKey
+from app.transcription.clip_decoding import ClipKey
 from app.transcription.helper import Helper
 from app.transcription.pipeline import Observer, Pipeline, Progress
 from app.transcription.result_cache import CachedRecording
@@ -42,7 +42,7 @@ class ChannelMedia(FakeMedia):
         upload: Upload,
         pcm_path: Path,
         max_duration_s: float,
-        peaks: PeakCollector,
+        peaks: PeakCollector | None,
         selection: Selection,
         separate: bool,
     ) -> AsyncGenerator[Decoded]:
@@ -82,7 +82,7 @@ class Seen(Observer):
         self.clips: list[tuple[int, Span, ClipKey | None, int | None]] = []
         self.segments: list[Segment] = []
 
-    def decoded(self, decoded: Decoded, peaks: PeakCollector) -> None:
+    def decoded(self, decoded: Decoded) -> None:
         self.decodings.append(decoded)
 
     def progressed(self, progress: Progress) -> None:
@@ -101,7 +101,6 @@ def pipelines(
     fleet: ChannelFleet,
     seen: Seen,
     decoded: DecodedAudio | None = None,
-    max_duration_s: float = 200,
     **options: object,
 ) -> ChannelPipelines:
     upload = Upload(folder / "upload", "call.wav", 1, "")
@@ -116,7 +115,7 @@ def pipelines(
             Pipeline, **common, options=chosen, model="demo", results=CachedRecording(), selection=EVERYTHING
         ),
         names=chosen.names_of_speakers,
-        max_duration_s=max_duration_s,
+        max_duration_s=200,
         selection=EVERYTHING,
         decoded=decoded,
     )
@@ -193,15 +192,6 @@ async def test_a_partial_transcript_lacks_a_clip_of_one_channel(tmp_path: Path) 
     transcript = await made.run()
     assert transcript.failed_spans == tuple(made.failed_spans)
     assert len(transcript.segments) == CLIPS + CLIPS // 2 - 1
-
-
-async def test_a_recording_that_is_too_long_is_refused_while_it_is_decoded(tmp_path: Path) -> None:
-    media, fleet = ChannelMedia(), ChannelFleet()
-    too_short_s = CLIPS * 10 - 1
-    with pytest.raises(TooLarge):
-        await pipelines(tmp_path, media, fleet, Seen(), max_duration_s=too_short_s).run()
-    assert not fleet.requested
-    assert media.cancelled == ["job"]
 
 
 async def test_cancelling_ends_all_channels(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, ClipRequest, decode_clip
 from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE, Decoding, Segment, Thresholds, WindowResult
 
 PCM = Path("pcm")

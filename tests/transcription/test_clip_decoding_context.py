@@ -7,18 +7,13 @@ from pathlib import Path
 import pytest
 
 from app.engines.window_request import WindowRequest
-from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, ClipRequest
+from tests.transcription.test_clip_decoding import decode, samples, script, segment
 from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
 
 START_S = 100.0  # of the clips in their recording
 
 Decoder = Callable[[WindowRequest], WindowResult]
-
-
-def samples(seconds: float) -> int:
-    return round(seconds * SAMPLE_RATE)
 
 
 def clip_of(
@@ -39,29 +34,6 @@ def text(
     """The result of a window with one segment up to `end` (s)."""
     result = WindowResult("en", (), (segment(0, end, words),), tail, 10, -0.2, 0.01, 1.0)
     return replace(result, **changes)  # type: ignore[arg-type]
-
-
-def segment(start: float, end: float, words: str) -> Segment:
-    return Segment(samples(start), samples(end), f" {words}", (), 0, -0.2, 1, 0)
-
-
-def script(*results: WindowResult) -> Decoder:
-    left = list(results)
-    return lambda window: left.pop(0)
-
-
-def decode(clip: ClipRequest, decoder: Decoder) -> tuple[ClipResult, list[WindowRequest]]:
-    """Decode a clip with a fake decoder. Returns the result and the requested windows."""
-    windows: list[WindowRequest] = []
-    decoding = decode_clip(clip)
-    window = next(decoding)
-    while True:
-        windows.append(window)
-        assert len(windows) < 50, "decoding does not end"
-        try:
-            window = decoding.send(decoder(window))
-        except StopIteration as done:
-            return done.value, windows
 
 
 def contexts(windows: list[WindowRequest]) -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 
 from app.errors import InvalidInput, TaskCrashes
 from app.media.pool import MediaPool
-from app.speakers.windows import voice_windows
+from app.speakers.voices import voice_windows
 from app.transcription.data_folder import DataFolder
 from app.transcription.known_speakers import PARAM, find_known_speakers
 from app.transcription.speaker_models import SpeakerModels

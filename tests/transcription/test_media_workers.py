@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from app.media.clip_search import ClipSearch
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
-from app.transcription.clip_search import ClipSearch
 from tests.media_files import RATE, encode, read_pcm, talk
 from workers.messages import FRAME_SAMPLES
 
@@ -46,6 +46,7 @@ async def probabilities(
     return np.concatenate([part async for part in search.probabilities()])
 
 
+@pytest.mark.server
 async def test_the_result_is_the_same_with_one_worker_and_with_three(tmp_path: Path) -> None:
     path = tmp_path / "talk.flac"
     path.write_bytes(encode(talk(LENGTH_S, read_pcm(TALK)), "flac", "flac"))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.engines.window_request import WindowRequest
-from app.errors import ClipFailed, TaskCrashes, TooLarge
+from app.errors import ClipFailed, TaskCrashes
 from app.media.clip_planner import DEMO_MAX_SILENCE_SAMPLES, MAX_SILENCE_SAMPLES
 from app.media.peaks import PeakCollector
 from app.media.pool import Decoded
@@ -18,7 +18,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.tasks import TaskResult
 from app.transcript.timeline import Transcript
-from app.transcription.clip_request import ClipKey
+from app.transcription.clip_decoding import ClipKey
 from app.transcription.pipeline import Observer, Pipeline
 from app.transcription.result_cache import CachedRecording, ClipResults
 from app.transcription.speakers import SpeakerFinder
@@ -47,7 +47,7 @@ class FakeMedia:
         upload: Upload,
         pcm_path: Path,
         max_duration_s: float,
-        peaks: PeakCollector,
+        peaks: PeakCollector | None,
         selection: Selection,
     ) -> AsyncGenerator[Decoded]:
         for samples in range(60 * SAMPLE_RATE, self.samples, 60 * SAMPLE_RATE):
@@ -134,7 +134,6 @@ async def transcribe(
     fleet: FakeFleet,
     media: FakeMedia | None = None,
     observer: Observer | None = None,
-    max_duration_s: float = 200,
     results: ClipResults | None = None,
     max_silence: int = MAX_SILENCE_SAMPLES,
     speakers: SpeakerFinder | None = None,
@@ -153,7 +152,7 @@ async def transcribe(
         pcm_path=folder / "pcm",
         results=results or CachedRecording(),
         observer=observer or Observer(),
-        max_duration_s=max_duration_s,
+        max_duration_s=200,
         max_silence=max_silence,
         speakers=speakers,
     )
@@ -211,7 +210,7 @@ async def test_speech_detection_stays_close_to_the_workers(tmp_path: Path, media
 
     fleet = SequentialFleet(answer)
     fleet.prefetch_limit = 2
-    transcript = await transcribe(tmp_path, fleet, media=media, max_duration_s=2000, language="en")
+    transcript = await transcribe(tmp_path, fleet, media=media, language="en")
     assert len(transcript.segments) == 120
     # So many minutes are searched before the first clips are known. A clip is certain only with the next.
     assert max(ahead) <= 2 + (2 * media_workers + 1) * 60 / PERIOD_S
@@ -237,7 +236,7 @@ class SlowMedia(FakeMedia):
 async def test_each_media_worker_has_two_chunks_in_flight(tmp_path: Path, workers: int) -> None:
     media = SlowMedia(240, workers)
     transcribing = asyncio.create_task(
-        transcribe(tmp_path, FakeFleet(clip_result), media=media, max_duration_s=3000, language="en")
+        transcribe(tmp_path, FakeFleet(clip_result), media=media, language="en")
     )
     for _ in range(200):  # the recording has 40 chunks, and is decoded by then
         await asyncio.sleep(0)
@@ -351,14 +350,9 @@ class VotingFleet(FakeFleet):
 async def test_a_clip_that_fails_after_its_vote_does_not_change_the_language(tmp_path: Path) -> None:
     """Without the vote of the third clip, Portuguese would win over Galician."""
     fleet, media = VotingFleet(), FakeMedia(100)
-    transcript = await transcribe(tmp_path, fleet, media, max_duration_s=2000, allow_partial=True)
+    transcript = await transcribe(tmp_path, fleet, media, allow_partial=True)
     assert len(transcript.failed_spans) == 1
     assert {language for _, language in fleet.requested} == {None, "gl"}
-
-
-async def test_a_recording_that_is_too_long_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TooLarge, match="longer than 200 s"):
-        await transcribe(tmp_path, FakeFleet(clip_result), media=FakeMedia(clips=30))
 
 
 class Published(Observer):

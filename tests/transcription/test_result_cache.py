@@ -12,8 +12,7 @@ import pytest
 from app.engines.window_request import WindowRequest
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.timeline import ClipResult
-from app.transcription.clip_decoding import decode_clip
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import StubSlot

@@ -9,7 +9,7 @@ from app.media.uploads import Upload
 from app.options import Options
 from app.scheduling.dispatcher import Dispatcher
 from app.settings import load_settings
-from app.transcription.pipeline import Fleet, Observer
+from app.transcription.pipeline import Observer, WindowDispatcher
 from app.transcription.result_cache import CachedRecording
 from app.transcription.service import TranscriptionService
 from workers.messages import SAMPLE_RATE, LoadOptions
@@ -21,20 +21,20 @@ def service(folder: Path, **given: object) -> TranscriptionService:
 
 
 def test_the_settings_name_the_models(tmp_path: Path) -> None:
-    assert service(tmp_path).catalogue.states() == {"demo": "unloaded"}
-    catalogue = service(tmp_path, models="large-v3-turbo").catalogue
+    assert service(tmp_path).fleet.catalogue.states() == {"demo": "unloaded"}
+    catalogue = service(tmp_path, models="large-v3-turbo").fleet.catalogue
     assert (catalogue.default, catalogue.others) == ("demo", ("large-v3-turbo",))
     assert catalogue.resolve("large-v3-turbo") == "large-v3-turbo"
 
 
 def test_the_settings_name_the_aliases(tmp_path: Path) -> None:
-    assert service(tmp_path).catalogue.resolve("gpt-4o-mini-transcribe") == "demo"
-    catalogue = service(tmp_path, models="tiny", model_aliases="gpt-4o-transcribe=tiny").catalogue
+    assert service(tmp_path).fleet.catalogue.resolve("gpt-4o-mini-transcribe") == "demo"
+    catalogue = service(tmp_path, models="tiny", model_aliases="gpt-4o-transcribe=tiny").fleet.catalogue
     assert catalogue.resolve("gpt-4o-transcribe") == "tiny"
 
 
 def test_the_settings_name_the_data_folder(tmp_path: Path) -> None:
-    folder = service(tmp_path).folder
+    folder = service(tmp_path).media.folder
     folder.lock()
     assert (folder.uploads.is_dir(), folder.pcm.is_dir()) == (True, True)
     assert {path.parent for path in (folder.uploads, folder.pcm)} == {tmp_path}
@@ -42,20 +42,20 @@ def test_the_settings_name_the_data_folder(tmp_path: Path) -> None:
 
 
 def test_the_settings_give_the_number_of_media_workers(tmp_path: Path) -> None:
-    assert service(tmp_path, media_workers=7)._media.worker_count == 7
+    assert service(tmp_path, media_workers=7).media.pool.worker_count == 7
 
 
 @pytest.mark.parametrize(("model", "seconds"), [("demo", 2), ("large-v3-turbo", 4)])
 def test_only_the_demo_model_gets_no_long_pauses(tmp_path: Path, model: str, seconds: int) -> None:
     """Whisper knows pauses of three seconds; the demo model loses the words around them."""
     made = service(tmp_path)
-    made.catalogue.options[model] = LoadOptions(model, "", "cpu", "int8", 1)
+    made.fleet.catalogue.options[model] = LoadOptions(model, "", "cpu", "int8", 1)
     upload = Upload(tmp_path / "upload", "talk.wav", 1, "")
-    fleet: Fleet = Dispatcher("worker", [])
+    fleet: WindowDispatcher = Dispatcher("worker", [])
     pipeline = made.pipeline("job", upload, Options(), model, fleet, CachedRecording(), Observer())
     assert pipeline.max_silence == seconds * SAMPLE_RATE
 
 
 def test_a_service_that_is_not_started_says_why_it_is_not_ready(tmp_path: Path) -> None:
-    assert service(tmp_path).readiness() == "the service is starting"
-    assert service(tmp_path).workers() == []
+    assert service(tmp_path).fleet.readiness() == "the service is starting"
+    assert service(tmp_path).fleet.workers() == []

@@ -38,8 +38,8 @@ async def service(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tra
         _env_file=None,
     )
     service = TranscriptionService(settings, make_plan(settings))
-    service.folder.lock()
-    service._media.start()
+    service.media.folder.lock()
+    service.media.pool.start()
     yield service
     await service.stop()
 
@@ -56,41 +56,41 @@ def wav(folder: Path, pcm: np.ndarray) -> Upload:
 
 
 def left(service: TranscriptionService) -> list[Path]:
-    return list(service.folder.pcm.iterdir())
+    return list(service.media.folder.pcm.iterdir())
 
 
 async def test_peaks_are_those_of_the_recording(service, tmp_path, speech):
-    assert await service.peaks(wav(tmp_path, speech)) == collected(speech).pack()
+    assert await service.media.peaks(wav(tmp_path, speech)) == collected(speech).pack()
     assert not left(service)
 
 
 async def test_recordings_that_have_none(service, tmp_path, monkeypatch):
     (tmp_path / "letter").write_bytes(b"Dear Sir or Madam" * 100)
     with pytest.raises(InvalidInput) as refused:
-        await service.peaks(Upload(tmp_path / "letter", "letter", 0, ""))
+        await service.media.peaks(Upload(tmp_path / "letter", "letter", 0, ""))
     assert refused.value.code == "not_audio"
     with pytest.raises(FileNotFoundError):
-        await service.peaks(Upload(tmp_path / "gone", "gone", 0, ""))
+        await service.media.peaks(Upload(tmp_path / "gone", "gone", 0, ""))
     with pytest.raises(TooLarge):
-        await service.peaks(wav(tmp_path, np.zeros(301 * RATE, np.int16)))
+        await service.media.peaks(wav(tmp_path, np.zeros(301 * RATE, np.int16)))
     undeclared = Upload(tmp_path / "long.mp3", "long.mp3", 0, "")
     undeclared.path.write_bytes(encode(np.zeros(301 * RATE, np.int16), "mp3", "mp3"))
     with pytest.raises(TooLarge):
-        await service.peaks(undeclared)
-    monkeypatch.setattr(service.folder.disk, "free", lambda: 0)
+        await service.media.peaks(undeclared)
+    monkeypatch.setattr(service.media.folder.disk, "free", lambda: 0)
     with pytest.raises(DiskFull):
-        await service.peaks(wav(tmp_path, np.zeros(RATE, np.int16)))
+        await service.media.peaks(wav(tmp_path, np.zeros(RATE, np.int16)))
     assert not left(service)
 
 
 async def test_a_cancelled_decoding_leaves_no_file(service, tmp_path, speech):
-    making = asyncio.create_task(service.peaks(wav(tmp_path, speech)))
+    making = asyncio.create_task(service.media.peaks(wav(tmp_path, speech)))
     while not left(service):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     making.cancel()
     await asyncio.gather(making, return_exceptions=True)
     assert not left(service)
-    assert await service.peaks(wav(tmp_path, speech)) == collected(speech).pack()
+    assert await service.media.peaks(wav(tmp_path, speech)) == collected(speech).pack()
 
 
 async def test_a_crash_of_the_worker_changes_nothing(tmp_path, speech):

@@ -8,7 +8,6 @@ import pytest
 from app.engines import speaker_model
 from app.engines.plan import make_plan
 from app.errors import InvalidSetting, SpeakerModelUnavailable, TaskCrashes
-from app.options import Options
 from app.settings import load_settings
 from app.transcription import speaker_models
 from app.transcription.service import TranscriptionService
@@ -30,22 +29,21 @@ def service(folder: Path, **given: str) -> TranscriptionService:
 
 async def test_the_bundled_model_is_there_at_once(tmp_path: Path) -> None:
     made = service(tmp_path)
-    made.check_diarize(Options(diarize=True))
-    assert (await made.speaker_model()).name == "resemblyzer"
+    made.media.speaker_models.check()
+    assert (await made.media.speaker_models.get()).name == "resemblyzer"
 
 
-async def test_without_it_only_requests_that_ask_who_speaks_are_refused(
+async def test_without_it_requests_that_ask_who_speaks_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(speaker_model, "find_spec", lambda name: None)
     made = service(tmp_path)
-    made.check_diarize(Options())
     with pytest.raises(SpeakerModelUnavailable, match="pip install --no-deps resemblyzer"):
-        made.check_diarize(Options(diarize=True))
+        made.media.speaker_models.check()
     with pytest.raises(SpeakerModelUnavailable):
-        await made.speaker_model()
+        await made.media.speaker_models.get()
     with pytest.raises(SpeakerModelUnavailable):
-        await made._media.embed_voices("job", tmp_path, [(0, 1)])
+        await made.media.pool.embed_voices("job", tmp_path, [(0, 1)])
 
 
 def test_a_setting_that_names_nothing_stops_the_start(tmp_path: Path) -> None:

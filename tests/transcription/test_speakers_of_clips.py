@@ -17,8 +17,7 @@ from app.scheduling.tasks import TaskResult
 from app.speakers.labelling import KnownSpeaker, SpeakerCount
 from app.speakers.voices import unpack_voices
 from app.transcript.edited import EditedSegment, speaker_of, with_ids
-from app.transcript.packed_segments import PackedSegments
-from app.transcript.timeline import Transcript
+from app.transcript.timeline import PackedSegments, Transcript
 from app.transcription.helper import Helper
 from app.transcription.result_cache import CachedRecording, ClipResults
 from app.transcription.speakers import SpeakerFinder

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.transcription.words import place_words
+from app.transcription.clip_decoding import place_words
 from workers.messages import Segment, Span, Word
 
 

@@ -5,38 +5,16 @@ import { conditionOf, counts, deviceOf, toneOf } from "../../app/web/fleet/condi
 import { newFleet } from "../../app/web/fleet/fleet_state.js";
 import { boxAt, boxes, endedBlock, outages, runningBlock, toX } from "../../app/web/fleet/layout.js";
 import { clipsByJob, DIRECT, jobsShown, loadSteps, outcomes, speeds } from "../../app/web/fleet/measures.js";
+import * as rows from "./fleet_rows.js";
+import { NOW } from "./fleet_rows.js";
 
-const NOW = 1_700_000_000;
 const WIDTH = 600; // px: two for each second
 
-/** @param {object} [changes] @returns {any} */
-function block(changes = {}) {
-  const jobs = [{ job: "a1", kind: "job", clips: 2 }];
-  return {
-    id: 1,
-    slot: 0,
-    jobs,
-    start: NOW - 20,
-    end: NOW - 10,
-    clips: 2,
-    audio_s: 40,
-    outcome: "ok",
-    ...changes,
-  };
-}
+/** A block of ten seconds. @param {object} [changes] */
+const block = (changes = {}) => rows.block({ start: NOW - 20, end: NOW - 10, ...changes });
 
-/** @param {object} [changes] @returns {any} */
-function worker(changes = {}) {
-  return {
-    slot: 0,
-    state: "idle",
-    error: null,
-    working: [],
-    device: "cpu",
-    visible_devices: null,
-    ...changes,
-  };
-}
+/** @param {object} [changes] */
+const worker = (changes = {}) => rows.worker({ device: "cpu", visible_devices: null, ...changes });
 
 /** @param {any[]} blocks @param {any[]} [workers] */
 function fleetOf(blocks, workers = []) {

@@ -1,29 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { applyEvent, forget, newFleet } from "../../app/web/fleet/fleet_state.js";
-
-const NOW = 1_700_000_000;
-
-/** @param {object} [changes] @returns {any} */
-function worker(changes = {}) {
-  return { slot: 0, state: "idle", error: null, gpu: null, working: [], ...changes };
-}
-
-/** @param {object} [changes] @returns {any} */
-function block(changes = {}) {
-  const jobs = [{ job: "a1", kind: "job", clips: 2 }];
-  return {
-    id: 1,
-    slot: 0,
-    jobs,
-    start: NOW - 4,
-    end: NOW - 2,
-    clips: 2,
-    audio_s: 40,
-    outcome: "ok",
-    ...changes,
-  };
-}
+import { block, NOW, worker } from "./fleet_rows.js";
 
 /** @param {object} [changes] @returns {any} */
 function snapshot(changes = {}) {

@@ -27,9 +27,9 @@ test("a menu larger than the window begins at its edge", () => {
   assert.deepEqual(placed(button(5, 5), { width: 2000, height: 900 }, VIEW, false), { left: 8, top: 8 });
 });
 
-test("the formats that most people want come first, and unknown ones last", () => {
+test("the formats that most people want come first, the others as the service lists them", () => {
   const groups = groupsOf(["json", "new", "txt", "vtt", "ass", "srt"]);
-  assert.deepEqual(groups, { first: ["srt", "vtt", "txt"], rest: ["ass", "json", "new"] });
+  assert.deepEqual(groups, { first: ["srt", "vtt", "txt"], rest: ["json", "new", "ass"] });
 });
 
 test("a result has the name of its recording", () => {

@@ -125,7 +125,7 @@ function matchesOf(segments, text) {
 }
 
 /**
- * What the service would refuse: see `app/api/correction_bodies.py` and `app/transcript/corrections/edits.py`.
+ * What the service would refuse: see `app/api/transcripts/correction_bodies.py` and `app/transcript/corrections/edits.py`.
  * @param {Segments} segments
  * @param {number} [length]
  * @returns {string[]}

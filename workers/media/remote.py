@@ -84,7 +84,13 @@ def drop_file(name: str) -> None:
 
 
 def decode(
-    job: str, max_samples: int, raw: bool, max_declared: float, selection: Selection, channels: int
+    job: str,
+    max_samples: int,
+    raw: bool,
+    max_declared: float,
+    selection: Selection,
+    channels: int,
+    find_peaks: bool = True,
 ) -> RemoteStep:
     """As `tasks.decode`, of the file that was received under the name of the job.
 
@@ -99,7 +105,15 @@ def decode(
     first, *others = map(_path, output.files)
     try:
         step = tasks.decode(
-            job, _path(_files[job]), first, max_samples, raw, max_declared, selection, tuple(others)
+            job,
+            _path(_files[job]),
+            first,
+            max_samples,
+            raw,
+            max_declared,
+            selection,
+            tuple(others),
+            find_peaks,
         )
         result = output.take(step)
     except BaseException:

@@ -7,7 +7,7 @@ detector in functions only.
 import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -44,7 +44,8 @@ class DecodeStep:
     finished: bool
     warning: str | None  # for the sender, once finished
     declared: int = 0  # where the recording or the part ends, as the file gives it; 0 if it does not
-    peaks: bytes = b""  # of the bins that are complete since the last step, as `PeakFinder.take` gives them
+    # Of the bins that are complete since the last step, as `PeakFinder.take` gives them, if they are wanted.
+    peaks: bytes = b""
     tracks: tuple[SoundTrack, ...] = ()  # of the file, with the first step
     channels: int = 1  # that are written; 0 if that is not known yet
     distinct: tuple[int, ...] = (0,)  # once finished: channels that are not the same as an earlier one
@@ -58,8 +59,8 @@ class _Session:
     output: ChannelFiles
     findings: Findings
     selection: Selection
+    peaks: PeakFinder | None  # None: nobody wants them
     samples: int = 0  # decoded so far, those before the part too
-    peaks: PeakFinder = field(default_factory=PeakFinder)
 
     @property
     def declared(self) -> int:
@@ -79,7 +80,8 @@ class _Session:
             if end is not None:
                 chunk = chunk[: (end - self.samples) * form.frame_bytes]
             self.output.write(chunk[max(0, start - self.samples) * form.frame_bytes :], form.channels)
-            self.peaks.feed(mixed(chunk, form.channels))
+            if self.peaks is not None:
+                self.peaks.feed(mixed(chunk, form.channels))
             self.samples += len(chunk) // form.frame_bytes
             if self.samples == end:
                 return True
@@ -102,11 +104,13 @@ def decode(
     max_declared: float = math.inf,
     selection: Selection = EVERYTHING,
     more_channels: tuple[str, ...] = (),
+    find_peaks: bool = True,
 ) -> DecodeStep:
     """Decode about `max_samples` more of `source` into the file at `pcm_path`, which must exist.
 
     With `more_channels`, that file gets the first channel, and these files, which must exist, get the others;
-    the source has as many of them as it has. Without, all channels are mixed.
+    the source has as many of them as it has. Without, all channels are mixed. `find_peaks`: also find the
+    peaks, for a waveform.
 
     If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.
 
@@ -123,7 +127,9 @@ def decode(
     session = _sessions.get(job)
     is_new = session is None
     if session is None:
-        session = _sessions[job] = _start(Path(source), [pcm_path, *more_channels], raw, selection)
+        session = _sessions[job] = _start(
+            Path(source), [pcm_path, *more_channels], raw, selection, PeakFinder() if find_peaks else None
+        )
     try:
         if is_new:
             next(session.chunks)
@@ -144,7 +150,7 @@ def decode(
         close(job)
     log.debug("decoded %d samples of a recording", session.samples)
     warning = session.findings.warning if finished else None
-    peaks = session.peaks.take(finished=finished)
+    peaks = session.peaks.take(finished=finished) if session.peaks is not None else b""
     tracks = session.findings.tracks if is_new else ()
     channels = session.output.channels
     return DecodeStep(session.samples, finished, warning, session.declared, peaks, tracks, channels, distinct)
@@ -186,7 +192,9 @@ def limit_memory(headroom_bytes: int) -> None:
     runtime.limit_memory(headroom_bytes)
 
 
-def _start(source: Path, pcm_paths: Sequence[str], raw: bool, selection: Selection) -> _Session:
+def _start(
+    source: Path, pcm_paths: Sequence[str], raw: bool, selection: Selection, peaks: PeakFinder | None
+) -> _Session:
     if source.stat().st_size == 0:
         raise refusal.empty_file()
     findings = Findings()
@@ -196,7 +204,7 @@ def _start(source: Path, pcm_paths: Sequence[str], raw: bool, selection: Selecti
         else decoded_pcm(source, findings, track=selection.track, separate=len(pcm_paths) > 1)
     )
     output = ChannelFiles([Path(path) for path in pcm_paths], selection.start)
-    return _Session(chunks, output, findings, selection)
+    return _Session(chunks, output, findings, selection, peaks)
 
 
 def _check(session: _Session) -> None:

@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 from workers.messages import SAMPLE_RATE, Word
-from workers.whisper.scores import finite_probability
+from workers.whisper.results import finite_probability
 
 # Constants of openai-whisper (`transcribe.py`).
 _PREPENDED_PUNCTUATION = "\"'“¿([{-"

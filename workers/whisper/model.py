@@ -23,8 +23,14 @@ from workers.messages import (
 )
 from workers.whisper.alignment import ALIGNMENT_ERRORS, assign_words
 from workers.whisper.model_check import check_files, missing_word_times
-from workers.whisper.scores import LanguageProbs, finite_logprob, finite_probability, rank_languages
-from workers.whisper.timestamps import TimestampedText, split_at_timestamps
+from workers.whisper.results import (
+    LanguageProbs,
+    TimestampedText,
+    finite_logprob,
+    finite_probability,
+    rank_languages,
+    split_at_timestamps,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,11 +14,11 @@ from typing import Any
 
 import structlog
 
-from app import logs
-from app.engines.cluster.frames import FrameTooLarge, pickled
+from app.engines.cluster.frames import pickled, readable
 from app.engines.cluster.messages import ActorSpec, StartedProcess
 from app.errors import DeviceFailed, ProcessCrashed
 from app.scheduling.process import ChildProcess, WorkerProcess
+from app.telemetry import logs
 from workers import probe
 from workers.log_lines import LogFormat
 
@@ -135,18 +135,7 @@ async def _answer(answer: Any) -> bytes:
     try:
         return b"".join(pickled((True, await answer)))
     except Exception as error:
-        return _pickled_error(error)
-
-
-def _pickled_error(error: Exception) -> bytes:
-    try:
-        data = b"".join(pickled((False, error)))
-        pickle.loads(data)
-    except Exception:
-        if isinstance(error, FrameTooLarge):
-            raise
-        data = b"".join(pickled((False, RuntimeError(f"{type(error).__name__}: {error}"))))
-    return data
+        return b"".join(pickled((False, readable(error))))
 
 
 def _assigned_gpus() -> str:

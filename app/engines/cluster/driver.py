@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import pickle
 import re
 import socket
 from collections import Counter
@@ -14,7 +13,7 @@ from typing import Any, TypeVar
 from app.concurrency import BackgroundTasks
 from app.engines.cluster import authentication
 from app.engines.cluster.actor import WorkerActor, run_task
-from app.engines.cluster.frames import Connection, pickled
+from app.engines.cluster.frames import Connection, one_line, pickled, readable, result_of
 from app.engines.cluster.messages import ActorEvent, ActorSpec, Node, NodeList
 from app.errors import ClusterUnavailable, ProcessLost
 from app.known_errors import last_line
@@ -27,7 +26,6 @@ NODES_EVERY_S = 2.0
 _START_S = 240.0  # for a process to start, and to show its GPU
 _CLOSE_S = 20.0
 _TASK_S = 1800.0  # for a function on a node, which may download a model
-_MOST_CHARACTERS = 400  # of an error of Ray's
 _NOT_IMPORTED = "failed to import on the worker"  # Ray's words
 _LARGE = 100_000  # bytes; from here on Ray copies a call into its object store, which may wait for space
 
@@ -47,30 +45,22 @@ async def _serve(sock: socket.socket) -> None:
         environment, address, insecure, form = await connection.receive()
         os.environ.clear()
         os.environ.update(environment)
-        fault = _connect(address, insecure=insecure)
-        if fault is None:
-            await Driver(connection, form).serve()
-        else:
-            connection.send(("fault", fault))
-            await connection.flush()
+        try:
+            connect(address, insecure=insecure)  # in this thread, as Ray wants it
+        except (ClusterUnavailable, ProcessLost):
+            raise
+        except Exception as error:  # Ray has no class of its own for most
+            raise ProcessLost(f"the Ray cluster cannot be used: {one_line(error)}") from error
+        await Driver(connection, form).serve()
     except EOFError:
         pass  # the server has gone
     except Exception as error:
-        connection.send(("fault", ProcessLost(f"the bridge to Ray failed: {error!r}")))
+        is_known = isinstance(error, (ClusterUnavailable, ProcessLost))
+        fault = error if is_known else ProcessLost(f"the bridge to Ray failed: {error!r}")
+        connection.send(("fault", fault))
         await connection.flush()
     finally:
         connection.close()
-
-
-def _connect(address: str, *, insecure: bool) -> ClusterUnavailable | ProcessLost | None:
-    """Connect in this thread, as Ray wants it. Nothing else happens meanwhile. Why it failed, if it did."""
-    try:
-        connect(address, insecure=insecure)
-    except (ClusterUnavailable, ProcessLost) as error:
-        return error
-    except Exception as error:  # Ray has no class of its own for most
-        return ProcessLost(f"the Ray cluster cannot be used: {_one_line(error)}")
-    return None
 
 
 def connect(address: str, *, insecure: bool) -> None:
@@ -91,7 +81,7 @@ def connect(address: str, *, insecure: bool) -> None:
     try:
         ray.init(address, **quiet)
     except (ConnectionError, RuntimeError) as error:
-        text = _one_line(error.__cause__ or error)  # a ConnectionError of Ray says no more than the address
+        text = one_line(error.__cause__ or error)  # a ConnectionError of Ray says no more than the address
         if "Version mismatch" in text:
             raise ClusterUnavailable(
                 f"{text}: install the same versions of Python and Ray on all machines"
@@ -196,15 +186,13 @@ class Driver:
             b"".join(pickled((function, *args)))
         )
         try:
-            is_result, value = pickle.loads(await _lost_if_ray_fails(task, _TASK_S))
+            answer = await _lost_if_ray_fails(task, _TASK_S)
         except TimeoutError:
             raise ProcessLost(f"node {self._name(node_id)} did not answer within {_TASK_S:.0f} s") from None
         finally:
             with suppress(Exception):  # it has ended
                 ray.cancel(task, force=True)
-        if not is_result:
-            raise value
-        return value
+        return result_of(answer)
 
     async def _pass_on(
         self, actor: str, method: str, number: int, call: list[bytes], deadline_s: float | None
@@ -230,7 +218,7 @@ class Driver:
         try:
             self._connection.send(message)
         except Exception as error:  # it cannot be pickled, or is too large
-            fault = RuntimeError(f"the answer of {method} cannot be sent: {_one_line(error)}")
+            fault = RuntimeError(f"the answer of {method} cannot be sent: {one_line(error)}")
             self._connection.send(("answer", number, False, fault))
 
     def _forget_call(self, number: int, task: asyncio.Task[None]) -> None:
@@ -307,11 +295,7 @@ def _without_ray(error: Exception) -> Exception:
 
     if isinstance(error, RayError):
         return ProcessLost(_reason(error))
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # one that the server could not read would end the bridge, and all calls with it
-        return RuntimeError(f"{type(error).__name__}: {_one_line(error)}")
-    return error
+    return readable(error)  # another one would end the bridge, and all calls with it
 
 
 def _pinned(node_id: str) -> Any:
@@ -362,12 +346,8 @@ def _usage(node_id: str, kind: str) -> tuple[float, list[str]]:
     return free, [f"{count} {name}" for name, count in holders.items()]
 
 
-def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:_MOST_CHARACTERS]
-
-
 def _reason(error: Exception) -> str:
     """Why Ray has lost something, without the pages of advice."""
-    text = _one_line(error)
+    text = one_line(error)
     found = re.search(r"The actor (is dead|died) because [^.]*", text)
     return f"{type(error).__name__}: {found[0] if found else text}"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 
@@ -10,39 +10,13 @@ from app.concurrency import BackgroundTasks, Wakeup
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import Node
 from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.nodes import find_node, node_row
-from app.engines.cluster.places import Place, usable_device
-from app.engines.slot import WhisperSlot
+from app.engines.cluster.nodes import Place, find_node, node_row, usable_device
+from app.engines.cluster.slot import RaySlots
 from app.errors import NotReady
+from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import SlotStatus
 
 log = structlog.get_logger(__name__)
-
-
-class SlotSource(Protocol):
-    """Which slots there should be, and new ones."""
-
-    def places(self, nodes: Sequence[Node]) -> Sequence[Place]:
-        """Where workers can run on these nodes."""
-
-    def new_node(self, node: Node, connected: asyncio.Event) -> ClusterNode:
-        """A node that has joined. `connected`: see `ClusterNode`."""
-
-    def new_slot(self, index: int, place: Place, node: ClusterNode) -> WhisperSlot:
-        """A slot for a place on the node."""
-
-
-class DynamicSlots(Protocol):
-    """The slots of a dispatcher, which come and go: see `Dispatcher`."""
-
-    @property
-    def free_index(self) -> int: ...
-
-    def add_slot(self, slot: Any) -> None: ...
-
-    async def remove_slot(self, index: int) -> None: ...
-
-    async def drain_slot(self, index: int) -> None: ...
 
 
 class ClusterFleet:
@@ -70,14 +44,14 @@ class ClusterFleet:
         await self.bridge.start()
 
     async def usable_device(self, device: str) -> str:
-        """The device of workers, as `places.usable_device`. Waits for a node that has one; before `serve`."""
+        """The device of workers, as `nodes.usable_device`. Waits for a node that has one; before `serve`."""
         while (found := usable_device(self.bridge.nodes, device)) is None:
             self._lacks_device = True
             await self._changed.wait()
         self._lacks_device = False
         return found
 
-    def serve(self, slots: DynamicSlots, source: SlotSource) -> None:
+    def serve(self, slots: Dispatcher[Any, Any], source: RaySlots) -> None:
         """Add, drain and remove slots as nodes come and go, from now on."""
         self._changed.set()
         self._follow = asyncio.create_task(self._follow_nodes(slots, source), name="cluster-fleet")
@@ -145,7 +119,7 @@ class ClusterFleet:
         """Whether a node gets no more workers."""
         return node_id in self._draining or node_id in self.bridge.draining
 
-    async def _follow_nodes(self, slots: DynamicSlots, source: SlotSource) -> None:
+    async def _follow_nodes(self, slots: Dispatcher[Any, Any], source: RaySlots) -> None:
         while True:
             await self._changed.wait()
             if self.bridge.fault is not None:
@@ -157,7 +131,7 @@ class ClusterFleet:
                 log.exception("slots not changed")
             self._connected.set()
 
-    async def _reconcile(self, nodes: Sequence[Node], slots: DynamicSlots, source: SlotSource) -> None:
+    async def _reconcile(self, nodes: Sequence[Node], slots: Dispatcher[Any, Any], source: RaySlots) -> None:
         """Remove, drain and add slots as the nodes need it."""
         alive = {node.id for node in nodes}
         for node_id in self._nodes.keys() - alive:
@@ -187,7 +161,7 @@ class ClusterFleet:
                 number = self._numbers[place] = slots.free_index
                 slots.add_slot(source.new_slot(number, place, self._nodes[place.node.id]))
 
-    async def _drain(self, slots: DynamicSlots, place: Place, number: int) -> None:
+    async def _drain(self, slots: Dispatcher[Any, Any], place: Place, number: int) -> None:
         self._ending.add(place)
         log.info("worker drains", slot=number, node=place.node.name)
         await slots.drain_slot(number)

@@ -9,6 +9,7 @@ from typing import Any
 
 MAX_BYTES = 256 << 20  # of a message; the largest are batches of audio, 16 MB
 _LENGTH = struct.Struct("!Q")
+_MOST_CHARACTERS = 400  # of an error
 
 
 class FrameTooLarge(ValueError):
@@ -22,6 +23,28 @@ def pickled(message: object) -> list[bytes]:
     if sum(map(len, pieces)) > MAX_BYTES:
         raise FrameTooLarge(f"a message is larger than {MAX_BYTES >> 20} MiB")
     return pieces
+
+
+def readable(error: Exception) -> Exception:
+    """The error, or one that says the same if another process could not read it."""
+    try:
+        pickle.loads(b"".join(pickled(error)))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {one_line(error)}")
+    return error
+
+
+def one_line(error: BaseException) -> str:
+    """The text of an error, on one line of bounded length."""
+    return " ".join(str(error).split())[:_MOST_CHARACTERS]
+
+
+def result_of(answer: bytes) -> Any:
+    """The result in a pickled answer: whether it is one, and the result or an error. Raises the error."""
+    is_result, value = pickle.loads(answer)
+    if not is_result:
+        raise value
+    return value
 
 
 class _Pieces(list[bytes]):

@@ -1,17 +1,16 @@
 """A worker's process on a node of the cluster, as the server sees it."""
 
 import asyncio
-import pickle
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 from app.engines.cluster.bridge import Bridge
-from app.engines.cluster.frames import pickled
+from app.engines.cluster.frames import pickled, result_of
 from app.engines.cluster.messages import ActorEvent, ActorSpec, StartedProcess
 from app.errors import ClusterUnavailable, ProcessCrashed, ProcessLost
-from app.work import bound_ids
+from app.telemetry.work import bound_ids
 from workers.messages import Part
 
 R = TypeVar("R")
@@ -124,7 +123,7 @@ class RemoteProcess:
         number = self._number = self._actor.add(self)
         name = await self._actor.start()
         answer = await self._bridge.call("start_process", name, number, pickled(self._initializer))
-        started: StartedProcess = _result(answer)
+        started: StartedProcess = result_of(answer)
         self.pid, self.visible_devices = started.pid, started.visible_devices
 
     async def call(self, function: Callable[..., R], *args: object, deadline_s: float | None = None) -> R:
@@ -136,7 +135,7 @@ class RemoteProcess:
         call = pickled((bound_ids(), deadline_s, function, *args))
         margin_s = None if deadline_s is None else deadline_s + _MARGIN_S
         answer = await self._bridge.call("call_process", name, number, call, margin_s)
-        result, self.parts = _result(answer)
+        result, self.parts = result_of(answer)
         return result  # type: ignore[no-any-return]
 
     async def close(self) -> None:
@@ -152,14 +151,6 @@ class RemoteProcess:
             self._number = None
         self.exit_error = error
         self.on_exit()
-
-
-def _result(answer: bytes) -> Any:
-    """The result in an answer of an actor. Raises the error in it."""
-    is_result, value = pickle.loads(answer)
-    if not is_result:
-        raise value
-    return value
 
 
 async def _unless_gone(call: Awaitable[Any]) -> None:

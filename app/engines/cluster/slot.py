@@ -11,7 +11,7 @@ from app.engines.catalogue import ModelCatalogue
 from app.engines.cluster.bridge import Bridge
 from app.engines.cluster.messages import ActorSpec, Node
 from app.engines.cluster.node import ClusterNode
-from app.engines.cluster.places import Place, worker_places
+from app.engines.cluster.nodes import Place, worker_places
 from app.engines.cluster.remote_process import Actor, RemoteProcess
 from app.engines.local import ProcessSlot
 from app.engines.simulated import SimulatedProcess, Simulation

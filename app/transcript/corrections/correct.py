@@ -3,7 +3,8 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from itertools import count, pairwise
+from operator import attrgetter
 
 from app.transcript.corrections.diff import longest_increasing
 from app.transcript.corrections.edits import PlacedEdit, SegmentEdit, placed_edits
@@ -11,7 +12,7 @@ from app.transcript.corrections.words import NewText, NewWords, OldText, new_wor
 from app.transcript.edited import EditedSegment, clip_start, speaker_of, word_speakers
 from app.transcript.reading.alignment import align
 from app.transcript.reading.words import ReadWord, fill_word_times
-from app.transcript.scripts import is_unspaced
+from app.transcript.text.scripts import is_unspaced
 from app.transcript.timeline import moved
 from workers.messages import Segment, Span, Word
 
@@ -48,14 +49,15 @@ def correct(
     if any(segment.words for segment in base):
         for old, new in _regions(base, placed, texts):
             found |= _words_of_region(base, placed, texts, old, new)
-    ids = _Ids(revision, clips)
-    nearest = _Nearest(base)
+    starts = [start for start, _ in clips]
+    numbers = count()  # of new segments: each id is given once, since no other revision has this one's number
     segments: list[EditedSegment] = []
     changed = len(base)
     for index, (edit, text) in enumerate(zip(placed, texts, strict=True)):
         words = found.get(index)
         if edit.base is None:
-            segments.append(_new_segment(edit, text, words, nearest.segment(edit, words), ids))
+            new_id = f"{clip_start(starts, edit.start)}-r{revision}-{next(numbers)}"
+            segments.append(_new_segment(edit, text, words, _origin(base, edit, words), new_id))
             changed += 1
             continue
         segments.append(_corrected(base[edit.base], edit, text, words))
@@ -79,7 +81,7 @@ def _corrected(segment: EditedSegment, edit: PlacedEdit, text: str, words: NewWo
 
 
 def _new_segment(
-    edit: PlacedEdit, text: str, words: NewWords | None, origin: Segment, ids: "_Ids"
+    edit: PlacedEdit, text: str, words: NewWords | None, origin: Segment, new_id: str
 ) -> EditedSegment:
     return EditedSegment(
         edit.start,
@@ -88,7 +90,7 @@ def _new_segment(
         tokens=(),
         **{name: getattr(origin, name) for name in _SCORES},
         words=words.words if words else (),
-        id=ids.next(edit.start),
+        id=new_id,
         speaker=edit.speaker,
         timed_by_hand=True,
         speaker_by_hand=_is_chosen(edit.speaker, origin),
@@ -102,37 +104,17 @@ def _is_chosen(speaker: str | None, origin: Segment) -> bool:
     return speaker is not None
 
 
-class _Ids:
-    """New ids, each given once: no other revision has this one's number."""
-
-    def __init__(self, revision: int, clips: Sequence[Span]) -> None:
-        self._revision = revision
-        self._starts = [start for start, _ in clips]
-        self._count = 0
-
-    def next(self, start: int) -> str:
-        self._count += 1
-        return f"{clip_start(self._starts, start)}-r{self._revision}-{self._count - 1}"
-
-
-class _Nearest:
-    """The segment of the base whose scores a new segment gets."""
-
-    def __init__(self, base: Sequence[EditedSegment]) -> None:
-        self._base = base
-        self._starts = [segment.start for segment in base]
-
-    def segment(self, edit: PlacedEdit, words: NewWords | None) -> Segment:
-        """The one that most of its words come from, or the nearest in time."""
-        if words and words.origin is not None:
-            return self._base[words.origin]
-        at = bisect_right(self._starts, edit.start)
-        near = self._base[max(at - 1, 0) : at + 1]
-        return min(near, key=lambda segment: _distance(segment, edit), default=_NOBODYS)
-
-
-def _distance(segment: Segment, edit: PlacedEdit) -> int:
-    return max(segment.start - edit.end, edit.start - segment.end)
+def _origin(base: Sequence[EditedSegment], edit: PlacedEdit, words: NewWords | None) -> Segment:
+    """The segment whose scores a new one gets: that of most of its words, or the nearest in time."""
+    if words and words.origin is not None:
+        return base[words.origin]
+    at = bisect_right(base, edit.start, key=attrgetter("start"))
+    near = base[max(at - 1, 0) : at + 1]
+    return min(
+        near,
+        key=lambda segment: max(segment.start - edit.end, edit.start - segment.end),
+        default=_NOBODYS,
+    )
 
 
 def _stored_texts(base: Sequence[EditedSegment], placed: Sequence[PlacedEdit]) -> list[str]:

@@ -60,7 +60,10 @@ def placed_edits(
         may_overlap = rival is None or not (is_moved or placed[rival].is_moved)
         _check_order(edits, index, None if may_overlap else rival)
         _check_times(index, edit, start, end, samples)
-        _check_text(index, edit.text)
+        if not edit.text.strip():
+            raise _invalid(index, "has no text", "Give it some, or leave the segment out to remove it")
+        if not edit.text.isascii() and any("\ud800" <= char <= "\udfff" for char in edit.text):
+            raise _invalid(index, "has half a character (a lone surrogate)", "Send its text in Unicode")
         if rival is None or edit.end_ms >= edits[rival].end_ms:
             latest[edit.speaker] = index
         if start is None:
@@ -76,31 +79,30 @@ def placed_edits(
 
 
 def _kept_times(segment: EditedSegment, edit: SegmentEdit) -> tuple[int | None, int | None]:
-    """The start and the end of the segment in samples, as far as the edit keeps them."""
-    return (
-        segment.start if _is_same(segment.start, edit.start_ms) else None,
-        segment.end if _is_same(segment.end, edit.end_ms) else None,
+    """The start and the end of the segment in samples, as far as the edit keeps them.
+
+    It does if they round to its milliseconds, whichever way half a millisecond goes.
+    """
+    start, end = (
+        time if abs(time - time_ms * _SAMPLES_PER_MS) <= _SAMPLES_PER_MS // 2 else None
+        for time, time_ms in ((segment.start, edit.start_ms), (segment.end, edit.end_ms))
     )
-
-
-def _is_same(time: int, time_ms: int) -> bool:
-    """Whether the time in samples rounds to these milliseconds, whichever way half a millisecond goes."""
-    return abs(time - time_ms * _SAMPLES_PER_MS) <= _SAMPLES_PER_MS // 2
+    return start, end
 
 
 def _check_order(edits: Sequence[SegmentEdit], index: int, of_speaker: int | None) -> None:
     """`of_speaker`: the index of an earlier segment of the same speaker that may not overlap this one."""
     start = edits[index].start_ms
     if index and start < edits[index - 1].start_ms:
-        before = f"at {_shown(edits[index - 1].start_ms)}, where segments[{index - 1}] does"
+        before = f"at {edits[index - 1].start_ms} ms, where segments[{index - 1}] does"
         raise _invalid(
-            index, f"starts at {_shown(start)}, not {before}, or later", "Order the segments by their start"
+            index, f"starts at {start} ms, not {before}, or later", "Order the segments by their start"
         )
     if of_speaker is not None and start < edits[of_speaker].end_ms:
-        ends = f"segments[{of_speaker}] of the same speaker ends at {_shown(edits[of_speaker].end_ms)}"
+        ends = f"segments[{of_speaker}] of the same speaker ends at {edits[of_speaker].end_ms} ms"
         raise _invalid(
             index,
-            f"starts at {_shown(start)}, before {ends}",
+            f"starts at {start} ms, before {ends}",
             "Give one of them another time or another speaker, or join them",
         )
 
@@ -112,37 +114,21 @@ def _check_times(index: int, edit: SegmentEdit, start: int | None, end: int | No
     if edit.start_ms >= edit.end_ms:
         raise _invalid(
             index,
-            f"starts at {_shown(edit.start_ms)} and ends at {_shown(edit.end_ms)}",
+            f"starts at {edit.start_ms} ms and ends at {edit.end_ms} ms",
             "Give it an end after its start",
         )
+    whole_ms = -(-samples // _SAMPLES_PER_MS)  # the last one begun
     starts_inside = start is not None or 0 <= edit.start_ms * _SAMPLES_PER_MS < samples
-    if not starts_inside or (end is None and edit.end_ms > _whole_ms(samples)):
+    if not starts_inside or (end is None and edit.end_ms > whole_ms):
         raise _invalid(
             index,
-            f"lasts from {_shown(edit.start_ms)} to {_shown(edit.end_ms)}, and the recording from 0 to "
-            f"{_shown(_whole_ms(samples))}",
+            f"lasts from {edit.start_ms} ms to {edit.end_ms} ms, and the recording from 0 to {whole_ms} ms",
             "Give it times inside the recording",
         )
 
 
-def _check_text(index: int, text: str) -> None:
-    if not text.strip():
-        raise _invalid(index, "has no text", "Give it some, or leave the segment out to remove it")
-    if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
-        raise _invalid(index, "has half a character (a lone surrogate)", "Send its text in Unicode")
-
-
 def _invalid(index: int, what: str, remedy: str) -> InvalidInput:
     return InvalidInput(f"segments[{index}] {what}. {remedy}.", param=f"segments[{index}]")
-
-
-def _shown(time_ms: int) -> str:
-    return f"{time_ms} ms"
-
-
-def _whole_ms(samples: int) -> int:
-    """The milliseconds of the recording, the last one begun."""
-    return -(-samples // _SAMPLES_PER_MS)
 
 
 def _separate(placed: list[PlacedEdit]) -> None:

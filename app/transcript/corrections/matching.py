@@ -3,11 +3,48 @@
 A text that replaces another one keeps its words if it can. Words may also have moved to a neighbour.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+import unicodedata
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from app.transcript.corrections.diff import kept_tokens, longest_increasing
-from app.transcript.corrections.tokens import TokenRow
+from app.transcript.text.scripts import UNSPACED, is_unspaced
+
+_MARKS = "\u0300-\u036f\u200d\ufe00-\ufe0f"  # combining marks, joiner, variants
+_CODES = (*range(0x0E00, 0x3100), *range(0xA9E0, 0xAA80))  # with all marks of scripts without spaces
+
+
+_OF_UNSPACED = "".join(
+    char for char in map(chr, _CODES) if unicodedata.category(char)[0] == "M" and is_unspaced(char)
+)
+_TOKEN = re.compile(rf"\s*(?:(?!\s)[{UNSPACED}][{_OF_UNSPACED}{_MARKS}]*|[^\s{UNSPACED}]+)")
+
+
+def tokens_of(text: str) -> list[str]:
+    """The tokens of the text, each with the spaces before it. Spaces at the end belong to none."""
+    found: list[str] = _TOKEN.findall(text)
+    return found
+
+
+class TokenRow:
+    """The tokens of texts in a row."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self.spaced: list[str] = []  # with the spaces before each
+        self.owners = array("L")  # of each token: the number of its text
+        self.edges = array("L", [0])  # tokens before the first text, the second, ..., and of all texts
+        for number, text in enumerate(texts):
+            tokens = tokens_of(text)
+            self.spaced += tokens
+            self.owners.extend([number] * len(tokens))
+            self.edges.append(len(self.spaced))
+        self.tokens: Sequence[str] = [token.strip() for token in self.spaced]
+
+    def __len__(self) -> int:
+        return len(self.spaced)
+
 
 _MOST_CHOICES = 50  # tokens of a text that another token is compared with
 

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from app.transcript.corrections.matching import match
-from app.transcript.corrections.tokens import TokenRow
-from app.transcript.scripts import may_break_between
-from app.transcript.width import width
+from app.transcript.corrections.matching import TokenRow, match
+from app.transcript.text.scripts import may_break_between, width
 from workers.messages import SAMPLE_RATE, Span, Word
 
 _BY_A_PERSON = 1.0  # the probability of a word that a person wrote

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from app.transcript.cues import Cue
-from app.transcript.direction import embed_ambiguous
-from app.transcript.formats.common import FileCue, FileStyle, centiseconds, clock, timed_cues
-from app.transcript.formats.word_times import Run, runs_of
+from app.transcript.cues.timing import Cue
+from app.transcript.formats.common import FileCue, FileStyle, Run, centiseconds, clock, runs_of, timed_cues
+from app.transcript.text.direction import embed_ambiguous
 from app.transcript.timeline import Transcript
 
 # White with a black outline, at the bottom centre. Sizes are pixels of the PlayRes picture; players scale it
@@ -51,11 +50,11 @@ def write_ass(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     styles = {"": "Default"}  # by the name of the speaker
     events = []
     for cue in timed_cues(cues, centiseconds):
-        lines = _karaoke(cue) if style.word_level else map(_safe, cue.lines)
+        lines = _karaoke(cue) if style.word_level else [line.translate(_SIMILAR) for line in cue.lines]
         marked = embed_ambiguous(cue.lines, lines, transcript.text_language)
         names = [styles.setdefault(name, f"Speaker {len(styles)}") for name in cue.speakers]
         text = _styled(marked, names)
-        times = f"{_clock(cue.start)},{_clock(cue.end)}"
+        times = ",".join(clock(time, digits=2, hour_digits=1) for time in (cue.start, cue.end))
         speakers = "; ".join(dict.fromkeys(filter(None, cue.speakers))).translate(_IN_FIELD)
         events.append(f"Dialogue: 0,{times},{names[0]},{speakers},0,0,0,,{text}\n")
     yield _HEADER
@@ -83,12 +82,12 @@ def _karaoke(cue: FileCue) -> list[str]:
     def syllable(run: Run) -> str:
         nonlocal at
         if run.unit is None:
-            return _safe(run.text)
+            return run.text.translate(_SIMILAR)
         start = min(max(centiseconds(run.unit.start), at), cue.end)
         end = min(max(centiseconds(run.unit.end), start), cue.end)
         pause = _duration(start - at)
         at = end
-        return f"{pause}{{\\k{end - start}}}{_safe(run.text)}"
+        return f"{pause}{{\\k{end - start}}}{run.text.translate(_SIMILAR)}"
 
     all_runs = runs_of(cue.lines, cue.units)
     lines = ["".join(map(syllable, runs)) for runs in all_runs]
@@ -99,11 +98,3 @@ def _karaoke(cue: FileCue) -> list[str]:
 
 def _duration(length: int) -> str:
     return f"{{\\k{length}}}" if length else ""
-
-
-def _safe(text: str) -> str:
-    return text.translate(_SIMILAR)
-
-
-def _clock(time: int) -> str:
-    return clock(time, digits=2, hour_digits=1)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from app.transcript.cues import Cue
-from app.transcript.speaker_text import SpeakerPrefix, shown_name
-from app.transcript.timed_text import TimedText
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.cues.timing import Cue
+from app.transcript.text.speaker_text import SpeakerPrefix, shown_name
 from workers.messages import SAMPLE_RATE
 
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")  # some readers end a line at one of these
@@ -47,25 +47,14 @@ def plain_lines(lines: Iterable[str]) -> list[str]:
     return [plain for line in lines if (plain := plain_line(line))]
 
 
-def milliseconds(samples: int) -> int:
-    """Rounded half up."""
-    return _ticks(samples, SAMPLE_RATE // 1000)
-
-
-def centiseconds(samples: int) -> int:
-    """Rounded half up."""
-    return _ticks(samples, SAMPLE_RATE // 100)
-
-
-def _ticks(samples: int, samples_per_tick: int) -> int:
-    return (samples + samples_per_tick // 2) // samples_per_tick
-
-
-def frames(rate: Fraction) -> Callable[[int], int]:
-    """A function from samples to frames of so many per second, rounded half up."""
-    per_sample = rate / SAMPLE_RATE
+def rounded_to(rate: Fraction | int) -> Callable[[int], int]:
+    """A function from samples to ticks of so many per second, rounded half up."""
+    per_sample = Fraction(rate, SAMPLE_RATE)
     doubled, divisor = 2 * per_sample.numerator, 2 * per_sample.denominator
     return lambda samples: (samples * doubled + per_sample.denominator) // divisor
+
+
+milliseconds, centiseconds = rounded_to(1000), rounded_to(100)
 
 
 def timed_cues(
@@ -84,15 +73,13 @@ def timed_cues(
             start = max(ticks(cue.start), previous_end)
             previous_end = max(ticks(cue.end), start + 1)
             units = tuple(unit for units in cue.units for unit in units)
-            yield FileCue(start, previous_end, lines, units, _names(cue, len(lines)))
-
-
-def _names(cue: Cue, lines: int) -> tuple[str, ...]:
-    """Who speaks each line of a cue. Lines get lost or joined only where one person speaks all of them."""
-    speakers = cue.speakers
-    if len(speakers) != lines:
-        speakers = (speakers[0] if len(set(speakers)) == 1 else None,) * lines
-    return tuple(map(shown_name, speakers))
+            speakers = cue.speakers
+            if len(speakers) != len(
+                lines
+            ):  # lines get lost or joined only where one person speaks all of them
+                speakers = (speakers[0] if len(set(speakers)) == 1 else None,) * len(lines)
+            names = tuple("" if speaker is None else shown_name(speaker) for speaker in speakers)
+            yield FileCue(start, previous_end, lines, units, names)
 
 
 def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = ".") -> str:
@@ -107,3 +94,52 @@ def clock(time: int, digits: int = 3, hour_digits: int = 2, decimal_sign: str = 
         hours, minutes = divmod(minutes, 60)
         beginning = f"{hours:0{hour_digits}}:"
     return f"{beginning}{minutes:02}:{seconds:02}{decimal_sign}{fraction:0{digits}}"
+
+
+class Run(NamedTuple):
+    """Part of a line: from the first letter of a unit up to the first letter of the next unit."""
+
+    text: str
+    unit: TimedText | None  # None: the text has no time
+
+
+def runs_of(lines: Sequence[str], units: Iterable[TimedText]) -> list[list[Run]]:
+    """Each line in runs, which make up the line. Without fitting units, each line is one run without a time.
+
+    The lines may differ from the text of the units in white space, and in one character for another.
+    """
+    starts: dict[int, TimedText] = {}  # by the number of letters before the unit
+    total = 0
+    for unit in units:
+        letters = _count_letters(plain_line(unit.text))
+        if letters:
+            starts[total] = unit
+        total += letters
+    if total != sum(map(_count_letters, lines)):
+        starts = {}
+    before = 0
+    result = []
+    for line in lines:
+        result.append(_line_runs(line, starts, before))
+        before += _count_letters(line)
+    return result
+
+
+def _line_runs(line: str, starts: dict[int, TimedText], before: int) -> list[Run]:
+    """The runs of a line that has `before` letters before it."""
+    runs: list[Run] = []
+    begin, unit = 0, None
+    for position, char in enumerate(line):
+        if char.isspace():
+            continue
+        if before in starts:
+            if position:
+                runs.append(Run(line[begin:position], unit))
+            begin, unit = position, starts[before]
+        before += 1
+    runs.append(Run(line[begin:], unit))
+    return runs
+
+
+def _count_letters(text: str) -> int:
+    return sum(not char.isspace() for char in text)

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from app.transcript.cues import Cue
+from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileStyle, centiseconds, clock, timed_cues
-from app.transcript.scripts import may_break_between
+from app.transcript.text.scripts import may_break_between
 from app.transcript.timeline import Transcript
 
 # Tags stand in square brackets, and there is no escape. Some readers find tags inside a line, too.

@@ -4,12 +4,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.transcript.cues import Cue
-from app.transcript.edited import add_speakers, speaker_of
+from app.transcript.cues.timing import Cue
+from app.transcript.edited import add_speakers, speaker_of, split_turns
 from app.transcript.formats.common import FileStyle, milliseconds, plain_line
 from app.transcript.timeline import Transcript
-from app.transcript.turns import split_turns
-from workers.messages import Segment, Word
+from workers.messages import Segment
 
 
 def write_txt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[str]:
@@ -58,18 +57,17 @@ def _segment(segment: Segment) -> dict[str, Any]:
     if speaker is not None:
         entry["speaker"] = speaker
     if segment.words:
-        entry["words"] = [_word(word) for word in segment.words]
+        entry["words"] = [
+            {
+                "word": word.text.strip(),
+                "start": _seconds(word.start),
+                "end": _seconds(word.end),
+                "probability": round(word.probability, 4),
+            }
+            for word in segment.words
+        ]
         add_speakers(entry["words"], segment)
     return entry
-
-
-def _word(word: Word) -> dict[str, Any]:
-    return {
-        "word": word.text.strip(),
-        "start": _seconds(word.start),
-        "end": _seconds(word.end),
-        "probability": round(word.probability, 4),
-    }
 
 
 def _seconds(samples: int) -> float:

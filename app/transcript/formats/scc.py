@@ -14,12 +14,12 @@ from ttconv.scc.codes.special_characters import SccSpecialCharacter
 from ttconv.scc.codes.standard_characters import TO_SCC_BYTES
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
-from app.transcript.cues import Cue
-from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
+from app.transcript.cues.timing import Cue
+from app.transcript.formats import SCC_COLUMNS
+from app.transcript.formats.common import FileCue, FileStyle, rounded_to, timed_cues
 from app.transcript.formats.narrow import CharacterSet, narrow_cues
 from app.transcript.timeline import Transcript
 
-COLUMNS = 32
 ROWS = 15  # of the picture
 MAX_ROWS = 4  # of a caption
 _LATE_CUE = 15  # frames that a cue stays if it appears when its end has nearly passed, or until the next one
@@ -50,8 +50,8 @@ def write_scc(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     this time that the caption before it leaves no frames for. Raises `UnsuitableFormat`.
     """
     yield "Scenarist_SCC V1.0\n\n"
-    narrow = narrow_cues(cues, _CHARACTERS, COLUMNS, min(style.max_lines, MAX_ROWS))
-    for frame, words in _schedule(timed_cues(narrow, frames(FPS_29_97))):
+    narrow = narrow_cues(cues, _CHARACTERS, SCC_COLUMNS, min(style.max_lines, MAX_ROWS))
+    for frame, words in _schedule(timed_cues(narrow, rounded_to(FPS_29_97))):
         code = SmpteTimeCode.from_frames(frame, FPS_29_97, True)
         yield f"{code}\t{' '.join(map(_with_parity, words))}\n\n"
 
@@ -110,7 +110,7 @@ def _load(lines: Sequence[str]) -> list[Code]:
     """The codes that load a caption: its lines at the bottom of the picture, in the middle."""
     codes = list(_START)
     for row, line in enumerate(lines, start=ROWS + 1 - len(lines)):
-        indent, tab = divmod((COLUMNS - len(line)) // 2, 4)
+        indent, tab = divmod((SCC_COLUMNS - len(line)) // 2, 4)
         codes.append(_control(SccPreambleAddressCode(1, row, indent=4 * indent).get_ch1_packet()))
         if tab_code := _TABS[tab]:
             codes.append(_control(tab_code.get_ch1_value()))

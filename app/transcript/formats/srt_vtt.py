@@ -2,11 +2,20 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from html import escape
 
-from app.transcript.cues import Cue
-from app.transcript.direction import embed, embed_ambiguous, is_mixed
-from app.transcript.formats.common import FileCue, FileStyle, clock, milliseconds, plain_lines, timed_cues
-from app.transcript.formats.word_times import Run, runs_of
+from app.transcript.cues.timing import Cue
+from app.transcript.formats.common import (
+    FileCue,
+    FileStyle,
+    Run,
+    clock,
+    milliseconds,
+    plain_lines,
+    runs_of,
+    timed_cues,
+)
+from app.transcript.text.direction import embed, embed_ambiguous, is_mixed
 from app.transcript.timeline import Transcript
 
 _BYTE_ORDER_MARK = "\ufeff"
@@ -28,7 +37,10 @@ def write_srt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
         yield _BYTE_ORDER_MARK
     for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
         lines = _without_markup(cue.lines)
-        marked = [embed(line) if is_mixed(line, transcript.text_language) else line for line in lines]
+        marked = [
+            line if line.isascii() or not is_mixed(line, transcript.text_language) else embed(line)
+            for line in lines
+        ]
         block = _block(number, cue, marked, ",")
         yield block.replace("\n", "\r\n") if style.srt_crlf else block
 
@@ -40,7 +52,9 @@ def write_vtt(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     """
     yield "WEBVTT\n\n"
     for number, cue in enumerate(timed_cues(cues, safe_lines=_unmistakable), start=1):
-        lines = _with_timestamps(cue) if style.word_level else map(_with_references, cue.lines)
+        lines = (
+            _with_timestamps(cue) if style.word_level else (escape(line, quote=False) for line in cue.lines)
+        )
         marked = embed_ambiguous(cue.lines, lines, transcript.text_language)
         if style.prefix is None:
             marked = [_voiced(line, name) for line, name in zip(marked, cue.speakers, strict=True)]
@@ -55,7 +69,7 @@ def _block(number: int, cue: FileCue, lines: Sequence[str], decimal_sign: str) -
 
 def _voiced(line: str, name: str) -> str:
     """The line as a voice span (WebVTT, 4.2.2), if somebody is known to speak it."""
-    return f"<v {_with_references(_CLOCK_COLON.sub('∶', name))}>{line}</v>" if name else line
+    return f"<v {escape(_CLOCK_COLON.sub('∶', name), quote=False)}>{line}</v>" if name else line
 
 
 def _with_timestamps(cue: FileCue) -> Iterator[str]:
@@ -68,7 +82,7 @@ def _with_timestamps(cue: FileCue) -> Iterator[str]:
 
     def timestamped(run: Run) -> str:
         nonlocal latest
-        text = _with_references(run.text)
+        text = escape(run.text, quote=False)
         time = milliseconds(run.unit.start) if run.unit else 0
         if not latest < time < cue.end:
             return text
@@ -108,8 +122,3 @@ def _without_markup(lines: Sequence[str]) -> list[str]:
         while markup.search(text):  # nested markup, from the inside out
             text = markup.sub(similar, text)
     return _ASS_ESCAPE.sub("∖", text).split("\n")
-
-
-def _with_references(text: str) -> str:
-    """The text with `&`, `<` and `>` as character references (WebVTT, 4.2.2)."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -2,7 +2,7 @@
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import chain
@@ -10,13 +10,13 @@ from itertools import chain
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.errors import UnsuitableFormat
-from app.transcript.cues import Cue
-from app.transcript.formats.common import FileCue, FileStyle, frames, timed_cues
+from app.transcript.cues.timing import Cue
+from app.transcript.formats import STL_COLUMNS
+from app.transcript.formats.common import FileCue, FileStyle, rounded_to, timed_cues
 from app.transcript.formats.narrow import narrow_cues, visible
 from app.transcript.formats.stl_tables import CharacterTable, character_tables, language_number
 from app.transcript.timeline import Transcript
 
-COLUMNS = 37  # of 40: three control codes stand before the text of a row
 ROWS = 23  # of the picture; each line takes two
 
 # Subtitle group and number, extension block, cumulative status, time codes in and out, vertical position,
@@ -33,8 +33,6 @@ _END_BOX = b"\x0a\x0a"
 _NEW_ROW = b"\x8a\x8a"  # two rows down
 _UNUSED = b"\x8f"
 
-TimeCode = Callable[[int], tuple[int, int, int, int]]  # from frames to hours, minutes, seconds and frames
-
 
 def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> Iterator[bytes]:
     """EBU-STL with double-height teletext, at 25 frames per second, or 30 if the style asks for 30 or 29.97.
@@ -44,26 +42,21 @@ def write_stl(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) -> 
     """
     shown = list(cues)
     table = _choose_table(shown)
-    rate, disk_format, time_code = _timing(style.fps)
-    narrow = narrow_cues(shown, table.character_set, COLUMNS, style.max_lines)
-    timed = list(timed_cues(narrow, frames(rate)))
-    if len(timed) > _MOST_SUBTITLES:
-        raise _too_many(len(timed))
-    blocks = [_text_blocks(number, cue, table, time_code) for number, cue in enumerate(timed, start=1)]
-    first = time_code(timed[0].start) if timed else (0, 0, 0, 0)
+    rate, disk_format = _frame_rate(style.fps)
+    narrow = narrow_cues(shown, table.character_set, STL_COLUMNS, style.max_lines)
+    timed = list(timed_cues(narrow, rounded_to(rate)))
+    numbered = enumerate(timed[:_MOST_SUBTITLES], start=1)
+    blocks = [_text_blocks(number, cue, table, rate) for number, cue in numbered]
+    first = _time_code(timed[0].start, rate) if timed else (0, 0, 0, 0)
     block_count = sum(map(len, blocks))
-    if block_count > _MOST_BLOCKS:
-        raise _too_many(len(timed))
+    if len(timed) > _MOST_SUBTITLES or block_count > _MOST_BLOCKS:
+        raise UnsuitableFormat(
+            f"EBU-STL cannot hold as many subtitles as the transcript has, {len(timed):,}. Ask for srt, vtt "
+            "or ttml instead.",
+            param="format",
+        )
     yield _general_block(transcript, disk_format, table, block_count, len(timed), first)
     yield from chain.from_iterable(blocks)
-
-
-def _too_many(subtitles: int) -> UnsuitableFormat:
-    return UnsuitableFormat(
-        f"EBU-STL cannot hold as many subtitles as the transcript has, {subtitles:,}. Ask for srt, vtt or "
-        "ttml instead.",
-        param="format",
-    )
 
 
 def _choose_table(cues: Sequence[Cue]) -> CharacterTable:
@@ -76,21 +69,17 @@ def _choose_table(cues: Sequence[Cue]) -> CharacterTable:
     return min(character_tables(), key=lacks)
 
 
-def _timing(fps: float | None) -> tuple[Fraction, str, TimeCode]:
-    """The frame rate of the file, its name for it, and its time codes."""
+def _frame_rate(fps: float | None) -> tuple[Fraction, str]:
+    """The frame rate of the file, and its name for it."""
     if fps is not None and abs(fps - FPS_29_97) < 0.01:
-        return FPS_29_97, "STL30.01", _drop_frame
+        return FPS_29_97, "STL30.01"
     nominal = 30 if fps == 30 else 25
-
-    def time_code(frame: int) -> tuple[int, int, int, int]:
-        seconds, frame_of_second = divmod(frame, nominal)
-        return seconds // 3600, seconds // 60 % 60, seconds % 60, frame_of_second
-
-    return Fraction(nominal), f"STL{nominal}.01", time_code
+    return Fraction(nominal), f"STL{nominal}.01"
 
 
-def _drop_frame(frame: int) -> tuple[int, int, int, int]:
-    code = SmpteTimeCode.from_frames(frame, FPS_29_97, True)
+def _time_code(frame: int, rate: Fraction) -> tuple[int, int, int, int]:
+    """Hours, minutes, seconds and frames."""
+    code = SmpteTimeCode.from_frames(frame, rate, rate == FPS_29_97)
     return code.get_hours(), code.get_minutes(), code.get_seconds(), code.get_frames()
 
 
@@ -118,7 +107,7 @@ def _general_block(
         (f"{blocks:05}", 5),
         (f"{subtitles:05}", 5),
         ("001", 3),  # subtitle groups
-        (f"{COLUMNS:02}", 2),
+        (f"{STL_COLUMNS:02}", 2),
         (f"{ROWS:02}", 2),
         ("1", 1),  # time codes are meant for use
         ("00000000", 8),  # time code of the beginning of the programme
@@ -128,15 +117,15 @@ def _general_block(
     return b"".join(text.encode("cp850").ljust(width) for text, width in fields).ljust(1024)
 
 
-def _text_blocks(number: int, cue: FileCue, table: CharacterTable, time_code: TimeCode) -> list[bytes]:
+def _text_blocks(number: int, cue: FileCue, table: CharacterTable, rate: Fraction) -> list[bytes]:
     """The blocks of a subtitle (TTI): the last one, and extension blocks before it if its text is long."""
     fields = _text_fields(cue.lines, table)
     vertical_position = ROWS + 1 - 2 * len(cue.lines)
     return [
         _TEXT_BLOCK.pack(
             *(0, number, _LAST_BLOCK if index == len(fields) - 1 else index, 0),
-            *time_code(cue.start),
-            *time_code(cue.end),
+            *_time_code(cue.start, rate),
+            *_time_code(cue.end, rate),
             *(vertical_position, _CENTERED, 0, field),
         )
         for index, field in enumerate(fields)
@@ -160,5 +149,5 @@ def _codes(lines: Sequence[str], table: CharacterTable) -> Iterator[bytes]:
             yield _NEW_ROW
         yield _BEGIN_ROW
         yield from table.encode(line)
-        if len(line) + len(_END_BOX) <= COLUMNS:  # the box ends with the row, too
+        if len(line) + len(_END_BOX) <= STL_COLUMNS:  # the box ends with the row, too
             yield _END_BOX

@@ -1,11 +1,11 @@
 """Timed Text Markup Language, in the text profile of IMSC 1.1, which players of plain TTML read, too."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from xml.sax.saxutils import escape, quoteattr
+from collections.abc import Iterable, Iterator
+from html import escape
 
-from app.transcript.cues import Cue
-from app.transcript.direction import is_ambiguous
+from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileStyle, clock, timed_cues
+from app.transcript.text.direction import is_ambiguous
 from app.transcript.timeline import Transcript
 
 # Without a region, players would show the text at the top left.
@@ -14,7 +14,7 @@ _BEGINNING = """\
 <tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter"
     xmlns:tts="http://www.w3.org/ns/ttml#styling"{namespace}
     ttp:contentProfiles="http://www.w3.org/ns/ttml/profile/imsc1.1/text"
-    ttp:timeBase="media" ttp:cellResolution="32 15" xml:lang={language} xml:space="preserve">
+    ttp:timeBase="media" ttp:cellResolution="32 15" xml:lang="{language}" xml:space="preserve">
   <head>{agents}
     <layout>
       <region xml:id="bottom" tts:origin="10% 10%" tts:extent="80% 80%"
@@ -56,18 +56,16 @@ def write_ttml(transcript: Transcript, cues: Iterable[Cue], style: FileStyle) ->
             lines = [f"<span{_agent(by)}>{line}</span>" for line, by in zip(lines, speakers, strict=True)]
         times = f'begin="{clock(cue.start)}" end="{clock(cue.end)}"'
         paragraphs.append(f"      <p {times}{_agent(' '.join(spoken))}>{'<br/>'.join(lines)}</p>\n")
+    listed = "".join(
+        _AGENT.format(agent=agent, name=escape(name, quote=False)) for name, agent in agents.items()
+    )
     yield _BEGINNING.format(
-        language=quoteattr(_LANGUAGE_TAGS.get(language, language)),
+        language=escape(_LANGUAGE_TAGS.get(language, language)),
         namespace=_NAMESPACE if agents else "",
-        agents=_metadata(agents) if agents else "",
+        agents=f"\n    <metadata>\n{listed}    </metadata>" if agents else "",
     )
     yield from paragraphs
     yield _END
-
-
-def _metadata(agents: Mapping[str, str]) -> str:
-    listed = "".join(_AGENT.format(agent=agent, name=escape(name)) for name, agent in agents.items())
-    return f"\n    <metadata>\n{listed}    </metadata>"
 
 
 def _agent(agents: str) -> str:
@@ -75,6 +73,6 @@ def _agent(agents: str) -> str:
 
 
 def _content(line: str, language: str) -> str:
-    if is_ambiguous(line, language):
-        return f'<span tts:direction="rtl" tts:unicodeBidi="embed">{escape(line)}</span>'
-    return escape(line)
+    text = escape(line, quote=False)
+    is_marked = is_ambiguous(line, language)
+    return f'<span tts:direction="rtl" tts:unicodeBidi="embed">{text}</span>' if is_marked else text

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from app.errors import InvalidInput
-from app.transcript.speaker_text import shown_name
+from app.transcript.text.speaker_text import shown_name
 from workers.messages import SAMPLE_RATE
 
 Object = dict[str, Any]

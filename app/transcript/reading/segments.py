@@ -1,13 +1,13 @@
-"""The segments of a transcript, as a file lists them. Pure."""
+"""The segments of a transcript: as a file lists them, or made from its words or text. Pure."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from itertools import pairwise
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import accumulate, pairwise
 from typing import Any
 
 from app.transcript.edited import EditedSegment
-from app.transcript.reading.alignment import align
-from app.transcript.reading.assignment import assign_words
+from app.transcript.reading.alignment import align, assign_words
 from app.transcript.reading.fields import (
     as_object,
     name_field,
@@ -15,10 +15,16 @@ from app.transcript.reading.fields import (
     samples_field,
     text_field,
 )
-from app.transcript.reading.spacing import with_spaces
-from app.transcript.reading.times import fill_times
-from app.transcript.reading.words import ReadWord, fill_word_times, joined_words, read_words
-from workers.messages import Segment, Span, Word
+from app.transcript.reading.words import (
+    ReadWord,
+    fill_times,
+    fill_word_times,
+    joined_words,
+    read_words,
+    with_spaces,
+)
+from app.transcript.text.breaks import ends_sentence
+from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,9 @@ def listed_segments(
     `whole_text`: the text of the transcript, if the file says it. `duration`: of the recording, in samples.
     """
     drafts = list(_drafts(listed))
-    texts = _joinable([draft.text for draft in drafts], whole_text)
+    texts = [draft.text for draft in drafts]
+    if "".join(texts).strip() != whole_text.strip():
+        texts = list(with_spaces(texts, some_have_spaces=any(text[0].isspace() for text in texts)))
     spans = _spans(drafts, duration)
     assigned: Iterator[Sequence[ReadWord]] = (draft.words for draft in drafts)
     if words and not any(draft.words for draft in drafts):
@@ -64,13 +72,6 @@ def _drafts(listed: list[Any]) -> Iterator[_Draft]:
         text = text if text.strip() else joined_words(words)
         if text.strip():
             yield _Draft(text, start, end, words, name_field(entry, "speaker"))
-
-
-def _joinable(texts: list[str], whole_text: str) -> list[str]:
-    """The texts with the spaces that they lack, if any."""
-    if "".join(texts).strip() == whole_text.strip():
-        return texts
-    return list(with_spaces(texts, some_have_spaces=any(text[0].isspace() for text in texts)))
 
 
 def _spans(drafts: Sequence[_Draft], duration: int | None) -> list[Span]:
@@ -125,3 +126,62 @@ def known_speakers(words: Sequence[ReadWord], speaker: str | None = None) -> lis
     for word in words:
         speakers.append(word.speaker or (speakers[-1] if speakers else named[0]))
     return speakers
+
+
+_PAUSE = SAMPLE_RATE  # samples; a new segment begins after it
+
+# Stretches of text that may end a sentence, each with the space before it.
+_STRETCH = re.compile(r"\s*[^\s。！？]*[。！？]*[」』”’）]*")
+
+
+def segments_of_words(text: str, words: Sequence[ReadWord]) -> list[Segment]:
+    """Segments of the text with its words, some of which have times.
+
+    If they are the words of another text, the text is spread evenly over their time.
+    """
+    known = _known_times(words)
+    aligned = fill_word_times(align(text, words), min(known), max(known))
+    if not aligned:
+        return segments_of_text(text, min(known), max(known))
+    speakers = known_speakers(aligned)
+    spoken = [replace(word, speaker=by) for word, by in zip(aligned, speakers, strict=True)]
+    return [_segment(sentence, sentence) for sentence in _sentences(_in_order(spoken))]
+
+
+def segments_of_text(text: str, start: int, end: int) -> list[Segment]:
+    """Segments without words, with time in proportion to their text."""
+    stretches = [ReadWord(found, None, None) for found in _STRETCH.findall(text) if found]
+    stretches[0] = replace(stretches[0], start=start)
+    timed = fill_word_times(stretches, start, end)
+    return [_segment(sentence, ()) for sentence in _sentences(timed)]
+
+
+def _in_order(words: Sequence[ReadWord]) -> Iterator[ReadWord]:
+    """The words, none of which starts before the word in front of it: segments are sorted by their times."""
+    starts = accumulate((word.start or 0 for word in words), max)
+    for word, start in zip(words, starts, strict=True):
+        yield replace(word, start=start, end=max(word.end or 0, start))
+
+
+def _sentences(words: Iterable[ReadWord]) -> Iterator[list[ReadWord]]:
+    """The words of each sentence, or of each part of one between pauses, or of one speaker."""
+    sentence: list[ReadWord] = []
+    for word in words:
+        if sentence and (
+            ends_sentence(sentence[-1].text, word.text)
+            or (word.start or 0) - (sentence[-1].end or 0) >= _PAUSE
+            or word.speaker != sentence[-1].speaker
+        ):
+            yield sentence
+            sentence = []
+        sentence.append(word)
+    yield sentence
+
+
+def _segment(texts: Sequence[ReadWord], words: Sequence[ReadWord]) -> Segment:
+    times = _known_times(texts)
+    return new_segment((min(times), max(times)), "".join(word.text for word in texts), words)
+
+
+def _known_times(words: Iterable[ReadWord]) -> list[int]:
+    return [time for word in words for time in (word.start, word.end) if time is not None]

@@ -1,7 +1,8 @@
 """A transcript from a JSON document: the keys that the tools use at its top. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from app.languages import language_code
@@ -15,12 +16,64 @@ from app.transcript.reading.fields import (
     samples_field,
     text_field,
 )
-from app.transcript.reading.segments import listed_segments
-from app.transcript.reading.sentences import segments_of_text, segments_of_words
-from app.transcript.reading.speech import read_speech, speech_of_segments
+from app.transcript.reading.segments import listed_segments, segments_of_text, segments_of_words
 from app.transcript.reading.words import has_times, joined_words, read_words
-from app.transcript.timeline import ClipResult, Transcript, merge
-from workers.messages import Segment
+from app.transcript.timeline import Transcript, place_segments
+from workers.messages import SAMPLE_RATE, Segment, Span
+
+# Times of words are inaccurate: a longer gap between them is silence.
+_LONGEST_GAP = SAMPLE_RATE  # samples
+_FASTEST_SPEECH = SAMPLE_RATE // 25  # samples per character
+
+
+def read_speech(document: Object) -> tuple[Span, ...] | None:
+    """The spans under `speech`, in order and without overlap; None if the document does not say.
+
+    Spans without a length are left out.
+    """
+    listed = entries(document, "speech")
+    if listed is None:
+        return None
+    spans: list[Span] = []
+    for index, entry in enumerate(listed):
+        place = f"speech[{index}]"
+        span = as_object(entry, place)
+        start, end = samples_field(span, "start", f"{place}."), samples_field(span, "end", f"{place}.")
+        if start is not None and end is not None and start < end:
+            spans.append((start, end))
+    return tuple(_joined(sorted(spans), gap=-1))
+
+
+def speech_of_segments(segments: Iterable[Segment]) -> tuple[Span, ...]:
+    """The segments without the silence that their words leave.
+
+    Whisper often lets a segment begin with the music or the silence before its first word.
+    """
+    return tuple(chain.from_iterable(map(_speech_of_segment, segments)))
+
+
+def _speech_of_segment(segment: Segment) -> Sequence[Span]:
+    whole = (segment.start, segment.end)
+    if not segment.words:
+        return [whole]
+    words = [(word.start, word.end) for word in segment.words]
+    edges = [(segment.start, segment.start), *words, (segment.end, segment.end)]
+    spans = [span for span in _joined(edges, _LONGEST_GAP) if span[0] < span[1]]
+    # Words heaped onto one moment say nothing about silence.
+    is_credible = sum(end - start for start, end in spans) >= len(segment.text) * _FASTEST_SPEECH
+    return spans if is_credible else [whole]
+
+
+def _joined(spans: Iterable[Span], gap: int) -> list[Span]:
+    """Ordered spans; those that are at most `gap` apart become one."""
+    joined: list[Span] = []
+    for start, end in spans:
+        if joined and start - joined[-1][1] <= gap:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
 
 _KEYS = frozenset({"segments", "words", "word_segments", "text"})
 _NO_TIMES = (
@@ -41,8 +94,8 @@ def read_transcript(content: bytes, language: str | None = None, task: str = "tr
     """The transcript in a JSON document.
 
     `language` (ISO 639-1) overrides the document's; `task` counts where the document names none. Untidy
-    times are corrected as `timeline.merge` does, and missing ones come from the neighbours. The text of
-    the segments stays as it is; words only say when its parts are spoken. Raises `InvalidInput` for a
+    times are corrected as `timeline.place_segments` does, and missing ones come from the neighbours. The text
+    of the segments stays as it is; words only say when its parts are spoken. Raises `InvalidInput` for a
     document that is no transcript, with the place of the error.
     """
     document = _unwrapped(parse_json(content))
@@ -54,7 +107,7 @@ def read_transcript(content: bytes, language: str | None = None, task: str = "tr
         raise not_a_transcript("the transcript has no times")
     code = language or _language(document) or _language(details)
     speech = read_speech(document)
-    merged = _merged(segments, samples, code)
+    merged = _merged(segments, samples)
     transcript = Transcript(
         task=text_field(document, "task") or task,
         model=text_field(document, "model"),
@@ -66,16 +119,12 @@ def read_transcript(content: bytes, language: str | None = None, task: str = "tr
     return Reading(transcript, note)
 
 
-def _merged(segments: Sequence[Segment], samples: int, language: str) -> tuple[Segment, ...]:
+def _merged(segments: Sequence[Segment], samples: int) -> tuple[Segment, ...]:
     """The segments in order, with tidy times. Those of different speakers may overlap: they speak at once."""
     by_speaker: dict[str | None, list[Segment]] = {}
     for segment in segments:
         by_speaker.setdefault(speaker_of(segment), []).append(segment)
-    merged = [
-        segment
-        for spoken in by_speaker.values()
-        for segment in merge([((0, samples), ClipResult(language, (), tuple(spoken)))])
-    ]
+    merged = chain.from_iterable(place_segments(spoken, (0, samples)) for spoken in by_speaker.values())
     return tuple(sorted(merged, key=lambda segment: segment.start))
 
 

@@ -1,7 +1,9 @@
-"""The words of a transcript, as a file lists them. Pure."""
+"""The words of a transcript, as a file lists them; spaces and times that some lack. Pure."""
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from app.transcript.reading.fields import (
     Object,
@@ -12,8 +14,54 @@ from app.transcript.reading.fields import (
     samples_field,
     text_field,
 )
-from app.transcript.reading.spacing import with_spaces
-from app.transcript.reading.times import fill_times
+from app.transcript.text.breaks import ends_sentence
+from app.transcript.text.scripts import is_unspaced
+from workers.messages import Span
+
+
+def with_spaces(texts: Iterable[str], some_have_spaces: bool) -> Iterator[str]:
+    """The texts, none empty, with a space before each that needs one: they can be joined as they are.
+
+    Where some texts begin with a space, one that does not continues the text before it, unless that ended a
+    sentence: whisperX drops the spaces between sentences.
+    """
+    before = ""
+    for text in texts:
+        needs_none = any(char.isspace() or is_unspaced(char) for char in (before[-1:], text[0]) if char)
+        if before and not needs_none and (not some_have_spaces or ends_sentence(before.split()[-1])):
+            text = f" {text}"
+        yield text
+        before = text
+
+
+MaybeSpan = tuple[int | None, int | None]  # start and end in samples, as far as they are known
+
+
+def fill_times(spans: Sequence[MaybeSpan], lengths: Sequence[int], first: int, last: int) -> list[Span]:
+    """The spans of texts in a row, which lasts from `first` to `last`, with all times.
+
+    Between two known times, texts take time in proportion to their `lengths`.
+    """
+    columns = [0, *accumulate(lengths)]
+    edges: list[tuple[int, int | None]] = [(0, first)]  # `(column, time)`
+    for (start, end), begins, ends in zip(spans, columns[:-1], columns[1:], strict=True):
+        edges += (begins, start), (ends, end)
+    edges.append((columns[-1], last))
+    known = [index for index, (_, time) in enumerate(edges) if time is not None]
+    times = [_time(index, edges, known) for index in range(1, len(edges) - 1)]
+    return list(zip(times[0::2], times[1::2], strict=True))
+
+
+def _time(index: int, edges: Sequence[tuple[int, int | None]], known: Sequence[int]) -> int:
+    column, time = edges[index]
+    if time is not None:
+        return time
+    after = bisect_left(known, index)
+    (left, begins), (right, ends) = edges[known[after - 1]], edges[known[after]]
+    assert begins is not None
+    assert ends is not None
+    return begins + (ends - begins) * (column - left) // max(right - left, 1)
+
 
 _CERTAIN = 1.0  # of a word without a probability, which is only passed on
 

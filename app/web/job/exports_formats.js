@@ -1,26 +1,18 @@
 /** The formats of results, as people choose them. */
 
 const FIRST = ["srt", "vtt", "txt"];
-const ORDER = [...FIRST, "ass", "ttml", "scc", "stl", "lrc", "tsv", "json", "verbose_json"];
 const LONGEST_STEM = 120; // characters
 
 /**
- * The formats of the service: those that most people want, and the rest.
+ * The formats of the service: those that most people want, and the rest in its order.
  * @param {readonly string[]} formats
  * @returns {{first: string[], rest: string[]}}
  */
 export function groupsOf(formats) {
-  const ordered = [...formats].sort((a, b) => rank(a) - rank(b));
   return {
-    first: ordered.filter((format) => FIRST.includes(format)),
-    rest: ordered.filter((format) => !FIRST.includes(format)),
+    first: FIRST.filter((format) => formats.includes(format)),
+    rest: formats.filter((format) => !FIRST.includes(format)),
   };
-}
-
-/** @param {string} format */
-function rank(format) {
-  const place = ORDER.indexOf(format);
-  return place < 0 ? ORDER.length : place;
 }
 
 /**

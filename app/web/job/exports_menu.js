@@ -31,7 +31,7 @@ const HINTS = {
  * @returns {MenuItem[]}
  */
 export function formatItems(run) {
-  const { first, rest } = groupsOf(service.formats ?? Object.keys(HINTS));
+  const { first, rest } = groupsOf(service.formats ?? []);
   /** @param {string} format */
   const item = (format) => ({
     label: format === "verbose_json" ? t("format.detailedJson") : format.toUpperCase(),

@@ -105,3 +105,10 @@ def test_a_recording_that_declares_too_much_has_none(tmp_path: Path) -> None:
     step = media.decode("long", str(source), str(pcm_path), RATE, max_declared=100)
     assert (step.samples, step.peaks) == (0, b"")
     media.close("long")
+
+
+def test_peaks_that_nobody_wants_are_not_looked_for(speech: Pcm, tmp_path: Path) -> None:
+    (tmp_path / "upload").write_bytes(GOOD["wav 16 bit"].encode(speech))
+    (tmp_path / "pcm").touch()
+    step = media.decode("job", str(tmp_path / "upload"), str(tmp_path / "pcm"), 60 * RATE, find_peaks=False)
+    assert (step.samples, step.finished, step.peaks) == (len(speech), True, b"")

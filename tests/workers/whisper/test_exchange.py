@@ -8,26 +8,16 @@ from typing import Any
 
 import pytest
 
-from app.engines.model_files import DEMO_PATH
 from tests.media_files import read_pcm
-from workers.messages import MAX_CLIP_SAMPLES, Decoding, LoadOptions, Window
+from workers.messages import MAX_CLIP_SAMPLES, Decoding, Window, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.model import LoadedModel
 
 DATA = Path(__file__).parents[2] / "data"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def demo() -> Iterator[None]:
-    loads = whisper._loads
-    whisper.load(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
-    yield
-    whisper.unload("demo")
-    whisper._loads = loads  # other tests of this process count them
-
-
 @pytest.fixture(autouse=True)
-def empty() -> Iterator[None]:
+def empty(demo: WorkerInfo) -> Iterator[None]:
     yield
     while whisper._ahead is not None:
         with suppress(RuntimeError):

@@ -1,25 +1,17 @@
 """The worker's functions with the demo model, run in this process."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from app.engines.model_files import DEMO_PATH
-from app.transcription.clip_request import ClipRequest
+from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
-from workers.messages import MAX_CLIP_SAMPLES, Decoding, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import MAX_CLIP_SAMPLES, Decoding, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 
 DATA = Path(__file__).parents[2] / "data"
-
-
-@pytest.fixture(scope="module")
-def info() -> Iterator[WorkerInfo]:
-    yield whisper.load(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 2))
-    whisper.unload("demo")
 
 
 def window(name: str, **decoding: object) -> Window:
@@ -33,14 +25,14 @@ def text(result: WindowResult) -> str:
     return "".join(segment.text for segment in (*result.segments, *tail)).strip()
 
 
-def test_a_worker_reports_its_model(info: WorkerInfo) -> None:
-    assert (info.model, info.device, info.loads) == ("demo", "cpu", 1)
-    assert info.compute_type.startswith("int8")
-    assert {"en", "es", "de"} < set(info.languages)
-    assert "yue" not in info.languages, "only large-v3 has it"
+def test_a_worker_reports_its_model(demo: WorkerInfo) -> None:
+    assert (demo.model, demo.device, demo.loads) == ("demo", "cpu", 1)
+    assert demo.compute_type.startswith("int8")
+    assert {"en", "es", "de"} < set(demo.languages)
+    assert "yue" not in demo.languages, "only large-v3 has it"
 
 
-def test_a_batch_may_mix_languages_tasks_and_prompts(info: WorkerInfo) -> None:
+def test_a_batch_may_mix_languages_tasks_and_prompts(demo: WorkerInfo) -> None:
     windows = [
         window("short00", word_timestamps=True),
         window("talk_es", language="es", word_timestamps=True),
@@ -56,7 +48,7 @@ def test_a_batch_may_mix_languages_tasks_and_prompts(info: WorkerInfo) -> None:
     assert text(singly[1]) != text(singly[3])
 
 
-def test_only_windows_with_word_timestamps_get_words(info: WorkerInfo, tmp_path: Path) -> None:
+def test_only_windows_with_word_timestamps_get_words(demo: WorkerInfo, tmp_path: Path) -> None:
     one, path = window("short00"), tmp_path / "pcm"
     path.write_bytes(one.pcm)
     decodings = [replace(one.decoding, word_timestamps=words) for words in (True, False)]
@@ -71,14 +63,14 @@ def test_only_windows_with_word_timestamps_get_words(info: WorkerInfo, tmp_path:
     assert all(segment.words == () for segment in without.segments)
 
 
-def test_the_beam_size_and_the_temperature_are_used(info: WorkerInfo) -> None:
+def test_the_beam_size_and_the_temperature_are_used(demo: WorkerInfo) -> None:
     greedy = whisper.decode([window("short00", beam_size=1)])[0]
     sampled = whisper.decode([window("short00", temperature=0.2)])[0]
     assert text(greedy)
     assert {segment.temperature for segment in sampled.segments} == {0.2}
 
 
-def test_a_window_may_be_decoded_without_repetition(info: WorkerInfo) -> None:
+def test_a_window_may_be_decoded_without_repetition(demo: WorkerInfo) -> None:
     def repeats(**decoding: object) -> bool:
         [result] = whisper.decode([window("talk_de", **decoding)])
         tokens = [token for segment in result.segments for token in segment.tokens]
@@ -88,7 +80,7 @@ def test_a_window_may_be_decoded_without_repetition(info: WorkerInfo) -> None:
     assert not repeats(no_repeat_ngram_size=1)
 
 
-def test_the_features_of_a_window_are_those_of_its_audio_padded_with_silence(info: WorkerInfo) -> None:
+def test_the_features_of_a_window_are_those_of_its_audio_padded_with_silence(demo: WorkerInfo) -> None:
     model = whisper._models["demo"]
     long, short = model.features([window("talk_es"), window("short00")])
     assert long.shape == short.shape == (80, 3000)
@@ -99,7 +91,7 @@ def test_the_features_of_a_window_are_those_of_its_audio_padded_with_silence(inf
     assert short[:, speech_frames + 1 :].std() < short[:, :speech_frames].std() / 10
 
 
-def test_a_long_prompt_is_cut_to_the_limit(info: WorkerInfo) -> None:
+def test_a_long_prompt_is_cut_to_the_limit(demo: WorkerInfo) -> None:
     long = "the captain reads a letter " * 150
     assert whisper.decode([window("short00", prompt=long, hotwords=long)])[0].language == "en"
 
@@ -114,12 +106,12 @@ def test_the_compute_types_of_a_cpu() -> None:
     assert {"float32", "int8"} <= whisper.supported_compute_types("cpu")
 
 
-def test_a_language_that_the_model_lacks_is_detected(info: WorkerInfo) -> None:
+def test_a_language_that_the_model_lacks_is_detected(demo: WorkerInfo) -> None:
     lacking, known = whisper.decode([window("short00", language="yue"), window("short00", language="en")])
     assert (lacking.language, text(lacking)) == ("en", text(known))
 
 
-def test_control_tokens_in_a_prompt_are_removed(info: WorkerInfo) -> None:
+def test_control_tokens_in_a_prompt_are_removed(demo: WorkerInfo) -> None:
     control = "<|startoftranscript|> <|en|> hello <|endoftext|>"
     first, second = whisper.decode(
         [window("short00", prompt=control, hotwords=control), window("short01", prompt="hello hello")]

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from workers.messages import LOWEST_LOGPROB
-from workers.whisper.scores import finite_logprob, finite_probability, rank_languages
+from workers.whisper.results import finite_logprob, finite_probability, rank_languages
 
 NOT_FINITE = [math.nan, math.inf, -math.inf]
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.messages import SAMPLE_RATE
-from workers.whisper.timestamps import SAMPLES_PER_TIMESTAMP, TimestampedText, split_at_timestamps
+from workers.whisper.results import SAMPLES_PER_TIMESTAMP, TimestampedText, split_at_timestamps
 
 ZERO = 1000  # the token for 0.00 s
 

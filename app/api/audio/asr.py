@@ -1,0 +1,216 @@
+"""The endpoints of whisper-asr-webservice, for its clients: Bazarr, Speakr and others."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+from urllib.parse import quote
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+from starlette.responses import PlainTextResponse, Response
+
+from app.api.audio.openai_responses import segment_entry
+from app.api.audio.speaker_labels import speaker_00, with_labels
+from app.api.http.admission import Admission
+from app.api.http.connections import run_unless_disconnected
+from app.api.http.errors import documented_errors
+from app.api.http.forms import QueryFields
+from app.api.http.receiving import received
+from app.api.operation.system import VERSION
+from app.engines.model_files import can_translate
+from app.errors import InvalidInput, WhisperfleetError
+from app.languages import language_name
+from app.media.uploads import Upload
+from app.options import Options, Text
+from app.telemetry import traces
+from app.transcript.edited import add_speakers
+from app.transcript.rendering import render_transcript, with_word_times
+from app.transcript.text.speaker_text import SpeakerPrefix
+from app.transcript.timeline import Transcript
+from workers.messages import Segment, seconds
+
+if TYPE_CHECKING:
+    from app.transcription.service import TranscriptionService
+
+FILE_FIELD = "audio_file"
+ENGINE = "faster_whisper"  # the name by which clients know an engine with these models
+_PREFIX = SpeakerPrefix("[{name}]: ", is_repeated=True)  # as whisperX writes it
+
+Encode = Annotated[
+    bool,
+    Field(description="false: the file is raw 16-bit little-endian PCM, mono, 16 kHz, without a header."),
+]
+
+BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "properties": {FILE_FIELD: {"type": "string", "format": "binary"}},
+                    "required": [FILE_FIELD],
+                }
+            }
+        },
+    }
+}
+
+
+class AsrQuery(QueryFields):
+    """The query of `/asr`. Blank values count as absent; unknown parameters are ignored."""
+
+    prompt: Text = Field(
+        None,
+        alias="initial_prompt",
+        max_length=4000,
+        description="Text that sets style and spelling; used for every clip.",
+    )
+    encode: Encode = True
+    vad_filter: bool = Field(True, description="Ignored: speech detection is always on.")
+    output: Literal["txt", "vtt", "srt", "tsv", "json"] = Field("txt", description="Format of the response.")
+    model: str = Field("", max_length=256, description="A model of `/v1/models`; the default one if absent.")
+
+    @property
+    def options(self) -> Options:
+        """The request's options, with word times if the response needs them."""
+        return with_word_times(super().options, self.output)
+
+
+class AsrStatus(BaseModel):
+    version: str = Field(description="The program and its version.")
+
+
+class DetectedLanguage(BaseModel):
+    detected_language: str = Field(description="Its lower-case English name.")
+    language_code: str = Field(description="Its ISO 639 code.")
+    confidence: float = Field(description="Probability, 0 to 1; 0 without speech.")
+
+
+def asr_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
+    router = APIRouter(tags=["whisper-asr-webservice"])
+
+    @router.post(
+        "/asr",
+        summary="Transcribe or translate a recording",
+        response_class=Response,
+        responses={
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+            **documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 507),
+        },
+        openapi_extra=BODY,
+    )
+    async def asr(request: Request, query: Annotated[AsrQuery, Query()]) -> Response:
+        model = _choose_model(service, query)
+        if query.options.diarize:
+            service.media.speaker_models.check()
+        async with _received(service, admission, request, raw_pcm=not query.encode) as upload:
+            work = service.transcribe(upload, query.options, model)
+            transcript = await run_unless_disconnected(request, work)
+        with traces.span("render", {"whisperfleet.format": query.output}):
+            body = await service.helper.run(transcript.seconds, _body, transcript, query)
+        return PlainTextResponse(body, headers=_headers(upload, query.output))
+
+    @router.post(
+        "/detect-language",
+        summary="Detect the spoken language",
+        responses=documented_errors(400, 401, 413, 415, 429, 500, 503, 507),
+        openapi_extra=BODY,
+    )
+    async def detect_language(
+        request: Request, encode: Annotated[Encode, Query()] = True
+    ) -> DetectedLanguage:
+        async with _received(service, admission, request, raw_pcm=not encode) as upload:
+            code, probability = await run_unless_disconnected(request, service.detect_language(upload))
+        return DetectedLanguage(
+            detected_language=language_name(code), language_code=code, confidence=round(probability, 4)
+        )
+
+    # Servers of this interface have it beside the two endpoints.
+    @router.get(
+        "/status", summary="The version, for *Test Connection* in Bazarr", responses=documented_errors(401)
+    )
+    async def asr_status() -> AsrStatus:
+        return AsrStatus(version=f"whisperfleet {VERSION}")
+
+    return router
+
+
+def _choose_model(service: "TranscriptionService", query: AsrQuery) -> str:
+    """The requested model. Without one, the default model, or one that can translate if it cannot.
+
+    Most clients of this interface cannot name a model. Raises UnknownModel and InvalidInput.
+    """
+    named = query.model.strip()
+    model = service.fleet.catalogue.resolve(named)
+    if query.task == "transcribe":
+        return model
+    for candidate in [model] if named else service.fleet.catalogue.states():
+        if can_translate(candidate):
+            return candidate
+    raise InvalidInput(
+        f"The model {model!r} cannot translate. Start the service with one that can beside it, such as "
+        "WHISPER_MODELS=large-v3.",
+        param="task",
+    )
+
+
+@asynccontextmanager
+async def _received(
+    service: "TranscriptionService", admission: Admission, request: Request, *, raw_pcm: bool
+) -> AsyncIterator[Upload]:
+    """The file of a request, as in `received`."""
+    async with received(service, admission, request, file_field=FILE_FIELD, raw_pcm=raw_pcm) as form:
+        if form.file is None:
+            raise InvalidInput(f"`{FILE_FIELD}`: is required, and was not sent", param=FILE_FIELD)
+        try:
+            yield form.file
+        except WhisperfleetError as error:
+            # Errors of a recording do not know the name of the field here.
+            if error.param == "file":
+                error.param = FILE_FIELD
+            raise
+
+
+def _headers(upload: Upload, output: str) -> dict[str, str]:
+    name = quote(upload.filename or FILE_FIELD)
+    return {"Asr-Engine": ENGINE, "Content-Disposition": f'attachment; filename="{name}.{output}"'}
+
+
+def _body(transcript: Transcript, query: AsrQuery) -> bytes:
+    """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it."""
+    if query.diarize or query.channels == "separate":
+        transcript = with_labels(transcript, speaker_00)
+    if query.output == "json":
+        return _json(transcript, words=query.word_timestamps)
+    return render_transcript(transcript, query.options, query.output, _PREFIX)
+
+
+def _json(transcript: Transcript, *, words: bool) -> bytes:
+    """The transcript in the format of openai-whisper, with the speakers of whisperX."""
+    document = {
+        "text": transcript.text,
+        "segments": [
+            _segment(number, segment, words=words) for number, segment in enumerate(transcript.segments)
+        ],
+        "language": transcript.language,
+    }
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
+
+
+def _segment(number: int, segment: Segment, *, words: bool) -> dict[str, Any]:
+    entry = segment_entry(number, segment).model_dump(exclude_none=True)
+    if not words:
+        return entry
+    spoken: list[dict[str, Any]] = [
+        {
+            "word": word.text,
+            "start": seconds(word.start),
+            "end": seconds(word.end),
+            "probability": round(word.probability, 4),
+        }
+        for word in segment.words
+    ]
+    add_speakers(spoken, segment)
+    return entry | {"words": spoken}

@@ -1,0 +1,199 @@
+"""OpenAI's audio endpoints."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+from fastapi import APIRouter, Request
+from pydantic import Field, TypeAdapter, model_validator
+from starlette.responses import Response
+
+from app.api.audio.openai_responses import (
+    DIARIZED,
+    Granularity,
+    ResponseFormat,
+    diarized_done,
+    transcript_response,
+)
+from app.api.audio.streaming import done_event, stream_response
+from app.api.http.admission import Admission
+from app.api.http.connections import run_unless_disconnected
+from app.api.http.errors import documented_errors
+from app.api.http.forms import (
+    GRANULARITIES,
+    LARGE_FIELDS,
+    AudioFile,
+    KnownSpeakerFields,
+    RequestFields,
+    check_early,
+    known_speakers,
+    parse,
+    request_body,
+)
+from app.api.http.receiving import receive
+from app.api.schemas import DiarizedTranscription, Transcription, VerboseTranscription
+from app.errors import InvalidInput
+from app.media.uploads import Fields
+from app.speakers.labelling import KnownSpeaker
+from app.telemetry import traces
+from app.transcript.rendering import with_word_times
+from app.transcript.timeline import Transcript
+
+if TYPE_CHECKING:
+    from app.transcription.service import TranscriptionService
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+    **documented_errors(400, 401, 404, 413, 415, 429, 500, 503, 507),
+}
+
+
+class AudioForm(RequestFields):
+    """The fields of both OpenAI endpoints."""
+
+    file: AudioFile = Field(description="The recording, in any format that FFmpeg reads.")
+    model: str = Field(max_length=256, description="A model of `/v1/models`; `whisper-1` is the default one.")
+    response_format: ResponseFormat = Field(
+        "json", description="Format of the response. `diarized_json` says who speaks."
+    )
+
+
+class TranscriptionForm(AudioForm, KnownSpeakerFields):
+    implying_formats: ClassVar[Collection[str]] = (DIARIZED,)
+
+    chunking_strategy: str | None = Field(
+        None,
+        max_length=1000,
+        pattern=r'^\s*(auto|\{[\s\S]*"server_vad"[\s\S]*\})\s*$',
+        description="Ignored: a recording is always cut where nobody speaks. `auto`, or a JSON object of the "
+        "type `server_vad`.",
+    )
+    timestamp_granularities: Annotated[list[Granularity], Field(alias=GRANULARITIES)] = Field(
+        default_factory=list,
+        description="Times in verbose_json: of segments if empty; only of words if `word` is the only value.",
+    )
+    stream: bool = Field(
+        False,
+        description="Respond with server-sent events as clips finish. Of the formats, only `diarized_json` "
+        "matters then: the last event has the speakers.",
+    )
+
+    @model_validator(mode="after")
+    def _check_format(self) -> Self:
+        if "word" in self.timestamp_granularities and self.response_format in ("json", "text", DIARIZED):
+            raise InvalidInput(
+                f"Word times have no place in response_format={self.response_format}; "
+                "ask for response_format=verbose_json.",
+                param=GRANULARITIES,
+            )
+        if self.response_format != DIARIZED:
+            return self
+        if self.task == "translate":
+            raise InvalidInput(
+                f"response_format={DIARIZED} is for the language that is spoken. Ask for a translation as "
+                "verbose_json with `diarize`.",
+                param="response_format",
+            )
+        if not self.diarize and self.channels == "mix":
+            raise InvalidInput(
+                f"response_format={DIARIZED} says who speaks. Leave out diarize=false, or ask for another "
+                "format.",
+                param="diarize",
+            )
+        return self
+
+
+class TranslationForm(AudioForm):
+    """Always detects the language: OpenAI's endpoint has no field for it."""
+
+    fixed: ClassVar[Mapping[str, object]] = {"task": "translate", "language": None}
+
+    response_format: Literal["json", "text", "srt", "verbose_json", "vtt"] = Field(
+        "json", description="Format of the response."
+    )
+
+
+def openai_routes(service: "TranscriptionService", admission: Admission) -> APIRouter:
+    router = APIRouter(tags=["audio"])
+    text: dict[str, Any] = RESPONSES[200]["content"]
+
+    @router.post(
+        "/v1/audio/transcriptions",
+        summary="Transcribe a recording",
+        openapi_extra=request_body(TranscriptionForm),
+        responses=RESPONSES | {200: {"content": text | {"text/event-stream": {}}}},
+        # Models with more required fields come first: generated clients try them in order.
+        response_model=VerboseTranscription | DiarizedTranscription | Transcription,
+    )
+    async def create_transcription(request: Request) -> Response:
+        return await _respond(service, admission, request, TranscriptionForm)
+
+    @router.post(
+        "/v1/audio/translations",
+        summary="Translate a recording into English",
+        openapi_extra=request_body(TranslationForm),
+        responses=RESPONSES,
+        response_model=VerboseTranscription | Transcription,
+    )
+    async def create_translation(request: Request) -> Response:
+        return await _respond(service, admission, request, TranslationForm)
+
+    return router
+
+
+async def _respond(
+    service: "TranscriptionService", admission: Admission, request: Request, form_type: type[AudioForm]
+) -> Response:
+    def check(fields: Fields) -> None:
+        check_early(form_type, service, fields)
+        if "stream" in fields and form_type is TranscriptionForm and _asks_for_events(fields):
+            admission.streams.check(request)
+
+    with ExitStack() as admitted:
+        admitted.enter_context(admission.requests.hold(request))
+        upload = await receive(
+            service, request, admission.uploads, before_file=check, large_fields=LARGE_FIELDS
+        )
+        streaming = False
+        try:
+            form = parse(form_type, upload.fields, upload.file)
+            model = service.fleet.catalogue.resolve(form.model.strip(), form.task)
+            granularities = form.timestamp_granularities if isinstance(form, TranscriptionForm) else []
+            options = with_word_times(form.options, form.response_format)
+            if "word" in granularities:
+                options = options.model_copy(update={"word_timestamps": True})
+            if options.diarize:
+                service.media.speaker_models.check()
+            known: Sequence[KnownSpeaker] = ()
+            if isinstance(form, KnownSpeakerFields) and form.known_speaker_names:
+                known = await run_unless_disconnected(request, known_speakers(service, form))
+                form = form.model_copy(update={"known_speaker_references": []})  # they may be large
+                upload.fields.clear()
+            transcribe = partial(service.transcribe, form.file, options, model, known=known)
+            if isinstance(form, TranscriptionForm) and form.stream:
+                admitted.enter_context(admission.streams.hold(request))
+                streaming = True  # the stream removes the file at its end
+                last = partial(_last_event, service) if form.response_format == DIARIZED else done_event
+                response = await stream_response(request, transcribe, last, upload.remove)
+                response.admitted = admitted.pop_all()
+                return response
+            transcript = await run_unless_disconnected(request, transcribe())
+        finally:
+            if not streaming:
+                await asyncio.to_thread(upload.remove)
+        with traces.span("render", {"whisperfleet.format": form.response_format}):
+            wanted = (form.response_format, options, granularities)
+            return await service.helper.run(transcript.seconds, transcript_response, transcript, *wanted)
+
+
+async def _last_event(service: "TranscriptionService", transcript: Transcript, text: str) -> str:
+    """The data of the last event of a stream, with the speakers."""
+    return await service.helper.run(transcript.seconds, diarized_done, transcript, text)
+
+
+def _asks_for_events(fields: Fields) -> bool:
+    """Whether the field `stream`, which has a valid value, is true."""
+    values = [value for value in fields.get("stream", []) if value.strip()]
+    return bool(values) and TypeAdapter(bool).validate_python(values[-1])

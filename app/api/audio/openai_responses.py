@@ -1,0 +1,148 @@
+"""Responses with transcripts, in the formats of OpenAI's API."""
+
+from collections.abc import Collection, Iterator
+from typing import Any, Literal
+
+from starlette.responses import Response
+
+from app.api.audio.speaker_labels import letters, with_labels
+from app.api.schemas import (
+    DiarizedSegment,
+    DiarizedTranscription,
+    TranscriptDone,
+    Transcription,
+    TranscriptionSegment,
+    Usage,
+    VerboseTranscription,
+)
+from app.jobs.document import FailedSpan
+from app.languages import language_name
+from app.options import Options
+from app.transcript.edited import add_speakers, speaker_of
+from app.transcript.rendering import CUE_FORMATS, render_transcript
+from app.transcript.timeline import Transcript
+from workers.messages import SAMPLE_RATE, Segment, seconds
+
+Granularity = Literal["segment", "word"]
+ResponseFormat = Literal["json", "text", "srt", "verbose_json", "vtt", "diarized_json"]
+
+DIARIZED: ResponseFormat = "diarized_json"
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"  # also of subtitles: OpenAI's clients expect it
+SEEK_FRAME_SAMPLES = SAMPLE_RATE // 100
+UNKNOWN_SPEAKER = "unknown"  # OpenAI's format has no segment without a speaker
+
+
+def transcript_response(
+    transcript: Transcript,
+    response_format: ResponseFormat,
+    options: Options,
+    granularities: Collection[Granularity],
+) -> Response:
+    """The response in the requested format. Uses CPU time on long recordings: let `Helper` call it.
+
+    `granularities`: what has times in verbose_json; empty: segments.
+    """
+    if response_format in CUE_FORMATS:
+        return Response(render_transcript(transcript, options, response_format), media_type=TEXT)
+    if response_format == "text":
+        return Response(f"{transcript.text}\n", media_type=TEXT)
+    if response_format == "verbose_json":
+        segments = not granularities or "segment" in granularities
+        return verbose_response(transcript, segments=segments, words="word" in granularities)
+    if response_format == DIARIZED:
+        return diarized_response(transcript)
+    return brief_response(transcript)
+
+
+def brief_response(transcript: Transcript) -> Response:
+    """`response_format=json`: only the text."""
+    brief = Transcription(text=transcript.text, usage=usage(transcript))
+    return Response(brief.model_dump_json(), media_type=JSON)
+
+
+def verbose_response(transcript: Transcript, *, segments: bool, words: bool) -> Response:
+    """`response_format=verbose_json`. Uses CPU time on long recordings: let `Helper` call it."""
+    entries = [segment_entry(number, segment) for number, segment in enumerate(transcript.segments)]
+    verbose = VerboseTranscription.model_validate(
+        {
+            "task": transcript.task,
+            "language": language_name(transcript.language),
+            "duration": seconds(transcript.samples),
+            "text": transcript.text,
+            "segments": entries if segments else None,
+            "words": list(_words(transcript)) if words else None,
+            "failed_spans": [
+                FailedSpan(start=seconds(start), end=seconds(end)) for start, end in transcript.failed_spans
+            ]
+            or None,
+            "usage": usage(transcript),
+        }
+    )
+    return Response(verbose.model_dump_json(exclude_none=True), media_type=JSON)
+
+
+def segment_entry(number: int, segment: Segment) -> TranscriptionSegment:
+    """A segment in the format of openai-whisper and OpenAI's API."""
+    return TranscriptionSegment(
+        id=number,
+        seek=segment.start // SEEK_FRAME_SAMPLES,
+        start=seconds(segment.start),
+        end=seconds(segment.end),
+        text=segment.text,
+        tokens=list(segment.tokens),
+        temperature=segment.temperature,
+        avg_logprob=segment.avg_logprob,
+        compression_ratio=segment.compression_ratio,
+        no_speech_prob=segment.no_speech_prob,
+        speaker=speaker_of(segment),
+    )
+
+
+def _words(transcript: Transcript) -> Iterator[dict[str, Any]]:
+    """The words as `schemas.TranscriptionWord` has them. Objects are checked faster than models are made."""
+    for segment in transcript.segments:
+        entries: list[dict[str, Any]] = [
+            {"word": word.text.strip(), "start": seconds(word.start), "end": seconds(word.end)}
+            for word in segment.words
+        ]
+        add_speakers(entries, segment)
+        yield from entries
+
+
+def diarized_response(transcript: Transcript) -> Response:
+    """`response_format=diarized_json`. Uses CPU time on long recordings: let `Helper` call it."""
+    diarized = DiarizedTranscription(
+        duration=seconds(transcript.samples),
+        text=transcript.text,
+        segments=_diarized_segments(transcript),
+        usage=usage(transcript),
+    )
+    return Response(diarized.model_dump_json(), media_type=JSON)
+
+
+def diarized_done(transcript: Transcript, text: str) -> str:
+    """The data of the last event of a stream with `response_format=diarized_json`, as JSON.
+
+    Uses CPU time on long recordings: let `Helper` call it.
+    """
+    segments = _diarized_segments(transcript)
+    return TranscriptDone(text=text, segments=segments, usage=usage(transcript)).model_dump_json()
+
+
+def _diarized_segments(transcript: Transcript) -> list[DiarizedSegment]:
+    return [
+        DiarizedSegment(
+            id=f"seg_{number:03}",
+            start=seconds(segment.start),
+            end=seconds(segment.end),
+            text=segment.text.strip(),
+            speaker=speaker_of(segment) or UNKNOWN_SPEAKER,
+        )
+        for number, segment in enumerate(with_labels(transcript, letters).segments, start=1)
+    ]
+
+
+def usage(transcript: Transcript) -> Usage:
+    """The duration that OpenAI would bill: full seconds of what was transcribed, rounded up."""
+    return Usage(seconds=-(-(transcript.samples - transcript.start) // SAMPLE_RATE))

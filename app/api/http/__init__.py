@@ -1,0 +1,1 @@
+"""What all endpoints share: requests, errors, keys, hosts, limits, forms."""

@@ -1,0 +1,56 @@
+"""Server-sent events: the response, and heartbeats while there are no events."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AbstractContextManager, nullcontext
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from app.shielding import run_shielded
+
+HEARTBEAT_S = 10.0  # proxies close connections that stay silent
+HEARTBEAT = ": heartbeat\n\n"  # a comment, which clients ignore
+
+
+class EventStreamResponse(StreamingResponse):
+    """Sends encoded events as they come. Holds `admitted` meanwhile."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, events: AsyncGenerator[str], admitted: AbstractContextManager[object] | None = None
+    ) -> None:
+        self.admitted = admitted or nullcontext()
+        # Without the second header nginx would buffer the events.
+        super().__init__(events, headers={"cache-control": "no-cache", "x-accel-buffering": "no"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.admitted:
+            await super().__call__(scope, receive, send)
+
+
+async def with_heartbeats(events: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    """The events, and a heartbeat after every `HEARTBEAT_S` without one. Closes `events` at the end."""
+    upcoming: asyncio.Future[str | None] | None = None
+
+    async def close() -> None:
+        if upcoming is not None:
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+        await events.aclose()
+
+    try:
+        while True:
+            upcoming = upcoming or asyncio.ensure_future(anext(events, None))
+            done, _ = await asyncio.wait([upcoming], timeout=HEARTBEAT_S)
+            if not done:
+                yield HEARTBEAT
+                continue
+            event, upcoming = upcoming.result(), None
+            if event is None:
+                return
+            yield event
+    finally:
+        # Shielded: when the client disconnects, Starlette cancels every await of this task.
+        await run_shielded(close())

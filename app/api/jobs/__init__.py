@@ -1,0 +1,1 @@
+"""Jobs: submission, state, events, results, links, archives, sound, and resumable uploads."""

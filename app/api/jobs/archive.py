@@ -1,0 +1,206 @@
+"""`GET /v1/jobs/archive`: the results of many jobs as one ZIP, made while it is sent."""
+
+import asyncio
+import re
+import time
+import unicodedata
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AbstractContextManager
+from io import RawIOBase
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Annotated, Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+import structlog
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from app.api.http.admission import Admission
+from app.api.http.errors import documented_errors
+from app.api.jobs.lookup import distinct_ids
+from app.api.jobs.results import ResultFormat, result_response
+from app.api.jobs.submissions import BINARY
+from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
+from app.ids import ID
+from app.jobs.job import Status
+from app.shielding import run_shielded
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+MAX_JOBS = 1000
+ERRORS = "errors.txt"  # lists the results that are not in the archive
+
+_UNEXPECTED = "The service failed unexpectedly; its log has the details."
+_FILE_MODE = 0o644 << 16  # Unix permissions, where ZIP has them
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that ZIP can express
+MAX_STEM_BYTES = 200  # in UTF-8; most file systems allow 255 for a name
+
+# What Windows or Linux forbids in names, control characters, and those that reverse the order of letters.
+_UNSAFE = re.compile('[<>:"/\\\\|?*\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]')
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # Windows: with any extension
+
+log = structlog.get_logger("whisperfleet.api")
+
+JobIds = Annotated[
+    list[Annotated[str, Query(pattern=r"[^,\s]")]],
+    Query(min_length=1, description=f"Ids of jobs, separated by commas: {MAX_JOBS} at most."),
+]
+
+
+class ArchiveNames:
+    """Gives each file of an archive a name of its own, for every system. Case does not tell names apart."""
+
+    def __init__(self, *reserved: str) -> None:
+        self._taken = {_key(name) for name in reserved}
+        self._numbers: Counter[str] = Counter()  # the last number of each name
+
+    def unique(self, filename: str, fallback: str, extension: str) -> str:
+        """A name for the result of a recording that is called `filename`; `fallback`: if that is empty."""
+        stem = safe_stem(filename, fallback)
+        name = f"{stem}.{extension}"
+        first = _key(name)
+        while _key(name) in self._taken:
+            self._numbers[first] += 1
+            name = f"{stem} ({self._numbers[first] + 1}).{extension}"
+        self._taken.add(_key(name))
+        return name
+
+
+def safe_stem(filename: str, fallback: str) -> str:
+    """The name of a file without folders and extension, and with `_` in place of what is unsafe."""
+    stem = _UNSAFE.sub("_", PurePath(filename).stem)
+    stem = stem.encode()[:MAX_STEM_BYTES].decode(errors="ignore").strip(" .")
+    stem = stem or fallback
+    return f"_{stem}" if _DEVICE.fullmatch(stem) else stem
+
+
+def _key(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def archive_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+    router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    @router.get(
+        "/archive",
+        summary="Get the transcripts of many jobs, as a ZIP",
+        responses={
+            200: {"content": {"application/zip": BINARY}},
+            **documented_errors(400, 401, 404, 409, 429, 503),
+        },
+        response_class=StreamingResponse,
+    )
+    async def retrieve_archive(request: Request, ids: JobIds, format: ResultFormat = "srt") -> Response:
+        """All jobs must have succeeded. Files have the names of the recordings, and the times of results.
+
+        If a result cannot be made, because its job is deleted meanwhile or the format lacks a character, the
+        archive says so in `errors.txt`.
+        """
+        wanted = distinct_ids(ids, MAX_JOBS)
+        await _check_done(jobs, wanted)
+        return ArchiveResponse(
+            archive(service, jobs, wanted, format),
+            admission.requests.hold(request),
+            headers={"content-disposition": f'attachment; filename="transcripts-{format}.zip"'},
+        )
+
+    return router
+
+
+class ArchiveResponse(StreamingResponse):
+    """Sends an archive part by part. Holds `admitted` meanwhile."""
+
+    media_type = "application/zip"
+
+    def __init__(
+        self, parts: AsyncGenerator[bytes], admitted: AbstractContextManager[None], headers: dict[str, str]
+    ) -> None:
+        self._parts = parts
+        self._admitted = admitted
+        super().__init__(parts, headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            with self._admitted:
+                await super().__call__(scope, receive, send)
+        finally:
+            await run_shielded(self._parts.aclose())
+
+
+async def archive(
+    service: "TranscriptionService", jobs: "JobService", ids: Sequence[str], form: ResultFormat
+) -> AsyncGenerator[bytes]:
+    """A ZIP with the results of jobs in a format, in parts of about one result each."""
+    written = _Written()
+    names = ArchiveNames(ERRORS)
+    errors: list[str] = []
+    with ZipFile(written, "w", ZIP_DEFLATED) as file:
+        for job_id in ids:
+            try:
+                entry, content = await _entry(service, jobs, names, job_id, form)
+            except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
+                errors.append(f"{job_id}: {error.message}\n")
+            except WhisperfleetError:
+                raise  # a retry may give all results: a client must not take this archive for complete
+            except Exception:
+                log.exception("a result cannot be added to an archive", job=job_id)
+                errors.append(f"{job_id}: {_UNEXPECTED}\n")
+            else:
+                # To the end: a thread cannot be cancelled.
+                await run_shielded(asyncio.to_thread(file.writestr, entry, content))
+                yield written.take()
+        if errors:
+            file.writestr(_info(ERRORS, time.time()), "".join(errors))
+    yield written.take()
+
+
+async def _entry(
+    service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job_id: str, form: ResultFormat
+) -> tuple[ZipInfo, bytes]:
+    """The result of one job, with its name and time. Raises as `result_response` does."""
+    job = await jobs.store.get(job_id)
+    response = await result_response(service, jobs, job, form)
+    extension = "json" if form == "verbose_json" else form
+    name = names.unique(job.submission.filename, job.id, extension)
+    return _info(name, job.finished_at or job.created_at), bytes(response.body)
+
+
+def _info(name: str, moment: float) -> ZipInfo:
+    """An entry; `moment`: Unix time in s, which ZIP has in UTC here."""
+    info = ZipInfo(name, max(time.gmtime(moment)[:6], _EARLIEST))
+    info.compress_type = ZIP_DEFLATED
+    info.external_attr = _FILE_MODE
+    return info
+
+
+class _Written(RawIOBase):
+    """What a `ZipFile` has written, until it is taken."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, part: Any) -> int:
+        self._parts.append(bytes(part))
+        return len(part)
+
+    def take(self) -> bytes:
+        taken, self._parts = b"".join(self._parts), []
+        return taken
+
+
+async def _check_done(jobs: "JobService", ids: Sequence[str]) -> None:
+    """Raises UnknownJob and JobNotDone, for the first job that has no result."""
+    statuses = await jobs.store.statuses([job_id for job_id in ids if ID.fullmatch(job_id)])
+    for job_id in ids:
+        if job_id not in statuses:
+            raise UnknownJob(f"There is no job {job_id[:64]!r}; leave it out.", param="ids")
+    for job_id, status in statuses.items():
+        if status is not Status.SUCCEEDED:
+            raise JobNotDone(f"Job {job_id} is {status}, and has no result; leave it out.", param="ids")

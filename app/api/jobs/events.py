@@ -1,0 +1,82 @@
+"""The event stream of a job. Stored events about segments have only a span: their data is rendered here."""
+
+import zlib
+from collections.abc import AsyncGenerator
+from contextlib import AbstractContextManager, aclosing
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from app.api.http.event_streams import EventStreamResponse, with_heartbeats
+from app.api.transcripts.segment_documents import published_event, transcript_events
+from app.errors import UnknownJob
+from app.jobs.events import SEGMENTS, Event
+from app.jobs.job import Job
+from app.jobs.storage.revisions import ORIGINAL
+from workers.messages import seconds
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+
+async def events_response(
+    service: "TranscriptionService",
+    jobs: "JobService",
+    job: Job,
+    after: int,
+    admitted: AbstractContextManager[None],
+) -> Response:
+    """Server-sent events with numbers above `after`, until the job ends or the service stops.
+
+    Holds `admitted` meanwhile. If that raises, the client gets its error.
+    """
+    if job.status.is_terminal and not await jobs.store.has_events(job, after):
+        return Response(status_code=204)  # an EventSource does not reconnect after this
+    return EventStreamResponse(with_heartbeats(_events(service, jobs, job, after)), admitted)
+
+
+async def _events(
+    service: "TranscriptionService", jobs: "JobService", job: Job, after: int
+) -> AsyncGenerator[str]:
+    segments = SegmentEvents(service, jobs, job)
+    async with aclosing(jobs.subscribe(job, after)) as events:
+        async for event in events:
+            data = await segments.data(event) if event.type == SEGMENTS else event.data
+            yield f"id: {event.number}\nevent: {event.type}\ndata: {data}\n\n"
+
+
+class SegmentEvents:
+    """Renders the events about segments of one job for one client."""
+
+    def __init__(self, service: "TranscriptionService", jobs: "JobService", job: Job) -> None:
+        self._helper = service.helper
+        self._store = jobs.store
+        self._job = job
+        self._rendered: dict[int, bytes] = {}  # once the job has succeeded: compressed, by number
+
+    async def data(self, event: Event) -> str:
+        """The data of an event as clients get it: JSON with the segments of its span."""
+        try:
+            data = await self._data(event)
+        except UnknownJob:  # deleted meanwhile; the stream goes on until its cancellation
+            data = published_event(event.span, (), self._job.submission.options)
+        return data.decode()
+
+    async def _data(self, event: Event) -> bytes:
+        if event.number not in self._rendered:
+            start, end = event.span
+            clips = await self._store.published_clips(self._job, (start, end))
+            if clips is not None:
+                options = self._job.submission.options
+                return await self._helper.run(
+                    seconds(end - start), published_event, (start, end), clips, options
+                )
+            # All at once: unpacking a long transcript for each event would take minutes.
+            packed = (await self._store.transcript(self._job, ORIGINAL)).content
+            spans = await self._store.segments_events(self._job, event.number)
+            if event.number not in spans:
+                raise UnknownJob(f"Job {self._job.id} has been deleted.")
+            length_s = seconds(max(end for _, end in spans.values()))
+            self._rendered = await self._helper.run(length_s, transcript_events, packed, spans)
+        return zlib.decompress(self._rendered.pop(event.number))

@@ -1,0 +1,122 @@
+"""The endpoints of links: paths of a job's audio and result that work without an API key for a while."""
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.responses import JSONResponse, Response
+
+from app.api.http.errors import documented_errors, invalid_input
+from app.api.http.json_bodies import json_object
+from app.api.http.receiving import check_json, receive_document
+from app.api.http.requests import public_path
+from app.api.jobs.lookup import find_job
+from app.api.jobs.results import ResultFormat
+from app.api.jobs.signatures import signed_query
+from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query
+from app.api.schemas import Link
+from app.api.transcripts.correction_bodies import RevisionNumber
+from app.errors import InvalidInput
+from app.jobs.document import timestamp
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+LIFETIME_S = 12 * 3600
+
+
+class AudioLink(BaseModel):
+    """A link to the recording, a copy of it or a span: with the parameters of `…/audio`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    path: Literal["audio"]
+    format: SoundFormat | None = None
+    start: SpanTime | None = None
+    end: SpanTime | None = None
+
+
+class ResultLink(BaseModel):
+    """A link to the transcript: with the parameters of `…/result`."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    path: Literal["result"]
+    format: ResultFormat | None = None
+    revision: RevisionNumber | None = None
+
+
+_KINDS: Mapping[str, type[AudioLink | ResultLink]] = {"audio": AudioLink, "result": ResultLink}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {"schema": {"oneOf": [kind.model_json_schema() for kind in _KINDS.values()]}}
+        },
+    }
+}
+
+
+def link_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
+    router = APIRouter(prefix="/v1", tags=["jobs"])
+
+    @router.post(
+        "/jobs/{job_id}/links",
+        summary="Get a link to the audio or the result that needs no key",
+        status_code=201,
+        response_model=Link,
+        responses=documented_errors(400, 401, 404, 413, 415, 503),
+        openapi_extra=_BODY,
+    )
+    async def create_link(request: Request, job_id: str) -> Response:
+        """The link works for 12 hours, for GET of exactly this path and query, also with `Range`.
+
+        Its query ends with `expires`, the Unix time (s) until which it works, and `signature`. A request with
+        any other query than the link's gets a 403.
+        """
+        job = await find_job(jobs, job_id)
+        check_json(request)
+        link = _parse(await receive_document(service, request))
+        if isinstance(link, AudioLink):
+            check_sound_query(job, link.format, link.start, link.end)
+        now = time.time()
+        expires = int(now) + LIFETIME_S
+        path = f"/v1/jobs/{job.id}/{link.path}"
+        query = signed_query(jobs.link_secret.value, path, _query(link), expires)
+        answer = Link(path=public_path(request, f"{path}?{query}"), expires_at=timestamp(expires))
+        return JSONResponse(answer.model_dump(), 201)
+
+    @router.delete(
+        "/links",
+        summary="Withdraw all links to audio and results",
+        status_code=204,
+        responses=documented_errors(401, 503, 507),
+    )
+    async def withdraw_links() -> Response:
+        """All links of all jobs stop working at once. New ones can be made."""
+        await jobs.link_secret.rotate()
+        return Response(status_code=204)
+
+    return router
+
+
+def _parse(body: bytes) -> AudioLink | ResultLink:
+    """The link that a body describes. Raises InvalidInput."""
+    document = json_object(body, '{"path": "audio"}')
+    path = document.get("path")
+    if not isinstance(path, str) or path not in _KINDS:
+        raise InvalidInput("`path`: name what the link is for, `audio` or `result`.", param="path")
+    try:
+        return _KINDS[path].model_validate(document)
+    except ValidationError as error:
+        raise invalid_input(error.errors(include_url=False)) from None
+
+
+def _query(link: AudioLink | ResultLink) -> str:
+    """The parameters that a link was asked for with, as a query."""
+    fields = link.model_dump(exclude={"path"}, exclude_none=True)
+    return urlencode({name: str(value).removesuffix(".0") for name, value in fields.items()})

@@ -1,0 +1,50 @@
+"""Finds the jobs that a request names."""
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.errors import InvalidInput, JobNotDone, UnknownJob
+from app.ids import ID
+from app.jobs.job import Job, Status
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+
+
+async def find_job(jobs: "JobService", job_id: str, param: str | None = None) -> Job:
+    """The job with an id; `param` names the request's parameter. Raises UnknownJob."""
+    if not ID.fullmatch(job_id):
+        raise UnknownJob(f"There is no job {job_id[:64]!r}.", param=param)
+    try:
+        return await jobs.store.get(job_id)
+    except UnknownJob as error:
+        error.param = param
+        raise
+
+
+def distinct_ids(ids: Sequence[str], most: int) -> list[str]:
+    """The ids of a request's parameter `ids`, each once, in order. Raises InvalidInput."""
+    found = [job_id for part in ids for job_id in re.split(r"[,\s]+", part) if job_id]
+    distinct = list(dict.fromkeys(found))
+    if not distinct:
+        raise InvalidInput("`ids` has no id of a job; separate several by commas.", param="ids")
+    if len(distinct) > most:
+        raise InvalidInput(
+            f"`ids` has {len(distinct)} ids, more than {most}; send several requests.", param="ids"
+        )
+    return distinct
+
+
+def check_done(job: Job) -> None:
+    """Raise JobNotDone if a job has no transcript."""
+    match job.status:
+        case Status.SUCCEEDED:
+            return
+        case Status.FAILED:
+            why = f": {job.error.message.rstrip('.')}" if job.error else ""
+            raise JobNotDone(f"The job has failed{why}. Submit it again.")
+        case Status.CANCELLED:
+            raise JobNotDone("The job is cancelled and has no result.")
+        case _:
+            raise JobNotDone(f"The job is {job.status}; ask again when it has succeeded.")

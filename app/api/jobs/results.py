@@ -1,0 +1,135 @@
+"""The responses about one job: its result and its recording."""
+
+import asyncio
+import mimetypes
+from dataclasses import replace
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from starlette.responses import FileResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from app.api.audio.openai_responses import brief_response, verbose_response
+from app.api.http.errors import error_response, json_error
+from app.api.jobs.lookup import check_done
+from app.api.operation.system import VERSION
+from app.api.transcripts.versions import is_known, not_modified
+from app.engines.text_tokens import with_tokens
+from app.errors import NOT_KEPT, UnknownJob, WhisperfleetError
+from app.jobs.job import Job
+from app.jobs.serialization import PackedTranscript, unpack_transcript
+from app.options import Options
+from app.telemetry import traces
+from app.transcript.formats import FORMATS
+from app.transcript.rendering import render_transcript
+from app.transcription.helper import LONG_S, work_s
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+if TYPE_CHECKING:
+    ResultFormat = str
+else:
+    ResultFormat = Literal[*FORMATS, "verbose_json"]
+
+
+async def result_response(
+    service: "TranscriptionService",
+    jobs: "JobService",
+    job: Job,
+    form: ResultFormat,
+    revision: int | None = None,
+    if_none_match: str = "",
+) -> Response:
+    """A revision of the transcript in a format, by default the newest; a 304 if the client has it.
+
+    Raises JobNotDone if there is no transcript, UnknownRevision, and UnsuitableFormat.
+    """
+    check_done(job)
+    packed = await jobs.store.transcript(job, revision)
+    etag = f'"{packed.revision}-{form}-{VERSION}"'  # another version may make other files
+    if is_known(if_none_match, etag):
+        return not_modified({"etag": etag})
+    response = await render_result(service, job, packed, form)
+    response.headers["etag"] = etag
+    if form not in ("json", "verbose_json"):
+        name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
+        response.headers["content-disposition"] = f"inline; filename*=utf-8''{name}"
+    return response
+
+
+async def render_result(
+    service: "TranscriptionService", job: Job, packed: PackedTranscript, form: ResultFormat
+) -> Response:
+    """A revision of a job's transcript in a format: the bytes and their type. Raises UnsuitableFormat."""
+    # In the child process, loading a tokenizer does not hold the GIL.
+    needs_tokens = form == "verbose_json" and packed.revision > 0
+    length_s = LONG_S if needs_tokens else work_s(job.duration, packed.content)
+    with traces.span("render", {"whisperfleet.format": form}):
+        return await service.helper.run(length_s, _render, packed.content, job.submission.options, form)
+
+
+def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
+    """The response in a format. Uses CPU time on long recordings: let `Helper` call it."""
+    transcript = unpack_transcript(packed)
+    if form == "json":
+        return brief_response(transcript)
+    if form == "verbose_json":
+        segments = tuple(with_tokens(transcript.segments, transcript.model))
+        complete = replace(transcript, segments=segments)
+        return verbose_response(complete, segments=True, words=options.word_timestamps)
+    file = render_transcript(transcript, options, form)
+    return Response(file, headers={"content-type": FORMATS[form].content_type})
+
+
+async def audio_response(service: "TranscriptionService", job: Job) -> Response:
+    """The recording, or the requested ranges of it. Raises UnknownJob if it is not kept."""
+    submission = job.submission
+    path = service.media.folder.uploads / (submission.file or "")
+    if not await asyncio.to_thread(path.is_file):
+        raise UnknownJob(NOT_KEPT, code="audio_not_kept")
+    guessed = mimetypes.guess_type(submission.filename)[0] or ""
+    # Never a type that a browser would execute: clients can send any file.
+    media_type = guessed if guessed.startswith(("audio/", "video/")) else "application/octet-stream"
+    return AudioFileResponse(
+        path,
+        media_type=media_type,
+        filename=submission.filename or job.id,
+        content_disposition_type="inline",
+        headers={"X-Content-Type-Options": "nosniff"},
+    )
+
+
+class AudioFileResponse(FileResponse):
+    """A file response whose errors have the same format as all others."""
+
+    not_kept: WhisperfleetError = UnknownJob(NOT_KEPT, code="audio_not_kept")  # if the file is gone
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused: Response | None = None
+
+        async def send_unless_refused(message: Any) -> None:
+            nonlocal refused
+            if message["type"] == "http.response.start" and message["status"] in (400, 416):
+                headers = {
+                    name.decode(): value.decode()
+                    for name, value in message["headers"]
+                    if name == b"content-range"
+                }
+                requested = dict(scope["headers"]).get(b"range", b"").decode("latin-1")
+                refused = json_error(
+                    message["status"], f"The range {requested!r} is not one of this file.", headers=headers
+                )
+            if refused is None:
+                await send(message)
+
+        try:
+            await super().__call__(scope, receive, send_unless_refused)
+        except (RuntimeError, FileNotFoundError):
+            if await asyncio.to_thread(Path(self.path).exists):
+                raise
+            refused = error_response(self.not_kept)  # deleted meanwhile
+        if refused is not None:
+            await refused(scope, receive, send)

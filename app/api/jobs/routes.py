@@ -1,0 +1,241 @@
+"""The endpoints of jobs: clients submit a recording, and get the result later."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Header, Query, Request
+from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+
+from app.api.http.admission import Admission
+from app.api.http.errors import documented_errors
+from app.api.http.forms import JobFields
+from app.api.jobs.events import events_response
+from app.api.jobs.lookup import distinct_ids, find_job
+from app.api.jobs.results import ResultFormat, audio_response, result_response
+from app.api.jobs.sound import SoundFormat, SpanTime, check_sound_query, sound_response
+from app.api.jobs.submissions import BINARY, submission_body, submit_job
+from app.api.schemas import JobList, NewSegments
+from app.api.transcripts.versions import ETAG, IfNoneMatch, WantedRevision, wanted_number
+from app.ids import ID
+from app.jobs.document import Job, document, public
+from app.jobs.events import SEGMENTS
+from app.jobs.job import Status
+from app.transcript.formats import FORMATS
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+MAX_EVENT_NUMBER = 2**31 - 1
+MAX_KEY_CHARS = 255
+MAX_QUERY_CHARS = 200
+MAX_LISTED = 100  # jobs in one answer
+
+
+def _new_segments() -> dict[str, object]:
+    """The schema of the data of `job.segments`."""
+    schema = NewSegments.model_json_schema(ref_template="#/components/schemas/{model}")
+    del schema["$defs"]  # the document has them, for `GET /v1/jobs/{id}/segments`
+    return schema
+
+
+_EVENT = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Counts from 1, without gaps."},
+        "event": {
+            "type": "string",
+            "enum": ["job.progress", SEGMENTS, *(f"job.{status}" for status in Status)],
+        },
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": {"oneOf": [{"$ref": "#/components/schemas/Job"}, _new_segments()]},
+            "description": "The job at that time; with `job.segments`, the segments that are new.",
+        },
+    },
+    "required": ["id", "event", "data"],
+}
+
+IdempotencyKey = Annotated[
+    str,
+    Header(
+        max_length=MAX_KEY_CHARS,
+        description="Requests with the same key and content give the same job.",
+    ),
+]
+
+
+class _IdConvertor(StringConvertor):
+    """The id of a job in a path. A fixed path beside the jobs is none, whatever the method."""
+
+    regex = r"(?!archive$)[^/]+"
+
+
+register_url_convertor("job_id", _IdConvertor())
+
+
+def job_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+    router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    @router.post(
+        "",
+        summary="Submit a job",
+        status_code=202,
+        response_model=Job,
+        responses=documented_errors(400, 401, 404, 409, 410, 413, 415, 429, 500, 503, 507),
+        openapi_extra=submission_body(),
+    )
+    async def create_job(
+        request: Request,
+        query: Annotated[JobFields, Query()],
+        idempotency_key: IdempotencyKey = "",
+    ) -> Response:
+        """The body is a form with a file, the recording itself, or a JSON object with its URL or its upload.
+
+        Options are fields of the form or the JSON object, or else parameters of the query.
+        """
+        return await submit_job(service, jobs, admission, request, query, idempotency_key or None)
+
+    @router.get(
+        "",
+        summary="List or find jobs, newest first",
+        response_model=JobList,
+        responses=documented_errors(400, 401, 404, 503),
+    )
+    async def list_jobs(
+        status: Status | None = None,
+        limit: Annotated[int, Query(ge=1, le=MAX_LISTED)] = 20,
+        after: Annotated[str, Query(description="The id of the last job of the previous page.")] = "",
+        q: Annotated[
+            str,
+            Query(
+                max_length=MAX_QUERY_CHARS,
+                description="Words. Each of them must be in the job's file name or transcript, or begin a "
+                "word there. Case, accents and punctuation do not matter. Blank: no search.",
+            ),
+        ] = "",
+        ids: Annotated[
+            list[Annotated[str, Query(pattern=r"[^,\s]")]] | None,
+            Query(
+                min_length=1,
+                description=f"Only these jobs, separated by commas: {MAX_LISTED} at most. Those that do not "
+                "exist are left out. Other parameters do not apply then.",
+            ),
+        ] = None,
+    ) -> Response:
+        now = time.time()
+        if ids is not None:
+            named = [job_id for job_id in distinct_ids(ids, MAX_LISTED) if ID.fullmatch(job_id)]
+            page, has_more = await jobs.store.named(named), False
+        else:
+            last = await find_job(jobs, after, param="after") if after else None
+            page, has_more = await jobs.store.page(status, limit, last, q if q.strip() else None)
+        listed = JobList(data=[document(job, now) for job in page], has_more=has_more)
+        return JSONResponse(listed.model_dump(mode="json"))
+
+    @router.get(
+        "/{job_id:job_id}",
+        summary="Get a job",
+        response_model=Job,
+        responses=documented_errors(401, 404, 503),
+    )
+    async def retrieve_job(job_id: str) -> Response:
+        return JSONResponse(public(await find_job(jobs, job_id), time.time()))
+
+    @router.delete(
+        "/{job_id:job_id}",
+        summary="Delete a job and its files; cancel it if it is not done",
+        status_code=204,
+        responses=documented_errors(401, 404, 503, 507),
+    )
+    async def delete_job(job_id: str) -> Response:
+        await jobs.delete((await find_job(jobs, job_id)).id)
+        return Response(status_code=204)
+
+    @router.get(
+        "/{job_id}/events",
+        summary="Follow a job",
+        responses={
+            200: {"content": {"text/event-stream": {"schema": _EVENT}}},
+            204: {"description": "The job is done, and it has no events after the last one seen"},
+            **documented_errors(400, 401, 404, 429, 503),
+        },
+        response_class=StreamingResponse,
+    )
+    async def follow_job(
+        request: Request,
+        job_id: str,
+        last_event_id: Annotated[
+            int,
+            Header(
+                ge=0,
+                le=MAX_EVENT_NUMBER,
+                description="The id of the last event seen; the stream starts after it.",
+            ),
+        ] = 0,
+    ) -> Response:
+        """Each event has the job at that time. The stream ends with the job.
+
+        The events `job.segments` have segments instead: they replace all that start at `from` or later.
+        """
+        job = await find_job(jobs, job_id)
+        return await events_response(service, jobs, job, last_event_id, admission.streams.hold(request))
+
+    @router.get(
+        "/{job_id}/result",
+        summary="Get the transcript, in any format",
+        responses={
+            200: {
+                "content": {kind: {} for kind in sorted({form.media_type for form in FORMATS.values()})},
+                "headers": ETAG,
+            },
+            304: {"description": "The result has not changed", "headers": ETAG},
+            **documented_errors(400, 401, 403, 404, 409, 503),
+        },
+        response_class=Response,
+    )
+    async def retrieve_result(
+        job_id: str,
+        format: ResultFormat = "srt",
+        revision: WantedRevision = None,
+        if_none_match: IfNoneMatch = "",
+    ) -> Response:
+        """With all corrections, unless a `revision` is named."""
+        job = await find_job(jobs, job_id)
+        return await result_response(service, jobs, job, format, wanted_number(revision), if_none_match)
+
+    @router.get(
+        "/{job_id}/audio",
+        summary="Get the recording or a copy that browsers play, or ranges of it",
+        responses={
+            200: {
+                "content": dict.fromkeys(("application/octet-stream", "audio/flac", "audio/ogg"), BINARY),
+            },
+            206: {"description": "The requested range of bytes"},
+            **documented_errors(400, 401, 403, 404, 409, 413, 416, 429, 503, 507),
+        },
+        response_class=FileResponse,
+    )
+    async def retrieve_audio(
+        request: Request,
+        job_id: str,
+        format: Annotated[
+            SoundFormat | None,
+            Query(description="Of the copy: lossless, or small (Vorbis). Default: the recording itself."),
+        ] = None,
+        start: SpanTime | None = None,
+        end: SpanTime | None = None,
+    ) -> Response:
+        """A copy has the rate of the recording, 8 to 48 kHz, and one or two channels of 16 bits.
+
+        `start` and `end` select a span, to the sample; they need a `format`.
+        """
+        job = await find_job(jobs, job_id)
+        check_sound_query(job, format, start, end)
+        if format is None:
+            return await audio_response(service, job)
+        return await sound_response(service, admission.requests, request, job, format, start, end)
+
+    return router

@@ -1,0 +1,112 @@
+"""The responses with a copy of a job's recording that browsers play, or with a span of it."""
+
+import asyncio
+import math
+from contextlib import AsyncExitStack
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from app.api.http.admission import Limiter
+from app.api.http.connections import run_unless_disconnected
+from app.api.jobs.results import AudioFileResponse
+from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
+from app.jobs.job import Job, Stage
+from app.media.sound_encoder import check_within
+from app.shielding import run_shielded
+
+if TYPE_CHECKING:
+    from app.transcription.service import TranscriptionService
+
+SoundFormat = Literal["flac", "ogg"]
+SpanTime = Annotated[
+    float, Field(ge=0, allow_inf_nan=False, description="Of a span of the recording, in s from its start.")
+]
+
+
+async def sound_response(
+    service: "TranscriptionService",
+    limiter: Limiter,
+    request: Request,
+    job: Job,
+    form: SoundFormat,
+    start_s: float | None,
+    end_s: float | None,
+) -> Response:
+    """The copy of a recording in a format, or the span from `start_s` to `end_s` of it. Sends ranges.
+
+    Counts for `limiter` until the copy is made. Raises AudioNotKept, JobNotDone while the recording is being
+    downloaded, and as `SoundCopies` does. `check_sound_query` has checked the span.
+    """
+    is_span = bool(start_s) or end_s is not None
+    start_s, end_s = start_s or 0.0, math.inf if end_s is None else end_s
+    recording = await _recording(service, job)
+    held = AsyncExitStack()
+    track = job.submission.options.selection.track
+    file = (
+        service.media.copies.span(recording, form, start_s, end_s, track)
+        if is_span
+        else service.media.copies.hold(recording, form, track)
+    )
+    with limiter.hold(request):
+        path = await run_unless_disconnected(request, held.enter_async_context(file))
+    return SoundFileResponse(path, job, form, held)
+
+
+def check_sound_query(job: Job, form: SoundFormat | None, start_s: float | None, end_s: float | None) -> None:
+    """Raise InvalidInput if a span has no format, or is not one of the recording."""
+    if form is not None:
+        _check_span(job, start_s or 0.0, math.inf if end_s is None else end_s)
+    elif start_s is not None or end_s is not None:
+        raise InvalidInput(
+            "`format` is missing: a span is made in a format, `flac` or `ogg`.", param="format"
+        )
+
+
+class SoundFileResponse(AudioFileResponse):
+    """A copy, which stays until it is sent."""
+
+    not_kept = AudioNotKept(NOT_KEPT)
+
+    def __init__(self, path: Path, job: Job, form: SoundFormat, held: AsyncExitStack) -> None:
+        self._held = held
+        super().__init__(
+            path,
+            media_type=f"audio/{form}",
+            filename=f"{PurePath(job.submission.filename).stem or job.id}.{form}",
+            content_disposition_type="inline",
+            headers={"X-Content-Type-Options": "nosniff"},
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await run_shielded(self._held.aclose())
+
+
+def _check_span(job: Job, start_s: float, end_s: float) -> None:
+    if end_s <= start_s:
+        raise InvalidInput(f"`end` is {end_s:g} s, and must be after `start`, {start_s:g} s.", param="end")
+    # Else the encoder finds it out.
+    if job.duration is not None and job.submission.options.end is None:
+        check_within("start", start_s, job.duration)
+        if not math.isinf(end_s):
+            check_within("end", end_s, job.duration)
+
+
+async def _recording(service: "TranscriptionService", job: Job) -> str:
+    """The name of a recording's file."""
+    name = job.submission.file or ""
+    if await asyncio.to_thread((service.media.folder.uploads / name).is_file):
+        return name
+    if job.submission.url is not None and job.progress.stage in (Stage.QUEUED, Stage.DOWNLOADING):
+        raise JobNotDone(
+            "The recording is not downloaded yet; ask again when the job has left the stage `downloading`.",
+            code="audio_not_downloaded",
+        )
+    raise AudioNotKept(NOT_KEPT)

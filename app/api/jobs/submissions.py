@@ -1,0 +1,219 @@
+"""Submits jobs: makes a submission of a form, of a body that is the recording, of a URL or of an upload."""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import structlog
+from fastapi import Request
+from pydantic import ValidationError
+from starlette.responses import JSONResponse, Response
+
+from app import url_policy
+from app.api.http.admission import Admission, owner_of
+from app.api.http.errors import invalid_input
+from app.api.http.forms import (
+    LARGE_FIELDS,
+    JobFields,
+    JobForm,
+    JobSource,
+    KnownSpeakerFields,
+    check_early,
+    known_speakers,
+    parse,
+    request_body,
+    with_implied,
+)
+from app.api.http.json_bodies import json_object
+from app.api.http.receiving import media_type, receive, receive_body, receive_document
+from app.api.http.requests import public_path
+from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
+from app.jobs.document import public
+from app.jobs.job import Job, Submission
+from app.jobs.webhooks.client import check_webhook_url
+from app.media.multipart import base_name
+from app.media.uploads import Upload
+from app.shielding import run_shielded
+from app.speakers.labelling import KnownSpeaker
+from app.telemetry import traces
+from app.telemetry.work import current_work
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+log = structlog.get_logger("whisperfleet.api")
+
+BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+
+async def submit_job(
+    service: "TranscriptionService",
+    jobs: "JobService",
+    admission: Admission,
+    request: Request,
+    query: JobFields,
+    key: str | None,
+) -> Response:
+    """Submit a job from any kind of body. `query`: parameters of the URL; `key`: the idempotency key.
+
+    Raises InvalidInput, UnknownModel and UnsupportedContentType for the request, and as the `receive`
+    functions, `check_capacity` and `submit` do. Leaves no file behind then.
+    """
+    owner = owner_of(request)
+    await jobs.check_capacity(owner, key)  # before a long upload, not after it
+    service.fleet.catalogue.resolve(query.model.strip())
+    if query.options.diarize:
+        service.media.speaker_models.check()
+    await _check_webhook(service, query.webhook_url)
+    fields, upload = await _read_body(service, admission, request, query)
+
+    async def submit() -> Job:
+        if isinstance(fields, JobSource) and fields.upload:
+            return await _submit_upload(service, jobs, fields, owner, key)
+        keep_file = False
+        try:
+            submission = await _submission(service, fields, upload, owner, key)
+            known = await _known_speakers(service, fields)
+            job, keep_file = await jobs.submit(submission, known)
+        except OutcomeUnknown:
+            keep_file = True  # the job may be in the database
+            raise
+        finally:
+            if upload is not None and not keep_file:
+                await asyncio.to_thread(upload.remove)
+        return job
+
+    job = await run_shielded(submit())  # a cancellation must not remove the file of a submitted job
+    log.info("job submitted", job=job.id)
+    headers = {"Location": public_path(request, f"/v1/jobs/{job.id}")}
+    return JSONResponse(public(job, time.time()), 202, headers)
+
+
+async def _submit_upload(
+    service: "TranscriptionService", jobs: "JobService", fields: JobSource, owner: str, key: str | None
+) -> Job:
+    """Submit a job with a resumable upload, which stays as it is unless this succeeds."""
+    async with jobs.uploads.complete(owner, fields.upload) as upload:
+        if fields.filename:
+            upload = replace(upload, filename=base_name(fields.filename.encode()))
+        submission = await _submission(service, fields, upload, owner, key)
+        known = await _known_speakers(service, fields)
+        job, _ = await jobs.submit(replace(submission, from_upload=True), known)
+    return job
+
+
+async def _read_body(
+    service: "TranscriptionService", admission: Admission, request: Request, query: JobFields
+) -> tuple[JobFields, Upload | None]:
+    """The fields of a request, and its file if it has one, by the type of its body."""
+    content_type = media_type(request)
+    defaults = query.model_dump(exclude_unset=True, by_alias=True)
+    if content_type == "multipart/form-data":
+        check = partial(check_early, JobForm, service, defaults=defaults)
+        form = await receive(
+            service,
+            request,
+            admission.uploads,
+            before_file=check,
+            durable=True,
+            large_fields=LARGE_FIELDS,
+        )
+        try:
+            return parse(JobForm, form.fields, form.file, defaults), form.file
+        except BaseException:
+            await asyncio.to_thread(form.remove)
+            raise
+    if content_type == "application/json":
+        fields = _parse_json(await receive_document(service, request), defaults)
+        if fields.upload:
+            return fields, None
+        if not service.settings.allow_urls:
+            raise InvalidInput(
+                "This service takes no URLs (WHISPER_ALLOW_URLS). Send the file itself.",
+                param="url",
+                code="urls_not_allowed",
+            )
+        await url_policy.check_destination(fields.url, param="url")
+        return fields, None
+    if content_type == "application/octet-stream" or content_type.startswith(("audio/", "video/")):
+        return query, await receive_body(service, request, admission.uploads, query.filename or "")
+    raise UnsupportedContentType(
+        "This path takes a form (multipart/form-data), the recording itself (audio/*, video/* or "
+        'application/octet-stream), or application/json with a "url" or an "upload".'
+    )
+
+
+async def _check_webhook(service: "TranscriptionService", url: str | None) -> None:
+    if url is None:
+        return
+    if service.settings.webhook_secret is None:
+        raise InvalidInput(
+            "This service sends no webhooks: it has no secret to sign them with; WHISPER_WEBHOOK_SECRET "
+            "gives it one.",
+            param="webhook_url",
+            code="webhooks_not_configured",
+        )
+    await check_webhook_url(url, service.settings.webhook_allow_private)
+
+
+def _parse_json(body: bytes, defaults: Mapping[str, Any]) -> JobSource:
+    document = json_object(body, '{"url": "https://…"}')
+    try:
+        return JobSource.model_validate(with_implied(JobSource, {**defaults, **document}))
+    except ValidationError as error:
+        raise invalid_input(error.errors(include_url=False)) from None
+
+
+async def _known_speakers(service: "TranscriptionService", fields: JobFields) -> Sequence[KnownSpeaker]:
+    return await known_speakers(service, fields) if isinstance(fields, KnownSpeakerFields) else ()
+
+
+async def _submission(
+    service: "TranscriptionService", fields: JobFields, upload: Upload | None, owner: str, key: str | None
+) -> Submission:
+    await _check_webhook(service, fields.webhook_url)
+    options = fields.options
+    if options.diarize:
+        service.media.speaker_models.check()
+    url = (fields.url or None) if isinstance(fields, JobSource) else None
+    model = service.fleet.catalogue.resolve(fields.model.strip(), options.task)
+    filename = (upload.filename if upload else "") or base_name((fields.filename or "").encode())
+    fingerprint = {  # the same for requests that mean the same job
+        "content": upload.sha256 if upload else url,
+        "filename": filename,
+        "model": model,
+        # Without those left at their defaults: a retry remains the same to a version with more options.
+        "options": options.model_dump(mode="json", exclude_defaults=True),
+        "webhook_url": fields.webhook_url,
+    }
+    if isinstance(fields, KnownSpeakerFields) and fields.known_speaker_names:
+        fingerprint["known_speakers"] = [fields.known_speaker_names, fields.known_speaker_references]
+    return Submission(
+        filename=filename,
+        file=upload.path.name if upload else None,
+        size=upload.size if upload else None,
+        sha256=upload.sha256 if upload else None,
+        url=url,
+        model=model,
+        options=options,
+        webhook_url=fields.webhook_url,
+        owner=owner,
+        idempotency_key=key,
+        request_id=current_work().request_id,
+        traceparent=traces.traceparent(),
+        fingerprint=hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest(),
+    )
+
+
+def submission_body() -> dict[str, Any]:
+    """OpenAPI's description of the bodies that `submit_job` accepts."""
+    form = request_body(JobForm)["requestBody"]["content"]
+    types = ("application/octet-stream", "audio/*", "video/*")
+    source = {"application/json": {"schema": JobSource.model_json_schema(mode="validation", by_alias=False)}}
+    return {"requestBody": {"required": True, "content": form | dict.fromkeys(types, BINARY) | source}}

@@ -1,0 +1,1 @@
+"""What operators ask for: health, models, workers, nodes, metrics."""

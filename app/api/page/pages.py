@@ -1,0 +1,117 @@
+"""The page at `/`, its files at `/web/…`, and the documentation of the API: `/openapi.json` and `/docs`.
+
+Browsers load all files from this service. The page needs no API key.
+"""
+
+import json
+import secrets
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Any, get_args
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+
+from app.api.jobs.results import ResultFormat
+from app.api.page.static_files import HEADERS, StaticFolder
+from app.languages import LANGUAGES
+from app.options import Options
+from app.settings import Settings
+
+WEB = Path(__file__).parents[2] / "web"
+NONCE_BYTES = 18
+
+PAGE_HEADERS = HEADERS | {
+    "Cache-Control": "no-cache",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(self), usb=()",
+}
+# The nonce is for the style element of wavesurfer.js, and the policy for the one HTML that it writes: none.
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; "
+    "media-src 'self' blob:; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types default"
+)
+# Swagger UI shows its icons as data URLs.
+DOCS_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+# URLs are relative, so the page also works behind a proxy that adds a path.
+_DOCS = Template("""<!doctype html>
+<html lang="en">
+  <head>
+    <meta charset="utf-8" />
+    <title>$title</title>
+    <meta name="viewport" content="width=device-width, initial-scale=1" />
+    <link rel="icon" href="web/icon.svg" />
+    <link rel="stylesheet" href="docs/assets/swagger-ui.css" />
+  </head>
+  <body>
+    <div id="swagger-ui"></div>
+    <script src="docs/assets/swagger-ui-bundle.js"></script>
+    <script src="web/docs.js"></script>
+  </body>
+</html>
+""")
+
+
+def add_pages(app: FastAPI, settings: Settings) -> None:
+    """Add the page and its files. All URLs in it are relative: a proxy may put a prefix before them."""
+    page = Template((WEB / "index.html").read_text(encoding="utf-8"))
+    service = service_data(settings, app.version)
+
+    async def show(request: Request) -> Response:
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        # The page reads the nonce as a property of this element: scripts see it there, style sheets do not.
+        data = f'<script type="application/json" id="service" nonce="{nonce}">{service}</script>'
+        headers = PAGE_HEADERS | {"Content-Security-Policy": POLICY.format(nonce=nonce)}
+        return HTMLResponse(page.substitute(generated=data), headers=headers)
+
+    app.add_route("/", show, methods=["GET"], include_in_schema=False)
+    app.add_route("/web/{name:path}", StaticFolder(WEB).answer, methods=["GET"], include_in_schema=False)
+
+
+def add_docs(app: FastAPI) -> None:
+    """Add the documentation and its files."""
+
+    # Not async, so it runs in a thread: the first request takes a fifth of a second to build the document.
+    def schema(_: Request) -> Response:
+        return JSONResponse(app.openapi())
+
+    page = _DOCS.substitute(title=escape(f"{app.title} – API"))
+    assets = StaticFolder(Path(str(files("fastapi_offline") / "static")))
+
+    async def show(request: Request) -> Response:
+        return HTMLResponse(page, headers=PAGE_HEADERS | {"Content-Security-Policy": DOCS_POLICY})
+
+    app.add_route("/openapi.json", schema, methods=["GET"], include_in_schema=False)
+    app.add_route("/docs", show, methods=["GET"], include_in_schema=False)
+    app.add_route("/docs/assets/{name:path}", assets.answer, methods=["GET"], include_in_schema=False)
+
+
+def service_data(settings: Settings, version: str) -> str:
+    """What the page must know before its first request, as JSON that can stand in HTML. It has no secrets."""
+    return json_in_html(
+        {
+            "version": version,
+            "keys": bool(settings.api_keys),
+            "urls": settings.allow_urls,
+            "max_upload_mb": settings.max_upload_mb,
+            "aliases": [alias.partition("=")[0].strip() for alias in settings.model_aliases],
+            "languages": LANGUAGES,
+            "formats": get_args(ResultFormat),
+            "options": Options().model_dump(mode="json"),
+        }
+    )
+
+
+def json_in_html(value: Any) -> str:
+    """JSON without characters that mean something in HTML: no text in it can end the element around it."""
+    text = json.dumps(value)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

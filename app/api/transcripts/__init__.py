@@ -1,0 +1,1 @@
+"""The transcript of a job: segments, corrections, revisions and speakers."""

@@ -1,0 +1,52 @@
+"""The steps of a correction that cost CPU time. `Helper` calls them.
+
+Its process starts anew after a pause, while a client waits: this module imports little.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from app.api.transcripts.correction_bodies import parse_correction
+from app.api.transcripts.segment_documents import segments_document, transcript_document
+from app.jobs.corrections import PackedCorrection, Segments, apply_edits, relabel, restore
+from app.jobs.serialization import PackedTranscript
+
+if TYPE_CHECKING:
+    from app.speakers.relabelling import SpeakerCorrection
+
+# The correction, None if it changes nothing, and the document of the segments after it.
+Outcome = tuple[PackedCorrection | None, bytes]
+
+
+def document(base: PackedTranscript) -> bytes:
+    """The document of a revision.
+
+    It is made here, and not in `segment_documents`, so that the process has loaded what its correction needs.
+    """
+    return transcript_document(base)
+
+
+def corrected(base: PackedTranscript, body: bytes, filename: str) -> Outcome | int:
+    """What the body of a request makes of a revision; the number of a revision if it restores that.
+
+    `filename`: of the recording. Raises InvalidInput.
+    """
+    edits = parse_correction(body)
+    return edits if isinstance(edits, int) else _outcome(base, *apply_edits(base, edits, filename))
+
+
+def restored(base: PackedTranscript, earlier: PackedTranscript, filename: str) -> Outcome:
+    """The same for an earlier revision."""
+    return _outcome(base, *restore(base, earlier, filename))
+
+
+def relabelled(
+    base: PackedTranscript, voices: Sequence[bytes], wanted: "SpeakerCorrection", filename: str
+) -> Outcome:
+    """The same for other speakers. Raises as `relabel` does."""
+    return _outcome(base, *relabel(base, voices, wanted, filename))
+
+
+def _outcome(base: PackedTranscript, correction: PackedCorrection | None, segments: Segments) -> Outcome:
+    revision = correction.transcript.revision if correction else base.revision
+    return correction, segments_document(revision, True, segments)

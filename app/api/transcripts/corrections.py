@@ -1,0 +1,137 @@
+"""The endpoints that correct the transcript of a job, and list its revisions; how all requests revise it."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
+
+from app.api.http.admission import Admission
+from app.api.http.errors import documented_errors
+from app.api.http.receiving import check_json, receive_document
+from app.api.jobs.lookup import check_done, find_job
+from app.api.schemas import Revision, RevisionList, Segments
+from app.api.transcripts.correction_bodies import correction_body
+from app.api.transcripts.correction_steps import Outcome, corrected, restored
+from app.api.transcripts.versions import ETAG, IfMatch, is_current, revision_etag
+from app.errors import PreconditionFailed, PreconditionRequired
+from app.jobs.document import timestamp
+from app.jobs.job import Job
+from app.jobs.serialization import PackedTranscript
+from app.jobs.storage.revisions import transcript_changed
+from app.transcription.helper import LONG_S, work_s
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+MAX_CORRECTION_BYTES = 32 << 20
+_LARGE_BYTES = 1 << 18  # parsing more takes longer than the event loop may wait
+
+RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"headers": ETAG},
+    **documented_errors(400, 401, 404, 409, 412, 413, 415, 428, 429, 503, 507),
+}
+
+
+def correction_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+    router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    @router.put(
+        "/{job_id}/segments",
+        summary="Correct the transcript, or restore an earlier revision of it",
+        response_model=Segments,
+        responses=RESPONSES,
+        openapi_extra=correction_body(),
+    )
+    async def correct_segments(request: Request, job_id: str, if_match: IfMatch = None) -> Response:
+        """The body has all segments of the transcript. Segments that it lacks are removed.
+
+        A segment that keeps its `id` keeps the times of the words that it keeps. The answer is the document
+        of the new revision. If nothing differs from the newest revision, none is stored.
+        """
+        job = await find_job(jobs, job_id)
+        condition = check_condition(request, job, if_match)
+        with admission.corrections.hold(request):
+            body = await receive_document(service, request, MAX_CORRECTION_BYTES)
+            return await revise(jobs, job, condition, partial(_correct, service, jobs, job, body))
+
+    @router.get(
+        "/{job_id}/revisions",
+        summary="List the revisions of the transcript, newest first",
+        response_model=RevisionList,
+        responses=documented_errors(401, 404, 409, 503),
+    )
+    async def list_revisions(job_id: str) -> Response:
+        """The original and the newest corrections."""
+        job = await find_job(jobs, job_id)
+        check_done(job)
+        revisions = [
+            Revision(revision=number, created_at=timestamp(created_at), changed=changed)
+            for number, created_at, changed in await jobs.store.revisions(job)
+        ]
+        return JSONResponse(RevisionList(data=revisions).model_dump())
+
+    return router
+
+
+async def _correct(
+    service: "TranscriptionService", jobs: "JobService", job: Job, body: bytes, base: PackedTranscript
+) -> Outcome:
+    """What the body of a request makes of a revision. Raises InvalidInput and UnknownRevision."""
+    filename = job.submission.filename
+    length_s = LONG_S if len(body) > _LARGE_BYTES else job.duration
+    run = partial(service.helper.run, work_s(length_s, base.content))
+    outcome = await run(corrected, base, body, filename)
+    if isinstance(outcome, int):
+        earlier = await jobs.store.transcript(job, outcome)
+        run = partial(service.helper.run, work_s(length_s, base.content, earlier.content))
+        outcome = await run(restored, base, earlier, filename)
+    return outcome
+
+
+def check_condition(request: Request, job: Job, if_match: str | None) -> str:
+    """Check all but the body, before that is read. Returns the condition.
+
+    Raises JobNotDone, PreconditionRequired, PreconditionFailed, InvalidInput and UnsupportedContentType.
+    """
+    check_done(job)
+    if if_match is None:
+        raise PreconditionRequired(
+            "The request does not say which version of the transcript it corrects. Send the ETag of the "
+            "segments as `If-Match`.",
+            param="If-Match",
+        )
+    condition = ", ".join(request.headers.getlist("if-match"))  # a list may come in several lines
+    _check_current(condition, job.revision)
+    check_json(request)
+    return condition
+
+
+async def revise(
+    jobs: "JobService",
+    job: Job,
+    condition: str,
+    make: Callable[[PackedTranscript], Awaitable[Outcome]],
+) -> Response:
+    """Store what `make` makes of the newest revision. Returns the document of the newest one after that.
+
+    Raises as `make`, PreconditionFailed, UnknownRevision, and as `Store.correct` does.
+    """
+    while True:
+        base = await jobs.store.transcript(job)
+        _check_current(condition, base.revision)
+        correction, document = await make(base)
+        try:
+            if correction is not None:
+                job = await jobs.store.correct(job, correction)
+        except PreconditionFailed:
+            continue  # another correction came first: the condition may allow it, as `*` does
+        headers = {"ETag": revision_etag(job.revision if correction else base.revision)}
+        return Response(document, media_type="application/json", headers=headers)
+
+
+def _check_current(condition: str, revision: int) -> None:
+    if not is_current(condition, revision_etag(revision)):
+        raise transcript_changed(revision)

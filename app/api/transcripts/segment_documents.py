@@ -1,0 +1,125 @@
+"""Segments as JSON: the document of a transcript, and the data of the events that announce its parts.
+
+These functions use CPU time on long recordings: let `Helper` call them.
+"""
+
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import to_json
+
+from app.jobs.serialization import PackedTranscript, identified, unpack_result, unpack_transcript
+from app.options import Options
+from app.speakers.channels import channel_name, in_order
+from app.transcript.edited import EditedSegment, add_speakers, with_ids
+from app.transcript.rendering import clip_segments
+from workers.messages import Span, seconds
+
+if TYPE_CHECKING:
+    from app.jobs.storage.published_clips import PackedClip
+
+_LEVEL = 1  # the data of events is kept only until it is sent
+
+
+def segments_document(revision: int, complete: bool, segments: Iterable[EditedSegment]) -> bytes:
+    """The document of a transcript, see `schemas.Segments`."""
+    return _with_segments({"revision": revision, "complete": complete}, _entries(segments))
+
+
+def transcript_document(packed: PackedTranscript) -> bytes:
+    """The document of a revision."""
+    return segments_document(packed.revision, True, identified(unpack_transcript(packed.content)))
+
+
+def published_document(clips: Sequence["PackedClip"], options: Options) -> bytes:
+    """The document of a transcript so far."""
+    return segments_document(0, False, _published_segments(clips, options))
+
+
+def published_event(span: Span, clips: Sequence["PackedClip"], options: Options) -> bytes:
+    """The data of an event about a span, see `schemas.NewSegments`, while the job has clips."""
+    new = [
+        segment
+        for segment in _published_segments(clips, options)
+        if seconds(segment.start) >= seconds(span[0]) and segment.start < span[1]
+    ]
+    return _event(span, _entries(new))
+
+
+def transcript_events(packed: bytes, spans: Mapping[int, Span]) -> dict[int, bytes]:
+    """The same for all events of a job, by their numbers, from its packed transcript. Compressed by zlib."""
+    segments = identified(unpack_transcript(packed))
+    entries = list(_entries(segments))
+    starts = [segment.start for segment in segments]
+    shown = [seconds(start) for start in starts]
+
+    def data(span: Span) -> bytes:
+        return _event(span, entries[bisect_left(shown, seconds(span[0])) : bisect_left(starts, span[1])])
+
+    return {number: zlib.compress(data(span), _LEVEL) for number, span in spans.items()}
+
+
+def _published_segments(clips: Sequence["PackedClip"], options: Options) -> Sequence[EditedSegment]:
+    by_channel = sorted(clips, key=lambda clip: clip.channel)
+    return in_order(
+        segment
+        for channel, of_channel in groupby(by_channel, lambda clip: clip.channel)
+        for segment in _channel_segments(channel, list(of_channel), options)
+    )
+
+
+def _channel_segments(
+    channel: int, clips: Sequence["PackedClip"], options: Options
+) -> Iterator[EditedSegment]:
+    """The segments of one channel. Who speaks is known if that depends on the channel alone."""
+    speaker = channel_name(channel, options.names_of_speakers) if options.channels == "separate" else None
+    until = clips[0].until
+    segments = (
+        segment for clip in clips for segment in clip_segments(clip.span, unpack_result(clip.result), options)
+    )
+    for segment in with_ids(segments, [clip.span for clip in clips], channel):
+        if until is None or segment.start < until:
+            yield replace(segment, speaker=speaker) if speaker else segment
+
+
+def _event(span: Span, entries: Iterable[bytes]) -> bytes:
+    # A client drops what starts at `from` or later. It sees rounded times, so the segments are selected by
+    # these: one that starts just before `from`, at the same millisecond, is dropped and comes again.
+    return _with_segments({"from": seconds(span[0]), "to": seconds(span[1])}, entries)
+
+
+def _with_segments(fields: Mapping[str, object], entries: Iterable[bytes]) -> bytes:
+    return _json(fields)[:-1] + b',"segments":[' + b",".join(entries) + b"]}"
+
+
+def _entries(segments: Iterable[EditedSegment]) -> Iterator[bytes]:
+    """Each segment on its own: one large document would hold the GIL while it is encoded."""
+    for segment in segments:
+        words: list[dict[str, Any]] = [
+            {
+                "word": word.text.strip(),
+                "start": seconds(word.start),
+                "end": seconds(word.end),
+                "probability": word.probability,
+            }
+            for word in segment.words
+        ]
+        add_speakers(words, segment)
+        yield _json(
+            {
+                "id": segment.id,
+                "start": seconds(segment.start),
+                "end": seconds(segment.end),
+                "text": segment.text.strip(),
+                "speaker": segment.speaker,
+                "words": [word for word in words if word["word"]],
+            }
+        )
+
+
+def _json(value: object) -> bytes:
+    return to_json(value)  # several times as fast as the standard library's

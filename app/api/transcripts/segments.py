@@ -1,0 +1,82 @@
+"""The endpoint of a job's segments: its transcript as people read and correct it."""
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from app.api.http.errors import documented_errors
+from app.api.jobs.lookup import check_done, find_job
+from app.api.schemas import Segments
+from app.api.transcripts.correction_steps import document
+from app.api.transcripts.segment_documents import published_document
+from app.api.transcripts.versions import (
+    ETAG,
+    IfNoneMatch,
+    WantedRevision,
+    is_known,
+    not_modified,
+    revision_etag,
+    wanted_number,
+)
+from app.jobs.job import Job, Status
+from app.transcription.helper import work_s
+from workers.messages import seconds
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+
+def segment_routes(service: "TranscriptionService", jobs: "JobService") -> APIRouter:
+    router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    @router.get(
+        "/{job_id}/segments",
+        summary="Get the segments that are transcribed so far",
+        response_model=Segments,
+        responses={
+            200: {"headers": ETAG},
+            304: {"description": "The segments have not changed", "headers": ETAG},
+            **documented_errors(400, 401, 404, 409, 503),
+        },
+    )
+    async def retrieve_segments(
+        job_id: str, revision: WantedRevision = None, if_none_match: IfNoneMatch = ""
+    ) -> Response:
+        """Without a gap from the start of the recording, also while the job runs. An empty list before it.
+
+        A `revision` can be named once the job has succeeded.
+        """
+        job = await find_job(jobs, job_id)
+        number = wanted_number(revision)
+        if number is not None:
+            check_done(job)
+        return await _segments_response(service, jobs, job, number, if_none_match)
+
+    return router
+
+
+async def _segments_response(
+    service: "TranscriptionService", jobs: "JobService", job: Job, revision: int | None, if_none_match: str
+) -> Response:
+    """The segments of a revision, by default the newest, or a 304. Raises UnknownRevision."""
+    if job.status is not Status.SUCCEEDED:
+        version = await jobs.store.segments_version(job)  # before the clips, so it is never newer than they
+        headers = {"ETag": f'"{job.revision}.{version}"'}
+        if is_known(if_none_match, headers["ETag"]):
+            return not_modified(headers)
+        clips = await jobs.store.published_clips(job)
+        if clips is not None:
+            length_s = seconds(clips[-1].span[1]) if clips else 0.0
+            options = job.submission.options
+            body = await service.helper.run(length_s, published_document, clips, options)
+            return Response(body, media_type="application/json", headers=headers)
+        job = await jobs.store.get(job.id)  # it has succeeded meanwhile
+    packed = await jobs.store.transcript(job, revision)
+    headers = {"ETag": revision_etag(packed.revision)}
+    if is_known(if_none_match, headers["ETag"]):
+        return not_modified(headers)
+    length_s = work_s(job.duration, packed.content)
+    body = await service.helper.run(length_s, document, packed)
+    return Response(body, media_type="application/json", headers=headers)

@@ -1,0 +1,61 @@
+"""The endpoint that finds the speakers of a transcript again, without transcribing, or renames them."""
+
+from typing import TYPE_CHECKING
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from app.api.http.admission import Admission
+from app.api.http.receiving import receive_document
+from app.api.jobs.lookup import find_job
+from app.api.schemas import Segments
+from app.api.transcripts.correction_steps import Outcome, relabelled
+from app.api.transcripts.corrections import RESPONSES, check_condition, revise
+from app.api.transcripts.speaker_bodies import parse_speakers, speakers_body
+from app.api.transcripts.versions import IfMatch
+from app.errors import NoVoices
+from app.jobs.serialization import PackedTranscript
+from app.transcription.helper import work_s
+
+if TYPE_CHECKING:
+    from app.jobs.service import JobService
+    from app.transcription.service import TranscriptionService
+
+MAX_SPEAKERS_BYTES = 1 << 20
+
+
+def speaker_routes(service: "TranscriptionService", jobs: "JobService", admission: Admission) -> APIRouter:
+    router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+    @router.post(
+        "/{job_id}/speakers",
+        summary="Find the speakers again, or rename them",
+        response_model=Segments,
+        responses=RESPONSES,
+        openapi_extra=speakers_body(),
+    )
+    async def find_speakers(request: Request, job_id: str, if_match: IfMatch = None) -> Response:
+        """Compares the voices of a job with `diarize` anew, without transcribing. Texts and times stay.
+
+        So do speakers that someone chose. `names` alone only renames, for any job. The answer is the document
+        of the new revision. If nothing differs from the newest revision, none is stored.
+        """
+        job = await find_job(jobs, job_id)
+        condition = check_condition(request, job, if_match)
+        with admission.corrections.hold(request):
+            wanted = parse_speakers(await receive_document(service, request, MAX_SPEAKERS_BYTES))
+            voices = await jobs.store.voices(job) if wanted.needs_voices else []
+            if wanted.needs_voices and not voices:
+                raise NoVoices(
+                    "The job has no voices to compare: it was submitted without `diarize`, or nobody speaks. "
+                    "Submit the recording with diarize=true. `names` alone renames its speakers."
+                )
+
+            async def make(base: PackedTranscript) -> Outcome:
+                length_s = work_s(job.duration, base.content)
+                filename = job.submission.filename
+                return await service.helper.run(length_s, relabelled, base, voices, wanted, filename)
+
+            return await revise(jobs, job, condition, make)
+
+    return router

@@ -1,0 +1,292 @@
+"""The connection to the database: SQLite in the data folder, or PostgreSQL by URL."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.database.engine import CONNECT_S, make_engine, parse_url, sqlite_url
+from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
+from app.files import try_lock
+from app.shielding import run_shielded
+from workers.messages import NO_SPACE_ERRNOS
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Then = Callable[..., None]  # takes a function and its arguments: calls it after the commit
+
+FILE_NAME = "whisperfleet.db"
+SEARCH_MODULE = "fts5"  # of SQLite
+_WRITE_LOCK_S = 30.0  # a write waits so long for earlier writes
+_DISK_FULL_STATE = "53100"  # PostgreSQL's code
+_LAST_OLDER = "2bf9b34"  # the last commit that migrates older tables than the first migration makes
+_ADVISORY_LOCK = 0x77686973  # "whis": a number that no other program is likely to use
+
+
+class Database:
+    """One database. Reads run concurrently; writes take turns, as SQLite requires.
+
+    One process at a time uses it, which a lock ensures. `rows`, `scalar`, `query`, `execute` and `transact`
+    run to completion although their caller is cancelled: a SQLite statement that is cancelled midway keeps
+    the database locked until it is garbage-collected. `read` and `write` are for callers that nobody cancels.
+    """
+
+    def __init__(self, url: str | None, data_dir: Path) -> None:
+        """`url`: a SQLAlchemy URL without a driver. None: a SQLite file in `data_dir`.
+
+        Raises InvalidSetting if the URL is invalid or names an unsupported database.
+        """
+        self.url = sqlite_url(str(data_dir / FILE_NAME)) if url is None else parse_url(url)
+        self._engine = make_engine(self.url)
+        self._write_lock = asyncio.Lock()
+        self._is_open = False
+        self._lock_connection: AsyncConnection | None = None  # holds PostgreSQL's advisory lock
+        self._lock_file: BinaryIO | None = None
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def name(self) -> str:
+        """The URL, without its password."""
+        return self.url.render_as_string(hide_password=True)
+
+    async def open(self) -> None:
+        """Acquire the database's lock and migrate its tables; does nothing if the database is open.
+
+        Raises InvalidSetting if the database cannot be used, or another service uses it.
+        """
+        if self._is_open:
+            return
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                await (self._acquire_file_lock() if self.is_sqlite else self._acquire_lock())
+            async with self.write() as connection:
+                if self.is_sqlite:
+                    await _check_fts5(connection)
+                await connection.run_sync(_migrate)
+        except InvalidSetting:
+            await self.close()
+            raise
+        except Exception as error:  # each driver has its own errors for bad URLs and unreachable servers
+            await self.close()
+            raise InvalidSetting(f"WHISPER_DATABASE_URL={self.name}: {_reason(error)}") from None
+        self._is_open = True
+
+    async def close(self) -> None:
+        """Close all connections and release the lock."""
+        self._is_open = False
+        if self._lock_connection is not None:
+            connection, self._lock_connection = self._lock_connection, None
+            await connection.close()
+        await self._engine.dispose()
+        if self._lock_file is not None:
+            self._lock_file.close()
+            self._lock_file = None
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        """A connection for queries. Raises DatabaseUnavailable and DiskFull for the database's errors."""
+        with translate_errors():
+            async with self._engine.connect() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction, committed if the block succeeds.
+
+        Raises as `read` does, OutcomeUnknown for an error of the commit, and IntegrityError.
+        """
+        committing = False
+        try:
+            with translate_errors():
+                async with asyncio.timeout(_WRITE_LOCK_S):
+                    await self._write_lock.acquire()
+                try:
+                    async with self._engine.begin() as connection:
+                        yield connection
+                        committing = True
+                finally:
+                    self._write_lock.release()
+        except DatabaseUnavailable as error:
+            if committing:
+                raise OutcomeUnknown(error.message) from error
+            raise
+
+    async def rows(self, query: sa.Select[*tuple[Any, ...]]) -> Sequence[sa.Row[*tuple[Any, ...]]]:
+        """All rows of a query. Raises as `read` does."""
+
+        async def fetch(connection: AsyncConnection) -> Sequence[sa.Row[*tuple[Any, ...]]]:
+            return (await connection.execute(query)).all()
+
+        return await self.query(fetch)
+
+    async def scalar(self, query: sa.Select[*tuple[Any, ...]]) -> Any:
+        """The first column of a query's first row; None if there is none. Raises as `read` does."""
+        return await self.query(AsyncConnection.scalar, query)
+
+    async def query(
+        self, work: Callable[Concatenate[AsyncConnection, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """What `work` returns for a connection and the arguments. Raises as `read` does."""
+
+        async def run() -> T:
+            async with self.read() as connection:
+                return await work(connection, *args, **kwargs)
+
+        return await run_shielded(run())
+
+    async def execute(self, *statements: sa.Executable) -> None:
+        """Execute statements in one transaction. Raises as `write` does."""
+
+        async def work(connection: AsyncConnection, then: Then) -> None:
+            for statement in statements:
+                await connection.execute(statement)
+
+        await self.transact(work)
+
+    async def transact(
+        self,
+        work: Callable[[AsyncConnection, Then], Awaitable[T]],
+        around: AbstractContextManager[object] | None = None,
+    ) -> T:
+        """Run `work` in a transaction, and what must follow its commit: the calls that it passes to `then`.
+
+        They follow although the caller is cancelled meanwhile, and only if the transaction has succeeded.
+        `around` surrounds all of it. Returns what `work` returns. Raises as `write` does.
+        """
+        following: list[Callable[[], object]] = []
+
+        async def run() -> T:
+            with around or nullcontext():
+                async with self.write() as connection:
+                    result = await work(
+                        connection, lambda call, *args: following.append(partial(call, *args))
+                    )
+                for call in following:
+                    call()
+            return result
+
+        return await run_shielded(run())
+
+    async def verify_lock(self) -> None:
+        """Check that this process holds the lock: PostgreSQL releases it when its connection is lost.
+
+        Acquires it again in that case. Raises InvalidSetting if another service has acquired it, and
+        DatabaseUnavailable.
+        """
+        if self.is_sqlite:
+            return
+        if self._lock_connection is not None:
+            with suppress(DatabaseUnavailable), translate_errors():
+                await self._lock_connection.execute(sa.text("SELECT 1"))
+                await self._lock_connection.commit()
+                return
+            await self._release()
+        await self._acquire_lock()
+
+    async def _acquire_lock(self) -> None:
+        """Acquire PostgreSQL's advisory lock, which lasts as long as its connection."""
+        query = sa.select(sa.func.pg_try_advisory_lock(_ADVISORY_LOCK))
+        try:
+            with translate_errors():
+                self._lock_connection = await self._engine.connect()
+                acquired = await self._lock_connection.scalar(query)
+                await self._lock_connection.commit()
+            if not acquired:
+                raise self._in_use()
+        except BaseException:
+            await self._release()  # `verify_lock` takes any connection here for one that holds the lock
+            raise
+
+    async def _release(self) -> None:
+        """Close the connection of the advisory lock."""
+        if self._lock_connection is not None:
+            connection, self._lock_connection = self._lock_connection, None
+            await connection.invalidate()
+            await connection.close()
+
+    async def _acquire_file_lock(self) -> None:
+        """Lock a file beside SQLite's, until `close` or the end of the process."""
+        self._lock_file = await asyncio.to_thread(try_lock, Path(f"{self.url.database}.lock"))
+        if self._lock_file is None:
+            raise self._in_use()
+
+    def _in_use(self) -> InvalidSetting:
+        return InvalidSetting(
+            f"WHISPER_DATABASE_URL={self.name}: another whisperfleet uses this database; stop it, or give "
+            "this one a database of its own"
+        )
+
+
+async def _check_fts5(connection: AsyncConnection) -> None:
+    query = sa.text("SELECT count(*) FROM pragma_module_list WHERE name = :name")
+    if not await connection.scalar(query, {"name": SEARCH_MODULE}):
+        raise InvalidSetting(
+            "The SQLite library of this Python lacks FTS5, which the search of jobs needs. Use a Python "
+            "whose SQLite has it, or set WHISPER_DATABASE_URL to a PostgreSQL database."
+        )
+
+
+def _migrate(connection: sa.Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    config = Config()
+    config.set_main_option("script_location", str(files("app.database") / "migrations"))
+    config.attributes["connection"] = connection
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    present = MigrationContext.configure(connection).get_current_revision()
+    if present is not None and present < min(known):
+        raise InvalidSetting(
+            "a version of whisperfleet that was never released has written the database (its tables are of "
+            f"version {present}, this one begins with {min(known)}). Start it once with the commit "
+            f"{_LAST_OLDER}, which changes the tables, or give this one a database of its own"
+        )
+    if present is not None and present not in known:
+        raise InvalidSetting(
+            f"a newer version of whisperfleet has written the database (its tables are of version {present}, "
+            f"this one knows up to {max(known)}). Start the newer version again, or restore a backup from "
+            "before its first start"
+        )
+    command.upgrade(config, "head")
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Raise DiskFull or DatabaseUnavailable in place of the errors of the database and its connection."""
+    try:
+        yield
+    except sa.exc.IntegrityError:
+        raise
+    except (DBAPIError, PoolTimeout, OSError) as error:
+        if _is_disk_full(error):
+            raise DiskFull("The disk of the service's database is full; try again later.") from error
+        raise DatabaseUnavailable(
+            f"The service's database does not answer ({_reason(error)}); try again later."
+        ) from error
+
+
+def _is_disk_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in NO_SPACE_ERRNOS
+    origin = getattr(error, "orig", None)
+    return "disk is full" in str(origin) or getattr(origin, "sqlstate", None) == _DISK_FULL_STATE
+
+
+def _reason(error: BaseException) -> str:
+    origin = getattr(error, "orig", None) or error
+    return str(origin).splitlines()[0].removeprefix("(").strip() if str(origin) else type(origin).__name__

@@ -1,0 +1,161 @@
+"""The tables. `migrations` creates them.
+
+The table `search` is not among them: each database has another kind. `app.jobs.storage.search` uses it.
+"""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+# SQLite generates a primary key only if its type is INTEGER.
+_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def _job_number() -> sa.Column[int]:
+    return sa.Column(
+        "job_number", _NUMBER, sa.ForeignKey("jobs.number", ondelete="CASCADE"), primary_key=True
+    )
+
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("number", _NUMBER, primary_key=True, autoincrement=True),
+    sa.Column("id", sa.String(40), nullable=False, unique=True),
+    sa.Column("status", sa.String(16), nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("started_at", sa.Float),
+    sa.Column("finished_at", sa.Float),
+    sa.Column("filename", sa.Text, nullable=False),
+    sa.Column("file", sa.String(40)),
+    sa.Column("size", sa.BigInteger),
+    sa.Column("sha256", sa.String(64)),
+    sa.Column("url", sa.Text),
+    sa.Column("model", sa.Text, nullable=False),
+    sa.Column("options", sa.JSON, nullable=False),
+    sa.Column("webhook_url", sa.Text),
+    sa.Column("owner", sa.String(64), nullable=False),
+    sa.Column("idempotency_key", sa.String(255)),
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+    sa.Column("stage", sa.String(16), nullable=False),
+    sa.Column("done_s", sa.Float, nullable=False),
+    sa.Column("total_s", sa.Float),
+    sa.Column("clips_done", sa.Integer, nullable=False),
+    sa.Column("clips_total", sa.Integer),
+    sa.Column("duration", sa.Float),
+    sa.Column("language", sa.String(16)),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Column("failed_spans", sa.JSON, nullable=False),
+    sa.Column("identity", sa.String(64), key="result_digest"),
+    sa.Column("pcm", sa.Text),
+    sa.Column("audio_tracks", sa.JSON(none_as_null=True)),  # of the recording, once it is decoded
+    sa.Column("revision", sa.Integer, nullable=False, server_default="0"),  # the newest; 0 is the original
+    sa.Column("indexed", sa.Boolean, nullable=False, server_default=sa.false()),  # not used
+    sa.Column("request_id", sa.String(128)),  # of the request that submitted the job
+    sa.Column("traceparent", sa.String(55)),
+    sa.UniqueConstraint("owner", "idempotency_key", name="jobs_idempotency"),
+    sa.Index("jobs_by_status", "status", "number"),
+    sqlite_autoincrement=True,  # the number of a deleted job is never reused
+)
+
+# The results of clips of jobs that have not succeeded, and how many workers crashed on each clip
+# alone. Those of `published` clips are the transcript so far, without a gap from its start.
+clips = sa.Table(
+    "clips",
+    metadata,
+    _job_number(),
+    sa.Column("start", sa.BigInteger, primary_key=True),
+    sa.Column("end", sa.BigInteger, primary_key=True),
+    sa.Column("language", sa.String(16), primary_key=True),  # as requested; "" if none was
+    sa.Column(
+        "channel", sa.Integer, primary_key=True, autoincrement=False, server_default="0"
+    ),  # 0 for the mix of all
+    sa.Column("deaths", sa.Integer, key="crash_count", nullable=False),
+    sa.Column("result", sa.LargeBinary),
+    sa.Column("published", sa.Boolean, nullable=False, server_default=sa.false()),
+)
+
+# The voices in the clips of a job that says who speaks, from `pack_voices`. They stay as long as the job: its
+# speakers can be found again.
+voices = sa.Table(
+    "voices",
+    metadata,
+    _job_number(),
+    sa.Column("start", sa.BigInteger, primary_key=True),
+    sa.Column("end", sa.BigInteger, primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+# The voices that the client has sent with their names, in order, until the job has ended.
+known_speakers = sa.Table(
+    "known_speakers",
+    metadata,
+    _job_number(),
+    sa.Column("place", sa.Integer, key="position", primary_key=True, autoincrement=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("embedding", sa.LargeBinary, nullable=False),  # 32-bit floats, little-endian
+    sa.Column("model", sa.Text, nullable=False),  # its identity
+)
+
+transcripts = sa.Table(
+    "transcripts", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False)
+)
+
+# Corrected transcripts, by the number of the revision. The original is in `transcripts`.
+revisions = sa.Table(
+    "revisions",
+    metadata,
+    _job_number(),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("changed", sa.Integer, nullable=False),  # segments that differ from the revision before
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+
+peaks = sa.Table("peaks", metadata, _job_number(), sa.Column("content", sa.LargeBinary, nullable=False))
+
+events = sa.Table(
+    "events",
+    metadata,
+    _job_number(),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("type", sa.String(32), nullable=False),
+    sa.Column("data", sa.Text, nullable=False),
+)
+
+# Webhooks to send. They outlive their jobs: the end of a deleted job is still announced.
+deliveries = sa.Table(
+    "deliveries",
+    metadata,
+    sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("next_at", sa.Float, nullable=False),
+    sa.Index("deliveries_by_time", "next_at"),
+)
+
+# Resumable uploads: their files are in the uploads folder under the id. `job_id`: the job that used it.
+uploads = sa.Table(
+    "uploads",
+    metadata,
+    sa.Column("id", sa.String(40), primary_key=True),
+    sa.Column("owner", sa.String(64), nullable=False),
+    sa.Column("filename", sa.Text, nullable=False),
+    sa.Column("metadata", sa.Text, nullable=False),  # as the client sent it
+    sa.Column("size", sa.BigInteger, nullable=False),  # bytes of the complete file
+    sa.Column("unchecked_from", sa.BigInteger),  # not used
+    sa.Column("created_at", sa.Float, nullable=False),
+    sa.Column("expires_at", sa.Float, nullable=False),
+    sa.Column("job_id", sa.String(40)),
+    sa.Index("uploads_by_time", "expires_at"),
+)
+
+# What the service keeps to itself: the secret that signs links.
+secrets = sa.Table(
+    "secrets",
+    metadata,
+    sa.Column("name", sa.String(40), primary_key=True),
+    sa.Column("value", sa.LargeBinary, nullable=False),
+    sa.Column("created_at", sa.Float, nullable=False),
+)

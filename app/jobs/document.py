@@ -1,0 +1,111 @@
+"""The JSON of a job, in answers, events and webhooks. Its model also makes the OpenAPI document."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from app.jobs.job import Job as StoredJob
+from app.jobs.job import Stage, Status
+from app.options import Options
+from workers.messages import seconds
+
+# ISO 8601 in UTC, with milliseconds.
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+
+class FailedSpan(BaseModel):
+    start: float = Field(description="Seconds from the recording's start.")
+    end: float = Field(description="Seconds from the recording's start.")
+
+
+class JobProgress(BaseModel):
+    stage: Annotated[str, Field(json_schema_extra={"enum": list(Stage)})]
+    done_s: float = Field(description="Audio transcribed so far (s); never decreases.")
+    total_s: float | None = Field(
+        description="Length of the recording, or of the part that is transcribed (s), as soon as it is known."
+    )
+    clips_done: int
+    clips_total: int | None
+    realtime_factor: float | None = Field(description="Seconds of audio transcribed per second.")
+
+
+class SoundTrack(BaseModel):
+    index: int = Field(description="Place among the sound tracks, from 0: a value of `audio_track`.")
+    language: str | None = Field(description="As in the file, usually ISO 639-2.")
+    title: str | None
+    codec: str | None
+    channels: int | None
+    default: bool = Field(description="Whether the file asks players to prefer it.")
+
+
+class JobError(BaseModel):
+    message: str
+    code: str | None
+
+
+class Job(BaseModel):
+    id: str
+    object: Literal["job"] = "job"
+    status: Annotated[str, Field(json_schema_extra={"enum": list(Status)})]
+    created_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+    filename: str | None
+    url: str | None = Field(description="URL of the recording.")
+    duration: float | None = Field(
+        description="Length of the recording (s); where the part ends that was transcribed, if it was one."
+    )
+    audio_tracks: list[SoundTrack] | None = Field(
+        description="The recording's sound tracks; null until it is decoded."
+    )
+    language: str | None = Field(description="Spoken language, ISO 639-1.")
+    model: str
+    options: Options
+    progress: JobProgress
+    error: JobError | None
+    failed_spans: list[FailedSpan] = Field(description="The parts that could not be transcribed.")
+    webhook_url: str | None
+    revision: int = Field(description="Number of the newest correction; 0: the transcript is the original.")
+
+
+def document(job: StoredJob, now: float) -> Job:
+    """The document of a job at the Unix time `now` (s)."""
+    submission, progress = job.submission, job.progress
+    return Job(
+        id=job.id,
+        status=job.status,
+        created_at=timestamp(job.created_at),
+        started_at=None if job.started_at is None else timestamp(job.started_at),
+        finished_at=None if job.finished_at is None else timestamp(job.finished_at),
+        filename=submission.filename or None,
+        url=submission.url,
+        duration=job.duration,
+        audio_tracks=job.audio_tracks and [SoundTrack(**asdict(track)) for track in job.audio_tracks],
+        language=job.language,
+        model=submission.model,
+        options=submission.options,
+        progress=JobProgress(
+            stage=progress.stage,
+            done_s=round(progress.done_s, 3),
+            total_s=None if progress.total_s is None else round(progress.total_s, 3),
+            clips_done=progress.clips_done,
+            clips_total=progress.clips_total,
+            realtime_factor=job.realtime_factor(now),
+        ),
+        error=job.error and JobError(**asdict(job.error)),
+        failed_spans=[FailedSpan(start=seconds(start), end=seconds(end)) for start, end in job.failed_spans],
+        webhook_url=submission.webhook_url,
+        revision=job.revision,
+    )
+
+
+def public(job: StoredJob, now: float) -> dict[str, Any]:
+    """The same as JSON, for answers, events and webhooks."""
+    return document(job, now).model_dump(mode="json")
+
+
+def timestamp(moment: float) -> str:
+    """A Unix time in s as a `Moment`."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,1 @@
+"""Running jobs: which, in which order, and what they have done so far."""

@@ -1,0 +1,259 @@
+"""Runs one job: downloads its recording, transcribes it, and stores the outcome."""
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import structlog
+
+from app.errors import (
+    DatabaseUnavailable,
+    DiskFull,
+    IllegalTransition,
+    InvalidInput,
+    ModelUnavailable,
+    NotReady,
+    UnknownJob,
+    WhisperfleetError,
+)
+from app.jobs.job import Failure, Job, JobProgress, Stage
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.progress import Lengths, ProgressBuffer
+from app.jobs.running.result_digest import result_digest
+from app.jobs.storage.published_clips import PublishedClip
+from app.jobs.storage.store import Store
+from app.media.downloads import download
+from app.media.pcm_files import channel_path, remove_channels
+from app.media.peaks import PeakCollector
+from app.media.pool import Decoded
+from app.media.uploads import Upload
+from app.settings import Settings
+from app.telemetry import traces
+from app.transcript.formats import FORMATS
+from app.transcript.rendering import with_word_times
+from app.transcript.timeline import Transcript
+from app.transcription.channels import ChannelPipelines, DecodedAudio
+from app.transcription.clip_decoding import ClipKey
+from app.transcription.pipeline import Observer, Pipeline, Progress
+from app.transcription.service import TranscriptionService
+from workers.messages import BYTES_PER_SAMPLE, Span
+
+# The job may not be at fault, and a later retry may succeed.
+TRANSIENT_ERRORS = (NotReady, ModelUnavailable, DiskFull, DatabaseUnavailable)
+
+UNEXPECTED = WhisperfleetError(
+    "The service failed unexpectedly; its log has the details.", code="internal_error"
+)
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class JobObserver(Observer):
+    """Records the progress of a job."""
+
+    job_id: str
+    progress: ProgressBuffer
+    lengths: Lengths
+    published_before: frozenset[ClipKey]  # by an earlier run
+    peaks: PeakCollector = field(default_factory=PeakCollector)
+
+    def decoded(self, decoded: Decoded) -> None:
+        marker = _pcm_marker(DecodedAudio(decoded.samples, decoded.channels))
+        self.progress.decoded(self.job_id, marker, decoded.tracks, self.peaks)
+
+    def progressed(self, progress: Progress) -> None:
+        self.lengths.record(self.job_id, progress.total_s or progress.decoded_s, progress.done_s)
+        stage = Stage.DECODING if progress.total_s is None else Stage.TRANSCRIBING
+        self.progress.progressed(
+            self.job_id,
+            JobProgress(stage, progress.done_s, progress.total_s, progress.clips_done, progress.clips_total),
+        )
+
+    def published(self, clip: Span, key: ClipKey | None, channel: int = 0, until: int | None = None) -> None:
+        # A clip of one channel may let the clips of others, published before, into the transcript.
+        if key not in self.published_before or until is not None:
+            self.progress.published(self.job_id, PublishedClip(clip, key, channel, until))
+
+
+class JobExecutor:
+    """Runs jobs, any number at the same time."""
+
+    def __init__(
+        self,
+        service: TranscriptionService,
+        store: Store,
+        clips: ClipStore,
+        progress: ProgressBuffer,
+        lengths: Lengths,
+        settings: Settings,
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._clips = clips
+        self._progress = progress
+        self._lengths = lengths
+        self._settings = settings
+
+    async def run(self, job: Job) -> bool:
+        """Download the recording of a job if there is only a URL, or else transcribe it.
+
+        Returns whether the job has ended. Raises one of `TRANSIENT_ERRORS` if a later retry may succeed.
+        """
+        failed_spans: Sequence[Span] = ()
+        try:
+            if await self._download_if_missing(job):
+                return False
+            job, pipeline = await self._prepare(job)
+            failed_spans = pipeline.failed_spans  # grows while the pipeline runs
+            with traces.span("transcribe") as span:
+                transcript = await pipeline.run()
+                span.set_attributes(
+                    {"whisperfleet.audio_s": transcript.seconds, "whisperfleet.clips": len(transcript.clips)}
+                )
+        except TRANSIENT_ERRORS:
+            raise
+        except UnknownJob:
+            log.info("the job was deleted while it ran")
+        except WhisperfleetError as error:
+            await self.fail(job, error, failed_spans)
+        except Exception:
+            log.exception("the job failed unexpectedly")
+            await self.fail(job, UNEXPECTED)
+        else:
+            await self._succeed(job, transcript)
+        return True
+
+    async def fail(
+        self, job: Job, error: WhisperfleetError, failed_spans: Sequence[Span] = (), code: str | None = None
+    ) -> None:
+        """Mark a job as failed and remove its files. `code` is used if the error has none.
+
+        Raises what the store raises.
+        """
+        await self._progress.store()
+        failure = Failure(error.message, error.code or code)
+        with suppress(IllegalTransition, UnknownJob):
+            job = await self._store.get(job.id)  # its recording may have been downloaded meanwhile
+            await self._store.fail(job, failure, failed_spans, self._settings.keep_audio)
+            log.warning("job failed", error=error.message)
+        await self._remove_files(job)
+
+    def remove_decoded(self, job: Job) -> None:
+        """Remove the decoded audio of a job."""
+        remove_channels(self._pcm_path(job))
+
+    async def remove_partly_decoded(self, job_id: str) -> None:
+        """Remove the decoded audio of a job that does not run, unless all of it is there."""
+        with suppress(UnknownJob):
+            if (await self._store.get(job_id)).pcm is not None:
+                return
+        await asyncio.to_thread(remove_channels, self._service.media.folder.pcm / job_id)
+
+    async def _prepare(self, job: Job) -> tuple[Job, Pipeline | ChannelPipelines]:
+        """Returns the job with the digest of its results, and its pipeline."""
+        dispatcher, model = await self._service.fleet.ready(job.submission.model, job.submission.options)
+        # The client may request the transcript in any format.
+        options = with_word_times(job.submission.options, *FORMATS)
+        load_options = self._service.fleet.catalogue.options[model]
+        speaker_model = (await self._service.media.speaker_models.get()).identity if options.diarize else None
+        digest = await asyncio.to_thread(result_digest, options, load_options, speaker_model)
+        job = await self._store.set_result_digest(job, digest)
+        submission = job.submission
+        upload = Upload(
+            self._upload_path(job), submission.filename, submission.size or 0, submission.sha256 or ""
+        )
+        results = await self._clips.load(job)
+        decoded = await asyncio.to_thread(_decoded_audio, job.pcm, self._pcm_path(job))
+        known = await self._store.known_speakers(job) if options.diarize else ()
+        if any(speaker.model != speaker_model for speaker in known):
+            log.warning("known speakers get no names: another model of voices has embedded them", job=job.id)
+            known = ()
+        observer = JobObserver(job.id, self._progress, self._lengths, results.published)
+        pipeline = self._service.pipeline(
+            job.id, upload, options, model, dispatcher, results, observer, decoded, known
+        )
+        return job, pipeline
+
+    async def _succeed(self, job: Job, transcript: Transcript) -> None:
+        await self._progress.store()  # before the success, which is the last event
+        with suppress(IllegalTransition, UnknownJob):  # deleted meanwhile
+            with traces.span("store result"):
+                await self._store.succeed(job, transcript, self._settings.keep_audio)
+            log.info("job succeeded", samples=transcript.samples)
+        await self._remove_files(job)
+
+    async def _download_if_missing(self, job: Job) -> bool:
+        """Download the recording of a job if it is not there. Returns whether that was so."""
+        if await asyncio.to_thread(self._upload_path(job).is_file):
+            return False
+        if job.submission.url is None:
+            raise InvalidInput("The recording is gone from the service's data folder.", code="file_gone")
+        await self._service.fleet.ready(job.submission.model, job.submission.options)  # no download in vain
+        with traces.span("download"):
+            await self._download(job, job.submission.url)
+        return True
+
+    async def _download(self, job: Job, url: str) -> None:
+        settings = self._settings
+        folder, max_bytes = self._service.media.folder.uploads, settings.max_upload_bytes
+        upload = await download(url, folder, max_bytes, settings.max_duration_s)
+        try:
+            await self._store.update(
+                job.id,
+                file=upload.path.name,
+                filename=upload.filename,
+                size=upload.size,
+                sha256=upload.sha256,
+            )
+        except WhisperfleetError:
+            # Not after a cancellation: `Store.update` runs to completion, so the next run finds the file.
+            await asyncio.to_thread(upload.remove)
+            raise
+
+    async def _remove_files(self, job: Job) -> None:
+        """Remove the files that a finished job does not need."""
+        await asyncio.to_thread(self.remove_decoded, job)
+        if not self._settings.keep_audio and job.submission.file:
+            await asyncio.to_thread(self._upload_path(job).unlink, missing_ok=True)
+            await self._service.media.copies.remove(job.submission.file)
+
+    def _upload_path(self, job: Job) -> Path:
+        return self._service.media.folder.uploads / (job.submission.file or "")
+
+    def _pcm_path(self, job: Job) -> Path:
+        return self._service.media.folder.pcm / job.id
+
+
+def _pcm_marker(audio: DecodedAudio) -> str:
+    """A marker for complete decoded audio: its number of samples, and the boot in which it was written.
+
+    Of more files than one, also the numbers of their channels. It is valid in that boot only: after a power
+    failure, the disk may lack parts of the files.
+    """
+    channels = "" if audio.channels == (0,) else f" {','.join(map(str, audio.channels))}"
+    return f"{audio.samples} {_boot_id()}{channels}"
+
+
+def _decoded_audio(marker: str | None, path: Path) -> DecodedAudio | None:
+    """The decoded audio at `path`, and beside it, if it is complete, else None."""
+    if marker is None or not path.is_file():
+        return None
+    channels = tuple(map(int, marker.split(" ")[2].split(","))) if marker.count(" ") > 1 else (0,)
+    audio = DecodedAudio(path.stat().st_size // BYTES_PER_SAMPLE, channels)
+    paths = [channel_path(path, channel) for channel in channels]
+    if marker != _pcm_marker(audio) or not all(each.is_file() for each in paths):
+        return None
+    return audio if len({each.stat().st_size for each in paths}) == 1 else None
+
+
+@cache
+def _boot_id() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:  # not Linux: audio from before this start of the service is never used
+        return str(uuid.uuid4())

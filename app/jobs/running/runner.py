@@ -1,0 +1,275 @@
+"""Runs queued jobs: enough at once to keep the workers busy, in the order of `order`."""
+
+import asyncio
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from app.concurrency import Wakeup
+from app.errors import (
+    DatabaseUnavailable,
+    DiskFull,
+    IllegalTransition,
+    ModelUnavailable,
+    OutgrowsDisk,
+    UnknownJob,
+    WhisperfleetError,
+)
+from app.jobs.job import Job, Status
+from app.jobs.running.clip_store import ClipStore
+from app.jobs.running.executor import TRANSIENT_ERRORS, UNEXPECTED, JobExecutor
+from app.jobs.running.order import DownloadOrder, GiveWay, JobOrder, QueuedJob, Start, StartedJob
+from app.jobs.running.progress import Lengths, ProgressBuffer
+from app.jobs.storage.store import Store
+from app.settings import Settings
+from app.telemetry import traces
+from app.telemetry.work import Work, working_for
+from app.transcription.service import TranscriptionService
+
+_POLL_S = 10.0  # the database is checked at least so often
+_READY_POLL_S = 0.2
+_BACKOFF_S = (5.0, 30.0, 120.0)  # before each retry of a job; the last one repeats
+# Errors that the job itself may cause, and the code of its failure if they persist.
+_POSSIBLY_AT_FAULT: dict[type[Exception], str] = {
+    DiskFull: "disk_full",
+    ModelUnavailable: "model_unavailable",
+}
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class RunningJob:
+    """A job and the task that runs it."""
+
+    job: Job
+    task: asyncio.Task[None]
+    began: float  # monotonic, in s
+    downloads: bool  # it counts as a download, and not among the other jobs
+
+
+class JobRunner:
+    """Runs queued jobs, and requeues them when the service stops."""
+
+    def __init__(
+        self, service: TranscriptionService, store: Store, clips: ClipStore, settings: Settings
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._clips = clips
+        self._progress = ProgressBuffer(store)
+        self._lengths = Lengths(on_long=self.wake)
+        self._executor = JobExecutor(service, store, clips, self._progress, self._lengths, settings)
+        self._order = JobOrder(settings.max_running_jobs_per_key)
+        self._download_order = DownloadOrder()
+        self._running: dict[str, RunningJob] = {}
+        self._failed_attempts: Counter[str] = Counter()
+        self._paused: dict[str, asyncio.TimerHandle] = {}  # until their next attempt
+        self._wakeup = Wakeup()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Start to run queued jobs."""
+        self._tasks = [
+            asyncio.create_task(self._run_forever(), name="job-runner"),
+            asyncio.create_task(self._progress.store_forever(), name="job-progress"),
+        ]
+
+    def wake(self) -> None:
+        """Check for queued jobs now."""
+        self._wakeup.set()
+
+    async def stop(self) -> None:
+        """Requeue all running jobs. Their progress and clip results stay stored."""
+        with suppress(WhisperfleetError):
+            await self._progress.store()  # only running jobs can have progress
+        running = list(self._running.values())
+        for timer in self._paused.values():
+            timer.cancel()
+        tasks = [*self._tasks, *(run.task for run in running)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._clips.stop()
+        with suppress(WhisperfleetError):  # otherwise the next start requeues them
+            for run in running:
+                await self._requeue(run.job)
+
+    async def cancel(self, job_id: str) -> None:
+        """Stop running a job, if it runs. The caller changes the job's status."""
+        self._failed_attempts.pop(job_id, None)
+        run = self._running.get(job_id)
+        if run is not None:
+            run.task.cancel()
+            await asyncio.gather(run.task, return_exceptions=True)
+
+    async def _run_forever(self) -> None:
+        check_orphans_at = time.monotonic() + _POLL_S
+        while True:
+            try:
+                if time.monotonic() >= check_orphans_at:
+                    check_orphans_at = time.monotonic() + _POLL_S
+                    await self._requeue_orphans()
+                while await self._take_step():
+                    pass
+            except WhisperfleetError as error:
+                log.error("jobs cannot be started; retrying", error=error.message)
+            except Exception:  # the loop must go on: nothing else starts jobs
+                log.exception("a job could not be started")
+            await self._wakeup.wait(_POLL_S)
+
+    async def _requeue_orphans(self) -> None:
+        """Requeue jobs that are running in the database only: a change seemed to fail, and was committed."""
+        for job in await self._store.with_status([Status.RUNNING]):
+            if job.id not in self._running:
+                await self._requeue(job)
+
+    async def _take_step(self) -> bool:
+        """Start the next job once there is a worker, or let another give way. False if nothing can start."""
+        step = await self._next_step()
+        if step is None:
+            return False
+        if self._service.fleet.readiness() is not None:
+            while self._service.fleet.readiness() is not None:  # noqa: ASYNC110 (it has no event)
+                await asyncio.sleep(_READY_POLL_S)
+            return True  # another job may be the next one by now
+        if isinstance(step, GiveWay):
+            await self._give_way(step.job_id)
+        else:
+            await self._start(step.job_id)
+        return True
+
+    async def _next_step(self) -> Start | GiveWay | None:
+        rows = await self._store.queued()
+        self._lengths.keep({*self._running, *(row.id for row in rows)})
+        transcriptions: list[QueuedJob] = []
+        downloads: list[QueuedJob] = []
+        for row in rows:
+            if row.total_s is not None:  # an earlier run, perhaps before a restart, decoded all of it
+                self._lengths.record(row.id, row.total_s, row.done_s)
+            if row.id not in self._paused:
+                remaining_s = self._lengths.remaining_s(row.id)
+                job = QueuedJob(row.id, row.number, row.owner, row.size, remaining_s)
+                (transcriptions if row.has_file else downloads).append(job)
+        return self._download_order.next(
+            downloads, self._started(downloads=True), time.monotonic()
+        ) or self._order.next(
+            transcriptions, self._started(downloads=False), self._service.fleet.jobs_at_once
+        )
+
+    def _started(self, *, downloads: bool) -> list[StartedJob]:
+        return [
+            StartedJob(id, run.job.submission.owner, run.began, self._lengths.remaining_s(id))
+            for id, run in self._running.items()
+            if run.downloads is downloads
+        ]
+
+    async def _start(self, job_id: str) -> None:
+        try:
+            job = await self._store.begin(await self._store.get(job_id))
+        except (IllegalTransition, UnknownJob):
+            return  # deleted meanwhile
+        task = asyncio.create_task(self._run(job), name=f"job {job.id}")
+        downloads = job.submission.file is None
+        self._running[job.id] = RunningJob(job, task, time.monotonic(), downloads)
+
+    async def _give_way(self, job_id: str) -> None:
+        """Requeue a running job. Its clip results stay, and so does its decoded audio if it is complete."""
+        run = self._running.get(job_id)
+        if run is None:
+            return  # it ended just now
+        await self._progress.store()
+        run.task.cancel()
+        await asyncio.gather(run.task, return_exceptions=True)
+        log.info("the job gives way to another", job=job_id)
+        await self._requeue(run.job)
+        await self._executor.remove_partly_decoded(job_id)
+
+    async def _run(self, job: Job) -> None:
+        self._progress.begin(job.id)
+        submission = job.submission
+        with working_for(Work(submission.request_id, job.id)):
+            try:
+                with traces.job_run(job.id, submission.traceparent):
+                    while not await self._executor.run(job):
+                        if not self._leave_downloads(job.id):
+                            await self._requeue(job)
+                            break
+                        job = await self._store.get(job.id)
+                self._failed_attempts.pop(job.id, None)
+            except TRANSIENT_ERRORS as error:
+                log.warning("the job will be retried", error=error.message)
+                await self._retry_or_fail(job, error)
+            except UnknownJob:
+                log.info("the job was deleted while it was downloaded")
+            except Exception as error:
+                log.exception("the end of a job could not be stored")
+                await self._retry_or_fail(job, error)
+            finally:
+                self._progress.end(job.id)
+                del self._running[job.id]
+                self.wake()
+                await self._trace_end(job.id)
+
+    async def _trace_end(self, job_id: str) -> None:
+        """Trace a job if it has ended. One that is cancelled is traced where that happens."""
+        if traces.is_on():
+            with suppress(WhisperfleetError):
+                job = await self._store.get(job_id)
+                if job.status in (Status.SUCCEEDED, Status.FAILED):
+                    trace_job(job)
+
+    def _leave_downloads(self, job_id: str) -> bool:
+        """Count a job that was downloaded among the other jobs. False if no further one can run."""
+        run = self._running[job_id]
+        if run.downloads and len(self._started(downloads=False)) >= self._service.fleet.jobs_at_once:
+            return False
+        run.downloads = False
+        run.began = time.monotonic()
+        self.wake()
+        return True
+
+    async def _retry_or_fail(self, job: Job, error: Exception) -> None:
+        """Requeue a job and pause it; mark it as failed if it may be at fault and had all its attempts."""
+        if isinstance(error, DiskFull):
+            await asyncio.to_thread(self._executor.remove_decoded, job)
+        self._failed_attempts[job.id] += 1
+        attempts = self._failed_attempts[job.id]
+        may_be_at_fault = type(error) in _POSSIBLY_AT_FAULT or not isinstance(error, TRANSIENT_ERRORS)
+        try:
+            # A retry would fill the disk again, for all others too.
+            is_hopeless = isinstance(error, OutgrowsDisk)
+            if is_hopeless or (may_be_at_fault and attempts > len(_BACKOFF_S)):
+                known = error if isinstance(error, WhisperfleetError) else UNEXPECTED
+                await self._executor.fail(job, known, code=_POSSIBLY_AT_FAULT.get(type(error)))
+                del self._failed_attempts[job.id]
+                return
+            await self._requeue(job)
+        except (DatabaseUnavailable, DiskFull) as worse:  # `_requeue_orphans` does it later
+            log.warning("the job cannot be requeued yet", error=worse.message)
+        pause_s = _BACKOFF_S[min(attempts, len(_BACKOFF_S)) - 1]
+        self._paused[job.id] = asyncio.get_running_loop().call_later(pause_s, self._end_pause, job.id)
+
+    def _end_pause(self, job_id: str) -> None:
+        self._paused.pop(job_id, None)
+        self.wake()
+
+    async def _requeue(self, job: Job) -> None:
+        with suppress(IllegalTransition, UnknownJob):
+            await self._store.requeue(job)
+
+
+def trace_job(job: Job) -> None:
+    """Record a job that has just ended. Call it once for each."""
+    submission = job.submission
+    attributes: dict[str, str | float] = {"whisperfleet.status": job.status.value}
+    if submission.request_id is not None:
+        attributes["whisperfleet.request_id"] = submission.request_id
+    if job.duration is not None:
+        attributes["whisperfleet.audio_s"] = job.duration
+    if job.error is not None and job.error.code is not None:
+        attributes["whisperfleet.error_code"] = job.error.code
+    traces.add_job(job.id, submission.traceparent, job.created_at, job.started_at, attributes)

@@ -1,0 +1,1 @@
+"""Jobs in the database, and what is kept in memory of them."""

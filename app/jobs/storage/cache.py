@@ -1,0 +1,106 @@
+"""What is kept in memory of the jobs in the database: those used last, and how many have each status."""
+
+import asyncio
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from app.errors import IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict
+from app.jobs.job import Job, Status
+
+# Errors of a transaction that has written nothing.
+UNWRITTEN = (IllegalTransition, JobNotDone, PreconditionFailed, UnknownJob, UploadConflict)
+
+
+class JobCache:
+    """The jobs used last, as the database has them: many clients poll the same jobs.
+
+    All writes to the database must use `writing`.
+    """
+
+    def __init__(self, max_jobs: int = 1000) -> None:
+        self._max_jobs = max_jobs
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._writes = 0
+        self._look_ups: dict[tuple[str, int], asyncio.Future[Job]] = {}  # by id, and the writes before it
+
+    async def get(self, job_id: str, look_up: Callable[[str], Coroutine[Any, Any, Job]]) -> Job:
+        """The cached job, or the one that `look_up` reads from the database, once for all who wait."""
+        if job_id in self._jobs:
+            return self._jobs[job_id]
+        writes = self._writes
+        reading = self._look_ups.get((job_id, writes))
+        if reading is None:
+            reading = self._look_ups[job_id, writes] = asyncio.ensure_future(look_up(job_id))
+            reading.add_done_callback(partial(self._forget_look_up, (job_id, writes)))
+        job = await asyncio.shield(reading)
+        if self._writes == writes:  # otherwise the job may be out of date already
+            self.put(job)
+        return job
+
+    def put(self, job: Job) -> None:
+        """Cache a job as it was just read or written."""
+        self._jobs[job.id] = job
+        self._jobs.move_to_end(job.id)
+        if len(self._jobs) > self._max_jobs:
+            self._jobs.popitem(last=False)
+
+    def discard(self, job_id: str) -> None:
+        """Forget a job."""
+        self._jobs.pop(job_id, None)
+
+    def _forget_look_up(self, key: tuple[str, int], reading: "asyncio.Future[Job]") -> None:
+        del self._look_ups[key]
+        if not reading.cancelled():
+            reading.exception()  # marks it as retrieved: all who waited may be gone
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Surround a write to the database. If the database fails, the cache is emptied."""
+        try:
+            yield
+        except UNWRITTEN:
+            raise
+        except BaseException:
+            self._jobs.clear()  # the write may have been committed before the connection failed
+            raise
+        finally:
+            self._writes += 1
+
+
+class JobCounts:
+    """The number of jobs by status. The database counts at the start, and after a commit in doubt only."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._counts: Counter[Status] = Counter()
+        self._doubted_at: float | None = None  # when a commit seemed to fail that may still come through
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether the jobs must be counted again."""
+        return self._doubted_at is not None
+
+    def by_status(self) -> dict[Status, int]:
+        """The number of jobs with each status."""
+        return {status: self._counts[status] for status in Status}
+
+    def change(self, before: Status | None, after: Status | None) -> None:
+        """A job has another status since a commit that succeeded. None: it is new, or deleted."""
+        if before is not None:
+            self._counts[before] -= 1
+        if after is not None:
+            self._counts[after] += 1
+
+    def doubt(self) -> None:
+        """A commit seemed to fail. It may have succeeded, or do so within some minutes."""
+        self._doubted_at = self._clock()
+
+    def replace(self, counts: Mapping[Status, int], settled_after_s: float) -> None:
+        """The database has counted. A commit that seemed to fail is settled after `settled_after_s`."""
+        self._counts = Counter(counts)
+        if self._doubted_at is not None and self._clock() - self._doubted_at > settled_after_s:
+            self._doubted_at = None

@@ -1,0 +1,88 @@
+"""The revisions of a transcript in the database: the original, number 0, and the newest corrections."""
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.database.tables import jobs, revisions, transcripts
+from app.errors import PreconditionFailed, UnknownJob, UnknownRevision
+from app.jobs.job import Job
+from app.jobs.serialization import PackedTranscript
+from app.jobs.storage.search import index_text
+
+ORIGINAL = 0
+KEPT = 20  # corrections of a job; older ones are removed
+
+
+class Revision(NamedTuple):
+    """A revision in a list."""
+
+    number: int
+    created_at: float  # Unix time in s
+    changed: int  # segments that differ from the revision before
+
+
+async def add_revision(
+    connection: AsyncConnection, job: Job, packed: PackedTranscript, words: str, changed: int, now: float
+) -> None:
+    """Store a revision of a job's transcript; the original is number 0. Removes corrections beyond `KEPT`.
+
+    All changes of a job's text go through this function. `words`: by which the job is found, see
+    `index_text`; `now`: Unix time in s.
+    """
+    revision, content = packed
+    await index_text(connection, job.number, words)
+    row = {"job_number": job.number, "content": content}
+    if revision == ORIGINAL:
+        await connection.execute(sa.insert(transcripts).values(row))
+        return
+    row |= {"number": revision, "created_at": now, "changed": changed}
+    await connection.execute(sa.insert(revisions).values(row))
+    outdated = revisions.c.number <= revision - KEPT
+    await connection.execute(sa.delete(revisions).where(revisions.c.job_number == job.number, outdated))
+
+
+async def read_revision(connection: AsyncConnection, job: Job, revision: int | None) -> PackedTranscript:
+    """A revision of a job that has succeeded; the newest if `revision` is None.
+
+    Raises UnknownRevision, and UnknownJob if the job is deleted.
+    """
+    number = jobs.c.revision if revision is None else sa.literal(revision)
+    of_job = revisions.c.job_number == jobs.c.number
+    is_original = sa.and_(transcripts.c.job_number == jobs.c.number, number == ORIGINAL)
+    query = (
+        sa.select(number.label("number"), sa.func.coalesce(transcripts.c.content, revisions.c.content))
+        .select_from(jobs)
+        .outerjoin(transcripts, is_original)
+        .outerjoin(revisions, sa.and_(of_job, revisions.c.number == number))
+        .where(jobs.c.number == job.number)
+    )
+    row = (await connection.execute(query)).one_or_none()  # one statement: it sees one state of the tables
+    if row is None:
+        raise UnknownJob(f"The transcript of job {job.id!r} is gone.")
+    found, content = row
+    if content is None:
+        raise UnknownRevision(
+            f"Job {job.id!r} has no revision {found}: the original and the newest {KEPT} corrections are "
+            f"kept. GET /v1/jobs/{job.id}/revisions lists them.",
+            param="revision",
+        )
+    return PackedTranscript(found, bytes(content))
+
+
+async def list_revisions(connection: AsyncConnection, job: Job) -> list[Revision]:
+    """All revisions of a job that has succeeded, newest first."""
+    columns = (revisions.c.number, revisions.c.created_at, revisions.c.changed)
+    query = sa.select(*columns).where(revisions.c.job_number == job.number)
+    rows = await connection.execute(query.order_by(revisions.c.number.desc()))
+    return [*(Revision(*row) for row in rows), Revision(ORIGINAL, job.finished_at or job.created_at, 0)]
+
+
+def transcript_changed(newest: int) -> PreconditionFailed:
+    """The error of a request that corrects another revision than the newest."""
+    return PreconditionFailed(
+        f"The transcript has changed: its newest revision is {newest}. Get the segments again, and correct "
+        "those.",
+        param="If-Match",
+    )

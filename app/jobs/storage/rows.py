@@ -1,0 +1,50 @@
+"""Rows of the table `jobs`, and the jobs in them."""
+
+from dataclasses import fields
+from typing import Any
+
+import sqlalchemy as sa
+
+from app.database.tables import jobs
+from app.jobs.job import Failure, Job, JobProgress, Stage, Status, Submission
+from app.options import Options
+from workers.messages import SoundTrack
+
+_DEFAULT_OPTIONS = Options().model_dump()
+_OF_SUBMISSION = [field.name for field in fields(Submission) if field.name in jobs.c]
+_OF_JOB = [field.name for field in fields(Job) if field.name in jobs.c]
+
+
+def submission_row(submission: Submission) -> dict[str, Any]:
+    """The columns of a submission: those with the names of its fields."""
+    row = {name: getattr(submission, name) for name in _OF_SUBMISSION}
+    return row | {"options": submission.options.model_dump(mode="json")}
+
+
+def progress_row(progress: JobProgress) -> dict[str, Any]:
+    """The columns of a job's progress."""
+    return {
+        "stage": progress.stage.value,
+        "done_s": progress.done_s,
+        "total_s": progress.total_s,
+        "clips_done": progress.clips_done,
+        "clips_total": progress.clips_total,
+    }
+
+
+def job_from_row(row: sa.Row[Any]) -> Job:
+    """The job in a row of the table `jobs`."""
+    # Stored options were validated on submission; a later version may have other limits.
+    options = Options.model_construct(**{**_DEFAULT_OPTIONS, **row.options})
+    tracks = row.audio_tracks
+    converted = {
+        "status": Status(row.status),
+        "submission": Submission(
+            **{name: getattr(row, name) for name in _OF_SUBMISSION} | {"options": options}
+        ),
+        "progress": JobProgress(Stage(row.stage), row.done_s, row.total_s, row.clips_done, row.clips_total),
+        "error": Failure(**row.error) if row.error else None,
+        "failed_spans": tuple((start, end) for start, end in row.failed_spans),
+        "audio_tracks": None if tracks is None else tuple(SoundTrack(**track) for track in tracks),
+    }
+    return Job(**{name: getattr(row, name) for name in _OF_JOB} | converted)

@@ -1,0 +1,92 @@
+"""The search of jobs: a table with the words of each job's name and text, in the syntax of each database."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.jobs.job import Status
+
+SHORT = 3  # characters of words for whose beginnings there is an index of its own; see the migrations
+_HIGHEST = 2**63 - 1  # number of a job
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """The statements of one database. `:number`: of a job; `:words`: separated by spaces."""
+
+    delete: str
+    insert: str
+    find: str  # numbers of jobs, newest first; `:query`: terms with operators between them
+    term: str  # a word that begins with `{}`
+    short_term: str  # the same, for `SHORT` characters at most
+    operator: str  # between terms: all of them
+    prepare: str | None = None  # before `find`, in its transaction
+
+
+# Words consist of letters, digits and marks. In quotes, neither database takes them for syntax.
+_DIALECTS = {
+    "sqlite": _Dialect(
+        delete="DELETE FROM search WHERE rowid = :number",
+        insert="INSERT INTO search (rowid, words) VALUES (:number, :words)",
+        # CROSS: else the planner begins with all jobs of the status.
+        find="SELECT jobs.number FROM search CROSS JOIN jobs ON jobs.number = search.rowid "
+        "WHERE search MATCH :query AND search.rowid < :below AND (:status IS NULL OR jobs.status = :status) "
+        "ORDER BY search.rowid DESC LIMIT :limit",
+        term='"{}"*',
+        short_term='"{}"*',
+        operator=" AND ",
+    ),
+    "postgresql": _Dialect(
+        delete="DELETE FROM search WHERE job_number = :number",
+        # A star: a longer word begins so. Else a short term would merge the jobs of thousands of words.
+        insert="WITH given AS (SELECT unnest(string_to_array(CAST(:words AS text), ' ')) AS word), "
+        "lexemes AS (SELECT word AS lexeme FROM given UNION ALL SELECT left(word, length) || '*' "
+        f"FROM given, generate_series(1, {SHORT}) AS length WHERE length < char_length(word)) "
+        "INSERT INTO search (job_number, words) "
+        "SELECT :number, array_to_tsvector(coalesce(array_agg(lexeme), '{}')) FROM lexemes",
+        find="WITH found AS MATERIALIZED "
+        "(SELECT job_number FROM search WHERE words @@ CAST(CAST(:query AS text) AS tsquery)) "
+        "SELECT jobs.number FROM found JOIN jobs ON jobs.number = found.job_number "
+        "WHERE jobs.number < :below "
+        "AND (CAST(:status AS text) IS NULL OR jobs.status = CAST(:status AS text)) "
+        "ORDER BY jobs.number DESC LIMIT :limit",
+        term="'{}':*",
+        short_term="('{0}' | '{0}*')",
+        operator=" & ",
+        # The planner takes rows for small, since their words are stored elsewhere. It would read them all.
+        prepare="SET LOCAL enable_seqscan = off",
+    ),
+}
+
+
+async def index_text(connection: AsyncConnection, job_number: int, words: str) -> None:
+    """Make a job found by these words, from `text_words`, and by no others.
+
+    Call it in the transaction that changes the name or the text, with the words of both.
+    """
+    dialect = _DIALECTS[connection.dialect.name]
+    await connection.execute(sa.text(dialect.delete), {"number": job_number})
+    await connection.execute(sa.text(dialect.insert), {"number": job_number, "words": words})
+
+
+async def find_jobs(
+    connection: AsyncConnection, words: Sequence[str], status: Status | None, below: int | None, limit: int
+) -> list[int]:
+    """The numbers of the newest jobs that match all `words`, from `query_words`.
+
+    Only those with a status, if one is given, and with a number below `below`.
+    """
+    dialect = _DIALECTS[connection.dialect.name]
+    if dialect.prepare is not None:
+        await connection.execute(sa.text(dialect.prepare))
+    values = {
+        "query": dialect.operator.join(
+            (dialect.short_term if len(word) <= SHORT else dialect.term).format(word) for word in words
+        ),
+        "status": None if status is None else status.value,
+        "below": _HIGHEST if below is None else below,
+        "limit": limit,
+    }
+    return list(await connection.scalars(sa.text(dialect.find), values))

@@ -1,0 +1,528 @@
+"""The jobs in the database. Each change of status is one transaction, with the event that announces it."""
+
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.database.connection import Database, Then
+from app.database.tables import clips, jobs, peaks
+from app.errors import (
+    IllegalTransition,
+    JobNotDone,
+    OutcomeUnknown,
+    UnknownJob,
+    WhisperfleetError,
+)
+from app.jobs.corrections import PackedCorrection
+from app.jobs.events import (
+    Event,
+    add_event,
+    add_segments_event,
+    last_segments_event,
+    read_events,
+    read_segments_events,
+)
+from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
+from app.jobs.search_terms import query_words, text_words
+from app.jobs.serialization import PackedTranscript, pack_with_words
+from app.jobs.storage.cache import UNWRITTEN, JobCache, JobCounts
+from app.jobs.storage.published_clips import (
+    PackedClip,
+    PublishedClip,
+    drop_published,
+    publish_clips,
+    read_published,
+)
+from app.jobs.storage.revisions import (
+    ORIGINAL,
+    Revision,
+    add_revision,
+    list_revisions,
+    read_revision,
+    transcript_changed,
+)
+from app.jobs.storage.rows import job_from_row, progress_row, submission_row
+from app.jobs.storage.search import find_jobs, index_text
+from app.jobs.storage.voices import (
+    add_known_speakers,
+    drop_known_speakers,
+    drop_voices,
+    read_known_speakers,
+    read_voices,
+)
+from app.jobs.webhooks.outbox import add_webhook
+from app.speakers.labelling import KnownSpeaker
+from app.transcript.timeline import Transcript
+from app.transcription.helper import Helper
+from app.uploads.rows import mark_used
+from workers.messages import Span, seconds
+
+T = TypeVar("T")
+
+
+class QueuedRow(NamedTuple):
+    """A queued job. Times in s."""
+
+    id: str
+    number: int
+    owner: str
+    size: int | None  # bytes
+    total_s: float | None
+    done_s: float
+    has_file: bool
+
+
+class Store:
+    """Jobs, their events and transcripts. Raises what `Database` raises."""
+
+    def __init__(
+        self, database: Database, clock: Callable[[], float] = time.time, helper: Helper | None = None
+    ) -> None:
+        """`helper` packs transcripts."""
+        self._database = database
+        self._clock = clock
+        self._helper = helper or Helper()
+        self._cache = JobCache()
+        self.counts = JobCounts()
+        # Called with the job's id and each event, once the event is in the database.
+        self.on_event: Callable[[str, Event], None] = lambda job_id, event: None
+        # Called once a webhook is in the database.
+        self.on_delivery: Callable[[], None] = lambda: None
+
+    async def add(self, submission: Submission, known: Sequence[KnownSpeaker] = ()) -> Job:
+        """Add a job to the queue, and mark its resumable upload as used if it has one.
+
+        `known`: the voices that its client knows.
+
+        Raises sqlalchemy's IntegrityError if its idempotency key is in use, and as `mark_used`.
+        Raises OutcomeUnknown if the job may be in the database, now or a little later.
+        """
+        values = submission_row(submission) | {
+            "id": uuid.uuid4().hex,
+            "status": Status.QUEUED.value,
+            "created_at": self._clock(),
+            "failed_spans": [],
+            **progress_row(JobProgress()),
+        }
+
+        async def insert(connection: AsyncConnection, then: Then) -> Job:
+            await connection.execute(sa.insert(jobs).values(values))
+            if submission.from_upload and submission.file is not None:
+                await mark_used(connection, submission.file, values["id"], values["created_at"])
+            job = await _get(connection, values["id"])
+            await index_text(connection, job.number, text_words(job.submission.filename))
+            await add_known_speakers(connection, job, known)
+            event = await add_event(connection, job, f"job.{job.status}", self._clock())
+            then(self.counts.change, None, job.status)
+            then(self._publish, job, event)
+            return job
+
+        try:
+            return await self._write(insert)
+        except OutcomeUnknown as unknown:
+            try:
+                return await self.get(values["id"])  # nobody subscribes to a job that is new
+            except WhisperfleetError:
+                raise unknown from None
+
+    async def get(self, job_id: str) -> Job:
+        """Raises UnknownJob."""
+        return await self._cache.get(job_id, self._look_up)
+
+    async def _look_up(self, job_id: str) -> Job:
+        return await self._database.query(_get, job_id)
+
+    async def find(self, owner: str, idempotency_key: str) -> Job | None:
+        """The owner's job with an idempotency key."""
+        query = sa.select(jobs).where(jobs.c.owner == owner, jobs.c.idempotency_key == idempotency_key)
+        found = await self._database.rows(query)
+        return job_from_row(found[0]) if found else None
+
+    async def page(
+        self, status: Status | None, limit: int, after: Job | None, text: str | None = None
+    ) -> tuple[list[Job], bool]:
+        """Jobs, newest first, and whether there are more. `after`: the last job of the previous page.
+
+        `text`: for each word of it, the job's name or text must have a word that begins with it. If it has
+        none, no job matches.
+        """
+        below = None if after is None else after.number
+        query = sa.select(jobs).order_by(jobs.c.number.desc()).limit(limit + 1)
+        if text is not None:
+            words = query_words(text)
+            found = await self._database.query(find_jobs, words, status, below, limit + 1) if words else []
+            query = query.where(jobs.c.number.in_(found))
+        else:
+            if status is not None:
+                query = query.where(jobs.c.status == status.value)
+            if below is not None:
+                query = query.where(jobs.c.number < below)
+        rows = await self._database.rows(query)
+        return [job_from_row(row) for row in rows[:limit]], len(rows) > limit
+
+    async def queued(self) -> list[QueuedRow]:
+        """What the order of jobs depends on, of each queued job, oldest first."""
+        columns = (jobs.c.id, jobs.c.number, jobs.c.owner, jobs.c.size, jobs.c.total_s, jobs.c.done_s)
+        has_file = jobs.c.file.is_not(None).label("has_file")
+        query = sa.select(*columns, has_file).where(jobs.c.status == Status.QUEUED.value)
+        return [QueuedRow(*row) for row in await self._database.rows(query.order_by(jobs.c.number))]
+
+    async def count(self, statuses: Collection[Status], owner: str | None = None) -> int:
+        """The number of jobs with one of some statuses, of one owner if `owner` is given."""
+        query = sa.select(sa.func.count()).where(jobs.c.status.in_([status.value for status in statuses]))
+        if owner is not None:
+            query = query.where(jobs.c.owner == owner)
+        return int(await self._database.scalar(query) or 0)
+
+    async def recount(self, settled_after_s: float) -> None:
+        """Count all jobs anew, for `counts`. `settled_after_s`: see `JobCounts.replace`."""
+        query = sa.select(jobs.c.status, sa.func.count()).group_by(jobs.c.status)
+
+        async def count(connection: AsyncConnection, then: Then) -> None:
+            rows = (await connection.execute(query)).all()
+            then(self.counts.replace, {Status(status): count for status, count in rows}, settled_after_s)
+
+        await self._database.transact(count)  # nobody else changes a status meanwhile
+
+    async def statuses(self, ids: Sequence[str]) -> dict[str, Status]:
+        """The statuses of jobs, by id, in the order of `ids`. Jobs that do not exist are left out."""
+        query = sa.select(jobs.c.id, jobs.c.status).where(jobs.c.id.in_(ids))
+        found = {row.id: Status(row.status) for row in await self._database.rows(query)}
+        return {job_id: found[job_id] for job_id in ids if job_id in found}
+
+    async def named(self, ids: Sequence[str]) -> list[Job]:
+        """The jobs with these ids, newest first. Those that do not exist are left out."""
+        query = sa.select(jobs).where(jobs.c.id.in_(ids)).order_by(jobs.c.number.desc())
+        return [job_from_row(row) for row in await self._database.rows(query)]
+
+    async def with_status(
+        self,
+        statuses: Collection[Status],
+        finished_before: float | None = None,
+        limit: int | None = None,
+    ) -> list[Job]:
+        """All jobs with one of some statuses, oldest first, or the first `limit`.
+
+        `finished_before`: Unix time in s.
+        """
+        query = sa.select(jobs).where(jobs.c.status.in_([status.value for status in statuses]))
+        if finished_before is not None:
+            query = query.where(jobs.c.finished_at < finished_before)
+        query = query.order_by(jobs.c.number).limit(limit)
+        return [job_from_row(row) for row in await self._database.rows(query)]
+
+    async def files(self) -> set[str]:
+        """The names of all files in the uploads folder that belong to jobs."""
+        query = sa.select(jobs.c.file).where(jobs.c.file.is_not(None))
+        return {row.file for row in await self._database.rows(query)}
+
+    async def begin(self, job: Job) -> Job:
+        """Mark a queued job as running. Raises IllegalTransition."""
+        stage = Stage.DECODING if job.submission.file else Stage.DOWNLOADING
+        changes: dict[str, Any] = progress_row(replace(job.progress, stage=stage))
+        if job.started_at is None:
+            changes["started_at"] = self._clock()
+        return await self._transition(job.id, Status.RUNNING, changes)
+
+    async def set_result_digest(self, job: Job, digest: str) -> Job:
+        """Store the digest of everything that clip results depend on.
+
+        Removes the clip results, the voices and the decoded audio of another digest. Raises UnknownJob.
+        """
+        if job.result_digest == digest:
+            return job
+
+        async def change(connection: AsyncConnection, then: Then) -> Job:
+            event = await drop_published(connection, job)
+            await drop_voices(connection, job)
+            changed = await _change(connection, job.id, result_digest=digest, pcm=None)
+            then(self._cache.put, changed)
+            if event is not None:
+                then(self.on_event, job.id, event)
+            return changed
+
+        return await self._write(change)
+
+    async def requeue(self, job: Job) -> Job:
+        """Return a running job to the queue; its clip results are kept. Raises IllegalTransition."""
+        return await self._transition(job.id, Status.QUEUED, {"stage": Stage.QUEUED.value})
+
+    async def succeed(self, job: Job, transcript: Transcript, keep_file: bool) -> Job:
+        """Mark a running job as succeeded, and store its transcript. Raises IllegalTransition.
+
+        Speakers are known only now, so with them an event says that all segments have changed.
+        """
+        filename = job.submission.filename
+        content = await self._helper.run(transcript.seconds, pack_with_words, transcript, filename)
+        total_s = seconds(transcript.samples - transcript.start)
+        changes = {
+            "duration": seconds(transcript.samples),
+            "done_s": total_s,  # everything outside the clips is silence
+            "total_s": total_s,
+            "language": transcript.language,
+            "failed_spans": list(transcript.failed_spans),
+            **({} if keep_file else {"file": None}),
+        }
+        options = job.submission.options
+        has_speakers = options.diarize or options.channels == "separate"
+        changed = (0, transcript.samples) if has_speakers else None
+        return await self._transition(job.id, Status.SUCCEEDED, changes, content, changed)
+
+    async def fail(self, job: Job, failure: Failure, failed_spans: Sequence[Span], keep_file: bool) -> Job:
+        """Mark an unfinished job as failed. Raises IllegalTransition."""
+        changes = {
+            "error": {"message": failure.message, "code": failure.code},
+            "failed_spans": list(failed_spans),
+            **({} if keep_file else {"file": None}),
+        }
+        return await self._transition(job.id, Status.FAILED, changes)
+
+    async def cancel(self, job: Job) -> Job:
+        """Mark an unfinished job as cancelled. Raises IllegalTransition."""
+        return await self._transition(job.id, Status.CANCELLED, {})
+
+    async def delete(self, job: Job) -> None:
+        """Delete a job with its clips, voices, events and transcript. Its unsent webhooks stay."""
+
+        async def delete(connection: AsyncConnection, then: Then) -> None:
+            before = await _status(connection, job.id)
+            await connection.execute(sa.delete(jobs).where(jobs.c.number == job.number))
+            then(self.counts.change, before, None)
+            then(self._cache.discard, job.id)
+
+        await self._write(delete)
+
+    async def update(self, job_id: str, **changes: Any) -> None:
+        """Change `file`, `size`, `sha256`, `filename` or `pcm` of a job, without an event.
+
+        Skips a job that is deleted, as `store_peaks` does.
+        """
+
+        async def change(connection: AsyncConnection, then: Then) -> None:
+            job = await _change(connection, job_id, **changes)
+            if "filename" in changes:  # jobs without a text only
+                await index_text(connection, job.number, text_words(job.submission.filename))
+            then(self._cache.put, job)  # many clients poll it: they must not all ask the database
+
+        with suppress(UnknownJob):
+            await self._write(change)
+
+    async def store_peaks(self, job_id: str, content: bytes, **changes: Any) -> None:
+        """Store the packed peaks of a job, and make changes as `update` does."""
+
+        async def change(connection: AsyncConnection, then: Then) -> None:
+            job = await _change(connection, job_id, **changes)
+            await connection.execute(sa.delete(peaks).where(peaks.c.job_number == job.number))
+            await connection.execute(sa.insert(peaks).values(job_number=job.number, content=content))
+            then(self._cache.put, job)
+
+        with suppress(UnknownJob):
+            await self._write(change)
+
+    async def packed_peaks(self, job: Job) -> bytes | None:
+        """The packed peaks of a job's recording, if they are stored."""
+        content = await self._database.scalar(
+            sa.select(peaks.c.content).where(peaks.c.job_number == job.number)
+        )
+        return None if content is None else bytes(content)
+
+    async def store_progress(
+        self,
+        progress: Mapping[str, JobProgress],
+        published: Mapping[str, Sequence[PublishedClip]] = MappingProxyType({}),
+    ) -> None:
+        """Store the progress of jobs and their newly published clips, by id. Skips jobs that do not run."""
+
+        async def change(connection: AsyncConnection, then: Then) -> None:
+            for job_id in {**progress, **published}:
+                query = sa.select(jobs).where(jobs.c.id == job_id, jobs.c.status == Status.RUNNING.value)
+                row = (await connection.execute(query)).one_or_none()
+                if row is None:
+                    continue
+                job = job_from_row(row)
+                # First, so a client that sees the progress has the text.
+                if job_id in published:
+                    segments = await publish_clips(connection, job, published[job_id])
+                    if segments is not None:
+                        then(self._publish, job, segments)
+                if job_id in progress:
+                    job = replace(job, progress=job.progress.advance_to(progress[job_id]))
+                    update = sa.update(jobs).where(jobs.c.id == job_id).values(progress_row(job.progress))
+                    await connection.execute(update)
+                    then(self._publish, job, await add_event(connection, job, "job.progress", self._clock()))
+
+        await self._write(change)
+
+    async def transcript(self, job: Job, revision: int | None = None) -> PackedTranscript:
+        """A revision of the transcript of a job that has succeeded, by default the newest.
+
+        Raises UnknownRevision, and UnknownJob if the job is deleted.
+        """
+        return await self._database.query(read_revision, job, revision)
+
+    async def voices(self, job: Job) -> list[bytes]:
+        """The voices in the clips of a job, from `pack_voices`, in order; empty without `diarize`."""
+        return list((await self._database.query(read_voices, job)).values())
+
+    async def known_speakers(self, job: Job) -> tuple[KnownSpeaker, ...]:
+        """The voices that the client of a job knows, while the job has not ended."""
+        return await self._database.query(read_known_speakers, job)
+
+    async def revisions(self, job: Job) -> list[Revision]:
+        """All revisions of the transcript of a job that has succeeded, newest first."""
+        return await self._database.query(list_revisions, job)
+
+    async def correct(self, job: Job, correction: PackedCorrection) -> Job:
+        """Store a correction as the newest revision of a job's transcript, and queue the webhook.
+
+        Raises PreconditionFailed if the newest is not the one before it, JobNotDone, and UnknownJob.
+        """
+        now = self._clock()
+        revision = correction.transcript.revision
+        is_next = sa.and_(jobs.c.status == Status.SUCCEEDED.value, jobs.c.revision == revision - 1)
+        change = sa.update(jobs).where(jobs.c.id == job.id, is_next).values(revision=revision)
+
+        async def correct(connection: AsyncConnection, then: Then) -> Job:
+            rows = (await connection.execute(change)).rowcount
+            corrected = await _get(connection, job.id)
+            if not rows:
+                raise _not_correctable(corrected)
+            await add_revision(connection, corrected, *correction, now)
+            then(self._cache.put, corrected)
+            if corrected.submission.webhook_url is not None:
+                await add_webhook(connection, corrected, "job.corrected", now)
+                then(self.on_delivery)
+            return corrected
+
+        return await self._write(correct)
+
+    async def published_clips(self, job: Job, span: Span | None = None) -> list[PackedClip] | None:
+        """The published clips of a job, in order. `span`: only those that may have segments there.
+
+        None if the job has succeeded: its transcript has all segments. Raises UnknownJob.
+        """
+        published = await self._database.query(read_published, job, span)
+        # Read last: the clips are deleted in the transaction of the success.
+        now = await self._look_up(job.id)
+        return None if now.status is Status.SUCCEEDED else published
+
+    async def segments_version(self, job: Job) -> int:
+        """A number that grows whenever the published clips of a job change."""
+        number, _ = await self._database.query(last_segments_event, job)
+        return number
+
+    async def segments_events(self, job: Job, first: int) -> dict[int, Span]:
+        """The spans of a job's events of type `SEGMENTS`, by number, beginning with the number `first`."""
+        return await self._database.query(read_segments_events, job, first)
+
+    async def events(self, job: Job, after: int, limit: int = 500) -> list[Event]:
+        """A job's events with higher numbers than `after`, in order."""
+        return await self._database.query(read_events, job, after, limit)
+
+    async def has_events(self, job: Job, after: int) -> bool:
+        """Whether a job has events with higher numbers than `after`."""
+        return bool(await self.events(job, after, limit=1))
+
+    async def _transition(
+        self,
+        job_id: str,
+        status: Status,
+        changes: Mapping[str, Any],
+        transcript: tuple[bytes, str] | None = None,
+        changed_segments: Span | None = None,
+    ) -> Job:
+        """Change a job's status and other columns, and add an event, in one transaction.
+
+        `transcript`: to store, packed, and its words, from `pack_with_words`. `changed_segments`: where they
+        differ from those that are published, for an event before that.
+
+        A terminal status also removes the job's clips and queues its webhook. The published clips of a failed
+        job stay, and the voices of one that succeeds. Raises IllegalTransition and UnknownJob.
+        """
+        now = self._clock()
+        allowed = [before.value for before, after in TRANSITIONS.items() if status in after]
+        values: dict[str, Any] = {"status": status.value, **changes}
+        if status.is_terminal:
+            values |= {"finished_at": now, "stage": Stage.DONE.value, "pcm": None}
+        change = sa.update(jobs).where(jobs.c.id == job_id, jobs.c.status.in_(allowed)).values(values)
+
+        async def transit(connection: AsyncConnection, then: Then) -> Job:
+            before = await _status(connection, job_id)
+            changed = (await connection.execute(change)).rowcount
+            job = await _get(connection, job_id)
+            if not changed:
+                raise IllegalTransition(f"Job {job_id} is {job.status} and cannot become {status}.")
+            if status.is_terminal:
+                removed = sa.not_(clips.c.published) if status is Status.FAILED else sa.true()
+                of_job = clips.c.job_number == job.number
+                await connection.execute(sa.delete(clips).where(of_job, removed))
+                await drop_known_speakers(connection, job)
+                if status is not Status.SUCCEEDED:
+                    await drop_voices(connection, job)
+            if transcript is not None:
+                content, words = transcript
+                original = PackedTranscript(ORIGINAL, content)
+                await add_revision(connection, job, original, words, 0, now)
+            then(self.counts.change, before, status)
+            if changed_segments is not None:
+                then(self._publish, job, await add_segments_event(connection, job, changed_segments))
+            then(self._publish, job, await add_event(connection, job, f"job.{status}", now))
+            if status.is_terminal and job.submission.webhook_url is not None:
+                await add_webhook(connection, job, f"job.{status}", now)
+                then(self.on_delivery)
+            return job
+
+        return await self._write(transit)
+
+    def _publish(self, job: Job, event: Event) -> None:
+        self._cache.put(job)
+        self.on_event(job.id, event)
+
+    async def _write(self, work: Callable[[AsyncConnection, Then], Awaitable[T]]) -> T:
+        """See `Database.transact`. All changes of jobs go through this function."""
+        return await self._database.transact(work, self._writing())
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Surround a write. After one that may have been committed, cache and counts are made anew."""
+        try:
+            with self._cache.writing():
+                yield
+        except UNWRITTEN:
+            raise
+        except BaseException:
+            self.counts.doubt()  # the write may have been committed before the connection failed
+            raise
+
+
+async def _change(connection: AsyncConnection, job_id: str, **changes: Any) -> Job:
+    """Change columns of a job. Raises UnknownJob."""
+    if changes:
+        await connection.execute(sa.update(jobs).where(jobs.c.id == job_id).values(changes))
+    return await _get(connection, job_id)
+
+
+async def _status(connection: AsyncConnection, job_id: str) -> Status | None:
+    status = await connection.scalar(sa.select(jobs.c.status).where(jobs.c.id == job_id))
+    return None if status is None else Status(status)
+
+
+async def _get(connection: AsyncConnection, job_id: str) -> Job:
+    row = (await connection.execute(sa.select(jobs).where(jobs.c.id == job_id))).one_or_none()
+    if row is None:
+        raise UnknownJob(f"There is no job {job_id!r}; it may have been deleted, or its time may be over.")
+    return job_from_row(row)
+
+
+def _not_correctable(job: Job) -> WhisperfleetError:
+    """Why a correction cannot be stored."""
+    if job.status is not Status.SUCCEEDED:
+        return JobNotDone(f"The job is {job.status}; only the transcript of a job that succeeded can change.")
+    return transcript_changed(job.revision)

@@ -1,0 +1,1 @@
+"""Webhooks: stored with the change that they announce, and sent until the receiver answers."""

@@ -1,0 +1,197 @@
+"""Delivers the webhooks in the outbox, signed and retried as Standard Webhooks specifies."""
+
+import asyncio
+import re
+import socket
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from importlib.metadata import version
+
+import httpcore
+import structlog
+from standardwebhooks import Webhook
+
+from app.concurrency import Wakeup
+from app.jobs.webhooks.client import WebhookClient
+from app.jobs.webhooks.outbox import Delivery, Outbox
+from workers.addresses import Resolver
+
+MINUTE, HOUR = 60.0, 3600.0
+# The delay after each failed attempt. When all are used up, the delivery is given up.
+RETRY_AFTER_S = (5.0, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 24 * HOUR)
+
+MAX_IN_FLIGHT = 8
+MAX_PER_HOST = 4  # a slow receiver must not delay all others
+_BUSY_HOST_S = 2.0  # a delivery to a busy host is postponed by so much
+_OVERDUE_POLL_S = 1.0  # while a delivery is overdue
+_OUTBOX_RETRY_S = 5.0  # after an error of the outbox
+_MAX_SLEEP_S = 60.0  # the clock may be set, and another process may write to the outbox
+_GONE = 410
+
+log = structlog.get_logger(__name__)
+
+
+class Attempt(StrEnum):
+    """How an attempt to deliver a webhook ended."""
+
+    DELIVERED = "delivered"  # the receiver accepted it
+    RETRIED = "retried"  # it failed, and a later one follows
+    GIVEN_UP = "given_up"  # it failed, and was the last one
+
+
+class Webhooks:
+    """Delivers the webhooks in the outbox. Call `wake` after adding one.
+
+    A delivery that is in flight when this stops, or when the process ends, stays in the outbox and is sent
+    again: receivers recognise it by its id.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        secret: str | None,
+        allow_private: bool,
+        *,
+        clock: Callable[[], float] = time.time,
+        resolver: Resolver = socket.getaddrinfo,
+        backend: httpcore.AsyncNetworkBackend | None = None,
+    ) -> None:
+        self._outbox = outbox
+        self._signer = Webhook(secret) if secret is not None else None
+        self._client = WebhookClient(allow_private, resolver, backend)
+        self._clock = clock
+        self._wakeup = Wakeup()
+        self._in_flight: dict[str, asyncio.Task[None]] = {}
+        self._ended: set[str] = set()  # deliveries whose attempt ended since the outbox was last read
+        self._hosts: Counter[str] = Counter()  # of the deliveries in flight
+        self.attempts: Counter[Attempt] = Counter()  # since the start of the service
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start to deliver in the background."""
+        self._task = asyncio.create_task(self._run(), name="webhooks")
+
+    async def stop(self) -> None:
+        """Stop at once."""
+        tasks = [task for task in (self._task, *self._in_flight.values()) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._task = None
+        await self._client.close()
+
+    def wake(self) -> None:
+        """Check the outbox now."""
+        self._wakeup.set()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._send_due()
+                sleep_s = await self._sleep_s()
+            except Exception as error:
+                log.error("the outbox of webhooks cannot be read; retrying", error=repr(error))
+                sleep_s = _OUTBOX_RETRY_S
+            await self._wakeup.wait(sleep_s)
+
+    async def _send_due(self) -> None:
+        """Start the deliveries that are due, up to the limits."""
+        # An attempt may end while the outbox is read, or another is postponed: its row here is out of date.
+        self._ended.clear()
+        for delivery in await self._outbox.due(self._clock()):
+            if len(self._in_flight) >= MAX_IN_FLIGHT:
+                return
+            if delivery.id in self._in_flight or delivery.id in self._ended:
+                continue
+            host = _host(delivery)
+            if self._hosts[host] >= MAX_PER_HOST:
+                await self._outbox.postpone(delivery.id, delivery.attempts, self._clock() + _BUSY_HOST_S)
+                continue
+            self._hosts[host] += 1
+            task = asyncio.create_task(self._deliver(delivery))
+            self._in_flight[delivery.id] = task
+            task.add_done_callback(partial(self._delivery_ended, delivery))
+
+    async def _sleep_s(self) -> float:
+        """The time until the next delivery is due, in s."""
+        if len(self._in_flight) >= MAX_IN_FLIGHT:
+            return _MAX_SLEEP_S  # the end of any of them wakes the loop
+        next_at = await self._outbox.next_due()
+        if next_at is None:
+            return _MAX_SLEEP_S
+        wait_s = next_at - self._clock()
+        # Deliveries in flight are still in the outbox, and hide later ones.
+        return min(wait_s, _MAX_SLEEP_S) if wait_s > 0 else _OVERDUE_POLL_S
+
+    def _delivery_ended(self, delivery: Delivery, _: asyncio.Task[None]) -> None:
+        del self._in_flight[delivery.id]
+        self._ended.add(delivery.id)
+        self._hosts[_host(delivery)] -= 1
+        self._hosts += Counter()  # removes hosts whose count is zero
+        self.wake()
+
+    async def _deliver(self, delivery: Delivery) -> None:
+        """Send a webhook once, and store the outcome in the outbox."""
+        update_outbox = await self._attempt(delivery)
+        while True:
+            try:
+                await update_outbox()
+                return
+            except Exception as error:
+                # Only the outbox is retried: the receiver may have accepted the webhook already.
+                log.error(
+                    "the outbox of webhooks cannot be written; retrying",
+                    id=delivery.id,
+                    error=repr(error),
+                )
+                await asyncio.sleep(_OUTBOX_RETRY_S)
+
+    async def _attempt(self, delivery: Delivery) -> Callable[[], Awaitable[None]]:
+        """Send a webhook once. Returns the update of the outbox that stores the outcome."""
+        try:
+            status = await self._client.post(delivery.url, self._headers(delivery), delivery.body.encode())
+            fault = f"status {status}"
+        except Exception as error:  # all of them: a delivery that stayed due would be sent again for ever
+            status, fault = None, str(error) if isinstance(error, OSError) else repr(error)
+        bound_log = log.bind(id=delivery.id, host=_host(delivery), attempt=delivery.attempts + 1)
+        if status is not None and 200 <= status < 300:
+            bound_log.info("webhook delivered")
+            self.attempts[Attempt.DELIVERED] += 1
+            return partial(self._outbox.remove, delivery.id)
+        if status == _GONE:
+            bound_log.warning("webhook given up: its receiver is gone for good", fault=fault)
+            self.attempts[Attempt.GIVEN_UP] += 1
+            return partial(self._outbox.remove, delivery.id)
+        if delivery.attempts >= len(RETRY_AFTER_S):
+            bound_log.error("webhook given up: all attempts failed", fault=fault)
+            self.attempts[Attempt.GIVEN_UP] += 1
+            return partial(self._outbox.remove, delivery.id)
+        retry_s = RETRY_AFTER_S[delivery.attempts]
+        next_at = self._clock() + retry_s
+        bound_log.warning("webhook failed; retrying", fault=fault, retry_s=retry_s)
+        self.attempts[Attempt.RETRIED] += 1
+        return partial(self._outbox.postpone, delivery.id, delivery.attempts + 1, next_at)
+
+    def _headers(self, delivery: Delivery) -> dict[str, str]:
+        # Each attempt gets a new signature: receivers reject timestamps that are minutes old.
+        timestamp = int(self._clock())
+        headers = {
+            "user-agent": f"whisperfleet/{version('whisperfleet')}",
+            "content-type": "application/json",
+            "webhook-id": delivery.id,
+            "webhook-timestamp": str(timestamp),
+        }
+        if self._signer is not None:
+            headers["webhook-signature"] = self._signer.sign(
+                delivery.id, datetime.fromtimestamp(timestamp, UTC), delivery.body
+            )
+        return headers
+
+
+def _host(delivery: Delivery) -> str:
+    """Identifies the receiver. Does not parse the URL: a broken one must not stop the others."""
+    return re.split("[/?#]", delivery.url.partition("//")[2], maxsplit=1)[0].lower()

@@ -1,0 +1,161 @@
+"""From a recording to its speech and its clips: decode, find speech, plan clips. All at once."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from app.media.clip_planner import MAX_SILENCE_SAMPLES, ClipPlanner, PlannedClip
+from app.media.peaks import PeakCollector
+from app.media.pool import Decoded, MediaPool
+from app.media.speech import CHUNK_FRAMES, SpeechDetector, VadParameters
+from app.media.uploads import Upload
+from workers.messages import EVERYTHING, FRAME_SAMPLES, SAMPLE_RATE, Selection, Span
+
+Probabilities = npt.NDArray[np.float32]
+
+_CHUNKS_PER_WORKER = 2  # in flight at the media workers: one runs, one waits
+
+
+@dataclass(slots=True)
+class ClipSearch:
+    """Finds the clips of one recording, once."""
+
+    job: str
+    upload: Upload
+    media: MediaPool
+    pcm_path: Path  # for the decoded audio, which the caller removes
+    parameters: VadParameters
+    max_duration_s: float = math.inf
+    max_silence: int = MAX_SILENCE_SAMPLES  # inside a clip
+    selection: Selection = EVERYTHING
+    decoded_samples: int | None = None  # at `pcm_path` from an earlier run, if that has all of them
+    peaks: PeakCollector | None = None  # gets the peaks, unless an earlier run decoded the recording
+    # Called once, when the recording is decoded, unless an earlier run decoded it.
+    on_decoded: Callable[[Decoded], None] | None = None
+    on_progress: Callable[[int, bool], None] = lambda samples, finished: None  # how far it is decoded
+    wants_clips: Callable[[], bool] = lambda: True  # after changes to True, call `wake`
+    samples: int = 0  # decoded
+    speech: list[Span] = field(default_factory=list)  # found so far
+    _advanced: asyncio.Event = field(default_factory=asyncio.Event)  # something has advanced
+
+    def wake(self) -> None:
+        """Ask `wants_clips` again."""
+        self._advanced.set()
+
+    async def clips(self) -> AsyncGenerator[PlannedClip]:
+        """The clips of the recording, each as soon as it is certain. Raises as `MediaPool.decode` does."""
+        detector = SpeechDetector(self.parameters, self.selection.start)
+        planner = ClipPlanner(self.max_silence, self.selection.start)
+        async with aclosing(self.probabilities()) as parts:
+            async for probabilities in parts:
+                spans = detector.feed(probabilities)
+                self.speech += spans
+                for clip in planner.extend(spans, detector.ongoing, detector.settled_until, probabilities):
+                    yield clip
+        spans = detector.finish(self.samples)
+        self.speech += spans
+        for clip in planner.finish(spans, self.samples):
+            yield clip
+
+    async def probabilities(self) -> AsyncGenerator[Probabilities]:
+        """The frames' speech probabilities, in order, chunk by chunk, while decoding goes on."""
+        chunks: deque[asyncio.Task[Probabilities]] = deque()
+        requested = self.selection.start // FRAME_SAMPLES  # frames, those before the part too
+        decoding = asyncio.create_task(self._decode())
+        decoding.add_done_callback(lambda _: self._advanced.set())
+        try:
+            while True:
+                self._advanced.clear()
+                while chunks and chunks[0].done():
+                    yield chunks.popleft().result()
+                finished = decoding.done()
+                if finished:
+                    decoding.result()
+                frames = -(-self.samples // FRAME_SAMPLES) if finished else self.samples // FRAME_SAMPLES
+                while self._may_request_chunk(len(chunks), frames - requested, finished):
+                    count = min(CHUNK_FRAMES, frames - requested)
+                    chunk = self.media.speech_probabilities(self.job, self.pcm_path, requested, count)
+                    chunks.append(asyncio.create_task(chunk))
+                    chunks[-1].add_done_callback(lambda _: self._advanced.set())
+                    requested += count
+                if finished and requested == frames and not chunks:
+                    return
+                await self._advanced.wait()
+        finally:
+            for task in (decoding, *chunks):
+                task.cancel()
+            await asyncio.gather(decoding, *chunks, return_exceptions=True)
+
+    def _may_request_chunk(self, in_flight: int, frames: int, finished: bool) -> bool:
+        """Whether to request the next chunk, with so many frames decoded and not requested.
+
+        Only the last chunk of a recording may be short.
+        """
+        is_complete = frames >= CHUNK_FRAMES or (finished and frames > 0)
+        return is_complete and in_flight < _CHUNKS_PER_WORKER * self.media.worker_count and self.wants_clips()
+
+    async def _decode(self) -> None:
+        """Decode the recording, unless an earlier run did, and record how far decoding is."""
+        if self.decoded_samples is not None:
+            self.samples = self.decoded_samples
+            self.on_progress(self.samples, True)
+            return
+        decoding = self.media.decode(
+            self.job, self.upload, self.pcm_path, self.max_duration_s, self.peaks, self.selection
+        )
+        async with aclosing(decoding) as steps:
+            async for decoded in steps:
+                # A media worker that takes over from a crashed one starts again at 0.
+                self.samples = decoded.samples if decoded.finished else max(self.samples, decoded.samples)
+                if decoded.finished and self.on_decoded is not None:
+                    self.on_decoded(decoded)
+                self.on_progress(self.samples, decoded.finished)
+                self._advanced.set()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSpeech:
+    """The speech of a recording."""
+
+    spans: tuple[Span, ...]  # in samples, in order
+    probabilities: Probabilities  # of each frame, shape (frames,)
+    samples: int  # of the recording
+
+    @property
+    def seconds(self) -> float:
+        return self.samples / SAMPLE_RATE
+
+
+async def find_speech(
+    media: MediaPool,
+    job: str,
+    upload: Upload,
+    pcm_path: Path,
+    parameters: VadParameters,
+    max_duration_s: float,
+) -> FoundSpeech:
+    """The speech of a recording, which is decoded at `pcm_path`. The caller removes that file.
+
+    `job` names the work in the queue; cancelling the caller removes it from there. Raises as
+    `MediaPool.decode` does.
+    """
+    search = ClipSearch(job, upload, media, pcm_path, parameters, max_duration_s)
+    detector = SpeechDetector(parameters)
+    spans: list[Span] = []
+    probabilities = [np.zeros(0, np.float32)]
+    try:
+        async with aclosing(search.probabilities()) as parts:
+            async for part in parts:
+                probabilities.append(part)
+                spans += detector.feed(part)
+    finally:
+        media.cancel(job)
+    spans += detector.finish(search.samples)
+    return FoundSpeech(tuple(spans), np.concatenate(probabilities), search.samples)

@@ -1,0 +1,1 @@
+"""Logs, traces and counters: what the service says of itself."""

@@ -1,0 +1,1 @@
+"""Segments to cues, in steps: timed text, passages, cues, lines, times."""

@@ -1,0 +1,226 @@
+"""The lines of cues, in which people may speak one after the other, or at once. Pure.
+
+Each speaker's passages are split into cues by themselves, and these are put in order by their start. Then two
+cues that follow each other become one of two lines, a line for each speaker, if each fits its line, both fit
+the longest time, and it is better than two: always if they overlap in time, otherwise if one of them would
+flash by. Cues that overlap for long are split into cues of one line first. A cue that overlaps the one before
+it, and cannot join it, waits for its end (`timing`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from app.transcript.cues.lines import CueStyle, Lines, break_lines, count_lines
+from app.transcript.cues.passages import PAUSE, Passage
+from app.transcript.cues.split import CUE_COST, LINGER, CueUnits, cost_of_shortness, split
+from app.transcript.cues.timed_text import TimedText
+from app.transcript.text.breaks import begins_with_dash, begins_with_minus, is_sound
+from app.transcript.text.scripts import SPACES, WidthIndex, width
+from app.transcript.text.speaker_text import SpeakerPrefix, dashes
+from workers.messages import SAMPLE_RATE
+
+# On the scale of `split`.
+_TWO_SPEAKERS = 70  # for a cue in which two people speak, as for the end of a sentence inside one
+_AT_ONCE = 1000  # for a cue that must wait for a second, in proportion
+
+# Who speaks longer than this while somebody else does gets cues of one line, so that both are read in time.
+_LONG_OVERLAP = 6 * SAMPLE_RATE // 5  # samples
+_SHORTEST_NAME = 8  # columns, with the colon and the space
+_LONGEST_RUN = 50  # cues that wait until it is known which of them become one
+
+
+def cue_lines(
+    passages: Iterable[Passage], style: CueStyle, language: str, prefix: SpeakerPrefix | None
+) -> Iterator[Lines]:
+    """The lines of each cue of the passages, which are ordered by their start.
+
+    `prefix` says who speaks. Without one, the lines of two speakers in a cue begin with dashes.
+    """
+    dialogue = _Dialogue(style, language, prefix)
+    for run in dialogue.runs(dialogue.in_order(dialogue.split(passages))):
+        for cues in dialogue.shared(run):
+            yield from dialogue.lines(cues)
+
+
+class _Dialogue:
+    """How the cues of speakers are split, which of them become one, and how their text says who speaks."""
+
+    def __init__(self, style: CueStyle, language: str, prefix: SpeakerPrefix | None) -> None:
+        self._style = style
+        self._language = language
+        self._prefix = prefix
+        self._is_repeated = prefix is not None and prefix.is_repeated
+        self._named: str | None = None  # the speaker whom the text has named last
+
+    def split(self, passages: Iterable[Passage]) -> Iterator[Sequence[CueUnits]]:
+        """The units of each cue of each passage. The first line of a turn leaves space for a name."""
+        before: str | None = None
+        for passage in passages:
+            first, style = passage[0], self._style
+            name = self._name(first)
+            if not name:
+                yield split(passage, style)
+            elif self._is_repeated:
+                yield split(passage, self._narrowed(width(name)))
+            elif first.speaker == before:
+                yield split(passage, style)
+            else:
+                cues = split((_led(first, name), *passage[1:]), style)
+                yield [(first, *cues[0][1:]), *cues[1:]]
+            before = first.speaker
+
+    def in_order(self, passages: Iterable[Sequence[CueUnits]]) -> Iterator[CueUnits]:
+        """The cues of all passages, ordered by their start; those of one speaker in the order they have."""
+        waiting: list[CueUnits] = []
+        for cues in passages:
+            first = cues[0][0]
+            if all(cue[0].speaker == first.speaker for cue in waiting):
+                yield from waiting
+                waiting = list(cues)
+                continue
+            shorter = self._in_short_lines(cues, waiting)
+            waiting = sorted([*self._in_short_lines(waiting, cues), *shorter], key=_start)
+            begun = sum(_start(cue) <= first.start for cue in waiting)
+            yield from waiting[:begun]
+            del waiting[:begun]
+        yield from waiting
+
+    def runs(self, cues: Iterable[CueUnits]) -> Iterator[list[CueUnits]]:
+        """The cues in runs: only neighbours in a run may become one."""
+        run: list[CueUnits] = []
+        for cue in cues:
+            if run and (len(run) >= _LONGEST_RUN or not self._may_share(run[-1], cue)):
+                yield run
+                run = []
+            run.append(cue)
+        if run:
+            yield run
+
+    def _in_short_lines(self, cues: Sequence[CueUnits], others: Sequence[CueUnits]) -> list[CueUnits]:
+        """The cues, split into cues of one line where somebody else speaks at once for long."""
+        result: list[CueUnits] = []
+        for cue in cues:
+            if self._style.max_lines > 1 and any(_overlap(cue, other) >= _LONG_OVERLAP for other in others):
+                lead = max(width(self._lead(cue[0], place)) for place in (0, 1))
+                result += split(cue, replace(self._narrowed(lead), max_lines=1))
+            else:
+                result.append(cue)
+        return result
+
+    def _may_share(self, before: CueUnits, after: CueUnits) -> bool:
+        """Whether two cues that follow each other can be one, with a line each."""
+        first, second = before[0], after[0]
+        if first.speaker == second.speaker or self._style.max_lines < 2:
+            return False
+        return (
+            not (first.hand_times or second.hand_times)
+            and second.start - before[-1].end < PAUSE
+            and max(before[-1].end, after[-1].end) - first.start <= self._style.max_samples
+            and not (is_sound(first.text) or is_sound(second.text))
+            and self._fits_line(before, 0)
+            and self._fits_line(after, 1)
+        )
+
+    def shared(self, run: Sequence[CueUnits]) -> list[Sequence[CueUnits]]:
+        """The cues of a run, alone or two together, at the least cost (dynamic programming)."""
+        if len(run) == 1:
+            return [run]
+        costs, sizes = [0], [0]  # of the best choice for the cues up to here; how many its last cue unites
+        for end in range(1, len(run) + 1):
+            options = [
+                (costs[end - size] + self._cost(run, end - size, end), size) for size in (1, 2)[: min(end, 2)]
+            ]
+            cost, size = min(options)
+            costs.append(cost)
+            sizes.append(size)
+        chosen: list[Sequence[CueUnits]] = []
+        end = len(run)
+        while end:
+            chosen.append(run[end - sizes[end] : end])
+            end -= sizes[end]
+        return chosen[::-1]
+
+    def lines(self, cues: Sequence[CueUnits]) -> Iterator[Lines]:
+        """The lines of one cue, or of several if one is too long with the name of its speaker."""
+        if len(cues) == 2:
+            yield tuple(
+                (_led(cue[0], self._lead(cue[0], place, self._named)), *cue[1:])
+                for place, cue in enumerate(cues)
+            )
+        else:
+            yield from self._lines_of_one(cues[0])
+        self._named = cues[-1][0].speaker
+
+    def _lines_of_one(self, cue: CueUnits) -> Iterator[Lines]:
+        name = "" if cue[0].speaker == self._named and not self._is_repeated else self._name(cue[0])
+        if not name:
+            yield break_lines(cue, self._style.max_line_chars)
+            return
+        named = (_led(cue[0], name), *cue[1:])
+        if self._is_repeated:  # `split` has left space for it
+            first, *others = break_lines(cue, self._narrowed(width(name)).max_line_chars)
+            yield ((named[0], *first[1:]), *others)
+        else:
+            parts = [named] if self._fits(named) else split(named, self._style)
+            yield from (break_lines(part, self._style.max_line_chars) for part in parts)
+
+    def _name(self, unit: TimedText) -> str:
+        """What names the speaker before the unit; empty if nothing does.
+
+        It takes half a line at most, and leaves space for the unit unless that leaves no name to recognise.
+        """
+        if self._prefix is None or unit.speaker is None:
+            return ""
+        columns = self._style.max_line_chars
+        left = columns - width(unit.text.strip(SPACES))
+        most = min(columns // 2, max(left, _SHORTEST_NAME))
+        return self._prefix.of(unit.speaker, most, self._language)
+
+    def _lead(self, unit: TimedText, place: int, named: str | None = None) -> str:
+        """What begins a line in a cue of two speakers."""
+        if self._prefix is not None and unit.speaker is not None:
+            is_named = unit.speaker == named and place == 0 and not self._is_repeated
+            return "" if is_named else self._name(unit)
+        dash = dashes(self._language)[place]
+        if begins_with_dash(unit.text):
+            return ""
+        return f"{dash} " if dash == "-" and begins_with_minus(unit.text) else dash
+
+    def _fits_line(self, cue: CueUnits, place: int) -> bool:
+        units = (_led(cue[0], self._lead(cue[0], place)), *cue[1:])
+        widths = WidthIndex([unit.text for unit in units])
+        limit = self._style.max_line_chars
+        return widths.between(0, len(units)) <= limit and count_lines(units, widths, limit) == 1
+
+    def _fits(self, units: CueUnits) -> bool:
+        widths = WidthIndex([unit.text for unit in units])
+        return count_lines(units, widths, self._style.max_line_chars) <= self._style.max_lines
+
+    def _narrowed(self, by: int) -> CueStyle:
+        columns = self._style.max_line_chars
+        return replace(self._style, max_line_chars=max(columns - by, columns // 2))
+
+    def _cost(self, run: Sequence[CueUnits], begin: int, end: int) -> int:
+        """The cost of one cue for those from `begin` to `end`."""
+        spoken = max(cue[-1].end for cue in run[begin:end])
+        latest = max(run[end][0].start - self._style.min_gap, spoken) if end < len(run) else spoken + LINGER
+        start = run[begin][0].start
+        wait = max(run[begin - 1][-1].end - start, 0) if begin else 0
+        cost = CUE_COST + _TWO_SPEAKERS * (end - begin - 1) + _AT_ONCE * wait // SAMPLE_RATE
+        return cost + cost_of_shortness(latest - start - wait)
+
+
+def _overlap(cue: CueUnits, other: CueUnits) -> int:
+    """How long two people speak at once."""
+    if cue[0].speaker == other[0].speaker:
+        return 0
+    return min(cue[-1].end, other[-1].end) - max(cue[0].start, other[0].start)
+
+
+def _start(cue: CueUnits) -> int:
+    return cue[0].start
+
+
+def _led(unit: TimedText, lead: str) -> TimedText:
+    """The unit with text before it."""
+    return replace(unit, text=lead + unit.text.lstrip(SPACES)) if lead else unit

@@ -1,0 +1,90 @@
+"""The media side of the service: the data folder, the media workers, and what needs these alone."""
+
+import asyncio
+import uuid
+from collections.abc import Sequence
+from contextlib import aclosing
+
+from app.media.clip_search import FoundSpeech, find_speech
+from app.media.peaks import PeakCollector
+from app.media.pool import MediaPool
+from app.media.sound_copies import SoundCopies
+from app.media.sound_encoder import SoundEncoder
+from app.media.speech import VadParameters
+from app.media.uploads import Upload
+from app.settings import Settings
+from app.speakers.labelling import KnownSpeaker
+from app.transcription.data_folder import DataFolder
+from app.transcription.known_speakers import find_known_speakers
+from app.transcription.speaker_models import SpeakerModels
+from workers.messages import EVERYTHING, Selection
+
+
+class MediaService:
+    """Decodes recordings, and finds speech and voices in them. One for each data folder."""
+
+    def __init__(self, settings: Settings, workers: int) -> None:
+        """`workers`: how many media workers this machine has."""
+        self.folder = DataFolder(settings.data_dir)
+        self.speaker_models = SpeakerModels(settings.speaker_model)
+        self.pool = MediaPool(workers, self.folder.disk, self.speaker_models.get)
+        self.copies = SoundCopies(
+            self.folder.uploads,
+            self.folder.copies,
+            settings.audio_cache_bytes,
+            SoundEncoder(self.pool, self.folder.disk, settings.max_duration_s),
+        )
+        self._max_duration_s = settings.max_duration_s
+
+    async def start(self) -> None:
+        """Lock the data folder and start the first media worker, in the background.
+
+        Raises InvalidSetting if the data folder cannot be used.
+        """
+        await asyncio.to_thread(self.folder.lock)
+        self.pool.start()
+        self.speaker_models.start(self.pool.fault_of_speaker_model)
+
+    async def stop(self) -> None:
+        """End all media workers. The data folder stays locked."""
+        await self.speaker_models.stop()
+        await asyncio.gather(self.copies.stop(), self.pool.stop())
+
+    async def find_speech(self, upload: Upload, parameters: VadParameters) -> FoundSpeech:
+        """Where somebody speaks in a recording. Needs no model but that of the media workers.
+
+        Does not remove the upload's file. Cancelling the caller cancels the work. Raises as
+        `media.clip_search.find_speech` does.
+        """
+        job = uuid.uuid4().hex
+        pcm_path = self.folder.pcm / job
+        try:
+            return await find_speech(self.pool, job, upload, pcm_path, parameters, self._max_duration_s)
+        finally:
+            await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
+
+    async def peaks(self, upload: Upload, selection: Selection = EVERYTHING) -> bytes:
+        """The packed peaks of a recording up to the end of what is selected: see `media.peaks`.
+
+        Does not remove the upload's file. Cancelling the caller cancels the work. Raises InvalidInput if the
+        file cannot be decoded, TooLarge if the recording is too long, FileNotFoundError if the file is gone,
+        and DiskFull or OutgrowsDisk.
+        """
+        job = uuid.uuid4().hex
+        pcm_path = self.folder.pcm / job
+        peaks = PeakCollector()
+        try:
+            decoding = self.pool.decode(job, upload, pcm_path, self._max_duration_s, peaks, selection)
+            async with aclosing(decoding) as steps:
+                async for _ in steps:
+                    pass
+            return await asyncio.to_thread(peaks.pack)
+        finally:
+            self.pool.cancel(job)
+            await asyncio.to_thread(pcm_path.unlink, missing_ok=True)
+
+    async def known_speakers(
+        self, names: Sequence[str], references: Sequence[str]
+    ) -> tuple[KnownSpeaker, ...]:
+        """The voices of the speakers in data URLs. Raises as `known_speakers.find_known_speakers` does."""
+        return await find_known_speakers(self.pool, self.folder, names, references)

@@ -1,0 +1,76 @@
+"""A slot whose worker is no process, and its catalogue."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from app.engines.catalogue import ModelCatalogue
+from app.engines.slot import Limits, WhisperSlot
+from app.engines.window_request import WindowInMemory
+from workers.messages import Decoding, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.whisper import worker as whisper
+from workers.whisper.compute_types import smaller
+
+RESULT = WindowResult("en", (), (), None, 0, 0.0, 0.0, 1.0)
+
+
+def new_catalogue(idle_s: float = 99, compute_type: str = "int8") -> ModelCatalogue:
+    """A catalogue of three models: "main", the default one, "a" and "b"."""
+    options = {name: LoadOptions(name, f"/{name}", "cpu", compute_type, 1) for name in ("main", "a", "b")}
+    return ModelCatalogue("main", idle_s, options)
+
+
+class FakeSlot(WhisperSlot):
+    """Its worker has memory for `max_models` models, and notes its calls."""
+
+    def __init__(
+        self, idle_s: float = 99, max_models: int = 9, compute_type: str = "int8", **limits: Any
+    ) -> None:
+        super().__init__(0, new_catalogue(idle_s, compute_type), Limits(**{"batch_size": 8} | limits))
+        self.calls: list[str] = []
+        self.loaded: dict[str, str] = {}  # models, and their compute types
+        self.max_models = max_models
+        self.deadlines_s: list[float] = []
+
+    async def _spawn(self) -> None:
+        self.calls.append("spawn")
+        self.loaded = {}
+
+    async def _call(self, function: Callable[..., Any], *args: Any, deadline_s: float) -> Any:
+        await asyncio.sleep(0)
+        if function is whisper.load:
+            options: LoadOptions = args[0]
+            if len(self.loaded) >= self.max_models or not self.fits(options.compute_type):
+                raise RuntimeError("CUDA failed with error out of memory")
+            self.calls.append(f"load {options.model}")
+            self.loaded[options.model] = options.compute_type
+            loads = len(self.calls)
+            return WorkerInfo(1, "0", options.model, "cpu", options.compute_type, loads, ("en", "de"))
+        if function is whisper.unload:
+            self.calls.append(f"unload {args[0]}")
+            self.loaded.pop(args[0], None)
+            return None
+        if function is whisper.smaller_compute_type:
+            return smaller(args[0].compute_type, "cpu", {"float32", "int8_float32", "int8"})
+        self.deadlines_s.append(deadline_s)
+        assert function is whisper.decode
+        return self.decode_batch(args[0])
+
+    def fits(self, compute_type: str) -> bool:
+        """Whether there is memory for a model's weights."""
+        return True
+
+    def decode_batch(self, windows: list[Window]) -> list[WindowResult]:
+        model = windows[0].decoding.model
+        assert model in self.loaded
+        self.calls.append(f"transcribe {model}")
+        return [RESULT for _ in windows]
+
+    async def _end(self) -> None: ...
+
+    async def transcribe(
+        self, model: str, windows: int = 1, seconds: int = 1, beams: int = 5, expected_s: float | None = None
+    ) -> None:
+        """Run a batch of equal windows, each the first of its clip."""
+        window = Window(bytes(32_000 * seconds), ((0, 16_000 * seconds),), Decoding(model, beam_size=beams))
+        assert await self.run([WindowInMemory(window)] * windows, expected_s) == [RESULT] * windows

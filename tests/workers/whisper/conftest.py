@@ -1,0 +1,17 @@
+"""The demo model in this process, loaded once for the tests of a file."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.engines.model_files import DEMO_PATH
+from workers.messages import LoadOptions, WorkerInfo
+from workers.whisper import worker as whisper
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[WorkerInfo]:
+    loads, whisper._loads = whisper._loads, 0  # other tests of this process count theirs
+    yield whisper.load(LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
+    whisper.unload("demo")
+    whisper._loads = loads

@@ -1,0 +1,67 @@
+"""What a decoder returns: its tokens, split at timestamps, and its scores, which are made finite. Pure.
+
+In float16, a decoder can give NaN and infinity. JSON has neither of them, and every comparison with NaN is
+false.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE
+
+LanguageProbs = tuple[tuple[str, float], ...]
+
+SAMPLES_PER_TIMESTAMP = SAMPLE_RATE // 50  # a timestamp token counts 20 ms
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampedText:
+    """Text tokens between two timestamps, in samples from the window's start."""
+
+    start: int
+    end: int
+    tokens: tuple[int, ...]  # including the timestamps on both sides
+
+
+def split_at_timestamps(
+    tokens: Sequence[int], first_timestamp: int, samples: int
+) -> tuple[list[TimestampedText], TimestampedText | None]:
+    """Split a decoder's output into texts with a closing timestamp, and a last text without one.
+
+    `first_timestamp` is the token for 0.00 s. Text that starts in the padding after the window's `samples`
+    was not spoken, and is dropped. If the only text has no closing timestamp, it ends with the window.
+    """
+    closed: list[TimestampedText] = []
+    start, text = 0, []
+    prefix: tuple[int, ...] = ()
+    for token in tokens:
+        if token < first_timestamp:
+            text.append(token)
+            continue
+        time = min((token - first_timestamp) * SAMPLES_PER_TIMESTAMP, samples)
+        if text:
+            if start < samples:
+                closed.append(TimestampedText(start, max(time, start), (*prefix, *text, token)))
+            text = []
+        start, prefix = time, (token,)
+    if not text or start >= samples:
+        return closed, None
+    rest = TimestampedText(start, samples, (*prefix, *text))
+    return (closed, rest) if closed else ([rest], None)
+
+
+def finite_logprob(value: float) -> float:
+    """The average log-probability, or `LOWEST_LOGPROB`, with which a window counts as poor."""
+    return float(value) if math.isfinite(value) else LOWEST_LOGPROB
+
+
+def finite_probability(value: float) -> float:
+    """The probability, or 0 if it is unknown."""
+    return float(value) if math.isfinite(value) else 0.0
+
+
+def rank_languages(probs: Iterable[tuple[str, float]]) -> LanguageProbs:
+    """Languages with their probabilities, the likeliest first; those without a probability come last."""
+    finite = [(language, finite_probability(prob)) for language, prob in probs]
+    return tuple(sorted(finite, key=lambda entry: -entry[1]))
