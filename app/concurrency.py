@@ -1,10 +1,13 @@
-"""What asyncio lacks: tasks that nobody awaits, a signal for a sleeping loop, threads for what may hang."""
+"""What asyncio lacks: tasks that nobody awaits, signals, threads for what may hang, shielded work."""
 
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
+
+from anyio import CancelScope
+from anyio.lowlevel import checkpoint_if_cancelled
 
 T = TypeVar("T")
 
@@ -65,3 +68,25 @@ async def in_daemon_thread(name: str, function: Callable[[], T]) -> T:
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return await done
+
+
+async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of `work`. If the caller is cancelled meanwhile, `work` still runs to completion.
+
+    CancelledError is raised only after that, so the caller's cleanup finds no work in progress.
+    """
+    task = asyncio.ensure_future(work)
+    cancellation: asyncio.CancelledError | None = None
+    # A cancelled scope of anyio would cancel the waiting again and again.
+    with CancelScope(shield=True):
+        while not task.done():
+            try:
+                await asyncio.wait([task])
+            except asyncio.CancelledError as error:
+                cancellation = error
+    if not task.cancelled():
+        task.exception()  # marks it as retrieved: asyncio would log it otherwise
+    await checkpoint_if_cancelled()
+    if cancellation is not None:
+        raise cancellation
+    return task.result()

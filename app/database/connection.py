@@ -14,10 +14,10 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.concurrency import run_shielded
 from app.database.engine import CONNECT_S, make_engine, parse_url, sqlite_url
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
 from app.files import try_lock
-from app.shielding import run_shielded
 from workers.messages import NO_SPACE_ERRNOS
 
 P = ParamSpec("P")

@@ -16,11 +16,11 @@ from pathlib import Path
 import structlog
 
 from app import url_policy
+from app.concurrency import run_shielded
 from app.errors import InvalidInput, ProcessCrashed, TooLarge
 from app.media.disk import disk_full
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
-from app.shielding import run_shielded
 from workers import runtime
 from workers.addresses import Connect, Resolver
 from workers.download import fetch

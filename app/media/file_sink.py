@@ -9,9 +9,9 @@ from io import BufferedWriter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.concurrency import run_shielded
 from app.errors import InvalidInput, TooLarge
 from app.media.disk import Reservation
-from app.shielding import run_shielded
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash

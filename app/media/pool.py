@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import structlog
 
-from app.concurrency import BackgroundTasks
+from app.concurrency import BackgroundTasks, run_shielded
 from app.errors import DiskFull, InvalidInput, SpeakerModelUnavailable, TaskCrashes
 from app.media.disk import DiskSpace, disk_errors
 from app.media.pcm_files import PcmBudget, audio_too_long, channel_paths
@@ -32,7 +32,6 @@ from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.process import WorkerProcess
 from app.scheduling.tasks import Batch, Outcome, Slot, TaskResult
-from app.shielding import run_shielded
 from app.telemetry import traces
 from workers.media import encode, tasks
 from workers.media.voices import embed

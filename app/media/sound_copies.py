@@ -12,10 +12,10 @@ from pathlib import Path
 
 import structlog
 
+from app.concurrency import run_shielded
 from app.errors import NOT_KEPT, STOPPING, AudioNotKept, NotReady, WhisperfleetError
 from app.ids import ID
 from app.media.sound_encoder import SoundEncoder
-from app.shielding import run_shielded
 from workers.messages import TrackChoice
 
 _COPY_NAME = re.compile(rf"({ID.pattern})\.(flac|ogg)")

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from app.concurrency import run_shielded
 from app.errors import TooLarge, UploadConflict
 from app.files import sync
 from app.media.disk import Reservation, disk_errors
 from app.media.file_sink import FileSink, Prefix
-from app.shielding import run_shielded
 
 _HASHED_AT_ONCE = 16 << 20  # bytes
 _BLOCK_BYTES = 1 << 20

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import structlog
 
+from app.concurrency import run_shielded
 from app.database.connection import Database
 from app.errors import UnknownUpload, UploadConflict, UploadExpired
 from app.ids import ID
@@ -20,7 +21,6 @@ from app.limits import Limits
 from app.media.disk import Reservation
 from app.media.uploads import Upload
 from app.settings import Settings
-from app.shielding import run_shielded
 from app.transcription.data_folder import DataFolder
 from app.uploads.partial_file import PartialFile, beyond_length, size_of
 from app.uploads.rows import ResumableUpload, UploadRows, upload_used

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from app.shielding import run_shielded
+from app.concurrency import run_shielded
 
 HEARTBEAT_S = 10.0  # proxies close connections that stay silent
 HEARTBEAT = ": heartbeat\n\n"  # a comment, which clients ignore

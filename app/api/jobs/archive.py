@@ -22,10 +22,10 @@ from app.api.http.errors import documented_errors
 from app.api.jobs.lookup import distinct_ids
 from app.api.jobs.results import ResultFormat, result_response
 from app.api.jobs.submissions import BINARY
+from app.concurrency import run_shielded
 from app.errors import JobNotDone, UnknownJob, UnsuitableFormat, WhisperfleetError
 from app.ids import ID
 from app.jobs.job import Status
-from app.shielding import run_shielded
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService

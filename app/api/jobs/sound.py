@@ -14,10 +14,10 @@ from starlette.types import Receive, Scope, Send
 from app.api.http.admission import Limiter
 from app.api.http.connections import run_unless_disconnected
 from app.api.jobs.results import AudioFileResponse
+from app.concurrency import run_shielded
 from app.errors import NOT_KEPT, AudioNotKept, InvalidInput, JobNotDone
 from app.jobs.job import Job, Stage
 from app.media.sound_encoder import check_within
-from app.shielding import run_shielded
 
 if TYPE_CHECKING:
     from app.transcription.service import TranscriptionService

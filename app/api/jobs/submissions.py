@@ -32,13 +32,13 @@ from app.api.http.forms import (
 from app.api.http.json_bodies import json_object
 from app.api.http.receiving import media_type, receive, receive_body, receive_document
 from app.api.http.requests import public_path
+from app.concurrency import run_shielded
 from app.errors import InvalidInput, OutcomeUnknown, UnsupportedContentType
 from app.jobs.document import public
 from app.jobs.job import Job, Submission
 from app.jobs.webhooks.client import check_webhook_url
 from app.media.multipart import base_name
 from app.media.uploads import Upload
-from app.shielding import run_shielded
 from app.speakers.labelling import KnownSpeaker
 from app.telemetry import traces
 from app.telemetry.work import current_work

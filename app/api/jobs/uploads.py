@@ -13,9 +13,9 @@ from app.api.http.errors import TUS_PATH, TUS_VERSION, documented_errors
 from app.api.http.receiving import declared_length, media_type, with_stall_timeout
 from app.api.http.requests import public_path
 from app.api.jobs.tus import EXTENSIONS, PART_TYPE, TusRoute, file_name
+from app.concurrency import run_shielded
 from app.errors import InvalidInput, UnsupportedContentType, UploadConflict, UploadStalled
 from app.media.file_sink import too_large
-from app.shielding import run_shielded
 
 if TYPE_CHECKING:
     from app.jobs.service import JobService
