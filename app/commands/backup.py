@@ -17,8 +17,8 @@ from app.commands.ending import command
 from app.database.connection import Database
 from app.errors import InvalidSetting, WhisperfleetError
 from app.files import sync, try_lock
+from app.media.data_folder import DataFolder
 from app.settings import Settings, load_settings
-from app.transcription.data_folder import DataFolder
 
 BUSY_S = 60.0  # how long to wait while a service recovers its database
 SIDE_FILES = ("-wal", "-shm")  # of SQLite: the last transactions, and an index of them

@@ -15,8 +15,8 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from app.child_environment import hide_secrets
 from app.errors import ProcessCrashed, ProcessHung, ProcessStuck
+from app.scheduling.child_environment import hide_secrets
 from app.telemetry import logs
 from app.telemetry.work import bound_ids
 from workers import calls, log_lines

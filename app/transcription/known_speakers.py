@@ -14,13 +14,13 @@ import structlog
 from app.concurrency import run_shielded
 from app.errors import InvalidInput, TaskCrashes, TooLarge
 from app.media.clip_search import find_speech
+from app.media.data_folder import DataFolder
 from app.media.disk import disk_errors
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from app.speakers.labelling import KnownSpeaker
 from app.speakers.voices import voice_windows
-from app.transcription.data_folder import DataFolder
 
 log = structlog.get_logger(__name__)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 
 from app.media.clip_search import FoundSpeech, find_speech
+from app.media.data_folder import DataFolder
 from app.media.peaks import PeakCollector
 from app.media.pool import MediaPool
 from app.media.sound_copies import SoundCopies
@@ -14,7 +15,6 @@ from app.media.speech import VadParameters
 from app.media.uploads import Upload
 from app.settings import Settings
 from app.speakers.labelling import KnownSpeaker
-from app.transcription.data_folder import DataFolder
 from app.transcription.known_speakers import find_known_speakers
 from app.transcription.speaker_models import SpeakerModels
 from workers.messages import EVERYTHING, Selection

@@ -18,10 +18,10 @@ from app.database.connection import Database
 from app.errors import UnknownUpload, UploadConflict, UploadExpired
 from app.ids import ID
 from app.limits import Limits
+from app.media.data_folder import DataFolder
 from app.media.disk import Reservation
 from app.media.uploads import Upload
 from app.settings import Settings
-from app.transcription.data_folder import DataFolder
 from app.uploads.partial_file import PartialFile, beyond_length, size_of
 from app.uploads.rows import ResumableUpload, UploadRows, upload_used
 

@@ -19,6 +19,7 @@ from app.engines.cluster.nodes import NO_CLUSTER, find_node, node_row
 from app.engines.gpu_usage import GpuMonitor
 from app.errors import UnknownNode, WhisperfleetError
 from app.media.clip_search import FoundSpeech
+from app.media.data_folder import DataFolder
 from app.media.pool import Decoded
 from app.media.sound_copies import SoundCopies
 from app.media.speech import VadParameters
@@ -32,7 +33,6 @@ from app.transcript.edited import EditedSegment
 from app.transcript.timeline import ClipResult, Transcript
 from app.transcription.channels import DecodedAudio
 from app.transcription.clip_decoding import ClipRequest
-from app.transcription.data_folder import DataFolder
 from app.transcription.helper import Helper
 from app.transcription.ledger import BatchLedger
 from app.transcription.pipeline import Observer, Progress, WindowDispatcher

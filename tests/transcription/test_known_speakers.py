@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from app.errors import InvalidInput, TaskCrashes
+from app.media.data_folder import DataFolder
 from app.media.pool import MediaPool
 from app.speakers.voices import voice_windows
-from app.transcription.data_folder import DataFolder
 from app.transcription.known_speakers import PARAM, find_known_speakers
 from app.transcription.speaker_models import SpeakerModels
 from tests.media_files import RATE, Pcm, encode, read_pcm

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import InvalidSetting
-from app.transcription.data_folder import DataFolder
+from app.media.data_folder import DataFolder
 
 
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path) -> None:

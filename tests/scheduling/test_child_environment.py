@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.child_environment import is_secret
+from app.scheduling.child_environment import is_secret
 from app.scheduling.process import ChildProcess
 from app.settings import SECRET_SETTINGS
 from workers import runtime
@@ -62,7 +62,7 @@ def test_variables_that_libraries_need(name: str) -> None:
 def test_this_process_keeps_what_its_children_do_not_inherit() -> None:
     script = (
         "import os, subprocess, sys\n"
-        "from app.child_environment import hide_secrets\n"
+        "from app.scheduling.child_environment import hide_secrets\n"
         "hide_secrets(); hide_secrets()\n"
         "child = subprocess.run([sys.executable, '-c', 'import os; print(*os.environ)'],"
         " capture_output=True, text=True)\n"
