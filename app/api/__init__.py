@@ -1,1 +1,1 @@
-"""HTTP: one module per client family."""
+"""HTTP: a package for each kind of endpoint, and `http` for what they share."""

@@ -1,1 +1,1 @@
-"""The media worker: decodes recordings and detects speech in them."""
+"""The media worker: decodes and encodes recordings, finds speech, and embeds voices."""

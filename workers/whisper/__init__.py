@@ -1,1 +1,1 @@
-"""The Whisper worker: transcribes batches of clips."""
+"""The Whisper worker: decodes batches of windows."""
