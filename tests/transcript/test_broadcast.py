@@ -9,12 +9,11 @@ from itertools import pairwise
 
 import av
 import pytest
-import ttconv.model
 import ttconv.scc.reader
 import ttconv.stl.reader
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from transcript_cases import render_bytes, samples, segment, span, spoken
+from transcript_cases import render_bytes, samples, segment, span, spoken, text_in
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.errors import InvalidInput, UnsuitableFormat
@@ -47,18 +46,10 @@ def read(file_format: str, file: bytes) -> list[Read]:
     else:
         document = ttconv.stl.reader.to_model(io.BytesIO(file))
     return [
-        (float(cue.get_begin()), float(cue.get_end()), _text(cue).translate(SIMILAR_IN_TTCONV).split("\n"))
+        (float(cue.get_begin()), float(cue.get_end()), text_in(cue).translate(SIMILAR_IN_TTCONV).split("\n"))
         for division in document.get_body()
         for cue in division
     ]
-
-
-def _text(element: ttconv.model.ContentElement) -> str:
-    if isinstance(element, ttconv.model.Br):
-        return "\n"
-    if isinstance(element, ttconv.model.Text):
-        return element.get_text()
-    return "".join(map(_text, element))
 
 
 def written(
