@@ -8,7 +8,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import av
 import numpy as np
 import numpy.typing as npt
+
+from tests.cases import read_cases
 
 RATE = 16_000  # Hz, of every array here
 Pcm = npt.NDArray[np.int16]
@@ -163,64 +165,13 @@ def _frame(interleaved: npt.NDArray[Any], rate: int, layout: str = "mono") -> An
 class Format:
     """How to encode one good file: the arguments of `encode`."""
 
-    container: str
-    codec: str
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any]
 
     def encode(self, pcm: Pcm) -> bytes:
-        return encode(pcm, self.container, self.codec, **self.options)
+        return encode(pcm, **self.options)
 
 
-GOOD: dict[str, Format] = {
-    "wav 16 bit": Format("wav", "pcm_s16le"),
-    "wav 24 bit 48 kHz stereo": Format("wav", "pcm_s24le", {"rate": 48_000, "layout": "stereo"}),
-    "wav 32 bit 44.1 kHz": Format("wav", "pcm_s32le", {"rate": 44_100}),
-    "wav float 96 kHz": Format("wav", "pcm_f32le", {"rate": 96_000}),
-    "wav double 192 kHz": Format("wav", "pcm_f64le", {"rate": 192_000}),
-    "wav 8 bit": Format("wav", "pcm_u8"),
-    "wav a-law 8 kHz": Format("wav", "pcm_alaw", {"rate": 8000}),
-    "wav u-law 8 kHz": Format("wav", "pcm_mulaw", {"rate": 8000}),
-    "wav adpcm": Format("wav", "adpcm_ms"),
-    "wav 5.1": Format("wav", "pcm_s16le", {"rate": 48_000, "layout": "5.1"}),
-    "wav 7.1": Format("wav", "pcm_s16le", {"rate": 48_000, "layout": "7.1"}),
-    "w64": Format("w64", "pcm_s16le"),
-    "caf": Format("caf", "pcm_s16be"),
-    "caf alac": Format("caf", "alac", {"rate": 44_100}),
-    "aiff": Format("aiff", "pcm_s16be", {"rate": 44_100, "layout": "stereo"}),
-    "au": Format("au", "pcm_mulaw", {"rate": 8000}),
-    "flac": Format("flac", "flac"),
-    "flac 48 kHz stereo": Format("flac", "flac", {"rate": 48_000, "layout": "stereo"}),
-    "mp3 16 kHz": Format("mp3", "libmp3lame"),
-    "mp3 44.1 kHz stereo": Format("mp3", "libmp3lame", {"rate": 44_100, "layout": "stereo"}),
-    "mp2": Format("mp2", "mp2", {"rate": 48_000}),
-    "m4a aac": Format("ipod", "aac", {"rate": 44_100, "layout": "stereo"}),
-    "m4a alac": Format("ipod", "alac", {"rate": 44_100}),
-    "aac adts": Format("adts", "aac", {"rate": 44_100}),
-    "ogg vorbis": Format("ogg", "vorbis", {"rate": 44_100, "layout": "stereo"}),
-    "ogg opus": Format("ogg", "libopus", {"rate": 48_000}),
-    "ogg flac": Format("ogg", "flac"),
-    "webm opus": Format("webm", "libopus", {"rate": 48_000}),
-    "mka flac": Format("matroska", "flac"),
-    "amr": Format("amr", "libopencore_amrnb", {"rate": 8000}),
-    "wma": Format("asf", "wmav2", {"rate": 44_100, "bit_rate": 64_000}),
-    "ac3 5.1": Format("ac3", "ac3", {"rate": 48_000, "layout": "5.1"}),
-    "wavpack": Format("wv", "wavpack", {"rate": 44_100}),
-    "tta": Format("tta", "tta", {"rate": 44_100}),
-    "mp4 video aac": Format("mp4", "aac", {"rate": 48_000, "layout": "stereo", "video": "mpeg4"}),
-    "mp4 video mp3": Format("mp4", "libmp3lame", {"rate": 44_100, "video": "mpeg4"}),
-    "fragmented mp4": Format(
-        "mp4", "aac", {"rate": 48_000, "video": "mpeg4", "options": {"movflags": "frag_keyframe+empty_moov"}}
-    ),
-    "mov video pcm": Format("mov", "pcm_s16le", {"rate": 48_000, "video": "mpeg4"}),
-    "mkv video opus": Format("matroska", "libopus", {"rate": 48_000, "video": "mpeg4"}),
-    "mkv video aac 5.1": Format("matroska", "aac", {"rate": 48_000, "layout": "5.1", "video": "mpeg4"}),
-    "webm video opus": Format("webm", "libopus", {"rate": 48_000, "video": "libvpx"}),
-    "avi video mp3": Format("avi", "libmp3lame", {"rate": 44_100, "video": "mpeg4"}),
-    "ts video aac": Format("mpegts", "aac", {"rate": 48_000, "video": "mpeg2video"}),
-    "mpeg video mp2": Format("mpeg", "mp2", {"rate": 48_000, "video": "mpeg2video"}),
-    "flv video aac": Format("flv", "aac", {"rate": 44_100, "video": "flv"}),
-    "3gp amr": Format("3gp", "libopencore_amrnb", {"rate": 8000, "video": "mpeg4"}),
-}
+GOOD = {name: Format(options) for name, options in read_cases("recordings").items()}
 
 
 def wav_header(

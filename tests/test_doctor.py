@@ -24,6 +24,7 @@ from app.engines.plan import Plan, make_plan
 from app.errors import ModelUnavailable
 from app.known_errors import GUIDE, diagnose, explain, known_errors, last_line, read_errors
 from app.settings import load_settings
+from tests.cases import read_cases
 from tests.engines.test_slot import LowMemorySlot
 from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
 from tests.model_variants import Edit, copy_demo, with_alignment_heads, with_mel_bins
@@ -33,6 +34,7 @@ from workers.messages import Decoding, Window
 
 ROOT = Path(__file__).parents[1]
 GUIDE_TEXT = (ROOT / GUIDE).read_text(encoding="utf-8")
+CASES = read_cases("doctor")
 GB = 10**9
 H200 = gpus.Gpu("NVIDIA H200", "GPU-1", (9, 0), (139 * GB, 140 * GB))
 A10 = gpus.Gpu("NVIDIA A10", "GPU-2", (8, 6), (22 * GB, 24 * GB))
@@ -67,18 +69,7 @@ def test_every_known_error_has_a_section_that_quotes_a_message() -> None:
     assert set(sections()) >= WITHOUT_MESSAGE
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ("remedy = 'b'\npatterns = ['c']", "errors.toml: gone: 'meaning'"),
-        ("meaning = 'a'\nremedies = 'b'", "errors.toml: gone: remedies = 'b' is nothing that an entry has"),
-        ("meaning = 'a'\nremedy = 'b'\npatterns = 'c'", "errors.toml: gone: patterns = 'c' is nothing"),
-        ("meaning = 'a'\nremedy = 'b'\npatterns = ['(']", "errors.toml: gone: missing )"),
-        ("meaning = 'a'\nremedy = 'b'\ncause = 'GPU'", "errors.toml: gone: .* no attribute 'GPU'"),
-        ("meaning = 'a'\nremedy = 'b'", "errors.toml: gone has neither a cause nor patterns"),
-        ("meaning = ", "errors.toml: Invalid value"),
-    ],
-)
+@pytest.mark.parametrize(("entry", "message"), CASES["mistakes"])
 def test_a_mistake_in_the_file_of_known_errors_is_named(tmp_path: Path, entry: str, message: str) -> None:
     path = tmp_path / "errors.toml"
     path.write_text(f"[[errors]]\nanchor = 'gone'\n{entry}\n")
@@ -148,21 +139,10 @@ def test_an_old_driver() -> None:
     assert check(old, visible=None)[0].severity is Severity.FAIL
 
 
-@pytest.mark.parametrize(
-    ("capability", "driver"),
-    [
-        ((6, 1), 525),
-        ((8, 9), 525),
-        ((9, 0), 570),
-        ((10, 0), 570),
-        ((10, 3), 575),
-        ((12, 0), 570),
-        ((12, 1), 575),
-    ],
-)
-def test_the_driver_that_each_generation_needs(capability: tuple[int, int], driver: int) -> None:
-    assert gpus.min_driver(capability) == driver
-    gpu = replace(A10, capability=capability)
+@pytest.mark.parametrize(("capability", "driver"), CASES["drivers"])
+def test_the_driver_that_each_generation_needs(capability: list[int], driver: int) -> None:
+    gpu = replace(A10, capability=tuple(capability))
+    assert gpus.min_driver(gpu.capability) == driver
     assert check(gpus.Machine(f"{driver}.10", (gpu,)))[0].severity is Severity.OK
     old = check(gpus.Machine(f"{driver - 1}.10", (gpu,)))[0]
     assert old.severity is Severity.FAIL

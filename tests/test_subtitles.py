@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import srt
 
+from tests.cases import read_cases
+
+USAGE = read_cases("usage")
 WHISPERFLEET = Path(sys.executable).with_name("whisperfleet")
 
 TRANSCRIPT = {
@@ -106,28 +109,7 @@ def test_a_transcript_without_times_says_so(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "named"),
-    [
-        (["nowhere.json"], 2, "nowhere.json"),
-        (["FOLDER"], 2, "is a folder"),
-        (["TALK", "-f", "doc"], 2, "--format doc is not known. Choose one of srt"),
-        (["TALK", "--option", "colour=red"], 2, "unknown option colour"),
-        (["TALK", "--option", "max_lines=0"], 2, "max_lines: "),
-        (["TALK", "-l", "klingon"], 2, "klingon"),
-        (["TALK", "TALK"], 2, "add -o FOLDER"),
-        (["TALK", "-o", "nowhere/out.srt"], 2, "there is no folder nowhere"),
-        (["TALK", "-o", "talk.json"], 2, "would replace"),
-        (["TALK", "-f", "json", "-o", "./"], 2, "would replace"),
-        (["TALK", "TALK", "-o", "out/"], 2, "the same output file"),
-        (["TALK", "-o", "talk.json/"], 2, "talk.json cannot be created"),
-        (["EMPTY"], 1, "empty.json: the file is empty"),
-        (["SRT"], 1, "talk.srt: this is a subtitle file"),
-        (["-"], 1, "-: the file is empty"),
-        (["TALK", "-o", "/dev/full"], 1, "No space left on device"),
-        (["/proc/self/mem"], 1, "/proc/self/mem: "),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "named"), USAGE["subtitles"])
 def test_what_cannot_be_done(talk: Path, arguments: list[str], code: int, named: str) -> None:
     folder = talk.parent
     (folder / "empty.json").touch()

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from app.transcript.formats import FORMATS
 from tests.browser.modules import load_modules
+from tests.browser.transcript_pages import correct, stored, texts
 from tests.e2e.running import wait_for
 
 FORMAT_NAMES = [*FORMATS, "verbose_json"]
@@ -42,25 +43,11 @@ def choose(page, menu, item):
     page.get_by_role("menuitem").filter(has=page.get_by_text(item, exact=True)).click()
 
 
-def document(site, job, revision=""):
-    return site.client.get(f"/v1/jobs/{job['id']}/segments{revision}").raise_for_status()
-
-
-def correct(site, job, change):
+def revise(site, job, change):
     """Store a revision: `change` edits the list of segments."""
-    answer = document(site, job)
-    segments = answer.json()["segments"]
+    segments = stored(site, job["id"])
     change(segments)
-    corrected = site.client.put(
-        f"/v1/jobs/{job['id']}/segments",
-        json={"segments": segments},
-        headers={"If-Match": answer.headers["etag"]},
-    )
-    assert corrected.status_code == 200, corrected.text
-
-
-def texts(answer):
-    return [segment["text"] for segment in answer.json()["segments"]]
+    correct(site, job["id"], segments)
 
 
 def set_text(index, text):
@@ -133,7 +120,7 @@ def test_a_recording_that_is_gone_says_so(page, site, job):
 
 
 def test_a_format_that_cannot_hold_the_text_says_why(page, site, job):
-    correct(site, job, set_text(0, "漢字"))
+    revise(site, job, set_text(0, "漢字"))
     page.faults.expect("status of 400")
     open_job(page, job)
     choose(page, "Download", "SCC")
@@ -160,9 +147,9 @@ def test_it_copies(new_page, site, finished, item, form, is_secure):
 
 
 def test_revisions_show_what_differs_and_come_back(page, site, job):
-    original = texts(document(site, job))
-    correct(site, job, set_text(0, original[0] + " Indeed."))
-    correct(site, job, lambda segments: segments.pop(3))
+    original = texts(site, job["id"])
+    revise(site, job, set_text(0, original[0] + " Indeed."))
+    revise(site, job, lambda segments: segments.pop(3))
     dialog = open_revisions(page, job)
     expect(dialog.locator("[data-revision] strong")).to_contain_text(["Revision 2", "Revision 1", "Original"])
     expect(dialog.locator("[data-revision='2']")).to_contain_text("1 segment changed")
@@ -183,25 +170,25 @@ def test_revisions_show_what_differs_and_come_back(page, site, job):
     dialog.get_by_role("button", name="Bring back").click()
     expect(page.locator(".toast")).to_contain_text("Brought back: Original")
     expect(dialog).to_have_count(0)
-    assert texts(document(site, job)) == original
+    assert texts(site, job["id"]) == original
     assert site.job(job["id"])["revision"] == 3
 
 
 def test_bringing_back_overwrites_nothing_that_came_meanwhile(page, site, job):
-    original = texts(document(site, job))
-    correct(site, job, set_text(0, "First correction."))
+    original = texts(site, job["id"])
+    revise(site, job, set_text(0, "First correction."))
     dialog = open_revisions(page, job)
     dialog.locator("[data-revision='0']").click()
     expect(dialog.locator("del")).to_have_count(1)
-    correct(site, job, set_text(1, "Meanwhile."))
+    revise(site, job, set_text(1, "Meanwhile."))
     page.faults.expect("status of 412")
     dialog.get_by_role("button", name="Bring back").click()
     expect(dialog.get_by_role("alert")).to_contain_text("changed meanwhile")
-    assert texts(document(site, job))[:2] == ["First correction.", "Meanwhile."]
+    assert texts(site, job["id"])[:2] == ["First correction.", "Meanwhile."]
     expect(dialog.locator("del").nth(1)).to_contain_text("Meanwhile")
     dialog.get_by_role("button", name="Bring back").click()
     expect(dialog).to_have_count(0)
-    assert texts(document(site, job)) == original
+    assert texts(site, job["id"]) == original
 
 
 def test_revisions_that_do_not_load_say_so(page, site, corrected):
@@ -214,7 +201,7 @@ def test_revisions_that_do_not_load_say_so(page, site, corrected):
 
 
 def test_bringing_back_twice_in_a_row_is_once(page, site, job):
-    correct(site, job, set_text(0, "First correction."))
+    revise(site, job, set_text(0, "First correction."))
     dialog = open_revisions(page, job)
     dialog.locator("[data-revision='0']").click()
     expect(dialog.locator("del")).to_have_count(1)
@@ -271,7 +258,7 @@ def test_corrections_are_saved_before_they_go_out(page, site, finished):
 @pytest.fixture(scope="module")
 def corrected(site, talk):
     done = site.finished(site.submit(talk.path.with_name("talk_de.flac"))["id"])
-    correct(site, done, set_text(0, "Corrected."))
+    revise(site, done, set_text(0, "Corrected."))
     return done
 
 

@@ -9,11 +9,13 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import NewPage
 from tests.browser.modules import load_modules
+from tests.browser.transcript_pages import correct, stored, texts
 from tests.e2e.fixtures import Commands
 from tests.e2e.running import DATA, SIMULATED, Server, wait_for
 
 pytestmark = pytest.mark.timeout(120)
 
+SEGMENTS = re.compile("/segments$")
 LATER_MS = 61_000  # all pauses of the page are shorter
 
 SLOW = SIMULATED | {
@@ -87,6 +89,18 @@ class Session:
     def save(self) -> bool:
         return bool(self.run("session.save()"))
 
+    def refuse_once(self, status: int, message: str, code: str | None = None) -> None:
+        """Answer the next save with this error."""
+        self.page.faults.expect(f"status of {status}")  # type: ignore[attr-defined]
+        error = {"error": {"message": message, "code": code}}
+        self.page.route(SEGMENTS, lambda route: route.fulfill(status=status, json=error), times=1)
+
+    def download(self, button: str) -> str:
+        """The text of the file that a button gives."""
+        with self.page.expect_download() as download:
+            self.page.get_by_role("button", name=button).first.click()
+        return download.value.path().read_text(encoding="utf-8")
+
     def drafts(self) -> list[dict[str, Any]]:
         """What the browser keeps of the job."""
         found: list[dict[str, Any]] = self.run(f"drafts.readDrafts('{self._job_id}', async () => false)")
@@ -104,16 +118,6 @@ def new_job(server: Server) -> str:
     job: str = server.submit(DATA / "talk.flac")["id"]
     assert server.finished(job)["status"] == "succeeded"
     return job
-
-
-def stored(server: Server, job_id: str) -> list[dict[str, Any]]:
-    document = server.client.get(f"/v1/jobs/{job_id}/segments").raise_for_status().json()
-    segments: list[dict[str, Any]] = document["segments"]
-    return segments
-
-
-def result(server: Server, job_id: str, form: str) -> str:
-    return server.client.get(f"/v1/jobs/{job_id}/result", params={"format": form}).raise_for_status().text
 
 
 def revision(server: Server, job_id: str) -> int:
@@ -153,7 +157,7 @@ def test_a_correction_is_in_the_page_and_in_the_files(
     page.goto(f"/#/jobs/{job}")
     expect(page.get_by_text("The marvellous correction.").first).to_be_visible()
     for form in ("srt", "vtt"):
-        assert "marvellous" in result(site, job, form)
+        assert "marvellous" in site.result(job, form)
     assert [one["text"] for one in stored(site, job)[1:]] == [one["text"] for one in before[1:]]
 
 
@@ -173,7 +177,7 @@ def test_new_segments_keep_their_ids_on_the_page(session: Session, site: Server,
     session.edit("text", f"edits.setText(list, '{new}', 'changed again')")
     session.save()
     assert revision(site, job) == before + 2
-    assert [one["text"] for one in stored(site, job)] == session.texts()
+    assert texts(site, job) == session.texts()
     session.run("[session.undo(), session.undo()]")
     assert len(session.texts()) == count
     session.save()
@@ -185,7 +189,7 @@ def test_new_segments_keep_their_ids_on_the_page(session: Session, site: Server,
 
 def test_edits_while_a_save_is_under_way_stay(session: Session, site: Server, job: str) -> None:
     held: list[Route] = []
-    session.page.route(re.compile("/segments$"), lambda route: held.append(route))
+    session.page.route(SEGMENTS, lambda route: held.append(route))
     session.set_text(0, "sent")
     session.run("{ window.saving = session.save(); }")
     session.wait("session.saveState.value === 'saving'")
@@ -194,9 +198,9 @@ def test_edits_while_a_save_is_under_way_stay(session: Session, site: Server, jo
     held[0].continue_()
     assert session.run("saving") is False
     assert session.texts()[:2] == ["sent", "typed meanwhile"]
-    session.page.unroute(re.compile("/segments$"))
+    session.page.unroute(SEGMENTS)
     assert session.save()
-    assert [one["text"] for one in stored(site, job)][:2] == ["sent", "typed meanwhile"]
+    assert texts(site, job)[:2] == ["sent", "typed meanwhile"]
 
 
 def test_tabs_that_change_different_segments_are_merged(session: Session, site: Server, job: str) -> None:
@@ -208,7 +212,7 @@ def test_tabs_that_change_different_segments_are_merged(session: Session, site: 
     assert session.save()
     assert other.save()
     assert other.texts()[:2] == ["of the first tab", "of the second tab"]
-    assert [one["text"] for one in stored(site, job)] == other.texts()
+    assert texts(site, job) == other.texts()
     session.run("session.reload()")
     assert session.texts() == other.texts()
 
@@ -246,20 +250,18 @@ def test_a_conflict_shows_both_sides_and_lets_choose(conflict: Session, site: Se
     conflict.page.keyboard.press("Enter")
     conflict.wait("session.saveState.value === 'saved'")
     expect(dialog).to_have_count(0)
-    assert [one["text"] for one in stored(site, job)][:3] == ["mine 0", "only mine", "theirs 2"]
+    assert texts(site, job)[:3] == ["mine 0", "only mine", "theirs 2"]
 
 
 def test_all_of_theirs_and_a_copy_of_mine(conflict: Session, site: Server, job: str) -> None:
     dialog = conflict.page.get_by_role("dialog", name="Two versions")
-    with conflict.page.expect_download() as download:
-        dialog.get_by_role("button", name="Keep mine as a copy").click()
-    copy = download.value.path().read_text(encoding="utf-8")
+    copy = conflict.download("Keep mine as a copy")
     assert "mine 0" in copy
     assert "theirs" not in copy
     dialog.get_by_role("button", name="Take all of theirs").click()
     dialog.get_by_role("button", name="Save").click()
     conflict.wait("session.saveState.value === 'saved'")
-    assert [one["text"] for one in stored(site, job)][:3] == ["theirs 0", "only mine", "theirs 2"]
+    assert texts(site, job)[:3] == ["theirs 0", "only mine", "theirs 2"]
 
 
 def test_a_conflict_can_wait(conflict: Session) -> None:
@@ -299,7 +301,7 @@ def test_work_of_a_closed_tab_comes_back(session: Session, site: Server, job: st
     assert (again.texts()[0], len(again.texts())) == ("unsaved work", count - 1)
     assert again.run("session.segments.value[1].words.length > 0")
     assert again.save()
-    assert [one["text"] for one in stored(site, job)] == again.texts()
+    assert texts(site, job) == again.texts()
     again.wait_for_no_draft()
     again.open()
     again.wait_until_complete()
@@ -313,9 +315,7 @@ def test_work_of_a_closed_tab_is_merged_with_what_was_saved_since(
     page = close_with_unsaved_work(session)
     segments[1]["text"] = "saved since"
     segments[0]["text"] = "also saved since"
-    site.client.put(
-        f"/v1/jobs/{job}/segments", headers={"If-Match": "*"}, json={"segments": segments}
-    ).raise_for_status()
+    correct(site, job, segments)
     again = Session(page, job)
     again.wait("session.conflict.value")
     parts = again.run("session.conflict.value.parts.map((part) => [part.mine[0].text, part.theirs[0].text])")
@@ -330,13 +330,13 @@ def test_a_hidden_page_saves(session: Session, site: Server, job: str) -> None:
         Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true });
         document.dispatchEvent(new Event("visibilitychange"));
     })()""")
-    wait_for(lambda: stored(site, job)[0]["text"] == "saved by leaving" and session.run("1"))
+    wait_for(lambda: texts(site, job)[0] == "saved by leaving" and session.run("1"))
 
 
 def test_a_session_that_is_left_saves(session: Session, site: Server, job: str) -> None:
     session.set_text(0, "saved by leaving")
     session.run("session.close()")
-    wait_for(lambda: stored(site, job)[0]["text"] == "saved by leaving" and session.run("1"))
+    wait_for(lambda: texts(site, job)[0] == "saved by leaving" and session.run("1"))
 
 
 def test_a_refused_segment_is_named(session: Session) -> None:
@@ -358,9 +358,7 @@ def test_a_deleted_job_says_so(page: Page, site: Server) -> None:
     site.client.delete(f"/v1/jobs/{job}").raise_for_status()
     assert not session.save()
     assert session.run("session.error.value.status") == 404
-    with session.page.expect_download() as download:
-        session.page.get_by_role("button", name="Download my version").first.click()
-    assert "too late" in download.value.path().read_text(encoding="utf-8")
+    assert "too late" in session.download("Download my version")
 
 
 def test_corrections_of_a_running_job_survive_a_reload_and_a_restart(
@@ -391,24 +389,18 @@ def test_corrections_of_a_running_job_survive_a_reload_and_a_restart(
         return bool(session.run("session.complete.value && session.saveState.value === 'saved'"))
 
     wait_for(saved, pause_s=0.5)
-    assert [one["text"] for one in stored(again, job)] == session.texts()
+    assert texts(again, job) == session.texts()
     assert session.texts()[:2] == ["Corrected while it runs.", "Corrected while it is away."]
     assert revision(again, job) == 1  # nothing was saved before its end
 
 
 def test_a_save_is_repeated_until_the_service_answers(session: Session, site: Server, job: str) -> None:
-    page = session.page
-    page.faults.expect("status of 503")  # type: ignore[attr-defined]
-    page.route(
-        re.compile("/segments$"),
-        lambda route: route.fulfill(status=503, json={"error": {"message": "No worker is alive."}}),
-        times=1,
-    )
+    session.refuse_once(503, "No worker is alive.")
     session.set_text(0, "patience")
     assert not session.save()
     assert session.state() == "offline"
     session.wait("session.saveState.value === 'saved'")
-    assert stored(site, job)[0]["text"] == "patience"
+    assert texts(site, job)[0] == "patience"
 
 
 def leave(session: Session) -> Page:
@@ -448,9 +440,7 @@ def test_work_of_a_closed_tab_outlives_its_job(page: Page, site: Server) -> None
     page.faults.expect("status of 404")  # type: ignore[attr-defined]
     again = Session(other, job)
     assert again.run("session.error.value.status") == 404
-    with again.page.expect_download() as download:
-        again.page.get_by_role("button", name="Download my version").first.click()
-    assert "unsaved work" in download.value.path().read_text(encoding="utf-8")
+    assert "unsaved work" in again.download("Download my version")
     again.wait_for_no_draft()
 
 
@@ -462,9 +452,7 @@ def test_what_was_saved_by_leaving_is_no_unsaved_work_later(session: Session, si
     segments = stored(site, job)
     assert segments[0]["text"] == "saved by leaving"
     segments[0]["text"] = "corrected by someone else"
-    site.client.put(
-        f"/v1/jobs/{job}/segments", headers={"If-Match": "*"}, json={"segments": segments}
-    ).raise_for_status()
+    correct(site, job, segments)
     session.open()
     session.wait_until_complete()
     assert (session.state(), session.texts()[0]) == ("saved", "corrected by someone else")
@@ -520,41 +508,33 @@ def test_a_save_whose_answer_was_lost_is_recognised(session: Session, site: Serv
         route.abort()
 
     session.page.faults.expect("ERR_FAILED|412")  # type: ignore[attr-defined]
-    session.page.route(re.compile("/segments$"), lose, times=1)
+    session.page.route(SEGMENTS, lose, times=1)
     session.edit("split", "edits.split(list, list[1].id, list[1].text.indexOf(' '))")
     new = session.run("session.segments.value[2].id")
     assert not session.save()
     session.edit("text", f"edits.setText(list, '{new}', 'typed meanwhile')")
     assert session.save()
     assert session.run("session.segments.value[2].id") == new
-    assert [one["text"] for one in stored(site, job)] == session.texts()
+    assert texts(site, job) == session.texts()
     assert session.texts()[2] == "typed meanwhile"
 
 
 def test_a_full_disk_is_named(session: Session, site: Server, job: str) -> None:
-    page = session.page
-    page.faults.expect("status of 507")  # type: ignore[attr-defined]
     message = "The disk is full. Remove recordings, or enlarge it."
-    answer = {"status": 507, "json": {"error": {"message": message, "code": "disk_full"}}}
-    page.route(re.compile("/segments$"), lambda route: route.fulfill(**answer), times=1)
+    session.refuse_once(507, message, "disk_full")
     session.set_text(0, "saved when there is space")
     assert not session.save()
-    status = page.locator(".save-status")
+    status = session.page.locator(".save-status")
     expect(status).to_contain_text(message)
     expect(status).not_to_contain_text("cannot be reached")
     status.get_by_role("button", name="Save").click()
     session.wait("session.saveState.value === 'saved'")
-    assert stored(site, job)[0]["text"] == "saved when there is space"
+    assert texts(site, job)[0] == "saved when there is space"
 
 
 def test_a_key_that_is_refused_in_mid_save_loses_nothing(session: Session, site: Server, job: str) -> None:
     page = session.page
-    page.faults.expect("status of 401")  # type: ignore[attr-defined]
-    answer = {
-        "status": 401,
-        "json": {"error": {"message": "The API key is wrong.", "code": "invalid_api_key"}},
-    }
-    page.route(re.compile("/segments$"), lambda route: route.fulfill(**answer), times=1)
+    session.refuse_once(401, "The API key is wrong.", "invalid_api_key")
     session.set_text(0, "saved with another key")
     session.run("{ session.save(); }")
     page.get_by_role("dialog").wait_for()
@@ -562,7 +542,7 @@ def test_a_key_that_is_refused_in_mid_save_loses_nothing(session: Session, site:
     expect(page.locator(".save-status")).to_contain_text("The API key is wrong.")
     page.get_by_role("button", name="Save").click()
     session.wait("session.saveState.value === 'saved'")
-    assert stored(site, job)[0]["text"] == "saved with another key"
+    assert texts(site, job)[0] == "saved with another key"
 
 
 def test_saving_goes_on_after_many_conflicts_in_turn(session: Session, site: Server, job: str) -> None:
@@ -576,16 +556,16 @@ def test_saving_goes_on_after_many_conflicts_in_turn(session: Session, site: Ser
         else:
             route.continue_()
 
-    page.route(re.compile("/segments$"), refuse)
+    page.route(SEGMENTS, refuse)
     session.set_text(0, "at last")
     assert not session.save()
-    page.unroute(re.compile("/segments$"))
+    page.unroute(SEGMENTS)
     session.wait("session.saveState.value === 'saved'")
-    assert stored(site, job)[0]["text"] == "at last"
+    assert texts(site, job)[0] == "at last"
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again(page: Page, job: str) -> None:
-    page.route(re.compile("/segments$"), lambda route: route.fulfill(body='{"segments": ['), times=1)
+    page.route(SEGMENTS, lambda route: route.fulfill(body='{"segments": ['), times=1)
     Session(page, job).wait("session.complete.value && session.segments.value.length > 0")
 
 
@@ -594,7 +574,7 @@ def test_a_save_that_hangs_does_not_keep_the_job_closed(session: Session) -> Non
         if route.request.method != "PUT":
             route.continue_()
 
-    session.page.route(re.compile("/segments$"), hang)
+    session.page.route(SEGMENTS, hang)
     session.set_text(0, "on its way")
     session.run("session.close()")
     session.run("open(session.id)")
@@ -641,7 +621,7 @@ def test_a_failed_job_offers_the_corrections_that_it_cannot_take(
     failed = {**site.job(job), "status": "failed", "error": {"message": "It broke.", "code": None}}
     unfinished = {**site.client.get(f"/v1/jobs/{job}/segments").json(), "complete": False}
     page.route(re.compile(f"/v1/jobs/{job}$"), lambda route: route.fulfill(json=failed))
-    page.route(re.compile("/segments$"), lambda route: route.fulfill(json=unfinished))
+    page.route(SEGMENTS, lambda route: route.fulfill(json=unfinished))
     page.context.unroute("**/web/bundle/main.js")
     page.goto(f"/#/jobs/{job}")
     status = page.locator(".save-status")

@@ -24,6 +24,7 @@ from app.client.answers import (
 from app.client.jobs import JobClient
 from app.client.service import COMMAND, WATCH, Patience, connect, service_url
 from app.errors import InvalidInput, InvalidSetting, WhisperfleetError
+from tests.cases import read_cases
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -275,20 +276,7 @@ async def test_a_service_that_may_start_later(serve: Callable[..., Service], ans
     assert len(service.notices) == (answer is GONE), "whoever mistyped the address sees it at once"
 
 
-@pytest.mark.parametrize(
-    ("server", "url"),
-    [
-        ("http://host:8000", "http://host:8000/"),
-        ("http://host:8000/", "http://host:8000/"),
-        ("http://host:8000/v1", "http://host:8000/"),
-        ("http://host:8000/v1/", "http://host:8000/"),
-        ("host:8000", "http://host:8000/"),
-        ("host", "http://host/"),
-        ("[::1]:8000/v1", "http://[::1]:8000/"),
-        ("https://example.org/whisper", "https://example.org/whisper/"),
-        ("https://example.org/whisper/v1?x=1#top", "https://example.org/whisper/"),
-    ],
-)
+@pytest.mark.parametrize(("server", "url"), read_cases("addresses")["services"])
 async def test_addresses_as_users_have_them(server: str, url: str) -> None:
     assert str(service_url(server)) == url
 

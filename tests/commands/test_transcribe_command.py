@@ -14,7 +14,10 @@ from app.commands.progress import Meter, clock_time, speed
 from app.engines.catalogue import ModelCatalogue
 from app.errors import InvalidInput
 from app.transcript.timeline import Transcript
+from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment
+
+USAGE = read_cases("usage")
 
 SEGMENT = Segment(0, 2 * SAMPLE_RATE, " 猫が好き。", (), 0.0, -0.2, 1.1, 0.01)
 
@@ -180,61 +183,33 @@ def test_a_device_is_written_as_it_is(recording: Path) -> None:
     assert Path("/dev/null").is_char_device()
 
 
-@pytest.mark.parametrize(
-    ("files", "output", "named"),
-    [
-        (["empty"], None, "there are no recordings in the folder empty"),
-        (["talks/*.ogg"], None, "no file matches talks/*.ogg"),
-        (["talks"], "-", "cannot go to standard output"),
-        (["talks"], "out.srt", "as out.srt/"),
-        (["talks"], "cat.wav", "cat.wav cannot be created"),
-        (["cat.wav"], "out.foo", ".srt, .vtt, .ass, .ttml, .scc, .stl, .txt, .tsv, .lrc, .json"),
-        (["talks/b.mkv", "twins/b.mp3"], "out/", "talks/b.mkv and twins/b.mp3 would have the same output"),
-        (["twins"], None, "would have the same output file, twins/b.srt"),
-        (["cat.wav"], "nowhere/out.srt", "there is no folder nowhere"),
-        (["nowhere.mp3"], None, "there is no file nowhere.mp3"),
-        (["cat.wav", "cat.wav"], None, "add -o FOLDER"),
-        (["film.srt"], "film.srt", "would replace"),
-        (["film.srt"], "./", "would replace"),
-    ],
-)
+@pytest.mark.parametrize(("files", "output", "named"), USAGE["transcribe"])
 def test_what_is_refused_before_any_work(
     talks: Path,
     tmp_path: Path,
     files: list[str],
-    output: str | None,
+    output: str,
     named: str,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(FakeService, "transcribe", None)
     tree(tmp_path, "twins/b.mp3", "twins/b.mp4", "empty/readme.md", "film.srt")
-    assert transcribe_all(*files, output=output) == 2
+    assert transcribe_all(*files, output=output or None) == 2
     out, err = capfd.readouterr()
     assert named in err
     assert (out, Path("film.srt").read_bytes()) == ("", b"any")
 
 
-@pytest.mark.parametrize(
-    ("form", "options", "named"),
-    [
-        ("doc", {}, "doc"),
-        (None, {"colour": "red"}, "colour"),
-        (None, {"beam_size": "0"}, "beam_size"),
-        (None, {"max_cps": "fast"}, "max_cps: Input should be a valid number"),
-        (None, {"max_lines": "5"}, "less than or equal to 4, or `auto`"),
-        (None, {"profile": "arte"}, "'broadcast' or 'social'"),
-        (None, {"language": "klingon"}, "klingon"),
-    ],
-)
+@pytest.mark.parametrize(("form", "options", "named"), USAGE["transcribe_options"])
 def test_options_that_are_refused(
     recording: Path,
-    form: str | None,
+    form: str,
     options: dict[str, object],
     named: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert transcribe.run_transcribe([recording], None, form, options, "demo", None, None) == 2
+    assert transcribe.run_transcribe([recording], None, form or None, options, "demo", None, None) == 2
     assert named in capfd.readouterr().err
 
 

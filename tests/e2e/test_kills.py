@@ -104,19 +104,24 @@ def test_a_worker_killed_while_idle_is_replaced(calm, shorts):
     assert calm.srt(shorts[0])
 
 
+def send_and_disconnect(server, content, after_s):
+    """Send a recording, and wait no longer than this for its transcript."""
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(
+            f"{server.url}/v1/audio/transcriptions",
+            data={"model": "whisper-1"},
+            files={"file": content},
+            timeout=httpx.Timeout(60, read=after_s),
+            trust_env=False,
+        )
+
+
 @pytest.mark.soak
 def test_clients_that_disconnect_early_leave_no_files(calm, ten_minutes):
     """Their recordings are being decoded then."""
     content = ten_minutes.read_bytes()
     for number in range(15):
-        with pytest.raises(httpx.ReadTimeout):
-            httpx.post(
-                f"{calm.url}/v1/audio/transcriptions",
-                data={"model": "whisper-1"},
-                files={"file": content},
-                timeout=httpx.Timeout(60, read=0.003 * (number + 1)),
-                trust_env=False,
-            )
+        send_and_disconnect(calm, content, 0.003 * (number + 1))
     time.sleep(1)
     wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()), 30)
     wait_for(lambda: not calm.left_files(), 3)
@@ -127,14 +132,7 @@ def test_the_work_of_a_client_that_disconnects_is_cancelled(calm, ten_minutes):
     content = ten_minutes.read_bytes()
     before = sum(row["audio_s"] for row in calm.workers())
     restarts_before = restarts(calm)
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(
-            f"{calm.url}/v1/audio/transcriptions",
-            data={"model": "whisper-1"},
-            files={"file": content},
-            timeout=httpx.Timeout(60, read=1),
-            trust_env=False,
-        )
+    send_and_disconnect(calm, content, 1)
     wait_for(lambda: not calm.left_files(), 10)
     wait_for(lambda: all(row["state"] == "idle" for row in calm.workers()), 30)
     assert sum(row["audio_s"] for row in calm.workers()) - before < 500  # of 600

@@ -9,6 +9,7 @@ from transcript_cases import raw_segment
 from app.transcript.corrections import SegmentEdit
 from app.transcript.edited import EditedSegment, with_ids
 from app.transcript.formats.common import milliseconds
+from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span, Word
 
 RECORDING = 90 * SAMPLE_RATE + 5  # not a whole number of milliseconds
@@ -19,23 +20,7 @@ CLIPS: tuple[Span, ...] = (
 )
 SPOKEN = 0.5  # probability of the words of a model
 
-# Words of 14 languages; those of scripts without spaces have none before them.
-VOCABULARY = {
-    "en": " the river, was quiet. - Who's there? 40 [CREAKS]",
-    "de": " der Fluss, war u.a. still. am 3. Oktober",
-    "fr": " la rivière, était « calme ». Qui est là ?",
-    "es": " el río, ¿quién está? ¡Ahí! 40",
-    "pl": " rzeka, była cicha. Kto tam? źródło",
-    "ru": " река, т.е. вода. Кто там? потом...",
-    "tr": " ırmak, sakindi. Kim o? İzmir",
-    "ar": " في النهر، كان هادئا. من هناك؟",
-    "he": ' של הנהר, היה שקט. ד"ר כהן',
-    "hi": " नदी के पास, शांति थी। कौन है?",
-    "ko": " 강이 조용한, 것입니다. 누구세요?",
-    "th": "แม่น้ำ|เงียบ|สงบ|ใคร|อยู่|ที่|นั่น",
-    "ja": "川は|静か|でした。|どなた|ですか？|昭和|「町",
-    "zh": "河水|很|安静。|谁|在|那里？|公元|前",
-}
+VOCABULARY = read_cases("vocabulary")["corrections"]
 
 
 def words_of(language: str) -> list[str]:

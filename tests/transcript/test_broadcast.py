@@ -9,12 +9,11 @@ from itertools import pairwise
 
 import av
 import pytest
-import ttconv.model
 import ttconv.scc.reader
 import ttconv.stl.reader
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from transcript_cases import render_bytes, samples, segment, span, spoken
+from transcript_cases import render_bytes, samples, segment, span, spoken, text_in
 from ttconv.time_code import FPS_29_97, SmpteTimeCode
 
 from app.errors import InvalidInput, UnsuitableFormat
@@ -25,8 +24,10 @@ from app.transcript.formats import narrow
 from app.transcript.formats.common import FileStyle
 from app.transcript.rendering import render_transcript
 from app.transcript.timeline import Transcript
+from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE
 
+CASES = read_cases("transcripts")
 FRAME = {"scc": Fraction(1001, 30_000), "stl": Fraction(1, 25)}
 MAX_CHARS = {"scc": 32, "stl": 37}
 SIMILAR_IN_TTCONV = str.maketrans("━ʌ┃", "—^¦")  # its names for three characters of CEA-608
@@ -45,18 +46,10 @@ def read(file_format: str, file: bytes) -> list[Read]:
     else:
         document = ttconv.stl.reader.to_model(io.BytesIO(file))
     return [
-        (float(cue.get_begin()), float(cue.get_end()), _text(cue).translate(SIMILAR_IN_TTCONV).split("\n"))
+        (float(cue.get_begin()), float(cue.get_end()), text_in(cue).translate(SIMILAR_IN_TTCONV).split("\n"))
         for division in document.get_body()
         for cue in division
     ]
-
-
-def _text(element: ttconv.model.ContentElement) -> str:
-    if isinstance(element, ttconv.model.Br):
-        return "\n"
-    if isinstance(element, ttconv.model.Text):
-        return element.get_text()
-    return "".join(map(_text, element))
 
 
 def written(
@@ -242,24 +235,10 @@ def test_stl_without_cues() -> None:
     assert len(written("stl", ())) == 1024
 
 
-@pytest.mark.parametrize(
-    ("language", "table", "line"),
-    [
-        ("en", b"00", "It's 5 €".replace("€", "$")),
-        ("fr", b"00", "Où était l’œuvre «ça» ?"),
-        ("pl", b"00", "Zażółć gęślą jaźń"),
-        ("tr", b"00", "İğüşöçı"),
-        ("ru", b"01", "Съешь ещё этих булок"),
-        ("uk", b"01", "Їжак і ґава".replace("ґ", "г")),
-        ("ar", b"02", "مرحبا، كيف الحال؟"),
-        ("el", b"03", "Γειά σου, Ελλάδα"),
-        ("he", b"04", "שלום, עולם!"),
-        ("ru", b"01", "Привет, world!"),
-    ],
-)
-def test_stl_chooses_its_character_table_by_the_text(language: str, table: bytes, line: str) -> None:
+@pytest.mark.parametrize(("language", "table", "line"), CASES["stl_tables"])
+def test_stl_chooses_its_character_table_by_the_text(language: str, table: str, line: str) -> None:
     file = written("stl", [Cue(*span(1, 3), ("...",)), Cue(*span(4, 6), (line,))], language)
-    assert file[12:14] == table
+    assert file[12:14] == table.encode()
     assert read("stl", file)[1][2] == [line]
 
 
@@ -303,16 +282,7 @@ def test_stl_frame_rates(fps: float | None, name: bytes, accuracy_s: float) -> N
 # Both
 
 
-@pytest.mark.parametrize(
-    ("file_format", "text", "named"),
-    [
-        ("scc", "Привет", "'П' (U+041F), which the transcript has at 00:00:02"),
-        ("scc", "5 €", "'€' (U+20AC)"),
-        ("stl", "你好", "'你' (U+4F60)"),
-        ("stl", "Привет, señor", "Cyrillic table has no character 'ñ' (U+00F1)"),
-        ("stl", "Zażółć gęślą jaźń: Москва", "Latin table has no character 'М' (U+041C)"),
-    ],
-)
+@pytest.mark.parametrize(("file_format", "text", "named"), CASES["lacking"])
 def test_a_character_that_the_format_lacks(file_format: str, text: str, named: str) -> None:
     with pytest.raises(UnsuitableFormat) as caught:
         render_transcript(transcript_in("en", segment(2, 4, f" {text}")), Options(), file_format)

@@ -28,6 +28,7 @@ from app.transcript.cues.timed_text import timed_units
 from app.transcript.cues.timing import Cue
 from app.transcript.text.scripts import width
 from app.transcript.timeline import ClipResult, place_segments
+from tests.cases import read_cases
 from workers.messages import SAMPLE_RATE, Segment, Span
 
 
@@ -370,20 +371,7 @@ def test_a_segment_without_words_is_a_cue_and_a_long_one_is_split_by_its_text() 
     )
 
 
-# Words of each language, with the marks that rules are about.
-_VOCABULARY = {
-    "en": "the river, was quiet. - Who's there? approx. 40 Mme Le Goff – and then... [CREAKS] ♪ la ♪ Yeah.",
-    "de": "der Fluss, war u.a. still. - Wer da? am 3. Oktober – und dann... [TÜR KNARRT] Ja. Nein!",
-    "ru": "река, т.е. вода. - Кто там? в 1998 г. – и потом... [СКРИП] Да. Иван Ильич",
-    "ar": "في النهر، كان هادئا. - من هناك؟ بعد 3 أيام – ثم... نعم. الذي",
-    "he": 'של הנהר, היה שקט. - מי שם? ד"ר כהן – ואז... כן. על',
-    "hi": "नदी के पास, शांति थी। - कौन है? डॉ. शर्मा – और फिर... हाँ। में",
-    "ko": "강이 조용한, 것입니다. - 누구세요? 할 수 있는 – 그리고... 네. 세 명",
-    "th": "แม่น้ำเงียบสงบ ใครอยู่ที่นั่น ประมาณ 40 กิโลเมตร ครับ แล้ว",
-    "ja": "川は静かでした。 どなたですか？ 昭和58年の春に、 はい。 「町の発明家」",
-    "zh": "河水很安静。 谁在那里？ 公元前138年， 是的。 《西游记》 的故事",
-    "km": "ទន្លេស្ងាត់ នរណានៅទីនោះ ៤០ គីឡូម៉ែត្រ",
-}
+_VOCABULARY = read_cases("vocabulary")["cues"]
 
 
 @st.composite

@@ -20,7 +20,7 @@ import ttconv.model
 import webvtt
 from hypothesis import example, given
 from hypothesis import strategies as st
-from transcript_cases import raw_segment, render
+from transcript_cases import raw_segment, render, text_in
 from ttconv.filters.doc.imsc11text import IMSC11TextFilter
 from ttconv.imsc.designators import IMSC_11_TEXT_PROFILE_DESIGNATOR
 
@@ -59,7 +59,7 @@ def read_ass(file: str) -> list[Read]:
 
 def read_ttml(file: str) -> list[Read]:
     return [
-        (float((cue.get_begin() or 0) * 1000), float(cue.get_end() * 1000), _ttml_text(cue).split("\n"))
+        (float((cue.get_begin() or 0) * 1000), float(cue.get_end() * 1000), text_in(cue).split("\n"))
         for division in ttml_document(file).get_body()
         for cue in division
     ]
@@ -69,14 +69,6 @@ def ttml_document(file: str) -> ttconv.model.ContentDocument:
     document = ttconv.imsc.reader.to_model(ET.ElementTree(ET.fromstring(file.encode())))
     assert document is not None
     return document
-
-
-def _ttml_text(element: ttconv.model.ContentElement) -> str:
-    if isinstance(element, ttconv.model.Br):
-        return "\n"
-    if isinstance(element, ttconv.model.Text):
-        return element.get_text()
-    return "".join(map(_ttml_text, element))
 
 
 def read_lrc(file: str) -> list[Read]:

@@ -3,13 +3,12 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from textwrap import dedent
 
 import pysubs2
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from transcript_cases import render, render_bytes, samples, segment, span
+from transcript_cases import DATA, render, render_bytes, samples, segment, span
 
 from app.options import Options
 from app.transcript.cues.timing import Cue
@@ -51,20 +50,10 @@ CUES = (
 )
 
 
-def test_srt() -> None:
-    assert render(TRANSCRIPT, CUES, "srt") == dedent(
-        """\
-        1
-        00:00:00,500 --> 00:00:02,300
-        Schöne Grüße.
-        Wie geht's?
-
-        2
-        01:01:01,001 --> 01:01:02,000
-        Bis bald.
-
-        """
-    )
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - {"scc", "stl"}))  # those two: test_broadcast
+def test_the_whole_file(name: str) -> None:
+    expected = DATA / "transcripts" / "written" / f"talk.{name}"
+    assert render_bytes(TRANSCRIPT, CUES, name) == expected.read_bytes()
 
 
 def test_srt_with_a_byte_order_mark_and_windows_line_ends(tmp_path: Path) -> None:
@@ -88,121 +77,6 @@ def test_the_options_reach_the_file() -> None:
     file = render_transcript(TRANSCRIPT, options, "srt")
     assert file.startswith(b"\xef\xbb\xbf1\r\n00:00:00,500")
     assert file.count(b"\r\n") == file.count(b"\n")
-
-
-def test_vtt() -> None:
-    assert render(TRANSCRIPT, CUES, "vtt") == dedent(
-        """\
-        WEBVTT
-
-        1
-        00:00:00.500 --> 00:00:02.300
-        Schöne Grüße.
-        Wie geht's?
-
-        2
-        01:01:01.001 --> 01:01:02.000
-        Bis bald.
-
-        """
-    )
-
-
-def test_ass() -> None:
-    header, events = render(TRANSCRIPT, CUES, "ass").split("[Events]\n")
-    assert header.startswith("[Script Info]\nScriptType: v4.00+\n")
-    assert events == dedent(
-        """\
-        Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
-        Dialogue: 0,0:00:00.50,0:00:02.30,Default,,0,0,0,,Schöne Grüße.\\NWie geht's?
-        Dialogue: 0,1:01:01.00,1:01:02.00,Default,,0,0,0,,Bis bald.
-        """
-    )
-
-
-def test_ttml() -> None:
-    assert render(TRANSCRIPT, CUES, "ttml") == dedent(
-        """\
-        <?xml version="1.0" encoding="UTF-8"?>
-        <tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter"
-            xmlns:tts="http://www.w3.org/ns/ttml#styling"
-            ttp:contentProfiles="http://www.w3.org/ns/ttml/profile/imsc1.1/text"
-            ttp:timeBase="media" ttp:cellResolution="32 15" xml:lang="de" xml:space="preserve">
-          <head>
-            <layout>
-              <region xml:id="bottom" tts:origin="10% 10%" tts:extent="80% 80%"
-                      tts:displayAlign="after" tts:textAlign="center"/>
-            </layout>
-          </head>
-          <body region="bottom">
-            <div>
-              <p begin="00:00:00.500" end="00:00:02.300">Schöne Grüße.<br/>Wie geht's?</p>
-              <p begin="01:01:01.001" end="01:01:02.000">Bis bald.</p>
-            </div>
-          </body>
-        </tt>
-        """
-    )
-
-
-def test_lrc() -> None:
-    assert render(TRANSCRIPT, CUES, "lrc") == "[00:00.50]Schöne Grüße. Wie geht's?\n[61:01.00]Bis bald.\n"
-
-
-def test_txt() -> None:
-    assert render(TRANSCRIPT, CUES, "txt") == "Schöne Grüße.\nBis bald.\n"
-
-
-def test_tsv() -> None:
-    assert (
-        render(TRANSCRIPT, CUES, "tsv")
-        == "start\tend\ttext\n500\t2300\tSchöne Grüße.\n2500\t4000\tBis bald.\n"
-    )
-
-
-def test_json() -> None:
-    assert render(TRANSCRIPT, CUES, "json") == dedent(
-        """\
-        {
-          "task": "transcribe",
-          "language": "de",
-          "duration": 5.0,
-          "text": "Schöne Grüße. Bis bald.",
-          "segments": [
-            {
-              "start": 0.5,
-              "end": 2.3,
-              "text": "Schöne Grüße.",
-              "words": [
-                {
-                  "word": "Schöne",
-                  "start": 0.5,
-                  "end": 1.25,
-                  "probability": 0.9
-                },
-                {
-                  "word": "Grüße.",
-                  "start": 1.25,
-                  "end": 2.3,
-                  "probability": 0.9
-                }
-              ]
-            },
-            {
-              "start": 2.5,
-              "end": 4.0,
-              "text": "Bis bald."
-            }
-          ],
-          "speech": [
-            {
-              "start": 0.0,
-              "end": 4.0
-            }
-          ]
-        }
-        """
-    )
 
 
 def test_empty_transcripts() -> None:

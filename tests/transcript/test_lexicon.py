@@ -96,6 +96,7 @@ def test_an_abbreviation_is_certain_or_ambiguous_but_not_both() -> None:
 
 
 CASES = read_cases("words")
+OTHER_CASES = read_cases("lexicon")
 
 
 def cases(kind: str) -> list[tuple[str, str, str]]:
@@ -118,22 +119,7 @@ def test_languages_that_write_ordinals_with_a_dot() -> None:
     assert not any(lexicon_of(language).ordinal_dot for language in plain.split())
 
 
-@pytest.mark.parametrize(
-    ("word", "form"),
-    [
-        ("The", "the"),
-        ("I’m", "i'm"),
-        ("İçin", "için"),
-        ("STRASSE", "strasse"),
-        ("cafe\u0301", "café"),
-        ("פרופ׳", "פרופ'"),
-        ("ד״ר", 'ד"ר'),
-        ("فِي", "في"),
-        ("لـكن", "لكن"),
-        ("\u200fשל", "של"),
-        ("שֶׁל", "של"),
-    ],
-)
+@pytest.mark.parametrize(("word", "form"), OTHER_CASES["forms"])
 def test_the_form_of_a_word(word: str, form: str) -> None:
     assert word_form(word) == form
 
@@ -177,20 +163,7 @@ def test_words_may_have_prefixes_and_other_spellings(tmp_path: Path) -> None:
     assert read_tables(tmp_path / "he.toml") == {"titles": {"a", "xa", "ya", "za", "b", "xb", "zb"}}
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("title = 'herr'", "xx.toml: title = 'herr' is no table of words"),
-        ("ordinal_dot = 'yes'", "xx.toml: ordinal_dot = 'yes' is no table of words"),
-        ("titles = 3", "xx.toml: titles: words = 3 is neither words nor what may be written to them"),
-        ("titles = ['herr']", "xx.toml: titles: words = ['herr'] is neither"),
-        ("titles.prefixes = 'x'", "xx.toml: titles has no words"),
-        ("titles.word = 'x'", "xx.toml: titles: word = 'x' is neither"),
-        ("titles = 'Herr frau herr'", "xx.toml: titles has herr twice"),
-        ("titles = 'herr'\ntitles = 'frau'", "xx.toml: Cannot overwrite a value"),
-        ("titles = 'herr", "xx.toml: "),
-    ],
-)
+@pytest.mark.parametrize(("content", "message"), OTHER_CASES["mistakes"])
 def test_a_mistake_is_named(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "xx.toml"
     path.write_text(content)

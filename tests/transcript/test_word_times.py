@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pysubs2
 import pytest
-import ttconv.model
 import ttconv.vtt.reader
 from hypothesis import given
 from hypothesis import strategies as st
-from transcript_cases import render, samples, span
+from transcript_cases import render, samples, span, text_in
 
 from app.transcript.cues.timed_text import TimedText
 from app.transcript.cues.timing import Cue
@@ -91,20 +90,12 @@ def test_lines_that_are_joined_keep_the_times_of_their_words() -> None:
 
 def test_a_reader_of_vtt_finds_no_markup_in_the_text() -> None:
     document = ttconv.vtt.reader.to_model(io.StringIO(render(EMPTY, [CUE], "vtt", WORDS)))
-    assert _text(document.get_body()) == "One <two>\nthree."
+    assert text_in(document.get_body()) == "One <two>\nthree."
 
 
 def test_pysubs2_finds_the_text_of_karaoke() -> None:
     (event,) = pysubs2.SSAFile.from_string(render(EMPTY, [CUE], "ass", WORDS))
     assert (event.start, event.end, event.plaintext) == (1000, 4000, "One <two>\nthree.")
-
-
-def _text(element: ttconv.model.ContentElement) -> str:
-    if isinstance(element, ttconv.model.Br):
-        return "\n"
-    if isinstance(element, ttconv.model.Text):
-        return element.get_text()
-    return "".join(map(_text, element))
 
 
 texts = st.one_of(st.text(min_size=1, max_size=12), st.sampled_from(["one", "two,", "1984", "שלום", "今"]))

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import ttconv.model
 from hypothesis import strategies as st
 
 from app.transcript.cues.lines import CueStyle
@@ -31,6 +32,15 @@ def render_bytes(
 ) -> bytes:
     parts = writer_of(FORMATS[file_format])(transcript, cues, style)
     return b"".join(part if isinstance(part, bytes) else part.encode() for part in parts)
+
+
+def text_in(element: ttconv.model.ContentElement) -> str:
+    """The text of an element of ttconv, with its line breaks."""
+    if isinstance(element, ttconv.model.Br):
+        return "\n"
+    if isinstance(element, ttconv.model.Text):
+        return element.get_text()
+    return "".join(map(text_in, element))
 
 
 def samples(seconds: float) -> int:

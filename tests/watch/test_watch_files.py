@@ -11,7 +11,7 @@ import pytest
 
 from app.errors import DatabaseUnavailable
 from app.watch import recording, sidecar
-from tests.watch.watched_folder import Watched, idle, until, until_stored
+from tests.watch.watched_folder import Watched, idle, until, until_stored, written
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -24,8 +24,7 @@ async def test_what_is_there_and_what_comes(watched: Watched) -> None:
     async with watched.watch() as watching:
         await until(lambda: len(watched.subtitles()) == 1)
         watched.add("Series/Season 1/comes.mkv")
-        await until(lambda: len(watched.subtitles()) == 2)
-        await idle(watching)
+        await written(watched, watching, 2)
 
     assert watched.subtitles() == {
         "there.en.srt": "transcript of there.mkv",
@@ -53,8 +52,7 @@ async def test_a_file_that_fails_is_tried_again_when_it_changes(watched: Watched
     async with watched.watch() as watching:
         await idle(watching)
         path.write_text("whole")
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert watched.jobs.submitted == ["broken", "whole"]
     assert [line.split()[0] for line in watched.report.lines] == ["failed", "done"]
@@ -68,8 +66,7 @@ async def test_a_growing_file_waits(watched: Watched) -> None:
             await asyncio.sleep(0.2)
             with path.open("a") as file:
                 file.write(str(number))
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert watched.jobs.submitted == ["1012345"]
 
@@ -86,14 +83,12 @@ async def test_renamed_while_it_is_transcribed(watched: Watched, down: bool) -> 
         if not down:
             path.rename(target)
             watched.jobs.paused = False
-            await until(watched.subtitles)
-            await idle(watching)
+            await written(watched, watching)
     if down:
         path.rename(target)
         watched.jobs.paused = False
         async with watched.watch() as watching:
-            await until(watched.subtitles)
-            await idle(watching)
+            await written(watched, watching)
 
     assert watched.subtitles() == {"b/Film (2020).en.srt": "transcript of film"}
     assert watched.jobs.submitted == ["film"]
@@ -121,8 +116,7 @@ async def test_two_names_of_one_file_are_two_recordings(watched: Watched) -> Non
     os.link(first, watched.folder / "second.mkv")
 
     async with watched.watch() as watching:
-        await until(lambda: len(watched.subtitles()) == 2)
-        await idle(watching)
+        await written(watched, watching, 2)
 
     assert set(watched.subtitles()) == {"first.en.srt", "second.en.srt"}
 
@@ -136,8 +130,7 @@ async def test_replaced_while_it_is_transcribed(watched: Watched) -> None:
         watched.add("film.new", "new content").replace(path)
         await until(lambda: "new content" in watched.jobs.submitted)
         watched.jobs.paused = False
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert watched.subtitles() == {"film.en.srt": "transcript of new content"}
     assert watched.jobs.deleted == ["old", "new content"]
@@ -152,8 +145,7 @@ async def test_another_file_takes_its_name(watched: Watched) -> None:
         watched.add("film.mkv", "another film")
         await until(lambda: "another film" in watched.jobs.submitted)
         watched.jobs.paused = False
-        await until(lambda: len(watched.subtitles()) == 2)
-        await idle(watching)
+        await written(watched, watching, 2)
     assert watched.jobs.submitted == ["film", "another film"]
     assert watched.subtitles() == {
         "old.en.srt": "transcript of film",
@@ -171,8 +163,7 @@ async def test_changed_while_it_is_sent(watched: Watched) -> None:
     watched.jobs.before_job = change
 
     async with watched.watch() as watching:
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert watched.subtitles() == {"film.en.srt": "transcript of longer than before"}
     assert watched.jobs.deleted[0] == "old"
@@ -208,8 +199,7 @@ async def test_a_mount_that_vanishes_is_no_deletion(
         await until(lambda: not watching._running)
         assert len(watched.jobs.jobs) == 1
         elsewhere.rename(watched.folder)
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert path.exists()
     assert watched.jobs.submitted == ["film.mkv"]
@@ -269,8 +259,7 @@ async def test_the_job_is_deleted_by_somebody_else(watched: Watched) -> None:
         await until(lambda: watched.jobs.jobs)
         watched.jobs.jobs.clear()
         watched.jobs.paused = False
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert watched.jobs.submitted == ["film.mkv", "film.mkv"]
     assert [line.split()[0] for line in watched.report.lines] == ["done"]
@@ -284,8 +273,7 @@ async def test_other_options_make_another_job(watched: Watched) -> None:
         await until_stored(watching, path)
     watched.jobs.paused = False
     async with watched.watch(options={"language": "en", "beam_size": 2}) as watching:
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert watched.jobs.submitted == ["film.mkv", "film.mkv"]
     assert len(watched.jobs.deleted) == 2
@@ -340,8 +328,7 @@ async def test_an_unexpected_error_ends_only_one_recording(watched: Watched) -> 
     async with watched.watch() as watching:
         await idle(watching)
         watched.add("second.mkv")
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert [line.split()[:2] for line in watched.report.lines] == [
         ["failed", "first.mkv"],
@@ -399,8 +386,7 @@ async def test_killed_at_the_worst_moment(
             await until(lambda: watched.jobs.submitted)
             await until(lambda: not watching._running)
     async with watched.watch() as watching:
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
         await until(lambda: not watched.jobs.jobs)
 
     assert watched.subtitles() == {"film.en.srt": "transcript of film.mkv"}
@@ -415,8 +401,7 @@ async def test_a_temporary_file_of_a_killed_process_is_removed(watched: Watched)
     sidecar.temporary_path(film.with_name("film.en.srt")).write_text("half")
 
     async with watched.watch() as watching:
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
 
     assert {path.name for path in watched.folder.iterdir()} == {"film.mkv", "film.en.srt"}
 
@@ -495,8 +480,7 @@ async def test_a_large_recording_is_sent_as_sound_unless_more_of_it_is_needed(
         sound = watching._tools.sound._folder
         watching._tools.large_bytes = 1000
         watched.jobs.before_job = lambda: sizes.append(len([*sound.iterdir()]))
-        await until(watched.subtitles)
-        await idle(watching)
+        await written(watched, watching)
         assert [*sound.iterdir()] == []
     assert sizes == [extracted]
 
@@ -512,8 +496,7 @@ async def test_renamed_before_its_turn(watched: Watched) -> None:
         waiting.rename(watched.folder / "renamed.mkv")
         await until(lambda: len(watching._queued) == 2)
         watched.jobs.paused = False
-        await until(lambda: len(watched.subtitles()) == 11)
-        await idle(watching)
+        await written(watched, watching, 11)
     assert watched.jobs.submitted.count("waiting.mkv") == 1
     assert watched.subtitles()["renamed.en.srt"] == "transcript of waiting.mkv"
     assert {line.split()[0] for line in watched.report.lines} == {"done"}

@@ -6,52 +6,25 @@ import pytest
 
 from app.options import Options
 from app.watch.rules import Rules
+from tests.cases import read_cases
 from tests.watch.watched_folder import Watched, idle
 from workers.media.streams import Streams
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+CASES = read_cases("watch")
 
 
 def rules(**values: Any) -> Rules:
     return Rules(options=Options(), **values)
 
 
-@pytest.mark.parametrize(
-    ("path", "wanted"),
-    [
-        ("Film.mkv", True),
-        ("Show/S01E01.MP4", True),
-        ("talk.flac", True),
-        ("Film.mkv.part", False),
-        ("Film.mkv~", False),
-        ("Film.mkv.crdownload", False),
-        ("Film.temp.mkv", False),
-        (".Film.mkv", False),
-        ("._Film.mkv", False),
-        ("Film.de.srt", False),
-        ("poster.jpg", False),
-    ],
-)
+@pytest.mark.parametrize(("path", "wanted"), CASES["recordings"])
 def test_recordings_by_name(path: str, wanted: bool) -> None:
     assert rules().wants(path) is wanted
 
 
-@pytest.mark.parametrize(
-    ("include", "exclude", "path", "wanted"),
-    [
-        (["*.mkv"], [], "Show/a.mkv", True),
-        (["*.mkv"], [], "a.mp4", False),
-        (["*.MKV"], [], "a.mkv", True),
-        (["*.dat"], [], "a.dat", True),
-        (["*.dat"], [], "a.dat.part", False),
-        (["Show/*"], [], "Show/Season 1/a.mkv", True),
-        (["Show/*"], [], "Film/a.mkv", False),
-        ([], ["*trailer*"], "Film-Trailer.mkv", False),
-        ([], ["extras/*"], "extras/a.mkv", False),
-        ([], ["*/extras/*"], "Film/extras/a.mkv", False),
-        (["*.mkv"], ["a*"], "a.mkv", False),
-    ],
-)
+@pytest.mark.parametrize(("include", "exclude", "path", "wanted"), CASES["globs"])
 def test_globs(include: list[str], exclude: list[str], path: str, wanted: bool) -> None:
     assert rules(include=tuple(include), exclude=tuple(exclude)).wants(path) is wanted
 
@@ -91,22 +64,7 @@ async def test_the_transcript_has_another_language(watched: Watched) -> None:
     assert watched.subtitles() == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "skipped"),
-    [
-        ("film.srt", True),
-        ("film.en.srt", True),
-        ("film.eng.vtt", True),
-        ("film.English.ass", True),
-        ("film.en.hi.srt", True),
-        ("film.default.en-GB.srt", True),
-        ("film.en.forced.srt", False),
-        ("film.de.srt", False),
-        ("film.hi.srt", False),
-        ("film.nfo", False),
-        ("film2.en.srt", False),
-    ],
-)
+@pytest.mark.parametrize(("name", "skipped"), CASES["subtitles"])
 async def test_existing_subtitles(watched: Watched, name: str, skipped: bool) -> None:
     watched.add("film.mkv")
     there = watched.add(name, "by hand")

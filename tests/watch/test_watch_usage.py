@@ -8,24 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
+from tests.cases import read_cases
+
+USAGE = read_cases("usage")["watch"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["nowhere"], "there is no folder nowhere"),
-        ([".", "--only-language", "klingon"], "klingon"),
-        ([".", "--language", "en", "--only-language", "de"], "--only-language excludes it"),
-        ([".", "--format", "doc"], "doc"),
-        ([".", "--server", "ftp://localhost"], "http://host:8000"),
-        ([".", "--server", "localhost", "--api-key", "kéy"], "API key"),
-        ([".", "--poll", "0"], "--poll"),
-        ([".", "--settle", "0"], "--settle"),
-        ([".", "--min-duration", "-1"], "--min-duration"),
-        ([".", "--option", "beam_size=0"], "beam_size"),
-        ([".", "--option", "colour=red"], "colour"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "named"), USAGE)
 def test_wrong_usage(
     arguments: list[str], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

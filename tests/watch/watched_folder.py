@@ -80,3 +80,9 @@ async def idle(watching: Watcher) -> None:
     for _ in range(2):
         await watching.search_again()
         await until(lambda: not (watching._growing or watching._queued or watching._running))
+
+
+async def written(watched: Watched, watching: Watcher, count: int = 1) -> None:
+    """Wait until there are at least as many subtitles, and nothing is left to do."""
+    await until(lambda: len(watched.subtitles()) >= count)
+    await idle(watching)

@@ -12,7 +12,8 @@ const refusal = (status, more = {}) => Object.assign(new Error(`status ${status}
 
 /** What a test decides about one call of the transport. @typedef {{row: UploadRow, handlers: SendHandlers, resolve: () => void, reject: (error: Error) => void}} Call */
 
-function setUp() {
+/** A queue, to which a row of each name is added. @param {...string} names */
+function setUp(...names) {
   /** @type {Call[]} */
   const sends = [];
   /** @type {{row: UploadRow, resolve: (job: unknown) => void, reject: (error: Error) => void}[]} */
@@ -45,6 +46,7 @@ function setUp() {
       await server.list;
     },
   });
+  queue.add(names.map((name) => row(name)));
   return { queue, sends, submissions, stored, made, discarded, server };
 }
 
@@ -69,8 +71,7 @@ beforeEach(() => {
 });
 
 test("two are sent at a time, the others wait for their turn", async () => {
-  const { queue, sends, submissions } = setUp();
-  queue.add(["a", "b", "c", "d"].map((name) => row(name)));
+  const { queue, sends, submissions } = setUp("a", "b", "c", "d");
   assert.deepEqual(states(queue), ["sending", "sending", "waiting", "waiting"]);
   sends[1].resolve();
   await settle();
@@ -84,8 +85,7 @@ test("two are sent at a time, the others wait for their turn", async () => {
 });
 
 test("the row goes once the list has its job", async () => {
-  const { queue, sends, submissions, made, stored } = setUp();
-  queue.add([row("a")]);
+  const { queue, sends, submissions, made, stored } = setUp("a");
   sends[0].handlers.onBegin("u1");
   sends[0].resolve();
   await settle();
@@ -99,8 +99,7 @@ test("the row goes once the list has its job", async () => {
 });
 
 test("a cut connection is tried again after growing pauses, without an end", async () => {
-  const { queue, sends } = setUp();
-  queue.add([row("a")]);
+  const { queue, sends } = setUp("a");
   let pause = 1000;
   for (let attempt = 0; attempt < 40; attempt++) {
     sends[attempt].handlers.onBegin("u1");
@@ -117,8 +116,7 @@ test("a cut connection is tried again after growing pauses, without an end", asy
 });
 
 test("bytes that arrive shorten the next pause again", async () => {
-  const { queue, sends } = setUp();
-  queue.add([row("a")]);
+  const { sends } = setUp("a");
   for (const ms of [1000, 2000, 4000]) {
     sends.at(-1)?.reject(refusal(0));
     await settle();
@@ -133,8 +131,7 @@ test("bytes that arrive shorten the next pause again", async () => {
 });
 
 test("all go on at once when the network is back", async () => {
-  const { queue, sends } = setUp();
-  queue.add([row("a"), row("b")]);
+  const { queue, sends } = setUp("a", "b");
   for (const call of sends.slice()) call.reject(refusal(0));
   await settle();
   assert.deepEqual(states(queue), ["delayed", "delayed"]);
@@ -143,8 +140,7 @@ test("all go on at once when the network is back", async () => {
 });
 
 test("while the connection is cut, waiting rows do not start to fail as well", async () => {
-  const { queue, sends } = setUp();
-  queue.add(["a", "b", "c"].map((name) => row(name)));
+  const { queue, sends } = setUp("a", "b", "c");
   sends[0].reject(refusal(0));
   sends[1].reject(refusal(0));
   await settle();
@@ -152,8 +148,7 @@ test("while the connection is cut, waiting rows do not start to fail as well", a
 });
 
 test("a full queue of the service is waited for as long as it says, while others are uploaded", async () => {
-  const { queue, sends, submissions } = setUp();
-  queue.add(["a", "b", "c"].map((name) => row(name)));
+  const { queue, sends, submissions } = setUp("a", "b", "c");
   sends[0].resolve();
   await settle();
   submissions[0].reject(refusal(429, { retryAfter: 10 }));
@@ -189,8 +184,7 @@ test("an upload that the service no longer has starts anew, and says so if bytes
 });
 
 test("a path that does not exist is an error, not a reason to start anew without end", async () => {
-  const { queue, sends } = setUp();
-  queue.add([row("a")]);
+  const { queue, sends } = setUp("a");
   sends[0].reject(refusal(404));
   await settle();
   assert.deepEqual(states(queue), ["failed"]);
@@ -198,8 +192,7 @@ test("a path that does not exist is an error, not a reason to start anew without
 });
 
 test("a refused recording keeps the message of the service, and is sent again on demand alone", async () => {
-  const { queue, sends, submissions } = setUp();
-  queue.add([row("a")]);
+  const { queue, sends, submissions } = setUp("a");
   sends[0].resolve();
   await settle();
   submissions[0].reject(refusal(400));
@@ -215,8 +208,7 @@ test("a refused recording keeps the message of the service, and is sent again on
 });
 
 test("a paused upload makes way for the next one, and goes on where it was", async () => {
-  const { queue, sends, stored } = setUp();
-  queue.add(["a", "b", "c"].map((name) => row(name)));
+  const { queue, sends, stored } = setUp("a", "b", "c");
   const [{ stored: first }] = queue.rows.value;
   sends[0].handlers.onBegin("u1");
   queue.pause(first.id);
@@ -233,8 +225,7 @@ test("a paused upload makes way for the next one, and goes on where it was", asy
 });
 
 test("a removed upload is removed from the service and from the browser", async () => {
-  const { queue, sends, stored, discarded } = setUp();
-  queue.add([row("a")]);
+  const { queue, sends, stored, discarded } = setUp("a");
   sends[0].handlers.onBegin("u1");
   await queue.remove(queue.rows.value[0].stored.id);
   assert.ok(sends[0].handlers.signal.aborted);
@@ -263,8 +254,7 @@ test("an upload that was complete when the tab was closed needs no file, only it
 });
 
 test("a file that has changed on the disk has to be chosen again", async () => {
-  const { queue, sends } = setUp();
-  queue.add([row("a")]);
+  const { queue, sends } = setUp("a");
   sends[0].reject(Object.assign(new Error("changed"), { name: "NotReadableError" }));
   await settle();
   assert.deepEqual(states(queue), ["fileNeeded"]);
