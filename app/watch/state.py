@@ -18,25 +18,6 @@ FAILED = "failed"
 
 _BUSY_S = 30.0
 _AT_ONCE = 500  # paths in a query
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS recordings (
-    kind TEXT NOT NULL,
-    path BLOB NOT NULL,
-    inode INTEGER NOT NULL,
-    size INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    key TEXT NOT NULL,
-    job TEXT NOT NULL,
-    filename TEXT NOT NULL,
-    language TEXT NOT NULL,
-    sidecar BLOB NOT NULL,
-    sidecar_mark TEXT NOT NULL,
-    PRIMARY KEY (kind, path)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS recordings_by_content ON recordings (inode, size, mtime_ns);
-"""
 _COLUMNS = (
     "kind, path, inode, size, mtime_ns, status, digest, key, job, filename, language, sidecar, sidecar_mark"
 )
@@ -100,7 +81,7 @@ class State:
             )
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
-            self._database.executescript(_SCHEMA)
+            self._database.executescript(Path(__file__).with_suffix(".sql").read_text("utf-8"))
         except sqlite3.Error as error:
             raise InvalidSetting(
                 f"{path} cannot be used: {error}. It holds what was transcribed already; if it is damaged, "
