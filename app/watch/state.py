@@ -4,7 +4,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -136,15 +136,10 @@ class State:
         """Store that a recording was renamed to `path`. Returns what is known of it then."""
         moved = replace(entry, path=path)
         with self._cursor() as cursor:
-            cursor.execute("BEGIN IMMEDIATE")
             cursor.execute(
-                "DELETE FROM recordings WHERE kind = ? AND path = ?", (self._kind, os.fsencode(path))
-            )
-            cursor.execute(
-                "UPDATE recordings SET path = ? WHERE kind = ? AND path = ?",
+                "UPDATE OR REPLACE recordings SET path = ? WHERE kind = ? AND path = ?",
                 (os.fsencode(path), self._kind, os.fsencode(entry.path)),
             )
-            cursor.execute("COMMIT")
         return moved
 
     def forget(self, path: Path) -> None:
@@ -167,9 +162,6 @@ class State:
             try:
                 yield self._database.cursor()
             except sqlite3.Error as error:
-                with suppress(sqlite3.Error):
-                    if self._database.in_transaction:
-                        self._database.execute("ROLLBACK")
                 raise DatabaseUnavailable(f"the list of recordings cannot be used: {error}") from None
 
 
