@@ -157,8 +157,13 @@ def server(shared: SharedServers) -> Server:
 
 @pytest.fixture(scope="module")
 def emptied(server: Server) -> Server:
-    """The same server without the jobs of other modules, for tests which assert that no file is left."""
-    return without_jobs(server)
+    """The same server without jobs and uploads of other modules, for tests that look for files left."""
+    without_jobs(server)
+    for path in (server.data / "uploads").iterdir():
+        server.client.delete(
+            f"/v1/uploads/{path.name}", headers={"Tus-Resumable": "1.0.0"}
+        ).raise_for_status()
+    return server
 
 
 def without_jobs(server: Server) -> Server:
