@@ -1,15 +1,13 @@
 """Which hosts the service may contact on a client's behalf: only globally routable unicast addresses.
 
 Both the front end and the workers use this module, so it is pure and needs the standard library alone. The
-lists, in `addresses.toml`, are IANA's registries of special-purpose addresses. They are written out because
-`ipaddress.is_global` differs between versions of Python, and because it calls a few addresses global that
-lead to private networks.
+lists are IANA's registries of special-purpose addresses. They are written out because `ipaddress.is_global`
+differs between versions of Python, and because it calls a few addresses global that lead to private networks.
 """
 
 import ipaddress
 import re
 import socket
-import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +20,12 @@ Resolver = Callable[..., Sequence[tuple[Any, ...]]]
 # Has the signature of `socket.create_connection`; the address is resolved already.
 Connect = Callable[[tuple[str, int], float | None], socket.socket]
 
-_REFUSED = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
-_REFUSED_V4 = tuple(map(ipaddress.IPv4Network, _REFUSED["ipv4"]))
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # the only block with assigned addresses
-_REFUSED_V6 = tuple(map(ipaddress.IPv6Network, _REFUSED["ipv6"]))
+_REFUSED = tuple(
+    ipaddress.ip_network(block)
+    for line in Path(__file__).with_name("refused_networks.txt").read_text("utf-8").splitlines()
+    if (block := line.partition("#")[0].strip())
+)
 # Machines with IPv6 only reach IPv4 hosts through NAT64: the embedded IPv4 address decides.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
@@ -53,8 +53,9 @@ def is_public(address: str) -> bool:
     if isinstance(parsed, ipaddress.IPv6Address):
         if parsed in _NAT64:
             return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
-        return parsed in _UNICAST_V6 and not any(parsed in block for block in _REFUSED_V6)
-    return not any(parsed in block for block in _REFUSED_V4)
+        if parsed not in _UNICAST_V6:
+            return False
+    return not any(parsed in block for block in _REFUSED)
 
 
 def check_url(url: str) -> tuple[str, int]:

@@ -12,14 +12,8 @@ HEAD_BYTES = 4096  # of a file, enough to recognise its type
 MAX_NAMED_TRACKS = 20  # in one message
 MAX_TITLE_CHARS = 60  # of a track
 
-# The first bytes of files, and the usual names of their types; recordings with the offset of the bytes.
+# First bytes of files, and the names of their types.
 _FILE_TYPES = tomllib.loads(Path(__file__).with_name("file_types.toml").read_text("utf-8"))
-_OTHER_FILES: list[tuple[bytes, str]] = [
-    (magic.encode("latin-1"), name) for magic, name in _FILE_TYPES["others"]
-]
-_RECORDINGS: list[tuple[int, bytes, str]] = [
-    (at, magic.encode("latin-1"), name) for at, magic, name in _FILE_TYPES["recordings"]
-]
 
 _SEND_INSTEAD = "Send an audio or video file, such as MP3, M4A, WAV, FLAC, OGG, MP4, MKV or WebM."
 
@@ -34,8 +28,8 @@ def unreadable(source: Path) -> RecordingRefused:
     """For a file in which FFmpeg recognises no audio or video."""
     with source.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    for offset, magic, name in _RECORDINGS:
-        if head.startswith(magic, offset):
+    for offset, magic, name in _FILE_TYPES["recordings"]:
+        if head.startswith(magic.encode("latin-1"), offset):
             return _broken(f"The file looks like {name}, but it is broken or incomplete and cannot be read.")
     return RecordingRefused("not_audio", f"The file is {_type_name(head)}. {_SEND_INSTEAD}")
 
@@ -116,9 +110,9 @@ def _broken(what: str) -> RecordingRefused:
 
 
 def _type_name(head: bytes) -> str:
-    for magic, name in _OTHER_FILES:
-        if head.startswith(magic):
-            return name
+    for magic, name in _FILE_TYPES["others"]:
+        if head.startswith(magic.encode("latin-1")):
+            return str(name)
     return "text" if _is_text(head) else "neither audio nor video that could be recognised"
 
 
