@@ -1,33 +1,12 @@
 """The languages that Whisper knows, by ISO 639 code and lower-case English name."""
 
-LANGUAGES: dict[str, str] = {
-    "af": "afrikaans", "am": "amharic", "ar": "arabic", "as": "assamese", "az": "azerbaijani",
-    "ba": "bashkir", "be": "belarusian", "bg": "bulgarian", "bn": "bengali", "bo": "tibetan",
-    "br": "breton", "bs": "bosnian", "ca": "catalan", "cs": "czech", "cy": "welsh", "da": "danish",
-    "de": "german", "el": "greek", "en": "english", "es": "spanish", "et": "estonian", "eu": "basque",
-    "fa": "persian", "fi": "finnish", "fo": "faroese", "fr": "french", "gl": "galician",
-    "gu": "gujarati", "ha": "hausa", "haw": "hawaiian", "he": "hebrew", "hi": "hindi",
-    "hr": "croatian", "ht": "haitian creole", "hu": "hungarian", "hy": "armenian",
-    "id": "indonesian", "is": "icelandic", "it": "italian", "ja": "japanese", "jw": "javanese",
-    "ka": "georgian", "kk": "kazakh", "km": "khmer", "kn": "kannada", "ko": "korean", "la": "latin",
-    "lb": "luxembourgish", "ln": "lingala", "lo": "lao", "lt": "lithuanian", "lv": "latvian",
-    "mg": "malagasy", "mi": "maori", "mk": "macedonian", "ml": "malayalam", "mn": "mongolian",
-    "mr": "marathi", "ms": "malay", "mt": "maltese", "my": "myanmar", "ne": "nepali", "nl": "dutch",
-    "nn": "nynorsk", "no": "norwegian", "oc": "occitan", "pa": "punjabi", "pl": "polish",
-    "ps": "pashto", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sa": "sanskrit",
-    "sd": "sindhi", "si": "sinhala", "sk": "slovak", "sl": "slovenian", "sn": "shona",
-    "so": "somali", "sq": "albanian", "sr": "serbian", "su": "sundanese", "sv": "swedish",
-    "sw": "swahili", "ta": "tamil", "te": "telugu", "tg": "tajik", "th": "thai", "tk": "turkmen",
-    "tl": "tagalog", "tr": "turkish", "tt": "tatar", "uk": "ukrainian", "ur": "urdu", "uz": "uzbek",
-    "vi": "vietnamese", "yi": "yiddish", "yo": "yoruba", "yue": "cantonese", "zh": "chinese",
-}  # fmt: skip
+import tomllib
+from pathlib import Path
 
-_CODES_BY_NAME = {name: code for code, name in LANGUAGES.items()} | {
-    "burmese": "my", "castilian": "es", "fil": "tl", "filipino": "tl", "flemish": "nl", "haitian": "ht",
-    "javanese": "jw",
-    "letzeburgesch": "lb", "mandarin": "zh", "moldavian": "ro", "moldovan": "ro", "panjabi": "pa",
-    "pushto": "ps", "sinhalese": "si", "valencian": "ca", "jv": "jw", "nb": "no", "iw": "he",
-}  # fmt: skip
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+
+LANGUAGES: dict[str, str] = _TABLES["names"]
+_CODES_BY_NAME: dict[str, str] = {name: code for code, name in LANGUAGES.items()} | _TABLES["other_names"]
 
 
 def language_code(value: str | None) -> str | None:

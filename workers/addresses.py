@@ -9,6 +9,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,41 +20,11 @@ Resolver = Callable[..., Sequence[tuple[Any, ...]]]
 # Has the signature of `socket.create_connection`; the address is resolved already.
 Connect = Callable[[tuple[str, int], float | None], socket.socket]
 
-_REFUSED_V4 = tuple(
-    ipaddress.IPv4Network(block)
-    for block in (
-        "0.0.0.0/8",  # this host, this network
-        "10.0.0.0/8",  # private
-        "100.64.0.0/10",  # between carrier and customer
-        "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # Azure's platform, seen from its machines
-        "169.254.0.0/16",  # link-local; metadata services of most clouds
-        "172.16.0.0/12",  # private
-        "192.0.0.0/24",  # protocol assignments
-        "192.0.2.0/24",  # documentation
-        "192.31.196.0/24",  # AS112
-        "192.52.193.0/24",  # AMT
-        "192.88.99.0/24",  # 6to4 relays
-        "192.168.0.0/16",  # private
-        "192.175.48.0/24",  # AS112
-        "198.18.0.0/15",  # benchmarks
-        "198.51.100.0/24",  # documentation
-        "203.0.113.0/24",  # documentation
-        "224.0.0.0/4",  # multicast
-        "240.0.0.0/4",  # reserved, broadcast
-    )
-)
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # the only block with assigned addresses
-_REFUSED_V6 = tuple(
-    ipaddress.IPv6Network(block)
-    for block in (
-        "2001::/23",  # protocol assignments; among them Teredo, which embeds IPv4 addresses
-        "2001:db8::/32",  # documentation
-        "2002::/16",  # 6to4, which embeds IPv4 addresses
-        "2620:4f:8000::/48",  # AS112
-        "3ffe::/16",  # the 6bone, a finished experiment
-        "3fff::/20",  # documentation
-    )
+_REFUSED = tuple(
+    ipaddress.ip_network(block)
+    for line in Path(__file__).with_name("refused_networks.txt").read_text("utf-8").splitlines()
+    if (block := line.partition("#")[0].strip())
 )
 # Machines with IPv6 only reach IPv4 hosts through NAT64: the embedded IPv4 address decides.
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
@@ -82,8 +53,9 @@ def is_public(address: str) -> bool:
     if isinstance(parsed, ipaddress.IPv6Address):
         if parsed in _NAT64:
             return is_public(str(ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)))
-        return parsed in _UNICAST_V6 and not any(parsed in block for block in _REFUSED_V6)
-    return not any(parsed in block for block in _REFUSED_V4)
+        if parsed not in _UNICAST_V6:
+            return False
+    return not any(parsed in block for block in _REFUSED)
 
 
 def check_url(url: str) -> tuple[str, int]:

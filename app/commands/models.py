@@ -18,6 +18,7 @@ from rich.progress import (
 )
 
 from app.commands.ending import command, print_error
+from app.doctor.machine import gigabytes
 from app.engines.model_download import WEIGHTS, cache_folder, cached_folder, repository_folder
 from app.engines.model_files import (
     DEMO,
@@ -54,7 +55,7 @@ def run_list() -> int:
     rows = [
         (
             entry.name + (" (default)" if entry.default else ""),
-            _size(entry.size) if entry.state != _ELSEWHERE else "",
+            gigabytes(entry.size) if entry.state != _ELSEWHERE else "",
             entry.state,
             entry.source,
         )
@@ -128,7 +129,7 @@ def _pull(name: str) -> bool:
         print_error(error.message)
         return False
     done = "is already here" if was_here else "downloaded"
-    print(f"{name}: {done}, {_size(_bytes(files.path))}, {files.path}")
+    print(f"{name}: {done}, {gigabytes(_bytes(files.path))}, {files.path}")
     return True
 
 
@@ -187,7 +188,3 @@ def _bytes(folder: Path) -> int:
                 with suppress(FileNotFoundError):  # a download has just renamed it
                     total += path.stat().st_size
     return total
-
-
-def _size(size: int) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from app.speakers.crosstalk import Loudness, without_crosstalk
 from app.transcript.edited import EditedSegment, with_ids
-from app.transcript.timeline import Transcript
-from workers.messages import Span
+from app.transcript.timeline import Transcript, joined_spans
 
 
 def join_channels(
@@ -30,7 +29,7 @@ def join_channels(
     segments = [replace(segment, speaker=labels[channel]) for channel, part in speaking for segment in part]
     return replace(
         max(transcripts, key=lambda transcript: len(transcript.clips)),  # for the language of most clips
-        speech=_union(span for transcript in transcripts for span in transcript.speech),
+        speech=tuple(joined_spans(sorted(span for transcript in transcripts for span in transcript.speech))),
         segments=in_order(segments),
         failed_spans=tuple(sorted({span for transcript in transcripts for span in transcript.failed_spans})),
         clips=tuple(sorted({span for transcript in transcripts for span in transcript.clips})),
@@ -57,14 +56,3 @@ def speaker_labels(channels: Sequence[int], names: Sequence[str]) -> dict[int, s
 def channel_name(channel: int, names: Sequence[str]) -> str | None:
     """The name of the person who speaks on a channel, if it is known."""
     return names[channel] if channel < len(names) else None
-
-
-def _union(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """What is in any of the spans, as spans in order, none touching the next."""
-    joined: list[Span] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        else:
-            joined.append((start, end))
-    return tuple(joined)

@@ -80,6 +80,17 @@ def place_segments(segments: Iterable[Segment], clip: Span) -> tuple[Segment, ..
     return tuple(in_bounds(placed, clip))
 
 
+def joined_spans(spans: Iterable[Span], gap: int = 0) -> list[Span]:
+    """Ordered spans; those that are at most `gap` apart become one."""
+    joined: list[Span] = []
+    for start, end in spans:
+        if joined and start - joined[-1][1] <= gap:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
 def in_bounds(segments: Sequence[S], bounds: Span) -> list[S]:
     """Ordered segments without overlap inside the bounds: a segment ends when the next one starts.
 

@@ -4,7 +4,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,25 +18,6 @@ FAILED = "failed"
 
 _BUSY_S = 30.0
 _AT_ONCE = 500  # paths in a query
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS recordings (
-    kind TEXT NOT NULL,
-    path BLOB NOT NULL,
-    inode INTEGER NOT NULL,
-    size INTEGER NOT NULL,
-    mtime_ns INTEGER NOT NULL,
-    status TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    key TEXT NOT NULL,
-    job TEXT NOT NULL,
-    filename TEXT NOT NULL,
-    language TEXT NOT NULL,
-    sidecar BLOB NOT NULL,
-    sidecar_mark TEXT NOT NULL,
-    PRIMARY KEY (kind, path)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS recordings_by_content ON recordings (inode, size, mtime_ns);
-"""
 _COLUMNS = (
     "kind, path, inode, size, mtime_ns, status, digest, key, job, filename, language, sidecar, sidecar_mark"
 )
@@ -100,7 +81,7 @@ class State:
             )
             self._database.execute("PRAGMA journal_mode = WAL")
             self._database.execute("PRAGMA synchronous = FULL")
-            self._database.executescript(_SCHEMA)
+            self._database.executescript(Path(__file__).with_suffix(".sql").read_text("utf-8"))
         except sqlite3.Error as error:
             raise InvalidSetting(
                 f"{path} cannot be used: {error}. It holds what was transcribed already; if it is damaged, "
@@ -155,15 +136,10 @@ class State:
         """Store that a recording was renamed to `path`. Returns what is known of it then."""
         moved = replace(entry, path=path)
         with self._cursor() as cursor:
-            cursor.execute("BEGIN IMMEDIATE")
             cursor.execute(
-                "DELETE FROM recordings WHERE kind = ? AND path = ?", (self._kind, os.fsencode(path))
-            )
-            cursor.execute(
-                "UPDATE recordings SET path = ? WHERE kind = ? AND path = ?",
+                "UPDATE OR REPLACE recordings SET path = ? WHERE kind = ? AND path = ?",
                 (os.fsencode(path), self._kind, os.fsencode(entry.path)),
             )
-            cursor.execute("COMMIT")
         return moved
 
     def forget(self, path: Path) -> None:
@@ -186,9 +162,6 @@ class State:
             try:
                 yield self._database.cursor()
             except sqlite3.Error as error:
-                with suppress(sqlite3.Error):
-                    if self._database.in_transaction:
-                        self._database.execute("ROLLBACK")
                 raise DatabaseUnavailable(f"the list of recordings cannot be used: {error}") from None
 
 

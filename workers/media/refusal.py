@@ -2,6 +2,7 @@
 
 import codecs
 import json
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,51 +12,8 @@ HEAD_BYTES = 4096  # of a file, enough to recognise its type
 MAX_NAMED_TRACKS = 20  # in one message
 MAX_TITLE_CHARS = 60  # of a track
 
-# First bytes of files without sound, and the usual names of their types.
-_OTHER_FILES: tuple[tuple[bytes, str], ...] = (
-    (b"%PDF-", "a PDF document"),
-    (b"\x89PNG", "a picture (PNG)"),
-    (b"\xff\xd8\xff", "a picture (JPEG)"),
-    (b"GIF8", "a picture (GIF)"),
-    (b"II*\x00", "a picture (TIFF)"),
-    (b"MM\x00*", "a picture (TIFF)"),
-    (b"PK\x03\x04", "a ZIP archive or an office document"),
-    (b"\x1f\x8b", "a compressed archive (gzip)"),
-    (b"7z\xbc\xaf\x27\x1c", "a compressed archive (7z)"),
-    (b"Rar!", "a compressed archive (RAR)"),
-    (b"BZh", "a compressed archive (bzip2)"),
-    (b"\xfd7zXZ", "a compressed archive (xz)"),
-    (b"\x7fELF", "a program"),
-    (b"MZ\x90\x00", "a program"),
-    (b"SQLite format 3", "a database"),
-    (b"MThd", "a MIDI file, which holds notes and no sound"),
-    (b"#EXTM3U", "a playlist, which only points to recordings"),
-    (b"[playlist]", "a playlist, which only points to recordings"),
-    (b"ffconcat", "a playlist, which only points to recordings"),
-    (b"<!DOCTYPE html", "a web page"),
-    (b"<html", "a web page"),
-    (b"#!", "a script"),
-)
-
-# First bytes of recordings: (offset, bytes, name).
-_RECORDINGS: tuple[tuple[int, bytes, str], ...] = (
-    (8, b"WAVE", "WAV"),
-    (8, b"AVI ", "AVI"),
-    (0, b"fLaC", "FLAC"),
-    (0, b"OggS", "Ogg"),
-    (0, b"ID3", "MP3"),
-    (0, b"\xff\xfb", "MP3"),
-    (0, b"\x1aE\xdf\xa3", "Matroska or WebM"),
-    (4, b"ftyp", "MP4 or M4A"),
-    (4, b"moov", "MP4 or M4A"),
-    (4, b"mdat", "MP4 or M4A"),
-    (0, b"FORM", "AIFF"),
-    (0, b"caff", "CAF"),
-    (0, b".snd", "AU"),
-    (0, b"#!AMR", "AMR"),
-    (0, b"FLV", "FLV"),
-    (0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "WMA or WMV"),
-)
+# First bytes of files, and the names of their types.
+_FILE_TYPES = tomllib.loads(Path(__file__).with_name("file_types.toml").read_text("utf-8"))
 
 _SEND_INSTEAD = "Send an audio or video file, such as MP3, M4A, WAV, FLAC, OGG, MP4, MKV or WebM."
 
@@ -70,8 +28,8 @@ def unreadable(source: Path) -> RecordingRefused:
     """For a file in which FFmpeg recognises no audio or video."""
     with source.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    for offset, magic, name in _RECORDINGS:
-        if head.startswith(magic, offset):
+    for offset, magic, name in _FILE_TYPES["recordings"]:
+        if head.startswith(magic.encode("latin-1"), offset):
             return _broken(f"The file looks like {name}, but it is broken or incomplete and cannot be read.")
     return RecordingRefused("not_audio", f"The file is {_type_name(head)}. {_SEND_INSTEAD}")
 
@@ -152,9 +110,9 @@ def _broken(what: str) -> RecordingRefused:
 
 
 def _type_name(head: bytes) -> str:
-    for magic, name in _OTHER_FILES:
-        if head.startswith(magic):
-            return name
+    for magic, name in _FILE_TYPES["others"]:
+        if head.startswith(magic.encode("latin-1")):
+            return str(name)
     return "text" if _is_text(head) else "neither audio nor video that could be recognised"
 
 

@@ -4,33 +4,16 @@ The names are CTranslate2's. Values that are not quantized have type x with `int
 model's files with `int8`.
 """
 
+import tomllib
 from collections.abc import Collection
+from pathlib import Path
 
 # The meaning of `auto`, normally and in safe mode: the first type that the device supports. CTranslate2's own
 # `auto` chooses the fastest type, which may cost accuracy on a GPU.
 _PREFERRED = {"cuda": ("float16",), "cpu": ("int8",)}
 _SAFE = {"cuda": ("int8_float16", "int8"), "cpu": ("int8",)}
 
-# For each type, one that takes less memory.
-_SMALLER = {
-    "cuda": {
-        "float32": "float16",
-        "float16": "int8_float16",
-        "bfloat16": "int8_bfloat16",
-        "int8_float32": "int8_float16",
-        "int8_float16": "int8",
-        "int8_bfloat16": "int8",
-    },
-    "cpu": {
-        "float32": "int8_float32",
-        "float16": "int8_float32",
-        "bfloat16": "int8_float32",
-        "int16": "int8_float32",
-        "int8_float32": "int8",
-        "int8_float16": "int8",
-        "int8_bfloat16": "int8",
-    },
-}
+_SMALLER: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 
 def choose(requested: str, device: str, supported: Collection[str], *, safe: bool = False) -> str:

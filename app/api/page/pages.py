@@ -40,23 +40,6 @@ DOCS_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# URLs are relative, so the page also works behind a proxy that adds a path.
-_DOCS = Template("""<!doctype html>
-<html lang="en">
-  <head>
-    <meta charset="utf-8" />
-    <title>$title</title>
-    <meta name="viewport" content="width=device-width, initial-scale=1" />
-    <link rel="icon" href="web/icon.svg" />
-    <link rel="stylesheet" href="docs/assets/swagger-ui.css" />
-  </head>
-  <body>
-    <div id="swagger-ui"></div>
-    <script src="docs/assets/swagger-ui-bundle.js"></script>
-    <script src="web/docs.js"></script>
-  </body>
-</html>
-""")
 
 
 def add_pages(app: FastAPI, settings: Settings) -> None:
@@ -76,13 +59,15 @@ def add_pages(app: FastAPI, settings: Settings) -> None:
 
 
 def add_docs(app: FastAPI) -> None:
-    """Add the documentation and its files."""
+    """Add the documentation and its files. All URLs in it are relative, too."""
 
     # Not async, so it runs in a thread: the first request takes a fifth of a second to build the document.
     def schema(_: Request) -> Response:
         return JSONResponse(app.openapi())
 
-    page = _DOCS.substitute(title=escape(f"{app.title} – API"))
+    page = Template((WEB / "docs.html").read_text(encoding="utf-8")).substitute(
+        title=escape(f"{app.title} – API")
+    )
     assets = StaticFolder(Path(str(files("fastapi_offline") / "static")))
 
     async def show(request: Request) -> Response:

@@ -1,7 +1,9 @@
 """The search of jobs: a table with the words of each job's name and text, in the syntax of each database."""
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -27,37 +29,8 @@ class _Dialect:
 
 # Words consist of letters, digits and marks. In quotes, neither database takes them for syntax.
 _DIALECTS = {
-    "sqlite": _Dialect(
-        delete="DELETE FROM search WHERE rowid = :number",
-        insert="INSERT INTO search (rowid, words) VALUES (:number, :words)",
-        # CROSS: else the planner begins with all jobs of the status.
-        find="SELECT jobs.number FROM search CROSS JOIN jobs ON jobs.number = search.rowid "
-        "WHERE search MATCH :query AND search.rowid < :below AND (:status IS NULL OR jobs.status = :status) "
-        "ORDER BY search.rowid DESC LIMIT :limit",
-        term='"{}"*',
-        short_term='"{}"*',
-        operator=" AND ",
-    ),
-    "postgresql": _Dialect(
-        delete="DELETE FROM search WHERE job_number = :number",
-        # A star: a longer word begins so. Else a short term would merge the jobs of thousands of words.
-        insert="WITH given AS (SELECT unnest(string_to_array(CAST(:words AS text), ' ')) AS word), "
-        "lexemes AS (SELECT word AS lexeme FROM given UNION ALL SELECT left(word, length) || '*' "
-        f"FROM given, generate_series(1, {SHORT}) AS length WHERE length < char_length(word)) "
-        "INSERT INTO search (job_number, words) "
-        "SELECT :number, array_to_tsvector(coalesce(array_agg(lexeme), '{}')) FROM lexemes",
-        find="WITH found AS MATERIALIZED "
-        "(SELECT job_number FROM search WHERE words @@ CAST(CAST(:query AS text) AS tsquery)) "
-        "SELECT jobs.number FROM found JOIN jobs ON jobs.number = found.job_number "
-        "WHERE jobs.number < :below "
-        "AND (CAST(:status AS text) IS NULL OR jobs.status = CAST(:status AS text)) "
-        "ORDER BY jobs.number DESC LIMIT :limit",
-        term="'{}':*",
-        short_term="('{0}' | '{0}*')",
-        operator=" & ",
-        # The planner takes rows for small, since their words are stored elsewhere. It would read them all.
-        prepare="SET LOCAL enable_seqscan = off",
-    ),
+    name: _Dialect(**statements)
+    for name, statements in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
 
 

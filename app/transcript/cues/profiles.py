@@ -1,14 +1,16 @@
 """The limits that cues keep, by profile and language. Pure.
 
 Widths are columns, speeds columns per second: a full-width character takes two, so 16 characters of Chinese
-are 32 columns. `docs/subtitles.md` shows these tables to users.
+are 32 columns. `profiles.toml` has the tables; `docs/subtitles.md` shows them to users.
 """
 
 import math
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.options import Auto, Options, ProfileName
 from app.transcript.cues.lines import SAMPLES_PER_MS, CueStyle
@@ -36,76 +38,17 @@ class Profile:
     fps: float | None = None
 
 
-def _rows(rows: dict[str, Reading]) -> Mapping[str, Reading]:
-    """One entry for each of the codes that a key names."""
-    return MappingProxyType({code: reading for codes, reading in rows.items() for code in codes.split()})
+def _profile(table: dict[str, Any]) -> Profile:
+    """The profile of a table in the file, whose rows name one code or several."""
+    rows = {code: Reading(*row) for codes, row in table.pop("rows").items() for code in codes.split()}
+    return Profile(rows.pop("other"), MappingProxyType(rows), **table)
 
 
-# Netflix Timed Text Style Guides (partnerhelp.netflixstudios.com): General Requirements (2 lines, 5/6 s to
-# 7 s, 2 frames between subtitles at any rate), and "Character Limitation" and "Reading Speed Limits" of the
-# guide of each language, for programmes for adults. These are the speeds for SDH, the subtitles in the
-# language of the recording. The guides of Japanese and Chinese allow SDH somewhat wider lines.
-DEFAULT = Profile(
-    Reading(42, 20),
-    _rows(
-        {
-            "zh yue": Reading(32, 22),  # 16 characters, 11 a second
-            "ja": Reading(26, 14),  # 13 characters, 7 a second
-            "ko": Reading(32, 28),  # 16 syllables, 14 a second; Latin letters and spaces count half
-            "th": Reading(35, 20),  # tone marks, and vowels above and below, do not count
-            "ar": Reading(42, 23),
-            "hi": Reading(42, 25),
-            "bn kn ml mr ta te": Reading(42, 22),
-        }
-    ),
-)
+_TABLES: dict[Any, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
-# The same guides for subtitles that are not SDH.
-NETFLIX = Profile(
-    Reading(42, 17),
-    _rows(
-        {
-            "en": Reading(42, 20),
-            "zh yue": Reading(32, 18),  # 9 characters a second
-            "ja": Reading(26, 8),  # 4 characters a second
-            "ko": Reading(32, 24),  # 12 syllables a second
-            "th": Reading(35, 17),
-            "ar": Reading(42, 20),
-            "hi bn kn ml mr ta te": Reading(42, 22),
-        }
-    ),
-)
-
-# The guides of British and European broadcasters do not cover these scripts: the figures are Netflix's. Only
-# the speed of Thai is the broadcasters', which is lower.
-_OTHER_SCRIPTS_ON_AIR = _rows(
-    {"zh yue": Reading(32, 18), "ja": Reading(26, 8), "ko": Reading(32, 24), "th": Reading(35, 15)}
-)
-
-# BBC Subtitle Guidelines 1.2.3 (bbc.github.io/subtitle-guidelines): 3.1, 37 characters, which is the limit
-# of Teletext and fits 68 % of the width online; 3.3, two lines; 4, 160 to 180 words a minute, which is 15
-# characters a second at five a word; 4.1, 0.3 s for each word, so 1 s for three; 4.5, no gaps unless there
-# is a pause. Longest time: no figure, so the usual 7 s. 25 frames per second: British television.
-BBC = Profile(Reading(37, 15), _OTHER_SCRIPTS_ON_AIR, min_cue_s=1.0, min_gap_s=0.0, fps=25)
-
-# Subtitle standards of ARD, ORF, SRF and ZDF 1.3 (untertitelrichtlinien.de): two lines of 37 characters, as
-# in Teletext, and 13 to 15 characters a second. Code of Good Subtitling Practice (Ivarsson and Carroll,
-# esist.org): 1 s to 7 s, and four frames between subtitles. EBU Tech 3264: 25 frames per second.
-BROADCAST = Profile(Reading(37, 15), _OTHER_SCRIPTS_ON_AIR, min_cue_s=1.0, min_gap_s=4 / 25, fps=25)
-
-# Captions burnt into vertical video (9:16). There is no common guide; this is what creators do: one short
-# line in large type, changed quickly and without gaps. 20 columns fit between the controls of the apps.
-SOCIAL = Profile(
-    Reading(20, 25),
-    _rows({"zh yue": Reading(20, 22), "ja": Reading(20, 14), "ko": Reading(20, 28)}),
-    max_lines=1,
-    min_cue_s=0.5,
-    max_cue_s=3.0,
-    min_gap_s=0.0,
-)
-
+# None: the service's own defaults.
 PROFILES: Mapping[ProfileName | None, Profile] = MappingProxyType(
-    {None: DEFAULT, "netflix": NETFLIX, "bbc": BBC, "broadcast": BROADCAST, "social": SOCIAL}
+    {None if name == "default" else name: _profile(table) for name, table in _TABLES.items()}
 )
 
 _NTSC = (24, 30, 48, 60, 120)  # these times 1000/1001, given as 23.976, 29.97, ...

@@ -1,6 +1,7 @@
 """Advanced SubStation Alpha, as libass and VSFilter read it."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileCue, FileStyle, Run, centiseconds, clock, runs_of, timed_cues
@@ -12,24 +13,7 @@ from app.transcript.timeline import Transcript
 _STYLE = """\
 Style: {name},Arial,64,&H00{colour},&H00A0A0A0,&H00000000,&H80000000,0,0,0,0,100,100,0,0,1,3,1,2,120,120,60,1
 """
-_HEADER = """\
-[Script Info]
-ScriptType: v4.00+
-PlayResX: 1920
-PlayResY: 1080
-WrapStyle: 0
-ScaledBorderAndShadow: yes
-
-[V4+ Styles]
-Format: Name, Fontname, Fontsize, PrimaryColour, SecondaryColour, OutlineColour, BackColour, Bold, Italic, \
-Underline, StrikeOut, ScaleX, ScaleY, Spacing, Angle, BorderStyle, Outline, Shadow, Alignment, \
-MarginL, MarginR, MarginV, Encoding
-"""
-_EVENTS = """\
-
-[Events]
-Format: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text
-"""
+_HEADER, _EVENTS = Path(__file__).with_suffix(".txt").read_text("utf-8").split("{styles}\n")
 
 # Of speakers, as BBGGRR: first the four of the BBC Subtitle Guidelines (white, yellow, cyan, green), then
 # others that are as bright. They repeat if more people speak.

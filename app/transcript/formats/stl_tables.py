@@ -1,8 +1,10 @@
 """The character tables and language codes of EBU-STL (EBU Tech 3264, appendices 2 and 3)."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from ttconv.stl import iso6937
 
@@ -67,19 +69,7 @@ def _iso_8859(part: int) -> dict[str, bytes]:
     return known
 
 
-# Language codes by ISO 639: the first list counts up from 1, the second down from 7F. An underscore is a
-# language without such a code.
-_UP = (
-    "sq br ca hr cy cs da de en es eo et eu fo fr fy ga gd gl is it _ la lv lb lt hu mt nl no oc pl pt ro rm "
-    "sr sk sl fi sv tr _ wa"
-)
-_DOWN = (
-    "am ar hy as az bm be bn bg my zh cv prs ff ka el gu gn ha he hi id ja kn kk km ko lo mk mg ms mo mr nd "
-    "ne or pap fa pa ps qu ru _ sh sn si so srn sw tg ta tt te th uk ur uz vi zu"
-)
-_LANGUAGES = {code: number for number, code in enumerate(_UP.split(), start=1)} | {
-    code: 0x7F - number for number, code in enumerate(_DOWN.split())
-}
+_LANGUAGES: dict[str, int] = tomllib.loads(Path(__file__).with_name("stl_languages.toml").read_text("utf-8"))
 
 
 def language_number(code: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from html import escape
+from pathlib import Path
 
 from app.transcript.cues.timing import Cue
 from app.transcript.formats.common import FileStyle, clock, timed_cues
@@ -9,26 +10,7 @@ from app.transcript.text.direction import is_ambiguous
 from app.transcript.timeline import Transcript
 
 # Without a region, players would show the text at the top left.
-_BEGINNING = """\
-<?xml version="1.0" encoding="UTF-8"?>
-<tt xmlns="http://www.w3.org/ns/ttml" xmlns:ttp="http://www.w3.org/ns/ttml#parameter"
-    xmlns:tts="http://www.w3.org/ns/ttml#styling"{namespace}
-    ttp:contentProfiles="http://www.w3.org/ns/ttml/profile/imsc1.1/text"
-    ttp:timeBase="media" ttp:cellResolution="32 15" xml:lang="{language}" xml:space="preserve">
-  <head>{agents}
-    <layout>
-      <region xml:id="bottom" tts:origin="10% 10%" tts:extent="80% 80%"
-              tts:displayAlign="after" tts:textAlign="center"/>
-    </layout>
-  </head>
-  <body region="bottom">
-    <div>
-"""
-_END = """\
-    </div>
-  </body>
-</tt>
-"""
+_BEGINNING, _END = Path(__file__).with_suffix(".xml").read_text("utf-8").split("{paragraphs}\n")
 
 # `xml:lang` follows BCP 47, which has withdrawn Whisper's code for Javanese.
 _LANGUAGE_TAGS = {"jw": "jv"}

@@ -18,7 +18,7 @@ from app.transcript.reading.fields import (
 )
 from app.transcript.reading.segments import listed_segments, segments_of_text, segments_of_words
 from app.transcript.reading.words import has_times, joined_words, read_words
-from app.transcript.timeline import Transcript, place_segments
+from app.transcript.timeline import Transcript, joined_spans, place_segments
 from workers.messages import SAMPLE_RATE, Segment, Span
 
 # Times of words are inaccurate: a longer gap between them is silence.
@@ -41,7 +41,7 @@ def read_speech(document: Object) -> tuple[Span, ...] | None:
         start, end = samples_field(span, "start", f"{place}."), samples_field(span, "end", f"{place}.")
         if start is not None and end is not None and start < end:
             spans.append((start, end))
-    return tuple(_joined(sorted(spans), gap=-1))
+    return tuple(joined_spans(sorted(spans), gap=-1))
 
 
 def speech_of_segments(segments: Iterable[Segment]) -> tuple[Span, ...]:
@@ -58,21 +58,10 @@ def _speech_of_segment(segment: Segment) -> Sequence[Span]:
         return [whole]
     words = [(word.start, word.end) for word in segment.words]
     edges = [(segment.start, segment.start), *words, (segment.end, segment.end)]
-    spans = [span for span in _joined(edges, _LONGEST_GAP) if span[0] < span[1]]
+    spans = [span for span in joined_spans(edges, _LONGEST_GAP) if span[0] < span[1]]
     # Words heaped onto one moment say nothing about silence.
     is_credible = sum(end - start for start, end in spans) >= len(segment.text) * _FASTEST_SPEECH
     return spans if is_credible else [whole]
-
-
-def _joined(spans: Iterable[Span], gap: int) -> list[Span]:
-    """Ordered spans; those that are at most `gap` apart become one."""
-    joined: list[Span] = []
-    for start, end in spans:
-        if joined and start - joined[-1][1] <= gap:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
-        else:
-            joined.append((start, end))
-    return joined
 
 
 _KEYS = frozenset({"segments", "words", "word_segments", "text"})
