@@ -9,6 +9,9 @@ import pytest
 
 from app.options import Options
 from tests.api.fake_service import DIALOGUE, OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT, catalogue
+from tests.cases import read_cases
+
+REQUESTS = read_cases("requests")
 
 PCM = bytes(range(256)) * 64
 
@@ -221,15 +224,7 @@ def test_translation_without_a_model_that_can_translate(site, model, other):
 
 
 @pytest.mark.parametrize(
-    ("query", "param", "hint"),
-    [
-        ({"task": "summarize"}, "task", "'transcribe' or 'translate'"),
-        ({"output": "docx"}, "output", "'tsv' or 'json'"),
-        ({"language": "klingon"}, "language", "ISO 639-1"),
-        ({"encode": "perhaps"}, "encode", "boolean"),
-        ({"word_timestamps": "2"}, "word_timestamps", "boolean"),
-        ({"initial_prompt": "x" * 4001}, "initial_prompt", "4000"),
-    ],
+    ("query", "param", "hint"), [*REQUESTS["asr"], ({"initial_prompt": "x" * 4001}, "initial_prompt", "4000")]
 )
 def test_bad_values(site, query, param, hint):
     response = post(site, **query)

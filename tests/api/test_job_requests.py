@@ -10,6 +10,9 @@ from app.errors import ClipFailed
 from app.options import Options
 from tests.api.fake_service import OTHER_MODEL
 from tests.api.waiting import wait_for
+from tests.cases import read_cases
+
+REQUESTS = read_cases("requests")
 
 CONTENT = bytes(range(256)) * 40
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -142,23 +145,7 @@ def test_other_content_types_are_refused(site, kind):
 @pytest.mark.parametrize(
     ("body", "param"),
     [
-        (b'{"url": "https://talks.example/a.mp3"}', "url"),
-        (b'{"url": "file:///etc/passwd", "language": "de"}', "url"),
-        (b"{}", "url"),
-        (b'{"url": " "}', "url"),
-        (b'{"url": 5}', "url"),
-        (b'{"url": "https://talks.example", "beam_size": 99}', "beam_size"),
-        (b'{"url": "https://talks.example", "max_cps": NaN}', "max_cps"),
-        (b'{"url": "https://talks.example", "max_cps": Infinity}', "max_cps"),
-        (b'{"url": "https://talks.example", "max_lines": null}', "max_lines"),
-        (b'{"url": "https://talks.example", "max_line_chars": "wide"}', "max_line_chars"),
-        (b'{"url": "https://talks.example", "max_line_chars": ["auto"]}', "max_line_chars"),
-        (b'{"url": "https://talks.example", "fps": 240}', "fps"),
-        (b'{"url": "https://talks.example", "profile": "arte"}', "profile"),
-        (b'{"url": "https://talks.example", "language": {}}', "language"),
-        (b'{"url": "https://talks.example", "language": 7}', "language"),
-        (b'{"url": "https://talks.example", "prompt": []}', "prompt"),
-        (b'{"url": "https://talks.example", "model": null}', "model"),
+        *REQUESTS["json_bodies"],
         (b'["https://talks.example/a.mp3"]', None),
         (b'"\\ud800"', None),
         (b"\xff", None),

@@ -13,6 +13,9 @@ from app.api.http import admission
 from app.api.http import keys as auth
 from app.settings import Settings
 from tests.api.conftest import serve_site
+from tests.cases import read_cases
+
+REQUESTS = read_cases("requests")
 
 KEY = "sk-links"
 JOB = "f" * 32  # of no job
@@ -65,28 +68,7 @@ def error(response):
 REFUSED = (403, "link_refused")
 
 
-@pytest.mark.parametrize(
-    ("body", "query"),
-    [
-        ({"path": "audio"}, {}),
-        ({"path": "audio", "format": "flac"}, {"format": "flac"}),
-        ({"path": "audio", "format": "ogg", "start": 1}, {"format": "ogg", "start": "1"}),
-        (
-            {"end": 2.5, "start": 0.125, "format": "flac", "path": "audio"},
-            {"format": "flac", "start": "0.125", "end": "2.5"},
-        ),
-        ({"path": "audio", "format": "flac", "start": 0.0}, {"format": "flac", "start": "0"}),
-        ({"path": "audio", "format": "flac", "start": 1e-7}, {"format": "flac", "start": "1e-07"}),
-        ({"path": "audio", "format": None}, {}),
-        ({"path": "result"}, {}),
-        ({"path": "result", "format": "vtt"}, {"format": "vtt"}),
-        (
-            {"path": "result", "format": "json", "revision": "original"},
-            {"format": "json", "revision": "original"},
-        ),
-        ({"path": "result", "revision": 0}, {"revision": "0"}),
-    ],
-)
+@pytest.mark.parametrize(("body", "query"), [*REQUESTS["links"], ({"path": "audio", "format": None}, {})])
 def test_a_link_gives_what_its_query_gives_with_a_key(locked, stranger, job, body, query):
     before = time.time()
     response = asked(locked, job, **body)
@@ -125,33 +107,7 @@ def test_links_are_kept_private(locked, stranger, job):
 
 @pytest.mark.parametrize(
     ("body", "param"),
-    [
-        ({}, "path"),
-        ({"path": "events"}, "path"),
-        ({"path": ["audio"]}, "path"),
-        ({"path": None}, "path"),
-        ({"path": "audio/../events"}, "path"),
-        ({"path": "audio", "format": "mp3"}, "format"),
-        ({"path": "audio", "format": ""}, "format"),
-        ({"path": "audio", "format": "srt"}, "format"),
-        ({"path": "audio", "revision": 1}, "revision"),
-        ({"path": "audio", "expires": 1}, "expires"),
-        ({"path": "audio", "start": 1}, "format"),
-        ({"path": "audio", "end": 1}, "format"),
-        ({"path": "audio", "format": "flac", "start": -1}, "start"),
-        ({"path": "audio", "format": "flac", "start": "1"}, "start"),
-        ({"path": "audio", "format": "flac", "start": True}, "start"),
-        ({"path": "audio", "format": "flac", "start": 2, "end": 2}, "end"),
-        ({"path": "audio", "format": "flac", "start": 5}, "start"),
-        ({"path": "audio", "format": "flac", "end": 4.3}, "end"),
-        ({"path": "result", "format": "flac"}, "format"),
-        ({"path": "result", "start": 1}, "start"),
-        ({"path": "result", "revision": -1}, "revision"),
-        ({"path": "result", "revision": 1.5}, "revision"),
-        ({"path": "result", "revision": "newest"}, "revision"),
-        ({"path": "result", "revision": 2**31}, "revision"),
-        ({"path": "result", "signature": "x"}, "signature"),
-    ],
+    [*REQUESTS["bad_links"], ({"path": None}, "path"), ({"path": "result", "revision": 2**31}, "revision")],
 )
 def test_bad_fields_are_named(locked, job, body, param):
     response = asked(locked, job, **body)

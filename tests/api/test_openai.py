@@ -12,7 +12,10 @@ import pytest
 from app import errors
 from app.options import Options
 from tests.api.fake_service import OTHER_MODEL, SECOND_SEGMENT, TRANSCRIPT
+from tests.cases import read_cases
 from workers.messages import Word
+
+REQUESTS = read_cases("requests")
 
 PARALLEL = 24
 
@@ -156,27 +159,7 @@ def test_model_that_cannot_translate(site, path):
 
 @pytest.mark.parametrize(
     ("fields", "param", "hint"),
-    [
-        ({"model": None}, "model", "required"),
-        ({"model": " "}, "model", "required"),
-        ({"response_format": "ass"}, "response_format", "'vtt' or 'diarized_json'"),
-        ({"timestamp_granularities[]": "letter"}, "timestamp_granularities[]", "'segment' or 'word'"),
-        ({"timestamp_granularities[]": ["word"]}, "timestamp_granularities[]", "verbose_json"),
-        ({"temperature": "1.5"}, "temperature", "less than or equal to 1"),
-        ({"temperature": "nan"}, "temperature", "less than or equal to 1"),
-        ({"temperature": "warm"}, "temperature", "number"),
-        ({"multilingual": "perhaps"}, "multilingual", "boolean"),
-        ({"language": "klingon"}, "language", "ISO 639-1"),
-        ({"max_line_chars": "9"}, "max_line_chars", "greater than or equal to 10, or `auto`"),
-        ({"max_lines": "two"}, "max_lines", "valid integer, unable to parse string as an integer, or `auto`"),
-        ({"max_cps": "nan"}, "max_cps", "less than or equal to 100, or `auto`"),
-        ({"min_gap_s": "inf"}, "min_gap_s", "less than or equal to 1, or `auto`"),
-        ({"fps": "240"}, "fps", "less than or equal to 120"),
-        ({"start_offset_s": "-1"}, "start_offset_s", "greater than or equal to 0"),
-        ({"profile": "arte"}, "profile", "'netflix', 'bbc', 'broadcast' or 'social'"),
-        ({"stream": "perhaps"}, "stream", "valid boolean"),
-        ({"prompt": "x" * 4001}, "prompt", "4000"),
-    ],
+    [*REQUESTS["openai"], ({"model": None}, "model", "required"), ({"prompt": "x" * 4001}, "prompt", "4000")],
 )
 def test_bad_fields(site, fields, param, hint):
     response = site.transcribe(**fields)

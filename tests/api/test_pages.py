@@ -11,6 +11,9 @@ import pytest
 
 from app.api.page.pages import WEB, json_in_html
 from app.options import Options
+from tests.cases import read_cases
+
+REQUESTS = read_cases("requests")
 
 KEY = "sk-first"
 DATA = re.compile(r'<script type="application/json" id="service" nonce="([^"]+)">(.*?)</script>', re.DOTALL)
@@ -132,22 +135,7 @@ def test_types_do_not_depend_on_the_machine(site, monkeypatch):
     assert site.client.get("/web/styles/base.css").headers["content-type"] == "text/css; charset=utf-8"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/web/",
-        "/web/styles",
-        "/web/styles/",
-        "/web/../main.py",
-        "/web/%2e%2e/main.py",
-        "/web/..%2fmain.py",
-        "/web//etc/passwd",
-        "/web/vendor/ui.d.ts",
-        "/web/index.html",
-        "/web/nothing.js",
-        "/web/main.js%00",
-    ],
-)
+@pytest.mark.parametrize("path", REQUESTS["no_pages"])
 def test_no_other_file_is_served(site, path):
     assert raw_get(site, path) == 404
     assert site.client.get("/web/nothing.js").json()["error"]["type"] == "invalid_request_error"

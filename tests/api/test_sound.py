@@ -7,6 +7,9 @@ import pytest
 
 from app.errors import DiskFull, InvalidInput, TooLarge
 from tests.api.waiting import wait_for
+from tests.cases import read_cases
+
+REQUESTS = read_cases("requests")
 
 WHOLE = "flac 0-inf of the recording"
 
@@ -56,22 +59,7 @@ def test_a_span(site, job):
     wait_for(lambda: len(list(site.service.media.folder.copies.iterdir())) == 1)
 
 
-@pytest.mark.parametrize(
-    ("query", "param"),
-    [
-        ({"format": "mp3"}, "format"),
-        ({"format": ""}, "format"),
-        ({"start": "-1"}, "start"),
-        ({"start": "nan"}, "start"),
-        ({"start": "one"}, "start"),
-        ({"end": "inf"}, "end"),
-        ({"end": "0"}, "end"),
-        ({"start": "2", "end": "2"}, "end"),
-        ({"start": "2", "end": "1"}, "end"),
-        ({"start": "5"}, "start"),
-        ({"end": "4.3"}, "end"),
-    ],
-)
+@pytest.mark.parametrize(("query", "param"), REQUESTS["audio"])
 def test_bad_parameters_are_named(site, job, query, param):
     response = audio(site, job, **query)
     assert error(response)[:2] == (400, param)

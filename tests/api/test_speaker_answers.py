@@ -14,6 +14,9 @@ from app.errors import SpeakerModelUnavailable
 from app.options import Options
 from tests.api.conftest import FORM, form
 from tests.api.fake_service import DIALOGUE, TRANSCRIPT, catalogue, segment, spoken
+from tests.cases import read_cases
+
+REQUESTS = read_cases("requests")
 
 MODEL = "gpt-4o-transcribe-diarize"
 FOX, DOG, AMEN = "The quick brown fox.", "Über the lazy dog.", "Amen."
@@ -141,21 +144,7 @@ def test_two_speakers_never_get_one_label(names, label):
 # Requests
 
 
-@pytest.mark.parametrize(
-    ("fields", "param", "hint"),
-    [
-        ({"response_format": "diarized_json", "diarize": "false"}, "diarize", "Leave out diarize=false"),
-        ({"response_format": "diarized_json", "task": "translate"}, "response_format", "verbose_json"),
-        ({"diarize": "true", "channels": "separate"}, "channels", "choose one"),
-        (
-            {"response_format": "diarized_json", "timestamp_granularities[]": "word"},
-            "timestamp_granularities[]",
-            "verbose_json",
-        ),
-        ({"chunking_strategy": "none"}, "chunking_strategy", "auto"),
-        ({"chunking_strategy": '{"type": "client_vad"}'}, "chunking_strategy", "server_vad"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "param", "hint"), REQUESTS["speakers"])
 def test_what_does_not_fit_is_refused(site, fields, param, hint):
     response = site.transcribe(**fields)
     error = response.json()["error"]

@@ -6,6 +6,9 @@ import pytest
 
 from app.media.speech import VadParameters
 from tests.api.conftest import FORM, RECORDING, form
+from tests.cases import read_cases
+
+REQUESTS = read_cases("requests")
 
 PATH = "/v1/audio/speech/timestamps"
 DEFAULTS = VadParameters(threshold=0.75, min_speech_ms=0, min_silence_ms=1000, speech_pad_ms=0)
@@ -51,20 +54,7 @@ def test_blank_fields_count_as_absent(site):
     assert site.service.media.parameters == DEFAULTS
 
 
-@pytest.mark.parametrize(
-    ("fields", "param", "hint"),
-    [
-        ({"model": "whisper-1"}, "model", "silero_vad_v6"),
-        ({"threshold": "1.1"}, "threshold", "less than or equal to 1"),
-        ({"threshold": "nan"}, "threshold", "less than or equal to 1"),
-        ({"neg_threshold": "0.8"}, "neg_threshold", "above the threshold, 0.75"),
-        ({"neg_threshold": "-0.1"}, "neg_threshold", "greater than or equal to 0"),
-        ({"min_speech_duration_ms": "0.5"}, "min_speech_duration_ms", "integer"),
-        ({"min_silence_duration_ms": "-1"}, "min_silence_duration_ms", "greater than or equal to 0"),
-        ({"max_speech_duration_s": "0.5"}, "max_speech_duration_s", "greater than or equal to 1"),
-        ({"max_speech_duration_s": "nan"}, "max_speech_duration_s", "greater than or equal to 1"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "param", "hint"), REQUESTS["speech_timestamps"])
 def test_wrong_fields_are_named(site, fields, param, hint):
     response = post(site, **fields)
     error = response.json()["error"]

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import socket
 import sqlite3
 import time
 from contextlib import closing
@@ -285,20 +284,12 @@ def test_a_method_in_a_header(site):
 # Cut connections
 
 
-def begin(site, path, at, declared, content, *headers):
+SENT = {"tus_resumable": "1.0.0", "content_type": PART["Content-Type"]}
+
+
+def begin(site, path, at, declared, content, **headers):
     """A connection that has sent the beginning of a part."""
-    lines = [
-        f"PATCH {path} HTTP/1.1",
-        "Host: x",
-        "Tus-Resumable: 1.0.0",
-        "Content-Type: application/offset+octet-stream",
-        f"Upload-Offset: {at}",
-        f"Content-Length: {declared}",
-        *headers,
-    ]
-    connection = socket.create_connection(("127.0.0.1", site.port), timeout=15)
-    connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
-    return connection
+    return site.begin(f"PATCH {path}", content, length=declared, upload_offset=at, **SENT, **headers)
 
 
 BIG = bytes(range(256)) * 20_000  # several buffers
@@ -346,16 +337,8 @@ def test_a_dead_connection_is_not_waited_for(site, request_):
 
 
 def test_a_cut_creation_leaves_nothing(site):
-    lines = [
-        "POST /v1/uploads HTTP/1.1",
-        "Host: x",
-        "Tus-Resumable: 1.0.0",
-        "Content-Type: application/offset+octet-stream",
-        f"Upload-Length: {len(BIG)}",
-        f"Content-Length: {len(BIG)}",
-    ]
-    with socket.create_connection(("127.0.0.1", site.port), timeout=15) as connection:
-        connection.sendall("\r\n".join(lines).encode() + b"\r\n\r\n" + BIG[:3_000_000])
+    start = {"length": len(BIG), "upload_length": len(BIG)}
+    with site.begin("POST /v1/uploads", BIG[:3_000_000], **start, **SENT):
         wait_for(lambda: has_begun(site))
     wait_for(lambda: not site.uploads)
     with database(site) as connection:
@@ -378,7 +361,7 @@ def test_a_stalled_part_keeps_what_arrived(serve):
 def test_no_body_is_requested_for_a_part_that_is_refused(site):
     path = created(site)
     for at, status in ((5, b"409"), (0, b"413")):
-        with begin(site, path, at, 1_000_000, b"", "Expect: 100-continue") as connection:
+        with begin(site, path, at, 1_000_000, b"", expect="100-continue") as connection:
             assert connection.recv(100).startswith(b"HTTP/1.1 " + status)
 
 

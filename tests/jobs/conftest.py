@@ -1,4 +1,4 @@
-"""A database, which is SQLite unless a test is marked with `ON_BOTH`, and a site."""
+"""A database, which is SQLite unless a test is marked with `ON_BOTH`, its clip store, and a site."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.database.connection import Database
+from app.jobs.running.clip_store import ClipStore
 from app.jobs.storage.store import Store
 from tests.jobs.databases import opened, put_tables
 from tests.jobs.sites import Site, opened_site
@@ -44,6 +45,15 @@ async def database(url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 def store(database: Database) -> Store:
     return Store(database)
+
+
+@pytest.fixture
+async def clip_store(database: Database) -> AsyncIterator[ClipStore]:
+    """A clip store that runs."""
+    clip_store = ClipStore(database)
+    clip_store.start()
+    yield clip_store
+    await clip_store.stop()
 
 
 @pytest.fixture

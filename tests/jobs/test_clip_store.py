@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import zlib
-from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -104,15 +103,6 @@ def transcribe() -> Transcriber:
 async def job(store: Store) -> Job:
     """A running job."""
     return await store.begin(await store.add(SUBMISSION))
-
-
-@pytest.fixture
-async def clip_store(database: Database) -> AsyncIterator[ClipStore]:
-    """A clip store that runs."""
-    clip_store = ClipStore(database)
-    clip_store.start()
-    yield clip_store
-    await clip_store.stop()
 
 
 async def test_stored_results_are_used_after_a_kill(

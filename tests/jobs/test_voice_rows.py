@@ -1,7 +1,6 @@
 """The voices in clips of jobs, and those that clients know, in the database: how long they stay there."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
@@ -40,14 +39,6 @@ class Embedder:
     async def __call__(self, clip: Span) -> bytes:
         self.embedded.append(clip)
         return CONTENT[clip]
-
-
-@pytest.fixture
-async def clip_store(database: Database) -> AsyncIterator[ClipStore]:
-    clip_store = ClipStore(database)
-    clip_store.start()
-    yield clip_store
-    await clip_store.stop()
 
 
 @pytest.fixture

@@ -19,8 +19,11 @@ from app.jobs.webhooks import client, delivery
 from app.jobs.webhooks.client import check_webhook_url
 from app.jobs.webhooks.delivery import RETRY_AFTER_S, Attempt, Webhooks
 from app.jobs.webhooks.outbox import Delivery
+from tests.cases import read_cases
 from tests.event_loop import let_tasks_run
 from tests.internet import MEDIA, Internet
+
+REQUESTS = read_cases("requests")
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
@@ -421,22 +424,7 @@ NAMES = {
 }
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://127.0.0.1/hook",
-        "http://localhost/hook",
-        "http://2130706433/hook",
-        "http://0x7f.1/hook",
-        "http://169.254.169.254/latest",
-        "http://[::1]/hook",
-        "http://[::ffff:10.0.0.1]/hook",
-        "http://private.example/hook",
-        "http://mapped.example/hook",
-        "https://mixed.example/hook",
-        "http://media.example@127.0.0.1/hook",
-    ],
-)
+@pytest.mark.parametrize("url", REQUESTS["private_webhooks"])
 async def test_no_webhook_reaches_the_private_network(url: str, outbox: MemoryOutbox) -> None:
     backend = NoNetwork()
 

@@ -10,43 +10,12 @@ import pytest
 from app.scheduling.child_environment import is_secret
 from app.scheduling.process import ChildProcess
 from app.settings import SECRET_SETTINGS
+from tests.cases import read_cases
 from workers import runtime
 
-SECRETS = {
-    **{f"WHISPER_{name.upper()}": "hunter2" for name in SECRET_SETTINGS},
-    "HF_TOKEN": "hunter2",
-    "HUGGING_FACE_HUB_TOKEN": "hunter2",
-    "AWS_ACCESS_KEY_ID": "hunter2",
-    "AWS_SECRET_ACCESS_KEY": "hunter2",
-    "OTEL_EXPORTER_OTLP_HEADERS": "authorization=hunter2",
-    "AZURE_STORAGE_CONNECTION_STRING": "hunter2",
-    "GOOGLE_APPLICATION_CREDENTIALS": "/hunter2.json",
-    "OPENAI_API_KEY": "hunter2",
-    "PGPASSWORD": "hunter2",
-    "PGPASSFILE": "/hunter2",
-    "REGISTRY_PASS": "hunter2",
-    "SENTRY_DSN": "hunter2",
-    "SESSION_SECRETS_FILE": "/hunter2",
-    "DATABASE_URL": "postgresql://me:hunter2@host/database",
-    "https_proxy": "http://me:hunter2@proxy:3128",
-    "my_api_key": "hunter2",
-}
-HARMLESS = {
-    "PATH": "/usr/bin:/bin",
-    "PWD": "/srv",
-    "LANG": "C.UTF-8",
-    "LD_LIBRARY_PATH": "/usr/local/cuda/lib64",
-    "PYTHONPATH": "/srv/my@tools",
-    "CUDA_CACHE_PATH": "/cuda-cache",
-    "NVIDIA_VISIBLE_DEVICES": "all",
-    "HF_HOME": "/models",
-    "OMP_NUM_THREADS": "4",
-    "HTTP_PROXY": "http://proxy:3128",
-    "HF_ENDPOINT": "https://mirror.example/@models",
-    "XDG_CACHE_HOME": "/var/cache",
-    "KEYBOARD_LAYOUT": "de",
-    "COMPASS": "north",
-}
+VARIABLES = read_cases("variables")
+SECRETS = {f"WHISPER_{name.upper()}": "hunter2" for name in SECRET_SETTINGS} | VARIABLES["secrets"]
+HARMLESS = VARIABLES["harmless"]
 
 
 @pytest.mark.parametrize("name", sorted(SECRETS))
