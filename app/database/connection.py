@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.concurrency import run_shielded
 from app.database.engine import CONNECT_S, make_engine, parse_url, sqlite_url
+from app.database.tables import metadata
 from app.errors import DatabaseUnavailable, DiskFull, InvalidSetting, OutcomeUnknown
 from app.files import try_lock
 from workers.messages import NO_SPACE_ERRNOS
@@ -62,7 +63,7 @@ class Database:
         return self.url.render_as_string(hide_password=True)
 
     async def open(self) -> None:
-        """Acquire the database's lock and migrate its tables; does nothing if the database is open.
+        """Acquire the database's lock and create or migrate its tables; does nothing if it is open.
 
         Raises InvalidSetting if the database cannot be used, or another service uses it.
         """
@@ -239,6 +240,7 @@ async def _check_fts5(connection: AsyncConnection) -> None:
 
 
 def _migrate(connection: sa.Connection) -> None:
+    """Create the tables, or migrate those of an older version."""
     from alembic import command
     from alembic.config import Config
     from alembic.runtime.migration import MigrationContext
@@ -250,13 +252,17 @@ def _migrate(connection: sa.Connection) -> None:
     config.attributes["connection"] = connection
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     present = MigrationContext.configure(connection).get_current_revision()
-    if present is not None and present < min(known):
+    if present is None:
+        metadata.create_all(connection, checkfirst=False)  # tables of another program are no jobs
+        command.stamp(config, "head")
+        return
+    if present < min(known):
         raise InvalidSetting(
             "a version of whisperfleet that was never released has written the database (its tables are of "
             f"version {present}, this one begins with {min(known)}). Start it once with the commit "
             f"{_LAST_OLDER}, which changes the tables, or give this one a database of its own"
         )
-    if present is not None and present not in known:
+    if present not in known:
         raise InvalidSetting(
             f"a newer version of whisperfleet has written the database (its tables are of version {present}, "
             f"this one knows up to {max(known)}). Start the newer version again, or restore a backup from "

@@ -1,6 +1,6 @@
-"""The tables. `migrations` creates them.
+"""The tables. A new database gets them at once; `migrations` changes those of older databases.
 
-The table `search` is not among them: each database has another kind. `app.jobs.storage.search` uses it.
+The table `search` is of another kind in each database. `app.jobs.storage.search` uses it.
 """
 
 import sqlalchemy as sa
@@ -159,3 +159,23 @@ secrets = sa.Table(
     sa.Column("value", sa.LargeBinary, nullable=False),
     sa.Column("created_at", sa.Float, nullable=False),
 )
+
+_SEARCH = {
+    "sqlite": (
+        # The service has divided texts into words. The tokenizer separates them at spaces, and knows no
+        # Unicode, so it never divides one further. The prefixes make queries of one to three letters fast.
+        "CREATE VIRTUAL TABLE search USING fts5(words, detail=none, tokenize='ascii', prefix='1 2 3')",
+        # A virtual table has no foreign keys.
+        "CREATE TRIGGER search_of_deleted_job AFTER DELETE ON jobs "
+        "BEGIN DELETE FROM search WHERE rowid = old.number; END",
+    ),
+    "postgresql": (
+        "CREATE TABLE search (words TSVECTOR NOT NULL, "
+        "job_number BIGINT PRIMARY KEY REFERENCES jobs (number) ON DELETE CASCADE)",
+        # Without fast updates: after some jobs, one would wait for those of all.
+        "CREATE INDEX search_by_words ON search USING gin (words) WITH (fastupdate = off)",
+    ),
+}
+for _dialect, _statements in _SEARCH.items():
+    for _statement in _statements:
+        sa.event.listen(metadata, "after_create", sa.DDL(_statement).execute_if(dialect=_dialect))

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.jobs.job import Status
 
-SHORT = 3  # characters of words for whose beginnings there is an index of its own; see the migrations
+SHORT = 3  # characters of words for whose beginnings there is an index of its own; see `app.database.tables`
 _HIGHEST = 2**63 - 1  # number of a job
 
 

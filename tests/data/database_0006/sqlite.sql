@@ -1,0 +1,145 @@
+CREATE TABLE jobs (
+    number INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    id VARCHAR(40) NOT NULL,
+    status VARCHAR(16) NOT NULL,
+    created_at FLOAT NOT NULL,
+    started_at FLOAT,
+    finished_at FLOAT,
+    filename TEXT NOT NULL,
+    file VARCHAR(40),
+    size BIGINT,
+    sha256 VARCHAR(64),
+    url TEXT,
+    model TEXT NOT NULL,
+    options JSON NOT NULL,
+    webhook_url TEXT,
+    owner VARCHAR(64) NOT NULL,
+    idempotency_key VARCHAR(255),
+    fingerprint VARCHAR(64) NOT NULL,
+    stage VARCHAR(16) NOT NULL,
+    done_s FLOAT NOT NULL,
+    total_s FLOAT,
+    clips_done INTEGER NOT NULL,
+    clips_total INTEGER,
+    duration FLOAT,
+    language VARCHAR(16),
+    error JSON,
+    failed_spans JSON NOT NULL,
+    identity VARCHAR(64),
+    pcm TEXT,
+    revision INTEGER DEFAULT '0' NOT NULL,
+    "indexed" BOOLEAN DEFAULT 0 NOT NULL,
+    request_id VARCHAR(128),
+    traceparent VARCHAR(55),
+    audio_tracks JSON,
+    CONSTRAINT jobs_idempotency UNIQUE (owner, idempotency_key),
+    UNIQUE (id)
+);
+
+CREATE INDEX jobs_by_status ON jobs (status, number);
+
+CREATE TABLE clips (
+    job_number INTEGER NOT NULL,
+    start BIGINT NOT NULL,
+    "end" BIGINT NOT NULL,
+    language VARCHAR(16) NOT NULL,
+    channel INTEGER DEFAULT '0' NOT NULL,
+    deaths INTEGER NOT NULL,
+    result BLOB,
+    published BOOLEAN DEFAULT 0 NOT NULL,
+    PRIMARY KEY (job_number, start, "end", language, channel),
+    FOREIGN KEY(job_number) REFERENCES jobs (number) ON DELETE CASCADE
+);
+
+CREATE TABLE transcripts (
+    job_number INTEGER NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (job_number),
+    FOREIGN KEY(job_number) REFERENCES jobs (number) ON DELETE CASCADE
+);
+
+CREATE TABLE revisions (
+    job_number INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    created_at FLOAT NOT NULL,
+    changed INTEGER NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (job_number, number),
+    FOREIGN KEY(job_number) REFERENCES jobs (number) ON DELETE CASCADE
+);
+
+CREATE TABLE peaks (
+    job_number INTEGER NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (job_number),
+    FOREIGN KEY(job_number) REFERENCES jobs (number) ON DELETE CASCADE
+);
+
+CREATE TABLE voices (
+    job_number INTEGER NOT NULL,
+    start BIGINT NOT NULL,
+    "end" BIGINT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (job_number, start, "end"),
+    FOREIGN KEY(job_number) REFERENCES jobs (number) ON DELETE CASCADE
+);
+
+CREATE TABLE known_speakers (
+    job_number INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    embedding BLOB NOT NULL,
+    model TEXT NOT NULL,
+    PRIMARY KEY (job_number, place),
+    FOREIGN KEY(job_number) REFERENCES jobs (number) ON DELETE CASCADE
+);
+
+CREATE TABLE events (
+    job_number INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    type VARCHAR(32) NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (job_number, number),
+    FOREIGN KEY(job_number) REFERENCES jobs (number) ON DELETE CASCADE
+);
+
+CREATE TABLE deliveries (
+    id VARCHAR(40) NOT NULL,
+    url TEXT NOT NULL,
+    body TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    next_at FLOAT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX deliveries_by_time ON deliveries (next_at);
+
+CREATE TABLE uploads (
+    id VARCHAR(40) NOT NULL,
+    owner VARCHAR(64) NOT NULL,
+    filename TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    size BIGINT NOT NULL,
+    unchecked_from BIGINT,
+    created_at FLOAT NOT NULL,
+    expires_at FLOAT NOT NULL,
+    job_id VARCHAR(40),
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX uploads_by_time ON uploads (expires_at);
+
+CREATE TABLE secrets (
+    name VARCHAR(40) NOT NULL,
+    value BLOB NOT NULL,
+    created_at FLOAT NOT NULL,
+    PRIMARY KEY (name)
+);
+
+CREATE VIRTUAL TABLE search USING fts5(words, detail=none, tokenize='ascii', prefix='1 2 3');
+
+CREATE TRIGGER search_of_deleted_job AFTER DELETE ON jobs BEGIN DELETE FROM search WHERE rowid = old.number; END;
+
+CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY);
+
+INSERT INTO alembic_version VALUES ('0006');
