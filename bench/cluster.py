@@ -45,7 +45,7 @@ from workers import runtime
 from workers.messages import (
     BYTES_PER_SAMPLE,
     MAX_CLIP_SAMPLES,
-    Decoding,
+    DecodingOptions,
     LoadOptions,
     Window,
     WindowResult,
@@ -59,7 +59,7 @@ BATCHES = 6  # of each slot; the last three are planned
 PROCESSES = 4  # that get audio
 SENT = 12  # batches for each of them
 STORE_BYTES = 512 << 20  # of each node, for objects
-DECODING = Decoding(SIMULATED, language="en")
+DECODING = DecodingOptions(SIMULATED, language="en")
 WINDOW_BYTES = BYTES_PER_SAMPLE * MAX_CLIP_SAMPLES
 START_S = 240
 

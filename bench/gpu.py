@@ -36,7 +36,7 @@ from app.scheduling.process import ChildProcess
 from bench.measuring import machine, markdown, write_json
 from workers import runtime
 from workers.causes import is_out_of_memory
-from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, Decoding, LoadOptions, Window
+from workers.messages import MAX_CLIP_SAMPLES, SAMPLE_RATE, DecodingOptions, LoadOptions, Window
 
 MODEL = "model"
 WINDOW_S = MAX_CLIP_SAMPLES / SAMPLE_RATE
@@ -72,7 +72,7 @@ async def measure(
     batches: Sequence[int],
     repeat: int,
     *,
-    decoding: Decoding,
+    decoding: DecodingOptions,
     threads: int,
 ) -> list[Run]:
     """Run `workers` workers on one device with each batch size in turn, the smallest first."""
@@ -112,7 +112,7 @@ async def measure(
 
 
 async def _batch_s(
-    slots: Sequence[ProcessSlot], batch: int, repeat: int, decoding: Decoding, *, ahead: bool
+    slots: Sequence[ProcessSlot], batch: int, repeat: int, decoding: DecodingOptions, *, ahead: bool
 ) -> float:
     """The median time of a batch (s) while all workers run at the same time."""
     windows = [WindowInMemory(noise(decoding))] * batch
@@ -135,7 +135,7 @@ async def _batch_s(
     return statistics.median(times)
 
 
-def noise(decoding: Decoding) -> Window:
+def noise(decoding: DecodingOptions) -> Window:
     """A window of 30 s that counts as speech from end to end."""
     samples = np.random.default_rng(0).standard_normal(MAX_CLIP_SAMPLES) * 3000
     return Window(samples.astype("<i2").tobytes(), ((0, MAX_CLIP_SAMPLES),), decoding)
@@ -223,7 +223,9 @@ def main() -> None:
                 workers,
                 [int(batch) for batch in arguments.batches.split(",")],
                 arguments.repeat,
-                decoding=Decoding(MODEL, language="en", beam_size=beam, word_timestamps=arguments.words),
+                decoding=DecodingOptions(
+                    MODEL, language="en", beam_size=beam, word_timestamps=arguments.words
+                ),
                 threads=arguments.threads,
             )
         )

@@ -18,7 +18,7 @@ import numpy as np
 
 from app.engines.model_files import REPOSITORIES, can_translate
 from bench.measuring import markdown
-from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window
+from workers.messages import SAMPLE_RATE, DecodingOptions, LoadOptions, Window
 
 POSITIONS, FRAMES = 448, 1500  # of the decoder, and of the encoder for 30 s
 MB = 10**6
@@ -142,7 +142,7 @@ def _load_and_decode(
     at_rest = _memory_mb("VmRSS")
     samples = 30 * SAMPLE_RATE
     pcm = (np.random.default_rng(0).standard_normal(samples) * 3000).astype("<i2").tobytes()
-    decoding = Decoding(name, language="en", word_timestamps=True, beam_size=BEAMS)
+    decoding = DecodingOptions(name, language="en", word_timestamps=True, beam_size=BEAMS)
     windows = [Window(pcm, ((0, samples),), decoding) for _ in range(batch)]
     results = loaded.decode(windows, loaded.features(windows))
     assert all(result.segments for result in results)

@@ -20,7 +20,7 @@ from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from bench.speech_samples import decode, planned_clips, speech_in
 from workers import runtime
-from workers.messages import Decoding, LoadOptions
+from workers.messages import DecodingOptions, LoadOptions
 from workers.whisper.model import LoadedModel
 
 BEAM_SIZE = 5
@@ -103,7 +103,7 @@ def _engine(path: Path, threads: int, batch_size: int) -> Run:
         pcm_path = Path(folder) / "pcm"
         samples = decode(path, pcm_path)
         planned = planned_clips(speech_in(pcm_path, samples), samples)
-        decoding = Decoding("demo", language="en", beam_size=BEAM_SIZE, word_timestamps=True)
+        decoding = DecodingOptions("demo", language="en", beam_size=BEAM_SIZE, word_timestamps=True)
         clips = [ClipRequest(pcm_path, clip.start, clip.end, clip.speech, decoding) for clip in planned]
         began = time.perf_counter()
         with clocked(model, note):

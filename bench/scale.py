@@ -43,7 +43,7 @@ from bench.recordings import TALK, write, write_large
 from bench.service import COMMAND, ROOT, finished_job, started_service, submit_job
 from bench.simulated_fleet import make_fleet, run_job, tokens_of, transcribe
 from bench.speech_samples import drawn_clips
-from workers.messages import SAMPLE_RATE, Decoding, Window
+from workers.messages import SAMPLE_RATE, DecodingOptions, Window
 
 SLOTS = (8, 64, 256, 1000)
 BATCH = 8  # windows
@@ -214,7 +214,7 @@ def _result() -> ClipResult:
     samples = 22 * SAMPLE_RATE
     spans = 6  # each becomes a segment of ten words
     speech = tuple((samples * part // spans, samples * (part + 1) // spans) for part in range(spans))
-    decoding = Decoding(SIMULATED, language="en", word_timestamps=True)
+    decoding = DecodingOptions(SIMULATED, language="en", word_timestamps=True)
     result = simulated_result(Window(b"", speech, decoding), Simulation())
     assert sum(len(segment.words) for segment in result.segments) == WORDS
     return ClipResult("en", (), result.segments)

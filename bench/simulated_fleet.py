@@ -18,9 +18,9 @@ from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.ledger import BatchLedger
 from app.transcription.pipeline import WindowDispatcher
 from bench import virtual_clock
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, DecodingOptions, LoadOptions, Window, WindowResult
 
-DECODING = Decoding(SIMULATED, language="en")
+DECODING = DecodingOptions(SIMULATED, language="en")
 
 
 @dataclass(frozen=True)

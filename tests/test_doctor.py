@@ -30,7 +30,7 @@ from tests.fake_nvml import FakeNvml, mig_gpu, whole_gpu
 from tests.model_variants import Edit, copy_demo, with_alignment_heads, with_mel_bins
 from tests.pages import slug
 from tests.workers.media.voice_models import kaldi_model
-from workers.messages import Decoding, Window
+from workers.messages import DecodingOptions, Window
 
 ROOT = Path(__file__).parents[1]
 GUIDE_TEXT = (ROOT / GUIDE).read_text(encoding="utf-8")
@@ -404,7 +404,7 @@ def test_ctrl_c_ends_all_processes(tmp_path: Path) -> None:
 
 async def test_a_worker_with_a_smaller_compute_type_is_a_warning() -> None:
     slot = LowMemorySlot({}, too_large=("float32",))
-    window = Window(bytes(32_000), ((0, 16_000),), Decoding("main"))
+    window = Window(bytes(32_000), ((0, 16_000),), DecodingOptions("main"))
     [finding] = await fleet.transcribe_on(slot, window, "worker 0")
     assert finding.severity is Severity.WARN
     assert "main in int8_float32 instead of float32: CUDA failed" in finding.remedy

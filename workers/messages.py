@@ -31,7 +31,7 @@ def seconds(samples: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Decoding:
+class DecodingOptions:
     """The options for decoding a window: all that a worker needs besides the audio."""
 
     model: str
@@ -68,7 +68,7 @@ class Window:
 
     pcm: bytes  # int16, little-endian
     speech: tuple[Span, ...]  # in samples from the window's start; simulated workers need it
-    decoding: Decoding
+    decoding: DecodingOptions
 
     @property
     def samples(self) -> int:

@@ -178,4 +178,4 @@ _SEARCH = {
 }
 for _dialect, _statements in _SEARCH.items():
     for _statement in _statements:
-        sa.event.listen(metadata, "after_create", sa.DDL(_statement).execute_if(dialect=_dialect))
+        sa.event.listen(metadata, "after_create", sa.DDL(_statement).execute_if(dialect=_dialect))  # type: ignore[no-untyped-call]

@@ -21,7 +21,7 @@ from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from workers import probe
-from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE, Decoding, Window
+from workers.messages import BYTES_PER_SAMPLE, FRAME_SAMPLES, SAMPLE_RATE, DecodingOptions, Window
 
 SAMPLE = DEMO_PATH / "sample.flac"
 SAMPLE_TEXT = "The captain reads a long letter."
@@ -77,7 +77,7 @@ async def transcribe(plan: Plan, model: ModelFiles, pcm: bytes, report: ReportFi
 
 def sample_window(model: str, pcm: bytes) -> Window:
     """All samples (s16le, mono, 16 kHz) as one window for a model."""
-    return Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), Decoding(model))
+    return Window(pcm, ((0, len(pcm) // BYTES_PER_SAMPLE),), DecodingOptions(model))
 
 
 async def _check_libraries_on(visible: str, plan: Plan) -> list[Finding]:

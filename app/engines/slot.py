@@ -19,7 +19,7 @@ from app.errors import DeviceFailed, ProcessCrashed, ProcessHung, RequeueBatch
 from app.known_errors import explain, last_line
 from app.scheduling.tasks import RestartReason, SlotStatus
 from workers.causes import Cause, cause_of, is_out_of_memory
-from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Part, Window, WindowResult, WorkerInfo
+from workers.messages import SAMPLE_RATE, DecodingOptions, LoadOptions, Part, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 
 R = TypeVar("R")
@@ -112,7 +112,7 @@ class WhisperSlot(ABC):
 
     async def probe(self) -> None:
         """Decode a second of silence with the default model. Raises as `run` does."""
-        window = Window(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), Decoding(self._catalogue.default))
+        window = Window(bytes(2 * SAMPLE_RATE), ((0, SAMPLE_RATE),), DecodingOptions(self._catalogue.default))
         with _device_failures():
             await self._call(whisper.decode, [window], deadline_s=self._deadline_s([window], None))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, Decoding, Span, Window
+from workers.messages import BYTES_PER_SAMPLE, SAMPLE_RATE, DecodingOptions, Span, Window
 
 # Speech of 150 words a minute, as in talks, is 2.5 words a second. Whisper spells an English word in 1.3
 # tokens.
@@ -55,7 +55,7 @@ class WindowRequest:
     start: int
     end: int
     speech: tuple[Span, ...]
-    decoding: Decoding
+    decoding: DecodingOptions
     late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
     continues: bool = False

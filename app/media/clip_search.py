@@ -29,7 +29,7 @@ class ClipSearch:
 
     job: str
     upload: Upload
-    media: MediaPool
+    media_pool: MediaPool
     pcm_path: Path  # for the decoded audio, which the caller removes
     parameters: VadParameters
     max_duration_s: float = math.inf
@@ -81,7 +81,7 @@ class ClipSearch:
                 frames = -(-self.samples // FRAME_SAMPLES) if finished else self.samples // FRAME_SAMPLES
                 while self._may_request_chunk(len(chunks), frames - requested, finished):
                     count = min(CHUNK_FRAMES, frames - requested)
-                    chunk = self.media.speech_probabilities(self.job, self.pcm_path, requested, count)
+                    chunk = self.media_pool.speech_probabilities(self.job, self.pcm_path, requested, count)
                     chunks.append(asyncio.create_task(chunk))
                     chunks[-1].add_done_callback(lambda _: self._advanced.set())
                     requested += count
@@ -99,7 +99,11 @@ class ClipSearch:
         Only the last chunk of a recording may be short.
         """
         is_complete = frames >= CHUNK_FRAMES or (finished and frames > 0)
-        return is_complete and in_flight < _CHUNKS_PER_WORKER * self.media.worker_count and self.wants_clips()
+        return (
+            is_complete
+            and in_flight < _CHUNKS_PER_WORKER * self.media_pool.worker_count
+            and self.wants_clips()
+        )
 
     async def _decode(self) -> None:
         """Decode the recording, unless an earlier run did, and record how far decoding is."""
@@ -107,7 +111,7 @@ class ClipSearch:
             self.samples = self.decoded_samples
             self.on_progress(self.samples, True)
             return
-        decoding = self.media.decode(
+        decoding = self.media_pool.decode(
             self.job, self.upload, self.pcm_path, self.max_duration_s, self.peaks, self.selection
         )
         async with aclosing(decoding) as steps:

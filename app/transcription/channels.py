@@ -41,8 +41,8 @@ class ChannelPipelines:
 
     job: str
     upload: Upload
-    media: MediaPool
-    fleet: WindowDispatcher
+    media_pool: MediaPool
+    dispatcher: WindowDispatcher
     pcm_path: Path  # for the first channel; the caller removes it and those beside it
     observer: Observer
     helper: Helper
@@ -70,13 +70,13 @@ class ChannelPipelines:
         except BaseExceptionGroup as errors:
             raise first_error(errors) from None
         finally:
-            self.media.cancel(self.job)
-            self.fleet.cancel(self.job)
+            self.media_pool.cancel(self.job)
+            self.dispatcher.cancel(self.job)
         return await self._joined(decoded, [task.result() for task in tasks])
 
     async def _decode(self) -> DecodedAudio:
         """Decode all channels, and report how far that is."""
-        decoding = self.media.decode(
+        decoding = self.media_pool.decode(
             self.job,
             self.upload,
             self.pcm_path,

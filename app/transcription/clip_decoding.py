@@ -16,7 +16,7 @@ from typing import Any
 from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
 from app.transcription.audio_context import context_s, is_doubtful
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult, Word
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult, Word
 
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
@@ -42,7 +42,7 @@ class ClipRequest:
     start: int
     end: int
     speech: tuple[Span, ...]
-    decoding: Decoding
+    decoding: DecodingOptions
     late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
     speculative: bool = False  # queued while the first clips still decide on the language
     outvoted: bool = False  # has a result in another language; the text after it waits for this one

@@ -31,7 +31,7 @@ from workers.messages import (
     EVERYTHING,
     FULL_CONTEXT_S,
     SAMPLE_RATE,
-    Decoding,
+    DecodingOptions,
     Segment,
     Selection,
     Span,
@@ -79,7 +79,7 @@ class Observer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Transcribed:
+class _ClipTranscript:
     """A clip's part in the transcript."""
 
     key: ClipKey  # of the result, among those of the recording
@@ -94,8 +94,8 @@ class Pipeline:
     upload: Upload
     options: Options
     model: str
-    media: MediaPool
-    fleet: WindowDispatcher
+    media_pool: MediaPool
+    dispatcher: WindowDispatcher
     pcm_path: Path  # for the decoded audio, which the caller removes
     results: ClipResults
     observer: Observer | None = None
@@ -115,10 +115,10 @@ class Pipeline:
     _segments: PackedSegments = field(default_factory=PackedSegments)
     _unfinished: int = 0  # clips that are planned and not done
     # Clips in order; None after the last one.
-    _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[_Transcribed | None]] | None] = field(
+    _unpublished: asyncio.Queue[tuple[PlannedClip, asyncio.Task[_ClipTranscript | None]] | None] = field(
         default_factory=asyncio.Queue
     )
-    _transcribed: list[Span] = field(default_factory=list)  # the clips that are published
+    _published_spans: list[Span] = field(default_factory=list)  # the clips that are published
     _languages: Counter[str] = field(default_factory=Counter)
     _ended: bool = False  # no further window is decoded
 
@@ -127,7 +127,7 @@ class Pipeline:
         self._search = ClipSearch(
             self.job,
             self.upload,
-            self.media,
+            self.media_pool,
             self.pcm_path,
             VadParameters(
                 options.vad_threshold, options.min_speech_ms, options.min_silence_ms, options.speech_pad_ms
@@ -170,7 +170,7 @@ class Pipeline:
             speech=tuple(self._search.speech),
             segments=self._segments,
             failed_spans=tuple(sorted(self.failed_spans)),
-            clips=tuple(self._transcribed),
+            clips=tuple(self._published_spans),
             start=self.selection.start,
         )
         return transcript if self.speakers is None else await self.speakers.label(transcript)
@@ -201,8 +201,8 @@ class Pipeline:
         finally:
             self._ended = True
             if not self.shares_job:
-                self.media.cancel(self.job)
-                self.fleet.cancel(self.job)
+                self.media_pool.cancel(self.job)
+                self.dispatcher.cancel(self.job)
 
     def _decoded_up_to(self, samples: int, finished: bool) -> None:
         seconds = max(0, samples - self.selection.start) / SAMPLE_RATE
@@ -213,11 +213,11 @@ class Pipeline:
 
         Waiting clips take memory, and finding them takes cores from workers on the CPU.
         """
-        return self._unfinished < self.fleet.prefetch_limit
+        return self._unfinished < self.dispatcher.prefetch_limit
 
-    async def _transcribe(self, clip: PlannedClip) -> _Transcribed | None:
+    async def _transcribe(self, clip: PlannedClip) -> _ClipTranscript | None:
         """Transcribe a clip. Returns None if it fails and the request allows a partial transcript."""
-        transcribed: _Transcribed | None = None
+        transcribed: _ClipTranscript | None = None
         try:
             transcribed = await self._transcribe_in_language(clip)
         except ClipFailed as error:
@@ -234,37 +234,39 @@ class Pipeline:
         )
         return transcribed
 
-    async def _transcribe_in_language(self, clip: PlannedClip) -> _Transcribed:
+    async def _transcribe_in_language(self, clip: PlannedClip) -> _ClipTranscript:
         """Transcribe a clip in the language of the recording."""
         requested = self.options.language
         if requested or self.options.multilingual:
-            return await self._submit(clip, requested)
+            return await self._transcribe_clip(clip, requested)
         # No worker waits for the vote: until it is decided, each clip is transcribed in the language detected
         # in it, which is nearly always the one that is elected.
         transcribed = await (
-            self._cast_vote(clip) if clip.index < VOTERS else self._submit(clip, None, follows_vote=True)
+            self._cast_vote(clip)
+            if clip.index < VOTERS
+            else self._transcribe_clip(clip, None, follows_vote=True)
         )
         language = await self.vote.language()
         if language in (None, transcribed.result.language):
             return transcribed
-        return await self._submit(clip, language, outvoted=True)
+        return await self._transcribe_clip(clip, language, outvoted=True)
 
-    async def _cast_vote(self, clip: PlannedClip) -> _Transcribed:
+    async def _cast_vote(self, clip: PlannedClip) -> _ClipTranscript:
         """Transcribe a clip in the language detected in it, and vote for that language."""
         weight = sum(end - start for start, end in clip.speech)
         self.vote.announce(clip.index, weight, self.channel)
-        transcribed = await self._submit(clip, None)
+        transcribed = await self._transcribe_clip(clip, None)
         self.vote.cast(clip.index, weight, transcribed.result, self.channel)
         return transcribed
 
-    async def _submit(
+    async def _transcribe_clip(
         self,
         clip: PlannedClip,
         language: str | None,
         *,
         follows_vote: bool = False,
         outvoted: bool = False,
-    ) -> _Transcribed:
+    ) -> _ClipTranscript:
         """Transcribe a clip in a language. None: in the one that is detected in the clip.
 
         `follows_vote`: in the elected language, if there is one when the clip's turn comes. `outvoted`: after
@@ -276,7 +278,7 @@ class Pipeline:
             start=clip.start,
             end=clip.end,
             speech=clip.speech,
-            decoding=Decoding(
+            decoding=DecodingOptions(
                 model=self.model,
                 task=options.task,
                 language=language,
@@ -294,7 +296,9 @@ class Pipeline:
             channel=self.channel,
         )
         try:
-            return _Transcribed(request.key, await self.results.get_or_transcribe(request, self._dispatch))
+            return _ClipTranscript(
+                request.key, await self.results.get_or_transcribe(request, self._decode_windows)
+            )
         except TaskCrashes as error:
             raise _clip_failed(clip, error) from error
         except WhisperfleetError:
@@ -302,12 +306,12 @@ class Pipeline:
         except Exception as error:
             raise _clip_failed(clip, error) from error
 
-    async def _dispatch(self, request: ClipRequest) -> ClipResult:
+    async def _decode_windows(self, request: ClipRequest) -> ClipResult:
         """Have workers transcribe a clip, window by window."""
         windows = decode_clip(request)
         window = next(windows)
         while not self._ended:
-            answer = await self.fleet.submit(
+            answer = await self.dispatcher.submit(
                 self.job,
                 window,
                 key=window.batch_key,
@@ -337,12 +341,12 @@ class Pipeline:
             self._publish((clip.start, clip.end), task.result())
             await asyncio.sleep(0)
 
-    def _publish(self, span: Span, transcribed: _Transcribed | None) -> None:
+    def _publish(self, span: Span, transcribed: _ClipTranscript | None) -> None:
         segments: Sequence[Segment] = ()
         if transcribed is not None:
             self._languages[transcribed.result.language] += 1
             segments = clip_segments(span, transcribed.result, self.options)
-            self._transcribed.append(span)
+            self._published_spans.append(span)
             self._segments.extend(segments)
         if self.observer is not None:
             if segments:

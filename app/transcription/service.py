@@ -127,8 +127,8 @@ class TranscriptionService:
             # Words may be crosstalk one by one.
             options=options.model_copy(update={"word_timestamps": True}) if is_separate else options,
             model=model,
-            media=self.media.pool,
-            fleet=dispatcher,
+            media_pool=self.media.pool,
+            dispatcher=dispatcher,
             results=results,
             max_duration_s=self.settings.max_duration_s,
             max_silence=DEMO_MAX_SILENCE_SAMPLES if model == DEMO else MAX_SILENCE_SAMPLES,
@@ -146,8 +146,8 @@ class TranscriptionService:
         return ChannelPipelines(
             job=job,
             upload=upload,
-            media=self.media.pool,
-            fleet=dispatcher,
+            media_pool=self.media.pool,
+            dispatcher=dispatcher,
             pcm_path=pcm_path,
             observer=observer or Observer(),
             helper=self.helper,

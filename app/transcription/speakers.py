@@ -33,7 +33,7 @@ class SpeakerFinder:
     job: str
     pcm_path: Path
     options: Options
-    media: MediaPool
+    media_pool: MediaPool
     helper: Helper
     results: ClipResults
     known: Sequence[KnownSpeaker] = ()
@@ -50,7 +50,7 @@ class SpeakerFinder:
             return
 
         async def embed(span: Span) -> bytes:
-            embeddings = await self.media.embed_voices(self.job, self.pcm_path, windows)
+            embeddings = await self.media_pool.embed_voices(self.job, self.pcm_path, windows)
             return pack_voices(Voices(windows, embeddings))
 
         span = (clip.start, clip.end)

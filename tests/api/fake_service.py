@@ -41,7 +41,7 @@ from tests.sample_peaks import collected
 from workers.messages import (
     EVERYTHING,
     SAMPLE_RATE,
-    Decoding,
+    DecodingOptions,
     LoadOptions,
     Segment,
     Selection,
@@ -460,7 +460,7 @@ class FakePipeline:
         return pack_voices(self.service.voices)
 
     async def _publish(self, clips: Sequence[tuple[Span, ClipResult | None]]) -> None:
-        decoding = Decoding(self.model, language=self.options.language)
+        decoding = DecodingOptions(self.model, language=self.options.language)
         for (start, end), result in clips:
             request = ClipRequest(self.pcm_path, start, end, (), decoding)
             if result is not None:

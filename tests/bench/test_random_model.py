@@ -10,7 +10,7 @@ import pytest
 from bench.gpu import cost_of_batches, measure, table
 from bench.model_sizes import SHAPES, dimensions_of
 from bench.random_model import make_model
-from workers.messages import SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
+from workers.messages import SAMPLE_RATE, DecodingOptions, LoadOptions, Window, WindowResult
 from workers.whisper.model import LoadedModel
 
 pytestmark = pytest.mark.timeout(180)
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def window(seconds: int, language: str | None, *, words: bool) -> Window:
     samples = seconds * SAMPLE_RATE
     pcm = (np.random.default_rng(seconds).standard_normal(samples) * 3000).astype("<i2").tobytes()
-    return Window(pcm, ((0, samples),), Decoding("tiny", language=language, word_timestamps=words))
+    return Window(pcm, ((0, samples),), DecodingOptions("tiny", language=language, word_timestamps=words))
 
 
 def decode(loaded: LoadedModel, *windows: Window) -> list[WindowResult]:
@@ -74,7 +74,7 @@ def test_the_vocabulary_fits_the_shape(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.anyio
 async def test_the_gpu_benchmark_runs_on_a_cpu(folder: Path) -> None:
-    decoding = Decoding("model", language="en", beam_size=1)
+    decoding = DecodingOptions("model", language="en", beam_size=1)
     runs = await measure(folder, "cpu", "", "int8", 2, [2, 1], 1, decoding=decoding, threads=1)
     ways = [(run.workers, run.batch, run.ahead) for run in runs]
     assert ways == [(2, 1, False), (2, 1, True), (2, 2, False), (2, 2, True)]

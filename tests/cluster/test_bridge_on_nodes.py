@@ -23,7 +23,7 @@ from tests.cluster import node_functions
 from tests.cluster.clusters import RayCluster, until
 from tests.media_files import read_pcm
 from workers import runtime
-from workers.messages import MAX_CLIP_SAMPLES, Decoding, LoadOptions, Window
+from workers.messages import MAX_CLIP_SAMPLES, DecodingOptions, LoadOptions, Window
 from workers.whisper import worker as whisper
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -70,7 +70,7 @@ async def gone(pid: int) -> None:
 async def decode_talk(process: WorkerProcess) -> Any:
     pcm = read_pcm(DATA / "talk.flac")[: MAX_CLIP_SAMPLES // 2]
     windows = [
-        Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding("demo", word_timestamps=words))
+        Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), DecodingOptions("demo", word_timestamps=words))
         for words in (False, True)
     ]
     await process.call(whisper.load, LoadOptions("demo", str(DEMO_PATH), "cpu", "int8", 1))
@@ -160,7 +160,7 @@ async def test_actors_may_hold_several_simulated_processes(bridge: Bridge) -> No
         for number in range(2)
     ]
     options = LoadOptions("simulated", "", "simulated", "simulated", 1)
-    window = Window(bytes(32_000), ((0, 16_000),), Decoding("simulated"))
+    window = Window(bytes(32_000), ((0, 16_000),), DecodingOptions("simulated"))
     async with started(both[0]), started(both[1]):
         assert both[0].actor == both[1].actor
         assert (await both[0].call(whisper.load, options)).model == "simulated"

@@ -7,7 +7,7 @@ from typing import Any
 from app.engines.catalogue import ModelCatalogue
 from app.engines.slot import Limits, WhisperSlot
 from app.engines.window_request import WindowInMemory
-from workers.messages import Decoding, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.compute_types import smaller
 
@@ -72,5 +72,7 @@ class FakeSlot(WhisperSlot):
         self, model: str, windows: int = 1, seconds: int = 1, beams: int = 5, expected_s: float | None = None
     ) -> None:
         """Run a batch of equal windows, each the first of its clip."""
-        window = Window(bytes(32_000 * seconds), ((0, 16_000 * seconds),), Decoding(model, beam_size=beams))
+        window = Window(
+            bytes(32_000 * seconds), ((0, 16_000 * seconds),), DecodingOptions(model, beam_size=beams)
+        )
         assert await self.run([WindowInMemory(window)] * windows, expected_s) == [RESULT] * windows

@@ -15,11 +15,13 @@ from app.scheduling.batching import BatchCost
 from app.settings import Settings, load_settings
 from bench import virtual_clock
 from bench.scheduling import make_fleet
-from workers.messages import SAMPLE_RATE, Decoding, Window
+from workers.messages import SAMPLE_RATE, DecodingOptions, Window
 
 pytestmark = pytest.mark.timeout(60)
 
-WINDOW = Window(bytes(2 * 10 * SAMPLE_RATE), ((0, 10 * SAMPLE_RATE),), Decoding("simulated", language="de"))
+WINDOW = Window(
+    bytes(2 * 10 * SAMPLE_RATE), ((0, 10 * SAMPLE_RATE),), DecodingOptions("simulated", language="de")
+)
 TOKENS = 33
 RESULT = simulated_result(WINDOW, Simulation())
 
@@ -82,7 +84,7 @@ def test_a_worker_crashes_at_the_configured_times() -> None:
 
 def test_results_depend_only_on_the_speech() -> None:
     window = replace(
-        WINDOW, speech=((0, 100), (300, 420)), decoding=Decoding("simulated", word_timestamps=True)
+        WINDOW, speech=((0, 100), (300, 420)), decoding=DecodingOptions("simulated", word_timestamps=True)
     )
     result = simulated_result(window, Simulation(seed=7))
     assert result == simulated_result(replace(window, pcm=bytes(2)), Simulation())

@@ -14,7 +14,7 @@ from app.engines.slot import WhisperSlot
 from app.engines.window_request import WindowInMemory
 from app.errors import DeviceFailed, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import RESULT, FakeSlot
-from workers.messages import Decoding, Window, WindowResult
+from workers.messages import DecodingOptions, Window, WindowResult
 from workers.whisper import worker as whisper
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -329,7 +329,7 @@ async def test_what_results_lack_is_shown_in_the_row_and_logged_once(start: Star
         assert note.startswith("main: no word times: config.json names no alignment_heads.")
         assert note.endswith("(docs/trouble.md#no-word-times)")
         for _ in range(3):
-            window = Window(bytes(32_000), ((0, 16_000),), Decoding("a"))
+            window = Window(bytes(32_000), ((0, 16_000),), DecodingOptions("a"))
             await slot.run([WindowInMemory(window)] * 2)
         await slot.close()
         await slot.start()

@@ -10,7 +10,7 @@ import pytest
 from app.engines.window_request import WindowInMemory, WindowRequest
 from app.errors import DeviceFailed, ProcessHung, RequeueBatch
 from tests.engines.fake_slot import FakeSlot
-from workers.messages import Decoding, Window, WindowResult
+from workers.messages import DecodingOptions, Window, WindowResult
 from workers.whisper import worker as whisper
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -48,7 +48,9 @@ class ExchangingSlot(FakeSlot):
 
 def batch(name: str, model: str = "main", windows: int = 1) -> list[WindowInMemory]:
     """Windows of one second whose result has `name` for its language."""
-    return [WindowInMemory(Window(bytes(32_000), ((0, 16_000),), Decoding(model, language=name)))] * windows
+    return [
+        WindowInMemory(Window(bytes(32_000), ((0, 16_000),), DecodingOptions(model, language=name)))
+    ] * windows
 
 
 def names(results: list[WindowResult] | None) -> list[str] | None:
@@ -133,7 +135,7 @@ async def test_a_batch_that_was_taken_over_ends_with_the_process(slot: Exchangin
 
 
 async def test_audio_that_is_gone_is_an_error_of_its_own_batch(slot: ExchangingSlot, tmp_path: Path) -> None:
-    gone = WindowRequest(tmp_path / "gone", 0, 16_000, ((0, 16_000),), Decoding("main", language="g"))
+    gone = WindowRequest(tmp_path / "gone", 0, 16_000, ((0, 16_000),), DecodingOptions("main", language="g"))
     await slot.exchange(batch("a"))
     assert names(await slot.exchange([gone])) == ["a"]
     with pytest.raises(FileNotFoundError):

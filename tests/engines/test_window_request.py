@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.engines.window_request import WindowInMemory, WindowRequest, expected_tokens
-from workers.messages import SAMPLE_RATE, Decoding, Window
+from workers.messages import SAMPLE_RATE, DecodingOptions, Window
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def request_in_the_middle(tmp_path: Path) -> WindowRequest:
     """Samples 100 to 200 of a recording of 300; each sample has two equal bytes, its number modulo 256."""
     pcm_path = tmp_path / "pcm"
     pcm_path.write_bytes(bytes(number % 256 for number in range(300) for _ in range(2)))
-    return WindowRequest(pcm_path, 100, 200, ((110, 130), (150, 200)), Decoding("demo"))
+    return WindowRequest(pcm_path, 100, 200, ((110, 130), (150, 200)), DecodingOptions("demo"))
 
 
 def test_tokens_are_expected_for_speech_and_not_for_silence() -> None:
@@ -26,7 +26,7 @@ def test_a_window_has_its_own_samples_and_speech_from_its_start(request_in_the_m
     assert request_in_the_middle.read() == Window(
         pcm=bytes(number for number in range(100, 200) for _ in range(2)),
         speech=((10, 30), (50, 100)),
-        decoding=Decoding("demo"),
+        decoding=DecodingOptions("demo"),
     )
 
 
@@ -35,19 +35,21 @@ def test_the_language_may_be_decided_when_the_audio_is_read(request_in_the_middl
     request = replace(request_in_the_middle, late_language=lambda: elected[0])
     assert request.read().decoding.language is None
     elected[0] = "de"
-    assert request.read().decoding == Decoding("demo", language="de")
-    known = replace(request, decoding=Decoding("demo", language="en"))  # in the first window of the clip
+    assert request.read().decoding == DecodingOptions("demo", language="de")
+    known = replace(
+        request, decoding=DecodingOptions("demo", language="en")
+    )  # in the first window of the clip
     assert known.read().decoding.language == "en"
 
 
 def test_a_speculative_request_and_a_retry_share_no_batch_with_others(
     request_in_the_middle: WindowRequest,
 ) -> None:
-    other_language = replace(request_in_the_middle, decoding=Decoding("demo", language="en"))
+    other_language = replace(request_in_the_middle, decoding=DecodingOptions("demo", language="en"))
     speculative = replace(request_in_the_middle, speculative=True)
     assert request_in_the_middle.batch_key == other_language.batch_key
     assert speculative.batch_key != request_in_the_middle.batch_key
-    retry = replace(request_in_the_middle, decoding=Decoding("demo", no_repeat_ngram_size=3))
+    retry = replace(request_in_the_middle, decoding=DecodingOptions("demo", no_repeat_ngram_size=3))
     assert retry.batch_key != request_in_the_middle.batch_key
 
 
@@ -58,5 +60,5 @@ def test_reading_fails_if_the_recording_is_gone(request_in_the_middle: WindowReq
 
 
 def test_a_window_in_memory_is_read_as_it_is() -> None:
-    window = Window(bytes(20), ((0, 10),), Decoding("demo"))
+    window = Window(bytes(20), ((0, 10),), DecodingOptions("demo"))
     assert WindowInMemory(window).read() is window

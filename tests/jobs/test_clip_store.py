@@ -23,7 +23,7 @@ from app.jobs.storage.store import Store
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest
 from tests.jobs.samples import RESULT, SUBMISSION, TRANSCRIPT
-from workers.messages import Decoding, Segment, Word
+from workers.messages import DecodingOptions, Segment, Word
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -80,7 +80,9 @@ def test_an_empty_transcript() -> None:
 
 
 def request(start: int, end: int, language: str | None, channel: int = 0) -> ClipRequest:
-    return ClipRequest(Path("/nowhere"), start, end, (), Decoding("demo", language=language), channel=channel)
+    return ClipRequest(
+        Path("/nowhere"), start, end, (), DecodingOptions("demo", language=language), channel=channel
+    )
 
 
 class Transcriber:

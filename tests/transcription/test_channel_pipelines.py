@@ -104,7 +104,7 @@ def pipelines(
     **options: object,
 ) -> ChannelPipelines:
     upload = Upload(folder / "upload", "call.wav", 1, "")
-    common: Any = {"job": "job", "upload": upload, "media": media, "fleet": fleet}
+    common: Any = {"job": "job", "upload": upload, "media_pool": media, "dispatcher": fleet}
     chosen = Options.model_validate(options)
     return ChannelPipelines(
         **common,

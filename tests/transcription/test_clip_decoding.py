@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.engines.window_request import WindowRequest
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, ClipRequest, decode_clip
-from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE, Decoding, Segment, Thresholds, WindowResult
+from workers.messages import LOWEST_LOGPROB, SAMPLE_RATE, DecodingOptions, Segment, Thresholds, WindowResult
 
 PCM = Path("pcm")
 START = 7 * SAMPLE_RATE  # of each clip, in samples of its recording
@@ -24,7 +24,7 @@ def clip_of(duration: float, *speech: tuple[float, float], temperature: float = 
     """A clip of so many seconds. The times of its speech count from its start."""
     spans = tuple((START + samples(start), START + samples(end)) for start, end in speech)
     return ClipRequest(
-        PCM, START, START + samples(duration), spans, Decoding("demo", temperature=temperature)
+        PCM, START, START + samples(duration), spans, DecodingOptions("demo", temperature=temperature)
     )
 
 
@@ -185,7 +185,7 @@ def test_a_model_may_have_its_own_thresholds() -> None:
 def test_decoding_ends_and_stays_inside_the_clip_with_any_results(data: st.DataObject) -> None:
     edges = sorted(data.draw(st.lists(st.integers(0, 480_000), min_size=2, max_size=12, unique=True)))
     speech = tuple((START + a, START + b) for a, b in zip(edges[::2], edges[1::2], strict=False))
-    clip = ClipRequest(PCM, START, START + 480_000, speech, Decoding("demo"))
+    clip = ClipRequest(PCM, START, START + 480_000, speech, DecodingOptions("demo"))
 
     def decoder(window: WindowRequest) -> WindowResult:
         assert clip.start <= window.start < window.end <= clip.end

@@ -9,7 +9,7 @@ import pytest
 from app.engines.window_request import WindowRequest
 from app.transcription.clip_decoding import RETRY_NGRAM_SIZE, ClipRequest
 from tests.transcription.test_clip_decoding import decode, samples, script, segment
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoding, Segment, Span, WindowResult
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segment, Span, WindowResult
 
 START_S = 100.0  # of the clips in their recording
 
@@ -23,7 +23,7 @@ def clip_of(
     spans: tuple[Span, ...] = tuple(
         (samples(START_S + start), samples(START_S + end)) for start, end in speech or [(0, duration)]
     )
-    options = Decoding("demo", **{"language": "en"} | decoding)  # type: ignore[arg-type]
+    options = DecodingOptions("demo", **{"language": "en"} | decoding)  # type: ignore[arg-type]
     start, end = samples(START_S), samples(START_S + duration)
     return ClipRequest(Path("pcm"), start, end, spans, options, min_context_s=min_context_s)
 

@@ -20,10 +20,10 @@ from app.telemetry.histogram import Histogram
 from app.transcription import ledger as ledgers
 from app.transcription.ledger import KEPT_S, BatchLedger, FleetBatch, bare_id, new_request
 from tests.engines.fake_slot import new_catalogue
-from workers.messages import SAMPLE_RATE, Decoding
+from workers.messages import SAMPLE_RATE, DecodingOptions
 
 SECRET = "/data/pcm/recording of another key"
-WINDOW = WindowRequest(Path(SECRET), SAMPLE_RATE, 5 * SAMPLE_RATE, (), Decoding("demo", prompt=SECRET))
+WINDOW = WindowRequest(Path(SECRET), SAMPLE_RATE, 5 * SAMPLE_RATE, (), DecodingOptions("demo", prompt=SECRET))
 LATER_WINDOW = replace(WINDOW, start=4 * SAMPLE_RATE, continues=True)
 
 

@@ -147,8 +147,8 @@ async def transcribe(
         upload=Upload(folder / "upload", "talk.wav", 1, ""),
         options=Options.model_validate(options),
         model="demo",
-        media=media,  # type: ignore[arg-type]
-        fleet=fleet,  # type: ignore[arg-type]
+        media_pool=media,  # type: ignore[arg-type]
+        dispatcher=fleet,  # type: ignore[arg-type]
         pcm_path=folder / "pcm",
         results=results or CachedRecording(),
         observer=observer or Observer(),

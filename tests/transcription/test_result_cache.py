@@ -16,13 +16,13 @@ from app.transcription.clip_decoding import ClipRequest, decode_clip
 from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import StubSlot
-from workers.messages import Decoding
+from workers.messages import DecodingOptions
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
 RESULT = ClipResult("en", (), ())
-CLIP = ClipRequest(Path("pcm"), 0, 100, ((0, 100),), Decoding("demo"))
-OTHER_CLIP = ClipRequest(Path("pcm"), 100, 200, ((100, 200),), Decoding("demo"))
+CLIP = ClipRequest(Path("pcm"), 0, 100, ((0, 100),), DecodingOptions("demo"))
+OTHER_CLIP = ClipRequest(Path("pcm"), 100, 200, ((100, 200),), DecodingOptions("demo"))
 
 
 class FakeWorker:
@@ -185,7 +185,7 @@ async def test_an_error_is_not_cached(recording: ClipResults) -> None:
 def test_a_result_belongs_to_a_span_a_channel_and_the_language_asked_for() -> None:
     elected = replace(CLIP, late_language=lambda: "de", speculative=True)
     assert CLIP.key == elected.key == (0, 100, None, 0)
-    assert replace(CLIP, decoding=Decoding("demo", language="en")).key == (0, 100, "en", 0)
+    assert replace(CLIP, decoding=DecodingOptions("demo", language="en")).key == (0, 100, "en", 0)
     assert replace(CLIP, channel=2).key == (0, 100, None, 2)
 
 

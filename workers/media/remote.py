@@ -54,7 +54,7 @@ class _Output:
 
 
 _files: dict[str, IO[bytes]] = {}  # received, by name
-_outputs: dict[str, _Output] = {}  # by job
+_outputs: dict[str, _Output] = {}  # by session
 
 
 def begin_file(name: str, size: int) -> bool:
@@ -84,7 +84,7 @@ def drop_file(name: str) -> None:
 
 
 def decode(
-    job: str,
+    session_id: str,
     max_samples: int,
     raw: bool,
     max_declared: float,
@@ -92,21 +92,21 @@ def decode(
     channels: int,
     find_peaks: bool = True,
 ) -> RemoteStep:
-    """As `tasks.decode`, of the file that was received under the name of the job.
+    """As `tasks.decode`, of the file that was received under the name of the session.
 
     `channels`: at most so many, each by itself; 1: the mix of all. After the last step, and after an error,
     the file is forgotten.
     """
-    if job not in _outputs:
-        _outputs[job] = _Output(
+    if session_id not in _outputs:
+        _outputs[session_id] = _Output(
             [_file_in_memory() for _ in range(channels)], selection.start * BYTES_PER_SAMPLE
         )
-    output = _outputs[job]
+    output = _outputs[session_id]
     first, *others = map(_path, output.files)
     try:
         step = tasks.decode(
-            job,
-            _path(_files[job]),
+            session_id,
+            _path(_files[session_id]),
             first,
             max_samples,
             raw,
@@ -117,18 +117,18 @@ def decode(
         )
         result = output.take(step)
     except BaseException:
-        close(job)
+        close(session_id)
         raise
     if step.finished:
-        close(job)
+        close(session_id)
     return result
 
 
-def close(job: str) -> None:
-    """Stop decoding a job, and forget it and its file."""
-    tasks.close(job)
-    drop_file(job)
-    output = _outputs.pop(job, None)
+def close(session_id: str) -> None:
+    """Close a session of decoding, and forget its file."""
+    tasks.close(session_id)
+    drop_file(session_id)
+    output = _outputs.pop(session_id, None)
     if output is not None:
         output.close()
 

@@ -96,7 +96,7 @@ _sessions: dict[str, _Session] = {}
 
 
 def decode(
-    job: str,
+    session_id: str,
     source: str,
     pcm_path: str,
     max_samples: int,
@@ -114,20 +114,21 @@ def decode(
 
     If nothing is decoded yet, and the file gives an end after `max_declared` samples, this decodes nothing.
 
-    The PCM is s16le, mono, 16 kHz; with `raw`, the source has that format already. The first call for a `job`
-    in this process starts at the beginning: decoding is deterministic, so a worker that replaces a crashed
-    one writes the same samples again. It overwrites the file in place, because other processes may be reading
-    it. After the last step, the file ends with its samples, and the worker forgets the job.
+    The PCM is s16le, mono, 16 kHz; with `raw`, the source has that format already. The first call
+    with a `session_id` in this process starts at the beginning: decoding is deterministic, so a worker that
+    replaces a crashed one writes the same samples again. It overwrites the file in place, because other
+    processes may be reading it. After the last step, the file ends with its
+    samples, and the worker forgets the session.
 
     A sample has the same place in the file as in the recording, so a part has a hole before it, which takes
     no space. All that precedes the part is decoded: seeking in a file rarely arrives at the sample.
 
     Raises `RecordingRefused` if the file contains nothing to transcribe, `OSError` if a file operation fails.
     """
-    session = _sessions.get(job)
+    session = _sessions.get(session_id)
     is_new = session is None
     if session is None:
-        session = _sessions[job] = _start(
+        session = _sessions[session_id] = _start(
             Path(source), [pcm_path, *more_channels], raw, selection, PeakFinder() if find_peaks else None
         )
     try:
@@ -144,10 +145,10 @@ def decode(
         if finished:
             _check(session)
     except BaseException:
-        close(job)
+        close(session_id)
         raise
     if finished:
-        close(job)
+        close(session_id)
     log.debug("decoded %d samples of a recording", session.samples)
     warning = session.findings.warning if finished else None
     peaks = session.peaks.take(finished=finished) if session.peaks is not None else b""
@@ -156,9 +157,9 @@ def decode(
     return DecodeStep(session.samples, finished, warning, session.declared, peaks, tracks, channels, distinct)
 
 
-def close(job: str) -> None:
-    """Stop decoding a job and forget it. The PCM file stays."""
-    session = _sessions.pop(job, None)
+def close(session_id: str) -> None:
+    """Close a session of decoding. The PCM file stays."""
+    session = _sessions.pop(session_id, None)
     if session is not None:
         session.close()
 

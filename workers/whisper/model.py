@@ -13,7 +13,7 @@ from workers.causes import Cause, cause_of
 from workers.messages import (
     SAMPLE_RATE,
     SAMPLED_TEXTS,
-    Decoding,
+    DecodingOptions,
     LoadOptions,
     Segment,
     Thresholds,
@@ -221,7 +221,7 @@ class LoadedModel:
             for window, probs in zip(windows, detected, strict=True)
         ]
 
-    def _prompt(self, decoding: Decoding, language: str) -> list[int]:
+    def _prompt(self, decoding: DecodingOptions, language: str) -> list[int]:
         """The decoder's start tokens: hot words and prompt, cut to the model's limit, then the task."""
         tokenizer = self._tokenizer(language, decoding.task)
         limit = self._whisper.max_length // 2 - 1
@@ -257,7 +257,7 @@ def _text_tokens(tokenizer: "Tokenizer", text: str | None) -> list[int]:
     return [token for token in tokenizer.encode(f" {text.strip()}") if token < tokenizer.eot] if text else []
 
 
-def _search_options(decoding: Decoding) -> dict[str, Any]:
+def _search_options(decoding: DecodingOptions) -> dict[str, Any]:
     options: dict[str, Any] = {"no_repeat_ngram_size": decoding.no_repeat_ngram_size}
     if decoding.temperature > 0:
         return options | {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.media_files import read_pcm
-from workers.messages import MAX_CLIP_SAMPLES, Decoding, Window, WorkerInfo
+from workers.messages import MAX_CLIP_SAMPLES, DecodingOptions, Window, WorkerInfo
 from workers.whisper import worker as whisper
 from workers.whisper.model import LoadedModel
 
@@ -26,7 +26,7 @@ def empty(demo: WorkerInfo) -> Iterator[None]:
 
 def window(name: str, model: str = "demo") -> Window:
     pcm = read_pcm(DATA / f"{name}.flac")[: MAX_CLIP_SAMPLES // 2]
-    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding(model, beam_size=1))
+    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), DecodingOptions(model, beam_size=1))
 
 
 def test_an_exchange_returns_the_results_of_the_batch_before() -> None:

@@ -19,7 +19,7 @@ from app.transcription.clip_decoding import ClipRequest
 from bench.decoding import transcribe_clips
 from tests.media_files import read_pcm
 from tests.model_variants import copy_demo, with_alignment_heads
-from workers.messages import LOWEST_LOGPROB, Decoding, LoadOptions, Window, WindowResult, WorkerInfo
+from workers.messages import LOWEST_LOGPROB, DecodingOptions, LoadOptions, Window, WindowResult, WorkerInfo
 from workers.whisper import worker as whisper
 
 DATA = Path(__file__).parents[2] / "data"
@@ -52,7 +52,9 @@ def loaded(demo: WorkerInfo, monkeypatch: pytest.MonkeyPatch) -> Any:
 def window(name: str, model: str = "demo", **decoding: Any) -> Window:
     pcm = read_pcm(DATA / f"{name}.flac")
     return Window(
-        pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding(model, word_timestamps=True, **decoding)
+        pcm.astype("<i2").tobytes(),
+        ((0, len(pcm)),),
+        DecodingOptions(model, word_timestamps=True, **decoding),
     )
 
 
@@ -60,7 +62,7 @@ def transcribe(folder: Path, pcm: bytes, **decoding: Any) -> ClipResult:
     """The result of a clip that is all speech."""
     path, samples = folder / "pcm", len(pcm) // 2
     path.write_bytes(pcm)
-    clip = ClipRequest(path, 0, samples, ((0, samples),), Decoding("demo", **decoding))
+    clip = ClipRequest(path, 0, samples, ((0, samples),), DecodingOptions("demo", **decoding))
     [result] = transcribe_clips(whisper.decode, [clip])
     return result
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.engines.model_files import DEMO_PATH
 from tests.media_files import read_pcm
-from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, Decoding, LoadOptions, Window, WindowResult
+from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, LoadOptions, Window, WindowResult
 from workers.whisper.model import LoadedModel
 
 DATA = Path(__file__).parents[2] / "data"
@@ -21,7 +21,7 @@ def model() -> LoadedModel:
 def window(name: str, context_s: int, *, seconds: float = 30.0) -> Window:
     """The beginning of a recording."""
     pcm = read_pcm(DATA / f"{name}.flac")[: round(seconds * SAMPLE_RATE)]
-    decoding = Decoding("demo", word_timestamps=True, context_s=context_s)
+    decoding = DecodingOptions("demo", word_timestamps=True, context_s=context_s)
     return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), decoding)
 
 

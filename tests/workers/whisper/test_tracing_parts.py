@@ -9,7 +9,7 @@ import pytest
 from app.engines.model_files import DEMO_PATH
 from tests.media_files import read_pcm
 from workers import calls
-from workers.messages import Decoding, LoadOptions, Window
+from workers.messages import DecodingOptions, LoadOptions, Window
 from workers.whisper import worker as whisper
 
 DATA = Path(__file__).parents[2] / "data"
@@ -28,7 +28,9 @@ def demo() -> Iterator[None]:
 
 def window(name: str, prompt: str | None = None) -> Window:
     pcm = read_pcm(DATA / f"{name}.flac")
-    return Window(pcm.astype("<i2").tobytes(), ((0, len(pcm)),), Decoding("demo", prompt=prompt, beam_size=1))
+    return Window(
+        pcm.astype("<i2").tobytes(), ((0, len(pcm)),), DecodingOptions("demo", prompt=prompt, beam_size=1)
+    )
 
 
 def names(answer: calls.Answer[object]) -> list[str]:
