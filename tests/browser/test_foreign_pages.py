@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.cases import read_cases
 from tests.e2e.running import wait_for
 
 pytestmark = pytest.mark.timeout(120)
@@ -64,41 +65,7 @@ def in_page(page: Page, script: str, *arguments: Any) -> Any:
     return page.evaluate(f"async ([service, id]) => {{ {script} }}", list(arguments))
 
 
-READ = {
-    "fetch": "return fetch(service + path).then((answer) => answer.text(), () => null);",
-    "with credentials": """
-        const credentials = "include";
-        return fetch(service + path, { credentials }).then((answer) => answer.text(), () => null);""",
-    "opaque": """
-        const answer = await fetch(service + path, { mode: "no-cors" }).catch(() => null);
-        return answer && (answer.type + await answer.text() === "opaque" ? null : answer.type);""",
-    "with a key": """
-        const headers = { Authorization: "Bearer x", "X-Other": "y" };
-        return fetch(service + path, { headers }).then((answer) => answer.text(), () => null);""",
-    "events": """
-        const source = new EventSource(service + path);
-        return new Promise((resolve) => {
-          source.onmessage = ({ data }) => resolve(data);
-          source.addEventListener("fleet", ({ data }) => resolve(data));
-          source.onerror = () => resolve(null);
-        });""",
-    "script": """
-        const before = Object.keys(window).length;
-        const script = Object.assign(document.createElement("script"), { src: service + path });
-        await new Promise((resolve) => {
-          script.onload = script.onerror = resolve;
-          document.body.append(script);
-        });
-        return Object.keys(window).length > before ? "something" : null;""",
-    "style": """
-        const link = document.createElement("link");
-        Object.assign(link, { rel: "stylesheet", href: service + path });
-        await new Promise((resolve) => {
-          link.onload = link.onerror = resolve;
-          document.head.append(link);
-        });
-        try { return link.sheet?.cssRules.length ? "something" : null; } catch { return null; }""",
-}
+READ = read_cases("foreign_reads")
 
 
 def test_it_cannot_read(foreign, site, job):

@@ -35,24 +35,7 @@ def result(
 
 @pytest.mark.parametrize(
     ("seconds", "min_s", "context"),
-    [
-        (0.1, 5, 5),
-        (4, 5, 5),
-        (4.001, 5, 10),  # the margin is a second
-        (9, 5, 10),
-        (9.5, 5, 15),
-        (19, 5, 20),
-        (19.1, 5, 30),  # less would save little
-        (30, 5, 30),
-        (4, 10, 10),
-        (10, 10, 15),
-        (4, 7.2, 8),  # whole seconds
-        (8, 7.2, 10),
-        (4, 0.01, 5),
-        (4, 20, 20),
-        (4, 20.5, 30),
-        (4, 30, 30),
-    ],
+    read_cases("audio_context")["contexts"],
 )
 def test_the_context_has_steps_a_margin_and_a_least_length(
     seconds: float, min_s: float, context: int

@@ -58,14 +58,15 @@ class JobCache:
             reading.exception()  # marks it as retrieved: all who waited may be gone
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
-        """Surround a write to the database. If the database fails, the cache is emptied."""
+    def writing(self, counts: "JobCounts") -> Iterator[None]:
+        """Surround a write to the database. After one that may have been committed, all is read anew."""
         try:
             yield
         except UNWRITTEN:
             raise
-        except BaseException:
-            self._jobs.clear()  # the write may have been committed before the connection failed
+        except BaseException:  # the write may have been committed before the connection failed
+            self._jobs.clear()
+            counts.doubt()
             raise
         finally:
             self._writes += 1

@@ -2,8 +2,8 @@
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -32,7 +32,7 @@ from app.jobs.events import (
 from app.jobs.job import TRANSITIONS, Failure, Job, JobProgress, Stage, Status, Submission
 from app.jobs.search_terms import query_words, text_words
 from app.jobs.serialization import PackedTranscript, pack_with_words
-from app.jobs.storage.cache import UNWRITTEN, JobCache, JobCounts
+from app.jobs.storage.cache import JobCache, JobCounts
 from app.jobs.storage.published_clips import (
     PackedClip,
     PublishedClip,
@@ -487,19 +487,7 @@ class Store:
 
     async def _write(self, work: Callable[[AsyncConnection, Then], Awaitable[T]]) -> T:
         """See `Database.transact`. All changes of jobs go through this function."""
-        return await self._database.transact(work, self._writing())
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Surround a write. After one that may have been committed, cache and counts are made anew."""
-        try:
-            with self._cache.writing():
-                yield
-        except UNWRITTEN:
-            raise
-        except BaseException:
-            self.counts.doubt()  # the write may have been committed before the connection failed
-            raise
+        return await self._database.transact(work, self._cache.writing(self.counts))
 
 
 async def _change(connection: AsyncConnection, job_id: str, **changes: Any) -> Job:

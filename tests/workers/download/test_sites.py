@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.cases import read_cases
 from tests.internet import MEDIA, OTHER, Answer, Internet, internet, redirect
 from workers.download import sites, web
 from workers.download.fetch import RECORDING
@@ -148,22 +149,7 @@ class TestRefused:
 
     @pytest.mark.parametrize(
         "target",
-        [
-            "http://127.0.0.1/talk.mp3",
-            "http://localhost/talk.mp3",
-            "http://2130706433/talk.mp3",
-            "http://0x7f.1/talk.mp3",
-            "http://169.254.169.254/latest/meta-data",
-            "http://[::1]/talk.mp3",
-            "http://[::ffff:10.0.0.1]/talk.mp3",
-            "http://[64:ff9b::10.0.0.1]/talk.mp3",
-            "http://private.example/talk.mp3",
-            "http://mixed.example/talk.mp3",
-            "http://media.example@127.0.0.1/talk.mp3",
-            "file:///etc/passwd",
-            "ftp://media.example/talk.mp3",
-            "data:audio/mpeg;base64,SUQz",
-        ],
+        read_cases("downloads")["refused"],
     )
     @pytest.mark.parametrize(
         "way", ["typed", "redirect", "second redirect", "page", "segment", "key", "variant"]
