@@ -1,9 +1,8 @@
 """How many media workers the nodes of a cluster get: with made-up nodes, and on a real cluster."""
 
-import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from app.media.uploads import Upload
 from app.transcription import cluster_media
 from app.transcription.cluster_media import ClusterMedia, least_used
 from tests.cluster.clusters import RayCluster
-from tests.event_loop import let_tasks_run
+from tests.event_loop import let_tasks_run, until
 from tests.media_files import RATE, encode, read_pcm, talk
 from workers.media import tasks
 
@@ -183,12 +182,6 @@ async def media_on(cluster: RayCluster) -> AsyncIterator[tuple[MediaPool, Cluste
         await bridge.stop()
 
 
-async def wait_for(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-
-
 @pytest.mark.soak
 async def test_a_node_dies_in_mid_file(
     ray_cluster: RayCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -200,7 +193,7 @@ async def test_a_node_dies_in_mid_file(
     recording.write_bytes(encode(talk(60, read_pcm(DATA / "talk.flac")), "mp3", "mp3"))
     upload = Upload(recording, "talk.mp3", 0, "")
     async with media_on(ray_cluster) as (pool, media):
-        await wait_for(lambda: pool.worker_count == 2)
+        await until(lambda: pool.worker_count == 2)
         decoder: int | None = None
         async with aclosing(pool.decode("job", upload, pcm)) as steps:
             async for _ in steps:

@@ -27,6 +27,7 @@ from app.media.worker_slot import Call
 from app.scheduling.process import ChildProcess
 from app.scheduling.tasks import RestartReason
 from tests import media_files
+from tests.event_loop import until
 from tests.media_files import BROKEN, RATE, Pcm, encode, read_pcm, talk, wav_header
 from workers import runtime
 from workers.media import encode as encoding
@@ -85,9 +86,7 @@ async def pool_of(local: int, *processes: ProcessElsewhere) -> AsyncIterator[Med
         slot.status.state = "loading"  # else those elsewhere sleep until there is work
     pool._dispatcher.start()
     try:
-        async with asyncio.timeout(60):
-            while any(slot.status.state != "idle" for slot in pool._dispatcher.slots):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: not any(slot.status.state != "idle" for slot in pool._dispatcher.slots))
         yield pool
     finally:
         await pool.stop()

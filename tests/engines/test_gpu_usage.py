@@ -13,6 +13,7 @@ from app.engines.gpu_usage import GpuMonitor, GpuUsage, Usages, read_usage
 from app.engines.plan import make_plan
 from app.settings import load_settings
 from app.telemetry import sampler
+from tests.event_loop import until
 from tests.fake_nvml import FakeGpu, FakeNvml, mig_gpu, whole_gpu
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -137,8 +138,7 @@ async def test_a_hanging_nvml_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -
     reader.answers.clear()
     try:
         await monitor.sample()
-        while reader.calls < 2:  # noqa: ASYNC110 - its thread may start late
-            await asyncio.sleep(0.01)
+        await until(lambda: reader.calls >= 2)
         monkeypatch.setattr(sampler, "_STALE_S", 0.0)
         with capture_logs() as logs:
             for _ in range(5):

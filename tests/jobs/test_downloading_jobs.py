@@ -15,6 +15,7 @@ from app.media.downloads import download as real_download
 from app.media.uploads import Upload
 from app.transcript.timeline import Transcript
 from tests import internet
+from tests.event_loop import until
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FakePipeline, Site, succeed
 
@@ -62,8 +63,7 @@ async def until_downloading(site: Site, jobs: list[Job]) -> None:
 
 async def until_dripping(site: Site, sites: Sites, job: Job) -> None:
     await until_downloading(site, [job])
-    while not sites.begun:  # noqa: ASYNC110 - the job is running before its download begins
-        await asyncio.sleep(0.001)
+    await until(lambda: sites.begun)
 
 
 async def test_downloads_occupy_no_place_of_other_jobs(site: Site, sites: Sites) -> None:

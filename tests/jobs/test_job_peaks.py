@@ -17,6 +17,7 @@ from app.jobs.running.progress import Lengths, ProgressBuffer
 from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.media.uploads import Upload
+from tests.event_loop import until
 from tests.jobs.databases import opened
 from tests.jobs.samples import PEAKS, TRACK, TRANSCRIPT, submission
 from workers.messages import Selection
@@ -167,7 +168,7 @@ async def test_all_who_ask_share_one_making_and_some_may_leave(
     media.may_end.clear()
     job = await done(store)
     asked = [asyncio.create_task(peaks.compute(job)) for _ in range(3)]
-    await until(media, 1)
+    await until_decoding(media, 1)
     asked[0].cancel()
     await asyncio.gather(asked[0], return_exceptions=True)
     media.may_end.set()
@@ -181,12 +182,11 @@ async def test_a_making_that_nobody_waits_for_goes_on(
     media.may_end.clear()
     job = await done(store)
     asked = asyncio.create_task(peaks.compute(job))
-    await until(media, 1)
+    await until_decoding(media, 1)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
     media.may_end.set()
-    while peaks._tasks:  # noqa: ASYNC110 - nobody is left to wait for it
-        await asyncio.sleep(0.001)
+    await until(lambda: not peaks._tasks)
     assert await peaks.stored(job) == PACKED
 
 
@@ -195,7 +195,7 @@ async def test_only_a_few_recordings_are_decoded_at_once(
 ) -> None:
     media.may_end.clear()
     asked = [asyncio.create_task(peaks.compute(await done(store))) for _ in range(_AT_ONCE + 2)]
-    await until(media, _AT_ONCE)
+    await until_decoding(media, _AT_ONCE)
     for _ in range(20):
         await asyncio.sleep(0)
     assert media.in_progress == len(media.made) == _AT_ONCE
@@ -209,7 +209,7 @@ async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
     media.may_end.clear()
     job = await done(store)
     asked = asyncio.create_task(peaks.compute(job))
-    await until(media, 1)
+    await until_decoding(media, 1)
     await store.delete(job)
     await peaks.cancel(job)
     with pytest.raises(AudioNotKept):
@@ -221,15 +221,13 @@ async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
 async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, media: FakeMedia) -> None:
     media.may_end.clear()
     asked = asyncio.create_task(peaks.compute(await done(store)))
-    await until(media, 1)
+    await until_decoding(media, 1)
     await peaks.stop()
     with pytest.raises(NotReady):
         await asked
     assert media.in_progress == 0
 
 
-async def until(media: FakeMedia, count: int) -> None:
+async def until_decoding(media: FakeMedia, count: int) -> None:
     """Wait until so many recordings are being decoded, or more."""
-    async with asyncio.timeout(20):
-        while media.in_progress < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
+    await until(lambda: media.in_progress >= count)

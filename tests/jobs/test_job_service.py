@@ -17,6 +17,7 @@ from app.jobs.storage.store import Store
 from app.media.pcm_files import channel_paths
 from app.media.uploads import Upload
 from app.settings import Settings
+from tests.event_loop import until
 from tests.jobs.samples import TRANSCRIPT, submission
 from tests.jobs.sites import FakeService
 from workers.messages import Selection
@@ -95,8 +96,7 @@ async def event_types(jobs: JobService, job: Job, after: int) -> list[str]:
 async def test_a_subscription_after_the_last_event_ends_with_the_job(jobs: JobService, after: int) -> None:
     job, _ = await jobs.submit(submission())
     subscription = asyncio.create_task(event_types(jobs, job, after))
-    while not jobs._subscriptions._queues:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: jobs._subscriptions._queues)
     await end(jobs, job)
     assert await subscription == []
     # The same job value, looked up before the end, with a subscription after it.
@@ -155,8 +155,7 @@ async def test_expired_jobs_are_read_in_parts_and_all_deleted(
     monkeypatch.setattr(jobs.store, "with_status", with_status)
     await jobs.start()
     try:
-        while len(sizes) < 4:  # noqa: ASYNC110 (the sweeper has no event)
-            await asyncio.sleep(0.01)
+        await until(lambda: len(sizes) >= 4)
     finally:
         await jobs.stop()
         jobs._service.media.folder.release()

@@ -15,6 +15,7 @@ from app.jobs.job import Job, Status, Submission
 from app.jobs.service import JobService
 from app.jobs.storage.store import Store
 from app.settings import Settings
+from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
 from tests.jobs.sites import FakeService
@@ -121,8 +122,7 @@ async def test_a_file_without_a_job_is_removed_after_a_while(
         await asyncio.sleep(0.1)
         assert jobs._uncertain.keys() == {"a" * 32}
         assert uploads(jobs) == {"a"}, "the commit may still come through"
-        while jobs._uncertain:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: not jobs._uncertain)
         assert uploads(jobs) == ({"a"} if committed else set())
 
 

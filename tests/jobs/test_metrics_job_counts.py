@@ -20,6 +20,7 @@ from app.jobs.service import JobService
 from app.jobs.storage.cache import JobCounts
 from app.jobs.storage.store import Store
 from app.settings import Settings
+from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, lost_commits, opened
 from tests.jobs.samples import SUBMISSION, TRANSCRIPT
 from tests.jobs.sites import FakeService
@@ -157,8 +158,7 @@ async def test_the_service_counts_at_its_start_and_again_after_a_commit_in_doubt
         settings.__dict__["result_ttl_s"] = 0.001
         async with running._database.write() as connection:
             await connection.execute(sa.update(jobs).values(finished_at=time.time() - 60))
-        while counts.by_status()[Status.SUCCEEDED]:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: not counts.by_status()[Status.SUCCEEDED])
         assert counts.by_status() == await stored(running._database)
     finally:
         await running.stop()

@@ -14,6 +14,7 @@ from app.jobs.running import progress as module
 from app.jobs.running.progress import ProgressBuffer
 from app.jobs.storage.published_clips import PublishedClip
 from app.media.peaks import PeakCollector, Peaks
+from tests.event_loop import until
 from tests.jobs.samples import TRACK
 from tests.sample_peaks import collected
 
@@ -114,8 +115,7 @@ async def test_storing_in_the_background_goes_on_after_an_error(
     storing = asyncio.create_task(buffer.store_forever())
     await store.called.wait()
     store.fails = False
-    while not store.stored:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: store.stored)
     assert store.stored == [({"a": at(1.0)}, {})]
     storing.cancel()
     await asyncio.gather(storing, return_exceptions=True)
@@ -150,8 +150,7 @@ async def test_clips_that_are_published_after_the_last_progress_are_stored_too(
     monkeypatch.setattr(module, "TICK_S", 0.001)
     storing = asyncio.create_task(buffer.store_forever())
     buffer.published("a", CLIPS[0])
-    while not store.stored:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: store.stored)
     assert store.stored == [({}, {"a": [CLIPS[0]]})]
     storing.cancel()
     await asyncio.gather(storing, return_exceptions=True)

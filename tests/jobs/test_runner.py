@@ -17,6 +17,7 @@ from app.jobs.storage.store import Store
 from app.media.pool import Decoded
 from app.transcript.timeline import Transcript
 from app.transcription.pipeline import Progress
+from tests.event_loop import until
 from tests.jobs.databases import backends, stopped
 from tests.jobs.samples import TRANSCRIPT
 from tests.jobs.sites import FakePipeline, Site, block, opened_site, succeed
@@ -263,8 +264,7 @@ async def test_a_cancelled_job_ends(site: Site) -> None:
     site.service.work = work
     job = await site.add()
     site.runner.start()
-    while not site.decoded:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
+    await until(lambda: site.decoded)
     await site.store.cancel(job)
     await site.runner.cancel(job.id)
     assert ended.is_set()

@@ -26,6 +26,7 @@ from app.jobs.service import JobService
 from app.media.disk import MARGIN_BYTES
 from app.settings import Settings
 from app.uploads.uploads import LIFETIME_S, REMEMBERED_S
+from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
 from tests.jobs.sites import FakeService
@@ -294,8 +295,7 @@ async def test_the_sweeper_runs(start, monkeypatch: pytest.MonkeyPatch, clock: C
     async with start() as jobs:
         await uploaded(jobs)
         clock.now += LIFETIME_S
-        while files(jobs):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: not files(jobs))
 
 
 async def test_an_upload_that_ended_while_the_service_was_down(start, clock: Clock) -> None:

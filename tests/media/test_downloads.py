@@ -16,6 +16,7 @@ from app.media.downloads import clean, download
 from app.media.uploads import Upload
 from app.scheduling.process import ChildProcess
 from tests import internet
+from tests.event_loop import until
 from workers import runtime
 from workers.download import fetch
 from workers.messages import FoundRecording, RecordingRefused
@@ -95,8 +96,7 @@ async def test_an_unfinished_download_ends_its_worker_and_leaves_no_files(
         monkeypatch.setattr(downloads, "DOWNLOAD_TIMEOUT_S", 0.1)
     downloading = asyncio.create_task(get("http://media.example/stuck.mp3", tmp_path))
     if way == "cancelled":
-        while not started(tmp_path):  # noqa: ASYNC110 (another process)
-            await asyncio.sleep(0.01)
+        await until(lambda: started(tmp_path))
         downloading.cancel()
         with pytest.raises(asyncio.CancelledError):
             await downloading

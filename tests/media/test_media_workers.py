@@ -1,6 +1,5 @@
 """Speech detection in real media workers."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.speech import VadParameters
 from app.media.uploads import Upload
+from tests.event_loop import until
 from tests.media_files import RATE, encode, read_pcm, talk
 from workers.messages import FRAME_SAMPLES
 
@@ -29,8 +29,7 @@ async def media_pool(workers: int, folder: Path) -> AsyncIterator[MediaPool]:
     pool = MediaPool(workers, DiskSpace(folder))
     pool._dispatcher.start()
     try:
-        while any(slot.status.state != "idle" for slot in pool._dispatcher.slots):  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: not any(slot.status.state != "idle" for slot in pool._dispatcher.slots))
         yield pool
     finally:
         await pool.stop()

@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from app.errors import AudioNotKept, InvalidInput, NotReady
 from app.media.sound_copies import SoundCopies, remove_leftover_copies
+from tests.event_loop import until
 from workers.messages import TrackChoice
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -68,13 +68,6 @@ def folder(tmp_path: Path) -> Path:
 def copies(tmp_path: Path, folder: Path, encoder: FakeEncoder) -> SoundCopies:
     """A cache for two copies and a half."""
     return SoundCopies(tmp_path / "uploads", folder, 250, encoder)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition is true."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
 
 
 def names(folder: Path) -> list[str]:

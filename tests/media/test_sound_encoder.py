@@ -4,7 +4,7 @@ import asyncio
 import math
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from app.errors import AudioNotKept, DiskFull, InvalidInput, TooLarge
 from app.media.disk import DiskSpace
 from app.media.pool import MediaPool
 from app.media.sound_encoder import SoundEncoder
+from tests.event_loop import until
 from tests.media.disks import SmallDisk
 from tests.media_files import GOOD, RATE, Pcm, flac_of_silence, read_pcm, wav_header
 
@@ -161,10 +162,3 @@ async def test_as_many_encodings_run_as_there_are_workers(pool, tmp_path):
 async def size_reaches(path: Path, size: int) -> None:
     """Wait until a file has so many bytes."""
     await until(lambda: path.exists() and path.stat().st_size >= size)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition is true."""
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 (nothing else reports it)
-            await asyncio.sleep(0.001)

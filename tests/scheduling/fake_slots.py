@@ -86,12 +86,6 @@ async def submit_all(
     return [answer if isinstance(answer, BaseException) else answer.result for answer in answers]
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    """Let the other tasks run until a condition is true."""
-    while not condition():  # noqa: ASYNC110 (it has no event)
-        await asyncio.sleep(0)
-
-
 class SickSlot(FakeSlot):
     """Its device fails while `is_sick`, and so does its probe unless `passes_probes`."""
 

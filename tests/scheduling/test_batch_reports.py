@@ -9,8 +9,8 @@ import pytest
 from app.errors import ProcessCrashed
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import Batch, Outcome, Slot
-from tests.event_loop import let_tasks_run
-from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot, SickSlot, submit_all, until
+from tests.event_loop import let_tasks_run, until
+from tests.scheduling.fake_slots import FakeSlot, OverlappingFakeSlot, SickSlot, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 

@@ -8,7 +8,7 @@ import pytest
 from app.errors import NotReady, ProcessLost
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.tasks import RestartReason
-from tests.event_loop import let_tasks_run
+from tests.event_loop import let_tasks_run, until
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, SickSlot
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -346,9 +346,7 @@ async def test_a_lost_process_is_replaced_and_its_tasks_run_on_as_they_were(
     await let_tasks_run()
     slot.is_lost = True
     slot.unblocked.set()
-    async with asyncio.timeout(5):
-        while slot.starts < 8:  # noqa: ASYNC110 (it has no event)
-            await asyncio.sleep(0.001)
+    await until(lambda: slot.starts >= 8)
     assert slot.status.state == "restarting"
     assert slot.status.error == "node 7 is gone"
     slot.is_lost = False

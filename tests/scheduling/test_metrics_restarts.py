@@ -11,7 +11,8 @@ from app.errors import DeviceFailed, ProcessCrashed, ProcessHung
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import restart_reason
 from app.scheduling.tasks import Batch, RestartReason
-from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, until
+from tests.event_loop import until
+from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
 

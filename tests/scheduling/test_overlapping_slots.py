@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.errors import TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
-from tests.event_loop import let_tasks_run
+from tests.event_loop import let_tasks_run, until
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, OverlappingFakeSlot, submit_all
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -159,8 +159,7 @@ async def test_a_fault_of_the_planner_ends_no_slot_and_loses_no_task(
     assert next(faults, None) is None, "it failed with a batch in flight"
     async with asyncio.timeout(5):
         await slots[0].started.wait()
-        while slots[0].starts < 2:  # noqa: ASYNC110 (it has no event)
-            await asyncio.sleep(0.01)
+        await until(lambda: slots[0].starts >= 2)
 
 
 async def test_tasks_that_continue_come_first_and_in_order(serve: NewDispatcher) -> None:

@@ -9,6 +9,7 @@ from app.errors import NotReady, TaskCrashes
 from app.scheduling.dispatcher import Dispatcher
 from app.scheduling.failure_policy import MAX_CRASHES
 from app.scheduling.tasks import TaskResult
+from tests.event_loop import until
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher, SickSlot
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -27,15 +28,11 @@ async def submit_all(dispatcher: Dispatcher[str, str], payloads: Sequence[str]) 
 
 
 async def until_state(slot: FakeSlot, state: str) -> None:
-    async with asyncio.timeout(5):
-        while slot.status.state != state:  # noqa: ASYNC110 (it has no event)
-            await asyncio.sleep(0.01)
+    await until(lambda: slot.status.state == state)
 
 
 async def until_error(slot: FakeSlot, part: str) -> None:
-    async with asyncio.timeout(5):
-        while part not in str(slot.status.error):  # noqa: ASYNC110 (it has no event)
-            await asyncio.sleep(0.001)
+    await until(lambda: part in str(slot.status.error))
 
 
 class BrokenSlot(FakeSlot):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from app.errors import NotReady
-from tests.event_loop import let_tasks_run
+from tests.event_loop import let_tasks_run, until
 from tests.scheduling.fake_slots import FakeSlot, NewDispatcher
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(20)]
@@ -16,9 +16,7 @@ def states(slots: list[FakeSlot]) -> list[str]:
 
 
 async def until_asleep(slots: list[FakeSlot]) -> None:
-    async with asyncio.timeout(5):
-        while set(states(slots)) != {"asleep"}:  # noqa: ASYNC110 (they have no event)
-            await asyncio.sleep(0.01)
+    await until(lambda: set(states(slots)) == {"asleep"})
 
 
 async def test_an_idle_slot_ends_its_process_and_wakes_for_work(serve: NewDispatcher) -> None:

@@ -1,6 +1,5 @@
 """The child process for long transcripts."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
 
@@ -8,6 +7,7 @@ import psutil
 import pytest
 
 from app.transcription.helper import LONG_S, Helper
+from tests.event_loop import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -58,6 +58,5 @@ async def test_the_process_ends_when_it_has_nothing_to_do(
 ) -> None:
     monkeypatch.setattr("app.transcription.helper.IDLE_S", 0.05)
     first = await helper.run(LONG_S, os.getpid)
-    while psutil.pid_exists(first):  # noqa: ASYNC110 (it has no event)
-        await asyncio.sleep(0.01)
+    await until(lambda: not psutil.pid_exists(first))
     assert await helper.run(LONG_S, os.getpid) not in (os.getpid(), first)

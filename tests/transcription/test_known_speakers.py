@@ -15,6 +15,7 @@ from app.media.pool import MediaPool
 from app.speakers.voices import voice_windows
 from app.transcription.known_speakers import PARAM, find_known_speakers
 from app.transcription.speaker_models import SpeakerModels
+from tests.event_loop import until
 from tests.media_files import RATE, Pcm, encode, read_pcm
 from tests.workers.media.voice_models import VALUES, kaldi_model
 
@@ -137,8 +138,7 @@ async def test_a_client_that_goes_away_leaves_nothing(
 ) -> None:
     urls = [data_url(dialogue[: 3 * RATE])] * 4
     task = asyncio.create_task(find_known_speakers(media, folder, ["A", "B", "C", "D"], urls))
-    while not list(folder.uploads.iterdir()):  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: list(folder.uploads.iterdir()))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert task.cancelled()

@@ -18,6 +18,7 @@ from app.media.pool import MediaPool
 from app.media.uploads import Upload
 from app.settings import load_settings
 from app.transcription.service import TranscriptionService
+from tests.event_loop import until
 from tests.media_files import RATE, encode, read_pcm, talk, wav_header
 from tests.sample_peaks import collected
 
@@ -85,8 +86,7 @@ async def test_recordings_that_have_none(service, tmp_path, monkeypatch):
 
 async def test_a_cancelled_decoding_leaves_no_file(service, tmp_path, speech):
     making = asyncio.create_task(service.media.peaks(wav(tmp_path, speech)))
-    while not left(service):  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: left(service))
     making.cancel()
     await asyncio.gather(making, return_exceptions=True)
     assert not left(service)

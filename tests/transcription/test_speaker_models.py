@@ -12,6 +12,7 @@ from app.settings import load_settings
 from app.transcription import speaker_models
 from app.transcription.service import TranscriptionService
 from app.transcription.speaker_models import SpeakerModels
+from tests.event_loop import until
 from tests.workers.media.voice_models import kaldi_model
 from workers.messages import SpeakerModel
 
@@ -88,9 +89,7 @@ async def test_a_model_that_arrives_later_is_found(tmp_path: Path, monkeypatch: 
     models.start(find_fault)
     with pytest.raises(SpeakerModelUnavailable, match=r"cannot be loaded \(every process crashed\)"):
         await models.get()
-    async with asyncio.timeout(5):
-        while answers or models._model is None:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: not (answers or models._model is None))
     assert (await models.get()).path == str(path)
     models.check()
     assert reasons[0] == f"WHISPER_SPEAKER_MODEL={path} cannot be had: OSError('odd')."

@@ -21,6 +21,7 @@ from app.transcript.timeline import PackedSegments, Transcript
 from app.transcription.helper import Helper
 from app.transcription.result_cache import CachedRecording, ClipResults
 from app.transcription.speakers import SpeakerFinder
+from tests.event_loop import until
 from tests.transcription.test_pipeline import PERIOD_S, FakeFleet, FakeMedia, clip_result, transcribe
 from workers.messages import SAMPLE_RATE, Span
 
@@ -146,8 +147,7 @@ async def test_no_clip_waits_for_voices_and_no_voice_for_clips(
     media.may_embed.clear()
     fleet = Blocked(clip_result)
     work = asyncio.create_task(diarize(tmp_path, media, fleet))
-    while len(fleet.requested) < CLIPS // 2 or len(media.embedded) < CLIPS:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await until(lambda: not (len(fleet.requested) < CLIPS // 2 or len(media.embedded) < CLIPS))
     media.may_embed.set()
     await asyncio.sleep(0.05)
     assert not work.done()
