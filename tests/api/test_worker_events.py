@@ -17,7 +17,6 @@ from app.settings import Settings
 from app.transcription.ledger import Block
 from tests.api.fake_service import FakeService
 from tests.api.waiting import wait_for
-from tests.event_loop import until
 
 PATH = "/v1/workers/events"
 
@@ -245,7 +244,8 @@ async def test_what_changes_while_a_snapshot_is_sent_follows_it(service, monkeyp
     await anext(first)  # the blocks
     second = events.stream()
     snapshot = asyncio.create_task(anext(second))
-    await until(lambda: len(events._mailboxes) >= 2)
+    while len(events._mailboxes) < 2:  # noqa: ASYNC110
+        await asyncio.sleep(0)
     assert not snapshot.done(), "it is being encoded"
     add_block(service)
     assert events._state is not None
