@@ -65,7 +65,7 @@ def add_docs(app: FastAPI) -> None:
     def schema(_: Request) -> Response:
         return JSONResponse(app.openapi())
 
-    page = Template((WEB / "docs.html").read_text(encoding="utf-8")).substitute(
+    page = Template(Path(__file__).with_name("docs.txt").read_text(encoding="utf-8")).substitute(
         title=escape(f"{app.title} – API")
     )
     assets = StaticFolder(Path(str(files("fastapi_offline") / "static")))
