@@ -1,7 +1,8 @@
-"""Helpers for tests of tasks on one event loop."""
+"""Helpers for tests of tasks on one event loop, and of time."""
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 
 
 async def let_tasks_run() -> None:
@@ -15,3 +16,13 @@ async def until(condition: Callable[[], object], timeout_s: float = 60) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
+
+
+@dataclass
+class Clock:
+    """A clock that tests set (s)."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now

@@ -1,5 +1,6 @@
 """The application with a fake service, on a loopback port."""
 
+import asyncio
 import socket
 import sqlite3
 import threading
@@ -181,3 +182,17 @@ def site(_site: Site) -> Iterator[Site]:
         yield _site
     finally:
         _site.reset()
+
+
+@pytest.fixture
+def downloading(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple["Site", str]]:
+    """A site with a job whose recording never arrives, and the job's id."""
+
+    async def download(*args: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("app.jobs.running.executor.download", download)
+    site = serve(allow_urls=True)
+    job = site.client.post("/v1/jobs", json={"url": "https://media.invalid/talk.mp3"}).json()["id"]
+    yield site, job
+    site.client.delete(f"/v1/jobs/{job}").raise_for_status()

@@ -1,6 +1,5 @@
 """`GET /v1/jobs/{id}/audio?format=`: copies and spans, with a fake encoder."""
 
-import asyncio
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -102,16 +101,10 @@ def test_a_recording_that_is_not_kept_has_no_copies(serve):
         assert error(audio(site, job, **query)) == (409, None, "audio_not_kept")
 
 
-def test_a_recording_that_is_not_downloaded_yet(serve, monkeypatch):
-    async def download(*args):
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr("app.jobs.running.executor.download", download)
-    site = serve(allow_urls=True)
-    job = site.client.post("/v1/jobs", json={"url": "https://media.invalid/talk.mp3"}).json()["id"]
+def test_a_recording_that_is_not_downloaded_yet(downloading):
+    site, job = downloading
     wait_for(lambda: site.job(job)["progress"]["stage"] == "downloading")
     assert error(audio(site, job)) == (409, None, "audio_not_downloaded")
-    site.client.delete(f"/v1/jobs/{job}").raise_for_status()
 
 
 def test_copies_go_with_their_job(site, job):

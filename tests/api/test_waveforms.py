@@ -1,6 +1,5 @@
 """`GET /v1/jobs/{id}/peaks`, with a fake service."""
 
-import asyncio
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
@@ -110,15 +109,9 @@ def test_a_recording_that_is_not_kept_has_the_peaks_that_were_found(serve):
     assert not site.service.media.peaks_made
 
 
-def test_a_recording_that_is_not_downloaded_yet(serve, monkeypatch):
-    async def download(*args):
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr("app.jobs.running.executor.download", download)
-    site = serve(allow_urls=True)
-    job = site.client.post("/v1/jobs", json={"url": "https://media.invalid/talk.mp3"}).json()["id"]
+def test_a_recording_that_is_not_downloaded_yet(downloading):
+    site, job = downloading
     assert error(peaks(site, job)) == (409, None, "audio_not_decoded")
-    site.client.delete(f"/v1/jobs/{job}").raise_for_status()
 
 
 def test_they_are_made_once_and_kept(site, job):

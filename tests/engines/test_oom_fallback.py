@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.engines.oom_fallback import OomFallback
+from tests.event_loop import Clock
 from workers.causes import Cause, cause_of, is_out_of_memory
 
 ERROR = RuntimeError("CUDA failed with error out of memory")
@@ -30,15 +31,6 @@ def test_out_of_memory_errors_of_all_libraries_are_known(error: Exception) -> No
 )
 def test_other_errors_are_not_about_memory(error: Exception) -> None:
     assert not is_out_of_memory(error)
-
-
-class Clock:
-    """A clock that tests set (s)."""
-
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A job runner with its own database and data folder, in front of a fake transcription service."""
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -14,6 +15,7 @@ from app.jobs.events import Event
 from app.jobs.job import Job
 from app.jobs.running.clip_store import ClipStore
 from app.jobs.running.runner import JobRunner
+from app.jobs.service import JobService
 from app.jobs.storage.store import Store
 from app.media.uploads import Upload
 from app.options import Options
@@ -117,6 +119,24 @@ class FakeService:
     ) -> FakePipeline:
         pcm_path = self.media.folder.pcm / job
         return FakePipeline(self, upload, options, observer, decoded, pcm_path, results, known)
+
+
+@asynccontextmanager
+async def started_jobs(
+    url: str, folder: Path, clock: Callable[[], float] = time.time, **values: object
+) -> AsyncIterator[JobService]:
+    """A job service whose workers become ready once `not_ready` is None."""
+    settings = Settings(data_dir=folder, database_url=url, _env_file=None, **values)
+    service = FakeService(settings)
+    service.fleet.not_ready = "the model is being loaded"
+    jobs = JobService(service, settings, Database(url, folder))  # type: ignore[arg-type]
+    jobs.uploads._clock = jobs.store._clock = clock
+    await jobs.start()
+    try:
+        yield jobs
+    finally:
+        await jobs.stop()
+        service.media.folder.release()
 
 
 class Site:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,34 +13,18 @@ from app.jobs import service as module
 from app.jobs.job import Job, Status, Submission
 from app.jobs.service import JobService
 from app.jobs.storage.store import Store
-from app.settings import Settings
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
-from tests.jobs.sites import FakeService
+from tests.jobs.sites import started_jobs
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(30)]
 
 
 @pytest.fixture
 async def jobs(url: str, tmp_path: Path) -> AsyncIterator[JobService]:
-    async with started(url, tmp_path / "data") as jobs:
+    async with started_jobs(url, tmp_path / "data") as jobs:
         yield jobs
-
-
-@asynccontextmanager
-async def started(url: str, folder: Path) -> AsyncIterator[JobService]:
-    """A job service whose workers become ready once `not_ready` is None."""
-    settings = Settings(data_dir=folder, database_url=url, _env_file=None)
-    service = FakeService(settings)
-    service.fleet.not_ready = "the model is being loaded"
-    jobs = JobService(service, settings, Database(url, folder))  # type: ignore[arg-type]
-    await jobs.start()
-    try:
-        yield jobs
-    finally:
-        await jobs.stop()
-        service.media.folder.release()
 
 
 def upload(jobs: JobService, name: str) -> Submission:
@@ -116,7 +99,7 @@ async def test_a_file_without_a_job_is_removed_after_a_while(
 ) -> None:
     monkeypatch.setattr(module, "_SWEEP_S", 0.02)
     monkeypatch.setattr(module, "_COMMIT_S", 0.5)
-    async with started(url, tmp_path) as jobs:
+    async with started_jobs(url, tmp_path) as jobs:
         with lost_commits(jobs._database, committed=committed), pytest.raises(OutcomeUnknown):
             await jobs.submit(upload(jobs, "a"))
         await asyncio.sleep(0.1)
@@ -130,10 +113,10 @@ async def test_a_file_without_a_job_is_removed_after_a_while(
 async def test_a_file_without_a_job_is_removed_at_the_next_start(
     url: str, tmp_path: Path, committed: bool
 ) -> None:
-    async with started(url, tmp_path) as jobs:
+    async with started_jobs(url, tmp_path) as jobs:
         with lost_commits(jobs._database, committed=committed), pytest.raises(OutcomeUnknown):
             await jobs.submit(upload(jobs, "a"))
-    async with started(url, tmp_path) as jobs:
+    async with started_jobs(url, tmp_path) as jobs:
         assert uploads(jobs) == ({"a"} if committed else set())
 
 

@@ -3,14 +3,14 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
-from app.database.connection import Database
 from app.database.tables import uploads as table
 from app.errors import (
     DiskFull,
@@ -24,12 +24,11 @@ from app.jobs import service as service_module
 from app.jobs.job import Job, Submission
 from app.jobs.service import JobService
 from app.media.disk import MARGIN_BYTES
-from app.settings import Settings
 from app.uploads.uploads import LIFETIME_S, REMEMBERED_S
-from tests.event_loop import until
+from tests.event_loop import Clock, until
 from tests.jobs.databases import ON_BOTH, lost_commits
 from tests.jobs.samples import SUBMISSION
-from tests.jobs.sites import FakeService
+from tests.jobs.sites import started_jobs
 from tests.media.disks import SmallDisk
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
@@ -38,41 +37,15 @@ OWNER = "somebody"
 CONTENT = bytes(range(256)) * 4
 
 
-class Clock:
-    """A clock that tests move."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000_000.0)
 
 
 @pytest.fixture
-def start(url: str, tmp_path: Path, clock: Clock) -> Callable[..., object]:
+def start(url: str, tmp_path: Path, clock: Clock) -> Callable[..., AbstractAsyncContextManager[JobService]]:
     """Starts a job service on the same database and folder, as after a restart."""
-
-    @asynccontextmanager
-    async def started(**values: object) -> AsyncIterator[JobService]:
-        settings = Settings(data_dir=tmp_path / "data", database_url=url, _env_file=None, **values)
-        service = FakeService(settings)
-        service.fleet.not_ready = "the model is being loaded"
-        jobs = JobService(service, settings, Database(url, settings.data_dir))  # type: ignore[arg-type]
-        jobs.uploads._clock = clock
-        jobs.store._clock = clock
-        await jobs.start()
-        try:
-            yield jobs
-        finally:
-            await jobs.stop()
-            service.media.folder.release()
-
-    return started
+    return partial(started_jobs, url, tmp_path / "data", clock=clock)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from app.jobs.webhooks.client import check_webhook_url
 from app.jobs.webhooks.delivery import RETRY_AFTER_S, Attempt, Webhooks
 from app.jobs.webhooks.outbox import Delivery
 from tests.cases import read_cases
-from tests.event_loop import let_tasks_run
+from tests.event_loop import Clock, let_tasks_run
 from tests.internet import MEDIA, Internet
 
 REQUESTS = read_cases("requests")
@@ -152,14 +152,6 @@ def receiver() -> Iterator[Receiver]:
 def _short_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "_OUTBOX_RETRY_S", 0.01)
     monkeypatch.setattr(delivery, "_OVERDUE_POLL_S", 0.01)
-
-
-@dataclass
-class Clock:
-    now: float
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @asynccontextmanager
