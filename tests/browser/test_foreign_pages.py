@@ -65,35 +65,16 @@ def in_page(page: Page, script: str, *arguments: Any) -> Any:
     return page.evaluate(f"async ([service, id]) => {{ {script} }}", list(arguments))
 
 
-READ = read_cases("foreign_reads")
+SCRIPTS = read_cases("foreign_pages")
 
 
 def test_it_cannot_read(foreign, site, job):
     job_path = f"/v1/jobs/{job}"
     streams = ("/v1/workers/events", f"{job_path}/events")
     others = ("/v1/jobs", f"{job_path}/segments", f"{job_path}/result?format=txt", "/openapi.json", "/")
-    for way, script in READ.items():
+    for way, script in SCRIPTS["read"].items():
         for path in streams if way == "events" else others:
             assert in_page(foreign, f"const path = {path!r}; {script}", site.url) is None, (way, path)
-
-
-def form(enctype: str) -> str:
-    """Send a form as a user's click would, into a frame."""
-    return f"""
-        const frame = Object.assign(document.createElement("iframe"), {{ name: "answer" }});
-        const form = Object.assign(document.createElement("form"), {{
-          method: "post", action: service + "/v1/jobs", enctype: "{enctype}", target: "answer" }});
-        const field = Object.assign(document.createElement("input"), {{ type: "file", name: "file" }});
-        const files = new DataTransfer();
-        files.items.add(new File([new Uint8Array(20000)], "talk.wav", {{ type: "audio/wav" }}));
-        field.files = files.files;
-        const text = document.createElement("input");
-        Object.assign(text, {{ name: "url", value: "http://127.0.0.1/a.mp3" }});
-        form.append(field, text);
-        document.body.append(frame, form);
-        form.submit();
-        await new Promise((resolve) => {{ frame.onload = resolve; setTimeout(resolve, 1000); }});
-    """
 
 
 def sent(method: str, path: str, headers: str, body: str, mode: str = "no-cors") -> str:
@@ -104,15 +85,11 @@ def sent(method: str, path: str, headers: str, body: str, mode: str = "no-cors")
 
 
 RAW = "new Uint8Array(20000)"
-FORM = """(() => {
-  const form = new FormData();
-  form.append("file", new Blob([new Uint8Array(20000)]), "a.wav");
-  return form;
-})()"""
+FORM = SCRIPTS["form_data"]
 WRITE: dict[str, str] = {
-    "form": form("multipart/form-data"),
-    "form as text": form("text/plain"),
-    "form as fields": form("application/x-www-form-urlencoded"),
+    "form": SCRIPTS["form"].replace("$enctype", "multipart/form-data"),
+    "form as text": SCRIPTS["form"].replace("$enctype", "text/plain"),
+    "form as fields": SCRIPTS["form"].replace("$enctype", "application/x-www-form-urlencoded"),
     "multipart": sent("POST", "'/v1/jobs'", "{}", FORM),
     "text": sent("POST", "'/v1/jobs'", "{}", "'{\"url\": \"http://127.0.0.1/a.mp3\"}'"),
     "raw": sent("POST", "'/v1/jobs?filename=a.wav'", "{'Content-Type': 'audio/wav'}", RAW, "cors"),

@@ -179,10 +179,7 @@ async def test_all_who_ask_share_one_making_and_some_may_leave(
 async def test_a_making_that_nobody_waits_for_goes_on(
     store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
-    media.may_end.clear()
-    job = await done(store)
-    asked = asyncio.create_task(peaks.compute(job))
-    await until_decoding(media, 1)
+    job, asked = await begun(store, peaks, media)
     asked.cancel()
     await asyncio.gather(asked, return_exceptions=True)
     media.may_end.set()
@@ -206,10 +203,7 @@ async def test_only_a_few_recordings_are_decoded_at_once(
 async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
     store: Store, peaks: JobPeaks, media: FakeMedia
 ) -> None:
-    media.may_end.clear()
-    job = await done(store)
-    asked = asyncio.create_task(peaks.compute(job))
-    await until_decoding(media, 1)
+    job, asked = await begun(store, peaks, media)
     await store.delete(job)
     await peaks.cancel(job)
     with pytest.raises(AudioNotKept):
@@ -219,9 +213,7 @@ async def test_a_job_that_is_deleted_meanwhile_ends_the_making(
 
 
 async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, media: FakeMedia) -> None:
-    media.may_end.clear()
-    asked = asyncio.create_task(peaks.compute(await done(store)))
-    await until_decoding(media, 1)
+    _, asked = await begun(store, peaks, media)
     await peaks.stop()
     with pytest.raises(NotReady):
         await asked
@@ -231,3 +223,12 @@ async def test_a_stop_ends_the_making(store: Store, peaks: JobPeaks, media: Fake
 async def until_decoding(media: FakeMedia, count: int) -> None:
     """Wait until so many recordings are being decoded, or more."""
     await until(lambda: media.in_progress >= count)
+
+
+async def begun(store: Store, peaks: JobPeaks, media: FakeMedia) -> tuple[Job, asyncio.Task[bytes]]:
+    """A job that is done, and the task that waits for its peaks while its recording is being decoded."""
+    media.may_end.clear()
+    job = await done(store)
+    asked = asyncio.create_task(peaks.compute(job))
+    await until_decoding(media, 1)
+    return job, asked
