@@ -116,12 +116,8 @@ def test_it_cannot_write(foreign, site, job):
 
 
 def test_it_cannot_frame_the_page(foreign, site):
-    framed = """
-        const frame = Object.assign(document.createElement("iframe"), { src: service + id });
-        await new Promise((resolve) => { frame.onload = resolve; document.body.append(frame); });
-    """
     for path in ("/", "/docs"):
-        in_page(foreign, framed, site.url, path)
+        in_page(foreign, SCRIPTS["frame"], site.url, path)
     # Chromium shows a page of its own instead of what may not be framed.
     assert len(foreign.frames) == 3
     wait_for(lambda: all(frame.url.startswith("chrome-error:") for frame in foreign.frames[1:]))
@@ -146,7 +142,7 @@ def test_the_same_requests_of_the_page_itself_work(page, site, job):
     page.goto("/")
     page.get_by_role("main").wait_for()
     read: Callable[[str], Any] = partial(in_page, page)
-    text = read(f"const path = '/v1/jobs'; {READ['fetch']}", site.url, job)
+    text = read(f"const path = '/v1/jobs'; {SCRIPTS['read']['fetch']}", site.url, job)
     assert job in text
     before = len(job_ids(site))
     read(sent("POST", "'/v1/jobs'", "{}", FORM, "cors"), site.url, job)
