@@ -85,12 +85,11 @@ def sent(method: str, path: str, headers: str, body: str, mode: str = "no-cors")
 
 
 RAW = "new Uint8Array(20000)"
-FORM = SCRIPTS["form_data"]
 WRITE: dict[str, str] = {
     "form": SCRIPTS["form"].replace("$enctype", "multipart/form-data"),
     "form as text": SCRIPTS["form"].replace("$enctype", "text/plain"),
     "form as fields": SCRIPTS["form"].replace("$enctype", "application/x-www-form-urlencoded"),
-    "multipart": sent("POST", "'/v1/jobs'", "{}", FORM),
+    "multipart": sent("POST", "'/v1/jobs'", "{}", SCRIPTS["form_data"]),
     "text": sent("POST", "'/v1/jobs'", "{}", "'{\"url\": \"http://127.0.0.1/a.mp3\"}'"),
     "raw": sent("POST", "'/v1/jobs?filename=a.wav'", "{'Content-Type': 'audio/wav'}", RAW, "cors"),
     "raw without a type": sent("POST", "'/v1/jobs?filename=a.wav'", "{}", RAW),
@@ -145,7 +144,7 @@ def test_the_same_requests_of_the_page_itself_work(page, site, job):
     text = read(f"const path = '/v1/jobs'; {SCRIPTS['read']['fetch']}", site.url, job)
     assert job in text
     before = len(job_ids(site))
-    read(sent("POST", "'/v1/jobs'", "{}", FORM, "cors"), site.url, job)
+    read(sent("POST", "'/v1/jobs'", "{}", SCRIPTS["form_data"], "cors"), site.url, job)
     assert len(job_ids(site)) == before + 1
     read(WRITE["delete"], site.url, job)
     assert job not in job_ids(site)
