@@ -83,3 +83,16 @@ class Limits:
             "event streams are under way",
             "too_many_event_streams",
         )
+        # They hold memory or temporary files until the client has them.
+        self.sending = shared(
+            settings.max_uploads,
+            "WHISPER_MAX_UPLOADS",
+            "spans, archives and long transcripts are being sent",
+            "too_many_downloads",
+        )
+        self.recordings = shared(
+            settings.max_event_streams,
+            "WHISPER_MAX_EVENT_STREAMS",
+            "recordings are being sent",
+            "too_many_downloads",
+        )

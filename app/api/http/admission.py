@@ -58,8 +58,10 @@ class Admission:
         self.uploads = Limiter(limits.uploads)
         self.corrections = Limiter(limits.corrections)
         self.streams = Limiter(limits.streams)
+        self.sending = Limiter(limits.sending)
+        self.recordings = Limiter(limits.recordings)
 
 
 def owner_of(request: Request) -> str:
-    """The digest of a request's API key; empty if no keys are set."""
+    """The digest of a request's API key or link; empty if no keys are set."""
     return str(getattr(request.state, "owner", ""))

@@ -23,8 +23,8 @@ DOCS_ASSETS = "/docs/assets/"
 class ApiKeys:
     """ASGI middleware: refuses requests without one of `keys` as bearer token.
 
-    `state.owner` of a request is the digest of its key. `public_docs`: documentation needs no key.
-    A request without an Authorization header may be a link, signed with `link_secret`.
+    `state.owner` of a request is the digest of its key or its link. `public_docs`: documentation needs no
+    key. A request without an Authorization header may be a link, signed with `link_secret`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ApiKeys:
             try:
                 if "authorization" not in headers and has_signature(scope["query_string"]):
                     check_link(self._link_secret(), scope["method"], path, scope["query_string"], time.time())
-                    owner = LINK_OWNER
+                    owner = LINK_OWNER + hashlib.sha256(scope["query_string"]).hexdigest()
                 else:
                     owner = hashlib.sha256(self._check(headers.get("authorization", ""))).hexdigest()
             except (LinkRefused, Unauthorized) as error:

@@ -6,7 +6,6 @@ import time
 import unicodedata
 from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import AbstractContextManager
 from io import RawIOBase
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
+from app.api.http.sending import AdmittedResponse
 from app.api.jobs.lookup import distinct_ids
 from app.api.jobs.results import ResultFormat, result_response
 from app.api.jobs.submissions import BINARY
@@ -102,31 +102,28 @@ def archive_routes(service: "TranscriptionService", jobs: "JobService", admissio
         """
         wanted = distinct_ids(ids, MAX_JOBS)
         await _check_done(jobs, wanted)
-        return ArchiveResponse(
+        response = ArchiveResponse(
             archive(service, jobs, wanted, format),
-            admission.requests.hold(request),
             headers={"content-disposition": f'attachment; filename="transcripts-{format}.zip"'},
         )
+        response.admitted = admission.sending.hold(request)
+        return response
 
     return router
 
 
-class ArchiveResponse(StreamingResponse):
-    """Sends an archive part by part. Holds `admitted` meanwhile."""
+class ArchiveResponse(AdmittedResponse, StreamingResponse):
+    """Sends an archive part by part."""
 
     media_type = "application/zip"
 
-    def __init__(
-        self, parts: AsyncGenerator[bytes], admitted: AbstractContextManager[None], headers: dict[str, str]
-    ) -> None:
+    def __init__(self, parts: AsyncGenerator[bytes], headers: dict[str, str]) -> None:
         self._parts = parts
-        self._admitted = admitted
         super().__init__(parts, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            with self._admitted:
-                await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, send)
         finally:
             await run_shielded(self._parts.aclose())
 
@@ -152,6 +149,7 @@ async def archive(
             else:
                 # To the end: a thread cannot be cancelled.
                 await run_shielded(asyncio.to_thread(file.writestr, entry, content))
+                del content  # it may be large, and the client slow
                 yield written.take()
         if errors:
             file.writestr(_info(ERRORS, time.time()), "".join(errors))

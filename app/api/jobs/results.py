@@ -2,6 +2,7 @@
 
 import asyncio
 import mimetypes
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.audio.openai_responses import brief_response, verbose_response
 from app.api.http.errors import error_response, json_error
+from app.api.http.sending import PATIENT, AdmittedResponse
 from app.api.jobs.lookup import check_done
 from app.api.operation.system import VERSION
 from app.api.transcripts.versions import is_known, not_modified
@@ -84,8 +86,13 @@ def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:
     return Response(file, headers={"content-type": FORMATS[form].content_type})
 
 
-async def audio_response(service: "TranscriptionService", job: Job) -> Response:
-    """The recording, or the requested ranges of it. Raises UnknownJob if it is not kept."""
+async def audio_response(
+    service: "TranscriptionService", job: Job, admitted: AbstractContextManager[object]
+) -> Response:
+    """The recording, or the requested ranges of it. Holds `admitted` until it is sent.
+
+    Raises UnknownJob if it is not kept.
+    """
     submission = job.submission
     path = service.media.folder.uploads / (submission.file or "")
     if not await asyncio.to_thread(path.is_file):
@@ -93,22 +100,27 @@ async def audio_response(service: "TranscriptionService", job: Job) -> Response:
     guessed = mimetypes.guess_type(submission.filename)[0] or ""
     # Never a type that a browser would execute: clients can send any file.
     media_type = guessed if guessed.startswith(("audio/", "video/")) else "application/octet-stream"
-    return AudioFileResponse(
+    response = AudioFileResponse(
         path,
         media_type=media_type,
         filename=submission.filename or job.id,
         content_disposition_type="inline",
         headers={"X-Content-Type-Options": "nosniff"},
     )
+    response.admitted = admitted
+    return response
 
 
-class AudioFileResponse(FileResponse):
+class AudioFileResponse(AdmittedResponse, FileResponse):
     """A file response whose errors have the same format as all others."""
 
+    is_kept = True  # whether the file is there anyway: players may pause for long then
     not_kept: WhisperfleetError = UnknownJob(NOT_KEPT, code="audio_not_kept")  # if the file is gone
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused: Response | None = None
+        if self.is_kept:
+            scope.setdefault("state", {})[PATIENT] = True
 
         async def send_unless_refused(message: Any) -> None:
             nonlocal refused
