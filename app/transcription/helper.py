@@ -6,7 +6,8 @@ system calls, and all clients wait for seconds.
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import structlog
@@ -42,6 +43,7 @@ class Helper:
     def __init__(self) -> None:
         self._child: ChildProcess | None = None
         self._changing = asyncio.Lock()
+        self._turn = asyncio.Lock()
         self._calls = 0  # of the process, under way
         self._idle_timer: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -63,6 +65,18 @@ class Helper:
             finally:
                 self._end_call()
         return await asyncio.to_thread(function, *args)
+
+    @asynccontextmanager
+    async def turn(self, recording_s: float | None) -> AsyncGenerator[None]:
+        """For work that reads the transcript of a recording of `recording_s` seconds.
+
+        Long ones are read one after the other: else many would be in memory while they wait for the process.
+        """
+        if (recording_s or 0.0) < LONG_S:
+            yield
+            return
+        async with self._turn:
+            yield
 
     async def stop(self) -> None:
         """End the process."""

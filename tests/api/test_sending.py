@@ -10,8 +10,9 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from app.api.http import event_streams, sending
-from app.api.http.sending import LARGE_BYTES, PART_BYTES, send_in_parts, sendable
+from app.api.http import event_streams, sending, steady_protocol
+from app.api.http.large_bodies import LARGE_BYTES, PART_BYTES
+from app.api.http.sending import send_in_parts, sendable
 from app.settings import Settings
 from tests.api.conftest import FORM, FORM_END, form, serve_site
 from tests.api.fake_service import TRANSCRIPT, segment
@@ -64,7 +65,7 @@ def long_job(site, key=None):
 def impatient(tmp_path_factory):
     """A site that waits 0.4 s for its readers, and a long job."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sending, "PATIENCE", 1)
+        patch.setattr(steady_protocol, "PATIENCE", 1)
         settings = Settings(data_dir=tmp_path_factory.mktemp("site"), send_timeout_s=0.4, _env_file=None)
         with serve_site(settings) as site:
             job = long_job(site)
@@ -152,7 +153,7 @@ def test_a_slow_client_gets_everything(impatient, capsys, name):
 
 
 def test_a_player_may_pause(impatient, capsys, monkeypatch):
-    monkeypatch.setattr(sending, "PATIENCE", 15)
+    monkeypatch.setattr(steady_protocol, "PATIENCE", 15)
     site, job = impatient
     with ExitStack() as stack:
         player, downloader = (

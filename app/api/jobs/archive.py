@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
-from app.api.http.sending import AdmittedResponse
+from app.api.http.sending import AdmittedResponse, plain_body
 from app.api.jobs.lookup import distinct_ids
 from app.api.jobs.results import ResultFormat, result_response
 from app.api.jobs.submissions import BINARY
@@ -138,7 +138,7 @@ async def archive(
     with ZipFile(written, "w", ZIP_DEFLATED) as file:
         for job_id in ids:
             try:
-                entry, content = await _entry(service, jobs, names, job_id, form)
+                entry, result = await _entry(service, jobs, names, job_id, form)
             except (UnknownJob, JobNotDone, UnsuitableFormat) as error:
                 errors.append(f"{job_id}: {error.message}\n")
             except WhisperfleetError:
@@ -148,23 +148,26 @@ async def archive(
                 errors.append(f"{job_id}: {_UNEXPECTED}\n")
             else:
                 # To the end: a thread cannot be cancelled.
-                await run_shielded(asyncio.to_thread(file.writestr, entry, content))
-                del content  # it may be large, and the client slow
+                await run_shielded(asyncio.to_thread(_add, file, entry, result))
                 yield written.take()
         if errors:
             file.writestr(_info(ERRORS, time.time()), "".join(errors))
     yield written.take()
 
 
+def _add(file: ZipFile, entry: ZipInfo, result: Response) -> None:
+    file.writestr(entry, plain_body(result))
+
+
 async def _entry(
     service: "TranscriptionService", jobs: "JobService", names: ArchiveNames, job_id: str, form: ResultFormat
-) -> tuple[ZipInfo, bytes]:
+) -> tuple[ZipInfo, Response]:
     """The result of one job, with its name and time. Raises as `result_response` does."""
     job = await jobs.store.get(job_id)
     response = await result_response(service, jobs, job, form)
     extension = "json" if form == "verbose_json" else form
     name = names.unique(job.submission.filename, job.id, extension)
-    return _info(name, job.finished_at or job.created_at), bytes(response.body)
+    return _info(name, job.finished_at or job.created_at), response
 
 
 def _info(name: str, moment: float) -> ZipInfo:

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.api.audio.openai_responses import brief_response, verbose_response
 from app.api.http.errors import error_response, json_error
-from app.api.http.sending import PATIENT, AdmittedResponse
+from app.api.http.sending import PATIENT, AdmittedResponse, compressed
 from app.api.jobs.lookup import check_done
 from app.api.operation.system import VERSION
 from app.api.transcripts.versions import is_known, not_modified
@@ -50,11 +50,12 @@ async def result_response(
     Raises JobNotDone if there is no transcript, UnknownRevision, and UnsuitableFormat.
     """
     check_done(job)
-    packed = await jobs.store.transcript(job, revision)
-    etag = f'"{packed.revision}-{form}-{VERSION}"'  # another version may make other files
-    if is_known(if_none_match, etag):
-        return not_modified({"etag": etag})
-    response = await render_result(service, job, packed, form)
+    async with service.helper.turn(job.duration):
+        packed = await jobs.store.transcript(job, revision)
+        etag = f'"{packed.revision}-{form}-{VERSION}"'  # another version may make other files
+        if is_known(if_none_match, etag):
+            return not_modified({"etag": etag})
+        response = await render_result(service, job, packed, form)
     response.headers["etag"] = etag
     if form not in ("json", "verbose_json"):
         name = quote(f"{PurePath(job.submission.filename).stem or job.id}.{form}")
@@ -70,7 +71,8 @@ async def render_result(
     needs_tokens = form == "verbose_json" and packed.revision > 0
     length_s = LONG_S if needs_tokens else work_s(job.duration, packed.content)
     with traces.span("render", {"whisperfleet.format": form}):
-        return await service.helper.run(length_s, _render, packed.content, job.submission.options, form)
+        options = job.submission.options
+        return await service.helper.run(length_s, compressed, _render, packed.content, options, form)
 
 
 def _render(packed: bytes, options: Options, form: ResultFormat) -> Response:

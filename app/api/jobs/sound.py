@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -39,9 +39,9 @@ async def sound_response(
 ) -> Response:
     """The copy of a recording in a format, or the span from `start_s` to `end_s` of it. Sends ranges.
 
-    Holds a place until it is sent, and one of the requests until it is made. `check_sound_query` has checked
-    the span. Raises AudioNotKept, JobNotDone while the recording is being downloaded, and as `Limiter.hold`
-    and `SoundCopies.hold` do.
+    Holds a place until it is sent; a copy also one of the requests until it is made. `check_sound_query` has
+    checked the span. Raises AudioNotKept, JobNotDone while the recording is being downloaded, and as
+    `Limiter.hold` and `SoundCopies.hold` do.
     """
     is_span = bool(start_s) or end_s is not None
     span = (start_s or 0.0, math.inf if end_s is None else end_s)
@@ -49,7 +49,7 @@ async def sound_response(
     file = service.media.copies.hold(recording, form, job.submission.options.selection.track, span)
     async with AsyncExitStack() as held:
         held.enter_context((admission.sending if is_span else admission.recordings).hold(request))
-        with admission.requests.hold(request):
+        with nullcontext() if is_span else admission.requests.hold(request):
             path = await run_unless_disconnected(request, held.enter_async_context(file))
         return SoundFileResponse(path, job, form, is_span, held.pop_all())
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from app.api.http.admission import Admission
 from app.api.http.errors import documented_errors
-from app.api.http.sending import sendable
+from app.api.http.sending import json_response, sendable
 from app.api.jobs.lookup import check_done, find_job
 from app.api.schemas import Segments
 from app.api.transcripts.correction_steps import document
@@ -73,13 +73,17 @@ async def _segments_response(
         if clips is not None:
             length_s = seconds(clips[-1].span[1]) if clips else 0.0
             options = job.submission.options
-            body = await service.helper.run(length_s, published_document, clips, options)
-            return Response(body, media_type="application/json", headers=headers)
+            plain = await service.helper.run(length_s, published_document, clips, options)
+            return json_response(plain, headers)
         job = await jobs.store.get(job.id)  # it has succeeded meanwhile
-    packed = await jobs.store.transcript(job, revision)
-    headers = {"ETag": revision_etag(packed.revision)}
-    if is_known(if_none_match, headers["ETag"]):
+    headers = {"ETag": revision_etag(job.revision)}
+    if revision is None and is_known(if_none_match, headers["ETag"]):
         return not_modified(headers)
-    length_s = work_s(job.duration, packed.content)
-    body = await service.helper.run(length_s, document, packed)
-    return Response(body, media_type="application/json", headers=headers)
+    async with service.helper.turn(job.duration):
+        packed = await jobs.store.transcript(job, revision)
+        headers = {"ETag": revision_etag(packed.revision)}
+        if is_known(if_none_match, headers["ETag"]):
+            return not_modified(headers)
+        length_s = work_s(job.duration, packed.content)
+        body = await service.helper.run(length_s, document, packed)
+    return json_response(body, headers)
