@@ -6,6 +6,7 @@ from app.errors import QueueFull
 from app.settings import Settings
 
 KEY_DIVISOR = 10  # one API key may have a tenth of the uploads, and of the event streams
+PATIENT = "patient"  # in the state of a request whose client may stop reading for long, as players do
 PARTIAL_UPLOADS = 10  # incomplete or unused uploads, for each that may be received at the same time
 
 

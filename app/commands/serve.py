@@ -13,8 +13,8 @@ from typing import Any, cast
 import uvicorn
 from fastapi import FastAPI
 
-from app.api.http.steady_protocol import SteadyProtocol
 from app.commands.ending import command, print_error
+from app.commands.steady_protocol import SteadyProtocol
 from app.database.connection import Database
 from app.engines.plan import check_compute_type, make_plan
 from app.listening import address_fault
