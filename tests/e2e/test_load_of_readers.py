@@ -119,6 +119,6 @@ def test_readers_of_archives_keep_nobody_from_transcribing(long_job):
     target = f"/v1/jobs/archive?format=verbose_json&ids={job}"
     with burden(server, memory_mib=150, disk_mib=8), ExitStack() as stack:
         readers(stack, server, [target] * READERS)
-        assert server.post(flac_of_silence(0.1)).status_code == 200
+        assert server.post(flac_of_silence(0.01)).status_code == 200
         wait_until_ended(server)
     assert server.client.get(target).status_code == 200
