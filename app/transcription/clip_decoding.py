@@ -21,10 +21,9 @@ from workers.messages import FULL_CONTEXT_S, SAMPLE_RATE, DecodingOptions, Segme
 RETRY_NGRAM_SIZE = 3  # a retry may not repeat any run of this many tokens
 
 _LEAD_SAMPLES = 3 * SAMPLE_RATE // 10  # a further window starts this long before the remaining speech
-# Least remaining speech for which a further window is decoded: after an open tail, and after the decoder
-# ended by itself.
-_CUT_OFF_SAMPLES = SAMPLE_RATE // 10
-_MISSED_SAMPLES = SAMPLE_RATE
+# A further window is decoded if at least so much speech remains:
+_CUT_OFF_SAMPLES = SAMPLE_RATE // 10  # behind text without a closing timestamp
+_MISSED_SAMPLES = SAMPLE_RATE  # behind a window that the decoder ended by itself
 _MIN_ADVANCE_SAMPLES = SAMPLE_RATE // 5  # of a window's last closing timestamp; less is no progress
 _MIN_HALVED_SAMPLES = 4 * SAMPLE_RATE  # a shorter window has too little context in its halves
 _MAX_HALVINGS = 3  # down to an eighth of a full window, about a sentence
@@ -43,7 +42,9 @@ class ClipRequest:
     end: int
     speech: tuple[Span, ...]
     decoding: DecodingOptions
-    late_language: Callable[[], str | None] | None = None  # asked for the language when the audio is read
+    late_language: Callable[[], str | None] | None = (
+        None  # called when the audio is read: the elected language
+    )
     speculative: bool = False  # queued while the first clips still decide on the language
     outvoted: bool = False  # has a result in another language; the text after it waits for this one
     min_context_s: float = FULL_CONTEXT_S  # of audio for the encoder, see `audio_context`
@@ -104,7 +105,7 @@ def _again(window: WindowRequest, **changes: Any) -> WindowRequest:
 
 
 def _decode_span(window: WindowRequest, clip: ClipRequest, halvings: int) -> WindowGenerator:
-    """Decode the span of `window`, which is the first in it. Returns its windows and their results."""
+    """Decode the span of `window`, the first window of it. Returns all windows and their results."""
     windows: DecodedWindows = []
     end = window.end
     while True:

@@ -36,7 +36,7 @@ class ClipResults(Protocol):
 
 
 @dataclass(slots=True)
-class CachedRecording:
+class CachedClipResults:
     """The results of a recording whose request runs, or may be sent again."""
 
     users: int = 0
@@ -99,18 +99,18 @@ class ResultCache:
 
     def __init__(self, keep_s: float = KEEP_S) -> None:
         self._keep_s = keep_s
-        self._recordings: dict[Hashable, CachedRecording] = {}
+        self._recordings: dict[Hashable, CachedClipResults] = {}
 
     def __len__(self) -> int:
         return len(self._recordings)
 
     @contextmanager
-    def recording(self, key: Hashable) -> Iterator[CachedRecording]:
+    def recording(self, key: Hashable) -> Iterator[CachedClipResults]:
         """The cached results of one recording; dropped when the block succeeds.
 
         `key`: everything that the results depend on.
         """
-        recording = self._recordings.setdefault(key, CachedRecording())
+        recording = self._recordings.setdefault(key, CachedClipResults())
         if recording.expiry is not None:
             recording.expiry.cancel()
         recording.users += 1

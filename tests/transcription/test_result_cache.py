@@ -13,7 +13,7 @@ from app.engines.window_request import WindowRequest
 from app.scheduling.dispatcher import Dispatcher
 from app.transcript.timeline import ClipResult
 from app.transcription.clip_decoding import ClipRequest, decode_clip
-from app.transcription.result_cache import CachedRecording, ClipResults, ResultCache
+from app.transcription.result_cache import CachedClipResults, ClipResults, ResultCache
 from tests.event_loop import let_tasks_run
 from tests.scheduling.fake_slots import StubSlot
 from workers.messages import DecodingOptions
@@ -42,7 +42,7 @@ class FakeWorker:
 
 @pytest.fixture
 def recording() -> ClipResults:
-    return CachedRecording()
+    return CachedClipResults()
 
 
 async def test_a_retry_transcribes_only_the_missing_clips() -> None:
