@@ -192,11 +192,11 @@ def test_a_restoration_that_is_killed_is_finished_by_the_next(
         add_job(folder / NAME, name, name * 32)
     real = getattr(Path, killed_at)
 
-    def kill(path: Path, *arguments: object) -> object:
+    def kill(path: Path, *arguments: object, **options: object) -> object:
         is_database = path.name.startswith(f".{NAME}") and killed_at == "replace"
         if is_database or path.name == "database" or path.name in ("b" * 32, "c" * 32):
             raise KilledError
-        return real(path, *arguments)
+        return real(path, *arguments, **options)
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, killed_at, kill)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from structlog.testing import capture_logs
 from app.database.connection import Database
 from app.database.tables import voices
 from app.errors import UnknownJob
-from app.jobs.corrections import PackedCorrection
+from app.jobs.corrections import PackedCorrection, Segments, relabel
 from app.jobs.document import public
 from app.jobs.job import Job
 from app.jobs.serialization import PackedTranscript, pack_with_words
@@ -21,6 +22,9 @@ from app.jobs.service import JobService
 from app.jobs.storage.retention import Retention
 from app.jobs.storage.store import Store
 from app.settings import Settings
+from app.speakers import labelling
+from app.speakers.clustering import SpeakerCount
+from app.speakers.relabelling import SpeakerCorrection
 from tests.event_loop import until
 from tests.jobs.databases import ON_BOTH, opened
 from tests.jobs.samples import PEAKS, TRANSCRIPT, submission
@@ -165,6 +169,28 @@ async def test_the_service_deletes_the_recording_alone_and_logs_it(
         assert await jobs.store.statuses([plain.id, corrected.id]) == {corrected.id: corrected.status}
         assert await jobs.peaks.stored(await jobs.store.get(corrected.id)) == PEAKS.pack()
         assert [job.id for job in (await jobs.store.page(None, 10, None, "talk"))[0]] == [corrected.id]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "by_people"),
+    [
+        (SpeakerCorrection(SpeakerCount(2, 2)), False),
+        (SpeakerCorrection(same=(("0-0", "8000-0"),)), True),
+        (SpeakerCorrection(different=(("0-0", "8000-0"),)), True),
+        (SpeakerCorrection(names={"S1": "Anna"}), True),
+    ],
+)
+def test_whoever_says_who_speaks_has_corrected(
+    wanted: SpeakerCorrection, by_people: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changed(segments: Segments, *_: object) -> Segments:
+        return tuple(replace(segment, speaker="S9") for segment in segments)
+
+    monkeypatch.setattr(labelling, "relabelled", changed)
+    monkeypatch.setattr(labelling, "renamed", changed)
+    correction, _ = relabel(PackedTranscript(0, CONTENT), [b""], wanted, "talk.flac")
+    assert correction is not None
+    assert correction.by_people is by_people
 
 
 def test_the_time_is_that_of_the_settings(tmp_path: Path) -> None:
