@@ -85,8 +85,9 @@ class DataFolder:
     def _move_aside(self, aside: Path, stay: Collection[str]) -> Path:
         files = [path for path in self.uploads.iterdir() if ID.fullmatch(path.name) and path.is_file()]
         folder = self.uploads / aside.name  # on the same file system
-        for path in files:
+        if files:
             _make_private(folder)
+        for path in files:
             if path.name not in stay:
                 path.rename(folder / path.name)
                 continue

@@ -19,7 +19,7 @@ def age(site, column):
 def test_a_corrected_transcript_stays_after_a_week_and_its_recording_after_the_correction(serve, monkeypatch):
     monkeypatch.setattr("app.jobs.service._SWEEP_S", 0.05)
     site = serve()
-    plain, job = [site.finished(site.submitted())["id"] for _ in range(2)]
+    job, plain = [site.finished(site.submitted())["id"] for _ in range(2)]  # the first is looked at first
     save(site, job, FIRST, " Over it.")
     age(site, "finished_at")
     wait_for(lambda: site.client.get(f"/v1/jobs/{plain}").status_code == 404)
