@@ -182,9 +182,9 @@ def _set_aside(database: Path, suffix: str) -> Path | None:
         old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     kept = Path(f"{database}{suffix}")
     # The log of one database would damage another one.
-    for suffix in SIDE_FILES:
+    for end in SIDE_FILES:
         with suppress(FileNotFoundError):
-            Path(f"{database}{suffix}").rename(f"{kept}{suffix}")
+            Path(f"{database}{end}").rename(f"{kept}{end}")
     if not database.exists():
         return None
     try:

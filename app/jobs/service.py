@@ -296,8 +296,8 @@ class JobService:
                     self._log_expired("recording of a corrected job deleted: its time is over", job)
 
     def _log_expired(self, event: str, job: Job) -> None:
-        ttl_s = self._settings.result_ttl_s
-        log.info(event, job=job.id, created_at=timestamp(job.created_at), WHISPER_RESULT_TTL_S=ttl_s)
+        created_at = timestamp(job.created_at)
+        log.info(event, job=job.id, created_at=created_at, result_ttl_s=self._settings.result_ttl_s)
 
     async def _remove_files_without_job(self) -> None:
         """Remove the files of submissions that seemed to fail at the commit, and did."""
