@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-NOT_KEPT = "The recording of this job is not kept here."
+NOT_KEPT = (
+    "The recording of this job is not here any more. Recordings are deleted after a while, or when the job "
+    "is done (`WHISPER_RESULT_TTL_S`, `WHISPER_KEEP_AUDIO`); submit it again to have it here."
+)
 STOPPING = "The service is stopping; send the request again."
 
 

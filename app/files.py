@@ -1,5 +1,6 @@
 """What programs do with files: names of recordings, locks, whole writes, and compressed objects."""
 
+import errno
 import fcntl
 import os
 import pickle
@@ -17,6 +18,8 @@ _VIDEO = (
     ".3g2 .3gp .asf .avi .divx .dv .f4v .flv .m2ts .m2v .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .nut .ogm "
     ".ogv .rm .rmvb .ts .vob .webm .wmv .wtv"
 )
+# Of a file system without hard links.
+NO_LINK_ERRNOS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 SUFFIXES = frozenset((*_AUDIO.split(), *_VIDEO.split()))
 
 

@@ -362,10 +362,17 @@ class Settings(BaseSettings):
     result_ttl_s: float = Field(
         7 * 86400,
         gt=0,
-        description="A finished job is deleted after this time, with its result and its recording (s).",
+        description="A finished job is deleted after this time, with its result and its recording (s); one "
+        "that people corrected as `WHISPER_KEEP_CORRECTED` says.",
+    )
+    keep_corrected: bool = Field(
+        True,
+        description="Only people delete a job whose transcript people corrected; `WHISPER_RESULT_TTL_S` "
+        "after the last correction, its recording and the voices in it go. false: all of it goes then.",
     )
     keep_audio: bool = Field(
-        True, description="Keep a job's recording as long as its result; false: only until the job is done."
+        True,
+        description="Keep a job's recording for `WHISPER_RESULT_TTL_S`; false: only until the job is done.",
     )
     audio_cache_mb: int = Field(
         2048,

@@ -47,7 +47,8 @@ def speaker_routes(service: "TranscriptionService", jobs: "JobService", admissio
             voices = await jobs.store.voices(job) if wanted.needs_voices else []
             if wanted.needs_voices and not voices:
                 raise NoVoices(
-                    "The job has no voices to compare: it was submitted without `diarize`, or nobody speaks. "
+                    "The job has no voices to compare: it was submitted without `diarize`, nobody speaks, or "
+                    "they were deleted with the recording. "
                     "Submit the recording with diarize=true. `names` alone renames its speakers."
                 )
 
