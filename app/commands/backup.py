@@ -3,7 +3,6 @@
 It has jobs, transcripts and corrections. Recordings are files beside it, which any program can copy.
 """
 
-import errno
 import os
 import shutil
 import sqlite3
@@ -16,19 +15,13 @@ from pathlib import Path
 from app.commands.ending import command
 from app.database.connection import Database
 from app.errors import InvalidSetting, WhisperfleetError
-from app.files import sync, try_lock
+from app.files import NO_LINKS, rename_new, sync, try_lock
 from app.media.data_folder import DataFolder
 from app.settings import Settings, load_settings
 
 BUSY_S = 60.0  # how long to wait while a service recovers its database
 SIDE_FILES = ("-wal", "-shm")  # of SQLite: the last transactions, and an index of them
 TABLES = {"alembic_version", "jobs", "transcripts"}
-_NO_LINKS = (
-    errno.EPERM,
-    errno.ENOTSUP,
-    errno.EOPNOTSUPP,
-    errno.ENOSYS,
-)  # of a file system without hard links
 
 
 class BackupFailed(WhisperfleetError):
@@ -138,13 +131,7 @@ def _check(copy: Path, file: Path) -> int:
 def _publish(draft: Path, file: Path) -> None:
     """Give the draft its name. Raises BackupFailed if a file of that name has appeared meanwhile."""
     try:
-        try:
-            os.link(draft, file)  # `rename` would replace the other file
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            draft.replace(file)
+        rename_new(draft, file)
     except FileExistsError:
         raise _exists(file) from None
 
@@ -168,7 +155,7 @@ def _set_aside(database: Path) -> Path | None:
     try:
         os.link(database, kept)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
         shutil.copyfile(database, kept)
     return kept
